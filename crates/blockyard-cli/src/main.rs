@@ -1,0 +1,2 @@
+//! The `blockyard` command.
+fn main() {}
