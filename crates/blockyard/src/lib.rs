@@ -1,1 +1,19 @@
 //! The block layer as a library.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod bio;
+pub mod driver;
+pub mod elevator;
+pub mod limits;
+pub mod merge;
+pub mod policy;
+pub mod request;
+pub mod status;
+pub mod time;
+pub mod trace;
+pub mod unit;

@@ -1,0 +1,194 @@
+//! Bios: what a submitter hands in.
+//!
+//! A [`Bio`] names one operation on one sector range. Its payload is opaque: the queue carries the
+//! caller's `cookie` and the number of memory segments, never bytes.
+
+use core::ops::{BitOr, BitOrAssign};
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    /// Read the range.
+    Read,
+    /// Write the range.
+    Write,
+    /// Make durable every write that ended before this bio was submitted. Has no range.
+    Flush,
+    /// The range's content is no longer needed.
+    Discard,
+    /// Write zeroes over the range.
+    WriteZeroes,
+    /// Discard the range so that it cannot be recovered.
+    SecureErase,
+}
+
+impl Op {
+    /// The two directions elevators keep apart: everything but a read counts as a write.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Read)
+    }
+}
+
+/// Properties of a bio or request, as a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags(u16);
+
+impl Flags {
+    /// Nothing set.
+    pub const NONE: Self = Self(0);
+    /// Somebody waits for it. Reads count as if it were set.
+    pub const SYNC: Self = Self(1 << 0);
+    /// File-system metadata.
+    pub const META: Self = Self(1 << 1);
+    /// Empty the device's volatile cache first.
+    pub const PREFLUSH: Self = Self(1 << 2);
+    /// Durable when it ends.
+    pub const FUA: Self = Self(1 << 3);
+    /// Refuse rather than wait for a tag.
+    pub const NOWAIT: Self = Self(1 << 4);
+    /// Never merge it with another.
+    pub const NO_MERGE: Self = Self(1 << 5);
+    /// Its first segment does not begin on the device's virtual boundary, so nothing may be put
+    /// before it where [`Limits::virt_boundary`](crate::limits::Limits::virt_boundary) holds.
+    pub const GAP_HEAD: Self = Self(1 << 6);
+    /// Its last segment does not end on the device's virtual boundary; as [`Self::GAP_HEAD`],
+    /// behind it.
+    pub const GAP_TAIL: Self = Self(1 << 7);
+
+    /// Whether every flag of `other` is set here.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any flag of `other` is set here.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        *self = *self | other;
+    }
+}
+
+/// Priority class of a bio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PrioClass {
+    /// Real time: before all others.
+    RealTime,
+    /// Best effort; also what a bio without a class is.
+    #[default]
+    BestEffort,
+    /// Only when nothing else wants the device.
+    Idle,
+}
+
+/// Priority of a bio: class, and level 0 (first) to 7 within it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IoPrio {
+    /// The class.
+    pub class: PrioClass,
+    /// The level within the class, 0 to 7.
+    pub level: u8,
+}
+
+/// One operation on one range of sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bio {
+    /// The caller's own value; comes back when the bio ends.
+    pub cookie: u64,
+    /// First sector (512 bytes each).
+    pub sector: u64,
+    /// Number of sectors; 0 only for [`Op::Flush`].
+    pub sectors: u32,
+    /// What is to be done.
+    pub op: Op,
+    /// Properties.
+    pub flags: Flags,
+    /// Priority.
+    pub prio: IoPrio,
+    /// Write hint: data of one lifetime; 0 is none. Bios of different hints do not merge.
+    pub write_hint: u8,
+    /// Number of memory segments of the payload; counted against the device's limit when merging
+    /// and splitting.
+    pub segments: u16,
+}
+
+impl Bio {
+    /// A bio with one segment, no flags, default priority and no hint.
+    #[must_use]
+    pub const fn new(op: Op, sector: u64, sectors: u32, cookie: u64) -> Self {
+        Self {
+            cookie,
+            sector,
+            sectors,
+            op,
+            flags: Flags::NONE,
+            prio: IoPrio { class: PrioClass::BestEffort, level: 0 },
+            write_hint: 0,
+            segments: 1,
+        }
+    }
+
+    /// A read; see [`Self::new`].
+    #[must_use]
+    pub const fn read(sector: u64, sectors: u32, cookie: u64) -> Self {
+        Self::new(Op::Read, sector, sectors, cookie)
+    }
+
+    /// A write; see [`Self::new`].
+    #[must_use]
+    pub const fn write(sector: u64, sectors: u32, cookie: u64) -> Self {
+        Self::new(Op::Write, sector, sectors, cookie)
+    }
+
+    /// The same bio with `flags` added.
+    #[must_use]
+    pub const fn with_flags(mut self, flags: Flags) -> Self {
+        self.flags = Flags(self.flags.0 | flags.0);
+        self
+    }
+
+    /// The same bio with priority `prio`.
+    #[must_use]
+    pub const fn with_prio(mut self, prio: IoPrio) -> Self {
+        self.prio = prio;
+        self
+    }
+
+    /// The sector behind the last one.
+    #[must_use]
+    pub const fn end_sector(&self) -> u64 {
+        self.sector + self.sectors as u64
+    }
+
+    /// Whether somebody waits for it: reads, and whatever carries [`Flags::SYNC`].
+    #[must_use]
+    pub const fn is_sync(&self) -> bool {
+        self.op.is_read() || self.flags.contains(Flags::SYNC)
+    }
+
+    /// Whether it may share a request with others at all.
+    #[must_use]
+    pub const fn is_mergeable(&self) -> bool {
+        const NEVER: Flags = Flags(Flags::NO_MERGE.0 | Flags::PREFLUSH.0 | Flags::FUA.0);
+        !matches!(self.op, Op::Flush) && !self.flags.intersects(NEVER)
+    }
+}

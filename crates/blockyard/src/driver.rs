@@ -1,0 +1,119 @@
+//! The one seam to a device.
+//!
+//! A [`Driver`] prepares, takes or refuses, and cleans up after requests. Drivers stack: a driver
+//! that injects faults or delays wraps another.
+//!
+//! # Rules
+//!
+//! - **D1.** After [`Accept::Queued`] the driver owns the request until its owner calls
+//!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any
+//!   other answer it keeps nothing of it.
+//! - **D2.** A run of [`Driver::queue_rq`] calls ends with one whose `last` is set, or with
+//!   [`Driver::commit`]: only then must the driver have told the device.
+//! - **D3.** A budget taken is given back exactly once, by the core: when the request completes, or
+//!   when it turns out that there is nothing to send.
+//! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion
+//!   makes room; without one the answer is [`Busy::Resource`].
+
+use crate::request::{Bios, Piece, Request, Requests};
+use crate::status::Status;
+use crate::time::Instant;
+use crate::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
+
+/// What a driver says to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// Taken: the driver owns it (D1).
+    Queued,
+    /// Not now.
+    Busy(Busy),
+    /// Never: the request ends with this status.
+    Failed(Status),
+}
+
+/// Why a driver refuses for now, which decides when the core asks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Busy {
+    /// The device is full; a completion of this queue will make room (D4).
+    Device,
+    /// Something that no completion of this queue gives back has run out: asked again after
+    /// [`RETRY_DELAY`](crate::hardware_queue::RETRY_DELAY).
+    Resource,
+}
+
+/// A request as it is handed to a driver.
+#[derive(Debug)]
+pub struct Issue<'a> {
+    /// The request queue it comes from.
+    pub queue: QueueId,
+    /// The hardware queue it is for.
+    pub hctx: HctxId,
+    /// The number it is known by until it completes; unique within the hardware queue.
+    pub tag: DriverTag,
+    /// The device's permit, where the queue takes budget before it dispatches.
+    pub budget: Option<Budget>,
+    /// No further request follows in this run (D2).
+    pub last: bool,
+    /// Now.
+    pub now: Instant,
+    pub(crate) id: RequestId,
+    pub(crate) requests: &'a Requests,
+    pub(crate) bios: &'a Bios,
+}
+
+impl Issue<'_> {
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.requests[self.id]
+    }
+
+    /// The request's handle within its queue.
+    #[must_use]
+    pub const fn id(&self) -> RequestId {
+        self.id
+    }
+
+    /// The parts of callers' bios that the request carries, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        self.requests.bios(self.id, self.bios)
+    }
+}
+
+/// A device, or a layer over one.
+pub trait Driver {
+    /// A permit to send one request of `queue`, or `None` while the device has no room for it.
+    ///
+    /// Asked before a request leaves the elevator, where the design says
+    /// [`Dispatch::Budget`](crate::hardware_queue::Dispatch::Budget). A device without a depth of
+    /// its own leaves this as it is.
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        let _ = queue;
+        Some(Budget(0))
+    }
+
+    /// Takes back a permit (D3).
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        let _ = (queue, budget);
+    }
+
+    /// Gets a request ready: called once for each, before it is first offered to
+    /// [`Self::queue_rq`].
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        let _ = issue;
+    }
+
+    /// Offers a request to the device.
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept;
+
+    /// The run ends although the last call of [`Self::queue_rq`] did not say `last` (D2).
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        let _ = (queue, hctx, now);
+    }
+
+    /// Cleans up after a request that was accepted: called while it is being completed, before its
+    /// bios end.
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        let _ = (queue, hctx, tag, request);
+    }
+}

@@ -1,0 +1,98 @@
+//! Elevators: which request goes next.
+//!
+//! An [`Elevator`] holds staged requests, lets bios and requests merge into those it holds, and
+//! gives them out one at a time. Without one (`none`) requests pass through the software queues
+//! alone. An elevator knows nothing of tags, budget or drivers.
+//!
+//! # Rules
+//!
+//! - **E1.** A request inserted comes out of [`Elevator::dispatch`] once, or is named once as
+//!   `gone` in [`Elevator::joined`].
+//! - **E2.** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request, unless
+//!   the elevator states a rule that withholds it until a completion.
+//! - **E3.** What an elevator holds is starved by no stream of newer requests.
+
+pub mod deadline;
+
+use crate::limits::Limits;
+use crate::merge::{Extent, Merge};
+use crate::request::{Request, Requests};
+use crate::time::Instant;
+use crate::unit::{HctxId, RequestId};
+
+/// Where an inserted request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Into the order the elevator keeps.
+    Sorted,
+    /// Before everything the elevator holds.
+    Head,
+}
+
+/// A candidate for a merge, found by an elevator or software queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// May join this request, this way.
+    Join(RequestId, Merge),
+    /// Touches this request, which has grown as far as it can.
+    TooBig(RequestId),
+}
+
+/// An I/O scheduler.
+pub trait Elevator: core::fmt::Debug {
+    /// A request held here that `other` may join.
+    ///
+    /// `fronts` is false when `other` is a request that is about to be inserted: those join at
+    /// backs only.
+    fn find_merge(
+        &mut self,
+        requests: &Requests,
+        limits: &Limits,
+        other: &Extent,
+        fronts: bool,
+    ) -> Option<Candidate>;
+
+    /// A bio has joined `id` this way: its place in the order may have changed.
+    fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge);
+
+    /// The request that touches `id` on the side where it has just grown, if one is held here.
+    fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId>;
+
+    /// `gone`, which begins where `kept` ends (or any discard), is about to be added to `kept`:
+    /// forget `gone`, and let `kept` take the earlier deadline and place of both. Both still hold
+    /// their own ranges during the call; [`Self::merged`] follows with the joined one.
+    fn joined(&mut self, requests: &mut Requests, kept: RequestId, gone: RequestId);
+
+    /// `id` has grown as far as it can: do not offer it for merging again. Called before the
+    /// request is marked.
+    fn unmergeable(&mut self, requests: &Requests, id: RequestId);
+
+    /// Takes `id`.
+    fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant);
+
+    /// The next request to send, asked for by a run of `hctx`, or `None` (E2). An elevator that
+    /// keeps one order for the whole queue may give a request of another hardware queue.
+    fn dispatch(
+        &mut self,
+        requests: &mut Requests,
+        hctx: HctxId,
+        now: Instant,
+    ) -> Option<RequestId>;
+
+    /// How many requests are held.
+    fn len(&self) -> u32;
+
+    /// Whether none is held.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A request that came from here has completed.
+    fn finished(&mut self, request: &Request, now: Instant);
+
+    /// How many scheduler tags of a hardware queue requests nobody waits for may use, out of
+    /// `depth`.
+    fn async_depth(&self, depth: u32) -> u32 {
+        depth
+    }
+}

@@ -1,0 +1,86 @@
+//! What a device takes at once: the limits that bios are split to and merges are held to.
+
+use crate::bio::Op;
+
+/// The limits of one device, in sectors of 512 bytes unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of the device.
+    pub capacity_sectors: u64,
+    /// Size of a logical block: starts and lengths are multiples of it.
+    pub logical_block_sectors: u32,
+    /// Most sectors in one read or write.
+    pub max_sectors: u32,
+    /// Most memory segments in one read or write.
+    pub max_segments: u16,
+    /// Most sectors in one discard or secure erase; 0: the device takes neither.
+    pub max_discard_sectors: u32,
+    /// Most ranges in one discard. Above 1, any two discards merge, each range kept apart.
+    pub max_discard_segments: u16,
+    /// Most sectors in one write-zeroes; 0: the device does not take it.
+    pub max_write_zeroes_sectors: u32,
+    /// No request crosses a multiple of this; 0: no such boundary.
+    pub chunk_sectors: u32,
+    /// Whether holes between segments are refused: pieces then join only where both edges lie on
+    /// the device's virtual boundary (see [`Flags::GAP_HEAD`](crate::bio::Flags::GAP_HEAD)).
+    pub virt_boundary: bool,
+    /// Whether the device has a volatile write cache.
+    pub write_cache: bool,
+}
+
+impl Limits {
+    /// A device of `capacity_sectors` with the limits Linux gives a driver that states none of its
+    /// own: 1280 KiB and 128 segments a request, no discard, write-through.
+    #[must_use]
+    pub const fn new(capacity_sectors: u64) -> Self {
+        Self {
+            capacity_sectors,
+            logical_block_sectors: 1,
+            max_sectors: 2560,
+            max_segments: 128,
+            max_discard_sectors: 0,
+            max_discard_segments: 1,
+            max_write_zeroes_sectors: 0,
+            chunk_sectors: 0,
+            virt_boundary: false,
+            write_cache: false,
+        }
+    }
+
+    /// Most sectors a request of `op` may have, wherever it starts; 0 where the op is not taken.
+    #[must_use]
+    pub const fn max_sectors_of(&self, op: Op) -> u32 {
+        match op {
+            Op::Read | Op::Write => self.max_sectors,
+            Op::Discard | Op::SecureErase => self.max_discard_sectors,
+            Op::WriteZeroes => self.max_write_zeroes_sectors,
+            Op::Flush => 0,
+        }
+    }
+
+    /// Most sectors a request of `op` may have when it starts at `sector`: as
+    /// [`Self::max_sectors_of`], and not across the next chunk boundary.
+    #[must_use]
+    pub fn max_sectors_at(&self, op: Op, sector: u64) -> u32 {
+        let max = self.max_sectors_of(op);
+        if self.chunk_sectors == 0 {
+            return max;
+        }
+        let into_chunk = sector % u64::from(self.chunk_sectors);
+        let left = u64::from(self.chunk_sectors) - into_chunk;
+        u32::try_from(left).map_or(max, |left| left.min(max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_boundary_shortens_what_may_start_before_it() {
+        let limits = Limits { chunk_sectors: 128, max_sectors: 100, ..Limits::new(1024) };
+        assert_eq!(limits.max_sectors_at(Op::Write, 0), 100);
+        assert_eq!(limits.max_sectors_at(Op::Write, 120), 8);
+        assert_eq!(limits.max_sectors_at(Op::Write, 128), 100);
+    }
+}

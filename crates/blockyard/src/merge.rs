@@ -1,0 +1,146 @@
+//! When two pieces of I/O may become one request: pure predicates.
+//!
+//! Plug lists, software queues and elevators all ask here; each has its own way of finding a
+//! candidate ([`end_index`](crate::end_index) for those that hash).
+//!
+//! # Rules
+//!
+//! - **M1.** Only reads, writes, discards, write-zeroes and secure erases merge, never flushes and
+//!   nothing marked preflush, FUA or no-merge.
+//! - **M2.** Both sides agree in op, priority and write hint.
+//! - **M3.** A merged request keeps every limit of the device; the chunk boundary counts from its
+//!   start sector.
+//! - **M4.** Where the device has a virtual boundary, no hole may come to lie between two segments.
+//! - **M5.** Discards of a device that takes several ranges merge with any discard, as ranges;
+//!   otherwise only contiguous ones merge.
+
+use crate::bio::{Bio, Flags, IoPrio, Op};
+use crate::limits::Limits;
+
+/// How something joins a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Behind its last sector.
+    Back,
+    /// Before its first sector.
+    Front,
+    /// As a further range of a discard.
+    Discard,
+}
+
+/// The answer of [`fit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// They may be joined this way.
+    Join(Merge),
+    /// They touch and agree, but together exceed a limit: the request has grown as far as it can.
+    TooBig,
+    /// They have nothing to do with each other.
+    No,
+}
+
+/// What of a bio or request matters for merging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First sector.
+    pub sector: u64,
+    /// Sectors.
+    pub sectors: u32,
+    /// Memory segments.
+    pub segments: u16,
+    /// Discard ranges; 1 for everything else.
+    pub ranges: u16,
+    /// What is to be done.
+    pub op: Op,
+    /// Flags.
+    pub flags: Flags,
+    /// Priority.
+    pub prio: IoPrio,
+    /// Write hint.
+    pub write_hint: u8,
+}
+
+impl From<&Bio> for Extent {
+    fn from(bio: &Bio) -> Self {
+        Self {
+            sector: bio.sector,
+            sectors: bio.sectors,
+            segments: bio.segments,
+            ranges: 1,
+            op: bio.op,
+            flags: bio.flags,
+            prio: bio.prio,
+            write_hint: bio.write_hint,
+        }
+    }
+}
+
+impl Extent {
+    /// The sector behind the last one.
+    #[must_use]
+    pub const fn end_sector(&self) -> u64 {
+        self.sector + self.sectors as u64
+    }
+
+    /// Whether it may be part of any merge (M1).
+    #[must_use]
+    pub const fn is_mergeable(&self) -> bool {
+        !matches!(self.op, Op::Flush)
+            && !self.flags.intersects(Flags::NO_MERGE)
+            && !self.flags.intersects(Flags::PREFLUSH)
+            && !self.flags.intersects(Flags::FUA)
+    }
+}
+
+/// Whether and how `other` (a bio, or a whole request) may join `request` under `limits`.
+///
+/// Costs a few comparisons; changes nothing. On [`Fit::TooBig`] the holder of the request marks it
+/// [`Flags::NO_MERGE`], so that it is not asked again.
+#[must_use]
+pub fn fit(request: &Extent, other: &Extent, limits: &Limits) -> Fit {
+    if !request.is_mergeable() || !other.is_mergeable() || !agree(request, other) {
+        return Fit::No;
+    }
+    let Some(merge) = adjacency(request, other, limits) else { return Fit::No };
+    if within_limits(request, other, merge, limits) { Fit::Join(merge) } else { Fit::TooBig }
+}
+
+/// M2.
+fn agree(a: &Extent, b: &Extent) -> bool {
+    a.op == b.op && a.prio == b.prio && a.write_hint == b.write_hint
+}
+
+/// M5, and contiguity for everything else.
+fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge> {
+    if request.op == Op::Discard && limits.max_discard_segments > 1 {
+        Some(Merge::Discard)
+    } else if request.end_sector() == other.sector {
+        Some(Merge::Back)
+    } else if other.end_sector() == request.sector {
+        Some(Merge::Front)
+    } else {
+        None
+    }
+}
+
+/// M3 and M4.
+fn within_limits(request: &Extent, other: &Extent, merge: Merge, limits: &Limits) -> bool {
+    let start = if merge == Merge::Front { other.sector } else { request.sector };
+    let max_sectors = match merge {
+        Merge::Discard => limits.max_discard_sectors,
+        Merge::Back | Merge::Front => limits.max_sectors_at(request.op, start),
+    };
+    let sectors = u64::from(request.sectors) + u64::from(other.sectors);
+    let segments = u32::from(request.segments) + u32::from(other.segments);
+    let ranges = u32::from(request.ranges) + u32::from(other.ranges);
+    let (front, back) = if merge == Merge::Front { (other, request) } else { (request, other) };
+    let gap = front.flags.contains(Flags::GAP_TAIL) || back.flags.contains(Flags::GAP_HEAD);
+    let segments_fit = match request.op {
+        Op::Read | Op::Write => segments <= u32::from(limits.max_segments),
+        _ => segments <= u32::from(u16::MAX),
+    };
+    sectors <= u64::from(max_sectors)
+        && segments_fit
+        && (merge != Merge::Discard || ranges <= u32::from(limits.max_discard_segments))
+        && !(limits.virt_boundary && gap)
+}

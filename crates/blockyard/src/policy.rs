@@ -1,0 +1,172 @@
+//! What a design decides: every choice that differs between one design and another.
+//!
+//! Each historical mechanism stays selectable next to today's. The enums say what the mechanism
+//! does; the module that does it says how.
+
+use crate::time::Duration;
+
+/// How many locks, and so how many stages, the queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The legacy path: one lock over everything, no software queues, one hardware queue; a
+    /// request is taken from the elevator only when the device has room.
+    SingleLock,
+    /// blk-mq: software queues per processor, hardware queues, tags.
+    Multi,
+}
+
+/// When a hardware queue takes requests out of the elevator or software queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// As Linux 4.13: send the dispatch list; then pull from the elevator until the driver
+    /// refuses, even if the dispatch list made no progress. What is refused leaves the reach of
+    /// merging and sorting.
+    DrainAll,
+    /// Pull nothing new until the driver has accepted everything on the hardware queue's own
+    /// dispatch list.
+    HoldUntilFlushed,
+    /// As [`Self::HoldUntilFlushed`], with one dispatch list for all hardware queues.
+    SharedList,
+    /// Today's: a request leaves the elevator only under a permit from the device.
+    Budget,
+}
+
+/// How a hardware queue empties software queues (where there is no elevator).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeue {
+    /// Everything of every software queue at once.
+    SpliceAll,
+    /// One request at a time, from one software queue after the other, going on where the last run
+    /// stopped.
+    RoundRobin,
+    /// [`Self::RoundRobin`] while the hardware queue is busy, else [`Self::SpliceAll`].
+    ByBusy,
+}
+
+/// How a hardware queue remembers that the driver refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusyTrack {
+    /// Not at all.
+    Off,
+    /// A bit: set by a refusal, cleared by a completion; while it is set nothing is pulled.
+    Bit,
+    /// A moving average of refusals: 7/8 of the old plus 2 for a refusal, in integers. Not zero
+    /// means busy.
+    Ewma,
+}
+
+/// How a software queue finds what a bio may merge with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwqMerge {
+    /// It does not.
+    Off,
+    /// Among the last eight requests, newest first.
+    Last8,
+    /// The request merged last, then by a hash of end sectors.
+    Hash,
+}
+
+/// How many requests the elevator may hold for each hardware queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedDepth {
+    /// This many.
+    Fixed(u32),
+    /// Twice the device's depth, the depth counted as 128 at most.
+    FromDeviceDepth,
+}
+
+impl SchedDepth {
+    /// The number of scheduler tags of a hardware queue with `device_depth` driver tags.
+    #[must_use]
+    pub const fn tags(self, device_depth: u32) -> u32 {
+        match self {
+            Self::Fixed(depth) => depth,
+            Self::FromDeviceDepth if device_depth < 128 => 2 * device_depth,
+            Self::FromDeviceDepth => 256,
+        }
+    }
+}
+
+/// Which elevator, with its tunables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElevatorKind {
+    /// None: software queues only.
+    None,
+    /// mq-deadline.
+    Deadline(DeadlineTunables),
+}
+
+/// The tunables of mq-deadline, with Linux's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineTunables {
+    /// A read should go within this; 500 ms.
+    pub read_expire: Duration,
+    /// A write should go within this; 5 s.
+    pub write_expire: Duration,
+    /// How often reads may pass waiting writes over; 2.
+    pub writes_starved: u32,
+    /// Requests of one direction sent in a row before deadlines are looked at; 16.
+    pub fifo_batch: u32,
+    /// Whether bios may join requests at the front; yes.
+    pub front_merges: bool,
+    /// A request of a lower priority class that has waited this long goes first; 10 s.
+    /// [`Duration::MAX`]: never.
+    pub prio_aging_expire: Duration,
+    /// Scheduler tags that requests nobody waits for may use; `None`: all.
+    pub async_depth: Option<u32>,
+    /// Whether priority classes are kept apart. The 2017 elevator did not.
+    pub classes: bool,
+}
+
+impl Default for DeadlineTunables {
+    fn default() -> Self {
+        Self {
+            read_expire: Duration::from_ms(500),
+            write_expire: Duration::from_secs(5),
+            writes_starved: 2,
+            fifo_batch: 16,
+            front_merges: true,
+            prio_aging_expire: Duration::from_secs(10),
+            async_depth: None,
+            classes: true,
+        }
+    }
+}
+
+/// The policies of one design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policies {
+    /// Locks and stages.
+    pub model: Model,
+    /// The elevator.
+    pub elevator: ElevatorKind,
+    /// When requests leave the elevator.
+    pub dispatch: Dispatch,
+    /// How software queues are emptied.
+    pub dequeue: Dequeue,
+    /// How refusals are remembered.
+    pub busy: BusyTrack,
+    /// How software queues merge.
+    pub swq_merge: SwqMerge,
+    /// How much the elevator may hold.
+    pub sched_depth: SchedDepth,
+}
+
+impl Policies {
+    /// Today's blk-mq without an elevator.
+    pub const NONE: Self = Self {
+        model: Model::Multi,
+        elevator: ElevatorKind::None,
+        dispatch: Dispatch::Budget,
+        dequeue: Dequeue::ByBusy,
+        busy: BusyTrack::Ewma,
+        swq_merge: SwqMerge::Last8,
+        sched_depth: SchedDepth::FromDeviceDepth,
+    };
+
+    /// Today's blk-mq with mq-deadline.
+    #[must_use]
+    pub fn mq_deadline() -> Self {
+        Self { elevator: ElevatorKind::Deadline(DeadlineTunables::default()), ..Self::NONE }
+    }
+}

@@ -1,0 +1,149 @@
+//! One stream of events: statistics, traces and virtual processor costs all hang on it.
+//!
+//! Every step of a request's way emits an [`Event`] named by blktrace's action letter where it has
+//! one. A [`Sink`] receives them; the sink `()` receives none, and the calls are compiled away.
+
+use crate::bio::Op;
+use crate::driver::Busy;
+use crate::request::Request;
+use crate::status::Status;
+use crate::time::Instant;
+use crate::unit::{CpuId, HctxId, QueueId, RequestId};
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// `Q`: a bio entered the queue.
+    Queue,
+    /// `X`: a bio was cut; the event names the part that was cut off.
+    Split,
+    /// `M`: a bio joined a request at its back, or as a discard range.
+    BackMerge,
+    /// `F`: a bio joined a request at its front.
+    FrontMerge,
+    /// Two requests became one; the event names the one that stays.
+    Join,
+    /// `G`: a bio got a request of its own.
+    GetRequest,
+    /// `S`: a submitter found no tag and waits.
+    Sleep,
+    /// `P`: the first request was put on a plug.
+    Plug,
+    /// `U`: a plug was released.
+    Unplug,
+    /// `I`: a request entered the elevator or a software queue.
+    Insert,
+    /// A request left the elevator or software queue.
+    Schedule,
+    /// `D`: the driver accepted a request.
+    Issue,
+    /// The driver refused a request.
+    Refuse(Busy),
+    /// A run stopped, or did not begin, for this reason while there was work.
+    Hold(Hold),
+    /// `C`: the driver is done with a request.
+    Complete(Status),
+    /// `R`: a request went back to be tried again.
+    Requeue,
+}
+
+impl Action {
+    /// blktrace's letter, where it has one.
+    #[must_use]
+    pub const fn letter(self) -> Option<char> {
+        Some(match self {
+            Self::Queue => 'Q',
+            Self::Split => 'X',
+            Self::BackMerge => 'M',
+            Self::FrontMerge => 'F',
+            Self::GetRequest => 'G',
+            Self::Sleep => 'S',
+            Self::Plug => 'P',
+            Self::Unplug => 'U',
+            Self::Insert => 'I',
+            Self::Issue => 'D',
+            Self::Complete(_) => 'C',
+            Self::Requeue => 'R',
+            Self::Join | Self::Schedule | Self::Refuse(_) | Self::Hold(_) => return None,
+        })
+    }
+}
+
+/// What holds requests back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hold {
+    /// The device had no budget.
+    Budget,
+    /// There was no driver tag.
+    Tag,
+    /// The driver refused: the device is full.
+    Device,
+    /// The driver refused: something else ran out.
+    Resource,
+    /// The dispatch list was not empty, so nothing left the elevator.
+    Leftovers,
+}
+
+impl Hold {
+    /// All of them, in order.
+    pub const ALL: [Self; 5] =
+        [Self::Budget, Self::Tag, Self::Device, Self::Resource, Self::Leftovers];
+}
+
+impl From<Busy> for Hold {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::Device => Self::Device,
+            Busy::Resource => Self::Resource,
+        }
+    }
+}
+
+/// A step of a bio's or request's way.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub action: Action,
+    /// In which request queue.
+    pub queue: QueueId,
+    /// The processor of the submitter it concerns.
+    pub cpu: CpuId,
+    /// The hardware queue it concerns.
+    pub hctx: HctxId,
+    /// Operation of the bio or request.
+    pub op: Op,
+    /// Its first sector.
+    pub sector: u64,
+    /// Its sectors.
+    pub sectors: u32,
+    /// The request it concerns, as it is after the step; `None` where there is none yet.
+    pub request: Option<(RequestId, &'a Request)>,
+}
+
+/// Receives every event, in the order of the steps.
+pub trait Sink {
+    /// Whether events are made at all. Only a sink that ignores all of them says `false`.
+    const ENABLED: bool = true;
+
+    /// One step was taken. It must not call back into the queue.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// The sink that receives nothing, at no cost.
+impl Sink for () {
+    const ENABLED: bool = false;
+
+    fn event(&mut self, _event: &Event<'_>) {}
+}
+
+/// Both of two sinks, the first one first.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    const ENABLED: bool = A::ENABLED || B::ENABLED;
+
+    fn event(&mut self, event: &Event<'_>) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+}
