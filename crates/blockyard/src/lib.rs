@@ -14,6 +14,7 @@ pub mod merge;
 pub mod policy;
 pub mod request;
 pub mod status;
+pub mod tag;
 pub mod time;
 pub mod trace;
 pub mod unit;

@@ -1,0 +1,38 @@
+//! Tags: the numbers that bound how many requests there are, and the waiting for them.
+//!
+//! A [`TagMap`] gives out numbers. [`Waiters`] are the submitters that found none. A [`TagSet`]
+//! puts both together for the driver tags of one host, which several request queues may share;
+//! scheduler tags belong to one queue, which keeps a map and waiters of its own.
+//!
+//! # Rules
+//!
+//! - **T1.** A tag has at most one owner from its take to its put.
+//! - **T2.** A reserved tag is given out by `take_reserved` only, and counts neither as in use nor
+//!   against any limit or share.
+//! - **T3.** A take without a limit fails only when every tag that is not reserved is in use.
+//! - **T4.** Under a limit, a take uses only the low bits of each word, the limit divided among
+//!   the words: requests nobody waits for leave the rest to those somebody waits for.
+//! - **T5.** Among several active queues of a set, none takes beyond its share: an equal part,
+//!   rounded up, of the tags of a hardware queue, and at least [`SHARE_MIN`]. A single tag is not
+//!   shared.
+//! - **W1.** Whoever sleeps, a tag is in use. So a free is still to come, and the last one wakes
+//!   everybody.
+//! - **W2.** A starved hardware queue stays registered until [`TagSet::next_starved`] names it,
+//!   and is named when a tag it may take is free.
+//!
+//! All memory is reserved at construction. A refusal is a value, a broken rule panics.
+//!
+//! # What a single owner does not need
+//!
+//! Maps shared by processors keep, for each of them, a hint of where to look first, so that they
+//! do not fight for a cache line, and gather freed bits apart. Here nobody fights, and no rule and
+//! no decision of the queue depends on which number a request gets. So takes know no processor and
+//! give the lowest free number, which also keeps the requests behind the numbers in cache.
+
+mod map;
+mod set;
+mod wait;
+
+pub use map::TagMap;
+pub use set::{SHARE_MIN, TagSet, TagSetConfig};
+pub use wait::{Full, Waiters};

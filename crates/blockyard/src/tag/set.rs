@@ -1,0 +1,446 @@
+//! The driver tags of one host.
+
+use super::{Full, TagMap, Waiters};
+use crate::unit::{DriverTag, HctxId, QueueId, RequestId};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Every active queue may hold this many tags of a hardware queue, however many share them.
+pub const SHARE_MIN: u32 = 4;
+
+/// What a [`TagSet`] is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagSetConfig {
+    /// Hardware queues.
+    pub hctxs: u16,
+    /// Tags of a hardware queue, reserved ones included.
+    pub depth: u16,
+    /// How many of them are reserved.
+    pub reserved: u16,
+    /// Whether all hardware queues share the tags of one.
+    pub shared_over_hctxs: bool,
+    /// Request queues that use the set.
+    pub queues: u16,
+    /// Most submitters that wait for tags of one hardware queue.
+    pub max_waiters: u32,
+}
+
+/// The driver tags of one host, used by one request queue or shared by several.
+///
+/// ```
+/// use blockyard::tag::{TagSet, TagSetConfig};
+/// use blockyard::unit::{HctxId, QueueId, RequestId};
+///
+/// let mut tags = TagSet::new(TagSetConfig {
+///     hctxs: 1, depth: 1, reserved: 0, shared_over_hctxs: false, queues: 2, max_waiters: 8,
+/// });
+/// let (hctx, request) = (HctxId(0), RequestId(5));
+/// let tag = tags.take(QueueId(0), hctx, u32::MAX).unwrap();
+/// tags.assign(hctx, tag, request);
+/// assert_eq!(tags.owner(hctx, tag), Some((QueueId(0), request)));
+///
+/// // The other queue finds none, and is named when it can go on.
+/// assert_eq!(tags.take(QueueId(1), hctx, u32::MAX), None);
+/// tags.starve(QueueId(1), hctx);
+/// assert_eq!(tags.next_starved(), None);
+/// tags.put(hctx, tag);
+/// assert_eq!(tags.next_starved(), Some((QueueId(1), hctx)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TagSet {
+    config: TagSetConfig,
+    /// One for each hardware queue, or one for all of them.
+    pools: Vec<Pool>,
+    active: Vec<bool>,
+    users: u32,
+    /// Most tags of a pool that one queue may hold (T5).
+    share: u32,
+    starved: Starved,
+    /// Whether a pool may have woken waiters to name.
+    woken: bool,
+}
+
+impl TagSet {
+    /// Every tag free, no queue active.
+    ///
+    /// # Panics
+    ///
+    /// If there is no hardware queue, no request queue, or no tag that is not reserved.
+    #[must_use]
+    pub fn new(config: TagSetConfig) -> Self {
+        assert!(config.hctxs > 0, "requests need a hardware queue to go to");
+        assert!(config.queues > 0, "a tag set without a request queue serves nobody");
+        assert!(config.reserved < config.depth, "no tag is left beside the reserved ones");
+        let pools = if config.shared_over_hctxs { 1 } else { config.hctxs };
+        Self {
+            config,
+            pools: (0..pools).map(|_| Pool::new(&config)).collect(),
+            active: alloc::vec![false; usize::from(config.queues)],
+            users: 0,
+            share: u32::MAX,
+            starved: Starved::new(&config),
+            woken: false,
+        }
+    }
+
+    /// A tag for a request of `queue` on `hctx`, or `None`. It makes `queue` active.
+    ///
+    /// `limit` as for [`TagMap::take`]. Name the owner with [`Self::assign`].
+    #[must_use = "the tag stays in use until it is put back"]
+    pub fn take(&mut self, queue: QueueId, hctx: HctxId, limit: u32) -> Option<DriverTag> {
+        if !self.active[queue.index()] {
+            self.activate(queue);
+        }
+        let share = self.share;
+        let pool = self.pool_mut(hctx);
+        if pool.held[queue.index()] >= share {
+            return None; // T5
+        }
+        let tag = pool.map.take(limit)?;
+        pool.held[queue.index()] += 1;
+        Some(pool.give(tag, queue))
+    }
+
+    /// A reserved tag for a request of `queue` on `hctx`, or `None` (T2).
+    #[must_use = "the tag stays in use until it is put back"]
+    pub fn take_reserved(&mut self, queue: QueueId, hctx: HctxId) -> Option<DriverTag> {
+        let pool = self.pool_mut(hctx);
+        let tag = pool.map.take_reserved()?;
+        Some(pool.give(tag, queue))
+    }
+
+    /// Names the request that a tag just taken is for.
+    pub fn assign(&mut self, hctx: HctxId, tag: DriverTag, request: RequestId) {
+        let owner = &mut self.pool_mut(hctx).owners[tag.index()];
+        debug_assert!(owner.request.is_none(), "T1: the tag has an owner");
+        owner.request = Some(request);
+    }
+
+    /// The request that `tag` was assigned to, and its queue; `None` for any other number.
+    #[must_use]
+    pub fn owner(&self, hctx: HctxId, tag: DriverTag) -> Option<(QueueId, RequestId)> {
+        let owner = self.pools[self.pool_of(hctx)].owners.get(tag.index())?;
+        Some((owner.queue, owner.request?))
+    }
+
+    /// Gives `tag` back. [`Self::next_woken`] and [`Self::next_starved`] then say who can go on.
+    ///
+    /// # Panics
+    ///
+    /// If it is not in use (T1).
+    pub fn put(&mut self, hctx: HctxId, tag: DriverTag) {
+        let pool = self.pool_mut(hctx);
+        pool.map.put(u32::from(tag.0));
+        let owner = &mut pool.owners[tag.index()];
+        owner.request = None;
+        if u32::from(tag.0) < pool.map.reserved() {
+            return; // T2: nobody waits for it
+        }
+        pool.held[owner.queue.index()] -= 1;
+        pool.waiters.freed(pool.map.in_use());
+        let woken = pool.waiters.has_woken();
+        self.woken |= woken;
+    }
+
+    /// How many tags of `hctx` are in use, reserved ones apart; with shared tags, of all.
+    #[must_use]
+    pub fn in_use(&self, hctx: HctxId) -> u32 {
+        self.pools[self.pool_of(hctx)].map.in_use()
+    }
+
+    /// `queue` has had nothing to do for a while: it no longer counts as one that shares (T5),
+    /// until it takes a tag again. Everybody who waits may try again.
+    ///
+    /// # Panics
+    ///
+    /// If it holds tags.
+    pub fn idle(&mut self, queue: QueueId) {
+        let holds = self.pools.iter().any(|pool| pool.held[queue.index()] > 0);
+        assert!(!holds, "queue {} holds tags, so it is not idle", queue.0);
+        if core::mem::replace(&mut self.active[queue.index()], false) {
+            self.users -= 1;
+            self.divide();
+            for pool in &mut self.pools {
+                pool.waiters.wake_all();
+            }
+            self.woken = true;
+        }
+    }
+
+    fn activate(&mut self, queue: QueueId) {
+        self.active[queue.index()] = true;
+        self.users += 1;
+        self.divide();
+    }
+
+    /// Divides the tags of each pool among the active queues (T5).
+    fn divide(&mut self) {
+        let depth = u32::from(self.config.depth - self.config.reserved);
+        let users = self.users.max(1);
+        self.share =
+            if users == 1 || depth == 1 { u32::MAX } else { depth.div_ceil(users).max(SHARE_MIN) };
+        for pool in &mut self.pools {
+            pool.waiters.resize(depth / users);
+        }
+    }
+
+    /// `waiter`, a submitter refused a tag of `hctx`, sleeps until [`Self::next_woken`] names it;
+    /// see [`Waiters::wait`].
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if as many as the configuration has room for wait already.
+    pub fn wait(&mut self, hctx: HctxId, waiter: u64) -> Result<(), Full> {
+        let pool = self.pool_mut(hctx);
+        pool.waiters.wait(waiter, pool.map.in_use())?;
+        let woken = pool.waiters.has_woken();
+        self.woken |= woken;
+        Ok(())
+    }
+
+    /// The next submitter to try again.
+    pub fn next_woken(&mut self) -> Option<u64> {
+        if !self.woken {
+            return None;
+        }
+        let waiter = self.pools.iter_mut().find_map(|pool| pool.waiters.next_woken());
+        self.woken = waiter.is_some();
+        waiter
+    }
+
+    /// A run of `hctx` of `queue` stopped for want of a tag: it is to run again when there is one.
+    pub fn starve(&mut self, queue: QueueId, hctx: HctxId) {
+        self.starved.add(queue, hctx);
+    }
+
+    /// The next hardware queue to run again: of those that starve, the one that has starved
+    /// longest and for which a tag is free. It is no longer registered.
+    ///
+    /// Run it before the next call. If it takes the tag, nobody else is woken for it in vain; if
+    /// it does not, the next one is named for it (W2).
+    pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
+        let at = self.starved.line.iter().position(|&(queue, hctx)| self.may_take(queue, hctx))?;
+        Some(self.starved.remove(at))
+    }
+
+    /// Whether a take without a limit would succeed.
+    fn may_take(&self, queue: QueueId, hctx: HctxId) -> bool {
+        let pool = &self.pools[self.pool_of(hctx)];
+        !pool.map.is_full() && pool.held[queue.index()] < self.share
+    }
+
+    fn pool_of(&self, hctx: HctxId) -> usize {
+        if self.config.shared_over_hctxs { 0 } else { hctx.index() }
+    }
+
+    fn pool_mut(&mut self, hctx: HctxId) -> &mut Pool {
+        let at = self.pool_of(hctx);
+        &mut self.pools[at]
+    }
+}
+
+/// Tags, who holds them, and who waits for them.
+#[derive(Clone, Debug)]
+struct Pool {
+    map: TagMap,
+    waiters: Waiters,
+    /// Tags in use by each request queue, reserved ones apart.
+    held: Vec<u32>,
+    owners: Vec<Owner>,
+}
+
+impl Pool {
+    fn new(config: &TagSetConfig) -> Self {
+        let owner = Owner { queue: QueueId(0), request: None };
+        Self {
+            map: TagMap::new(u32::from(config.depth), u32::from(config.reserved)),
+            waiters: Waiters::new(u32::from(config.depth - config.reserved), config.max_waiters),
+            held: alloc::vec![0; usize::from(config.queues)],
+            owners: alloc::vec![owner; usize::from(config.depth)],
+        }
+    }
+
+    fn give(&mut self, tag: u32, queue: QueueId) -> DriverTag {
+        self.owners[tag as usize].queue = queue;
+        DriverTag(u16::try_from(tag).expect("the depth of a tag set is 16 bits"))
+    }
+}
+
+/// Who a tag was given to.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    queue: QueueId,
+    request: Option<RequestId>,
+}
+
+/// The hardware queues that want a tag, in the order they came, each once.
+#[derive(Clone, Debug)]
+struct Starved {
+    line: VecDeque<(QueueId, HctxId)>,
+    /// Whether a hardware queue is in line; those of one request queue together.
+    in_line: Vec<bool>,
+    hctxs: usize,
+}
+
+impl Starved {
+    fn new(config: &TagSetConfig) -> Self {
+        let hctxs = usize::from(config.hctxs);
+        let all = hctxs * usize::from(config.queues);
+        Self { line: VecDeque::with_capacity(all), in_line: alloc::vec![false; all], hctxs }
+    }
+
+    fn add(&mut self, queue: QueueId, hctx: HctxId) {
+        let at = self.index(queue, hctx);
+        if !core::mem::replace(&mut self.in_line[at], true) {
+            self.line.push_back((queue, hctx));
+        }
+    }
+
+    fn remove(&mut self, at: usize) -> (QueueId, HctxId) {
+        let (queue, hctx) = self.line.remove(at).expect("the caller found it there");
+        let at = self.index(queue, hctx);
+        self.in_line[at] = false;
+        (queue, hctx)
+    }
+
+    fn index(&self, queue: QueueId, hctx: HctxId) -> usize {
+        queue.index() * self.hctxs + hctx.index()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H: HctxId = HctxId(0);
+    const CONFIG: TagSetConfig = TagSetConfig {
+        hctxs: 2,
+        depth: 32,
+        reserved: 0,
+        shared_over_hctxs: false,
+        queues: 4,
+        max_waiters: 8,
+    };
+
+    fn take_all(tags: &mut TagSet, queue: u16) -> Vec<DriverTag> {
+        core::iter::from_fn(|| tags.take(QueueId(queue), H, u32::MAX)).collect()
+    }
+
+    #[test]
+    fn a_queue_alone_may_hold_every_tag() {
+        let mut tags = TagSet::new(CONFIG);
+        assert_eq!(take_all(&mut tags, 0).len(), 32);
+    }
+
+    #[test]
+    fn active_queues_hold_an_equal_part_rounded_up_and_at_least_four() {
+        for (depth, queues, share) in [(32, 2, 16), (31, 3, 11), (32, 4, 8), (8, 4, 4), (7, 4, 4)] {
+            let mut tags = TagSet::new(TagSetConfig { depth, ..CONFIG });
+            for queue in 0..queues {
+                let tag = tags.take(QueueId(queue), H, u32::MAX).unwrap();
+                tags.put(H, tag);
+            }
+            assert_eq!(take_all(&mut tags, 0).len(), share, "{depth} tags, {queues} queues");
+            assert!(tags.in_use(H) == u32::from(depth) || !take_all(&mut tags, 1).is_empty());
+        }
+    }
+
+    #[test]
+    fn one_tag_is_not_shared_and_reserved_tags_count_against_no_share() {
+        let mut tags = TagSet::new(TagSetConfig { depth: 4, reserved: 3, ..CONFIG });
+        let tag = tags.take(QueueId(0), H, u32::MAX).unwrap();
+        assert_eq!(tags.take(QueueId(1), H, u32::MAX), None);
+        tags.put(H, tag);
+        assert_eq!(tags.take(QueueId(1), H, u32::MAX), Some(tag));
+        for reserved in 0..3 {
+            assert_eq!(tags.take_reserved(QueueId(0), H), Some(DriverTag(reserved)));
+        }
+        assert_eq!(tags.take_reserved(QueueId(0), H), None);
+        assert_eq!(tags.in_use(H), 1);
+        tags.put(H, DriverTag(2));
+        tags.idle(QueueId(0));
+    }
+
+    #[test]
+    fn a_queue_that_goes_idle_leaves_its_share_and_wakes_all() {
+        let mut tags = TagSet::new(CONFIG);
+        let tag = tags.take(QueueId(1), H, u32::MAX).unwrap();
+        assert_eq!(take_all(&mut tags, 0).len(), 16);
+        tags.wait(H, 7).unwrap();
+        tags.wait(H, 8).unwrap();
+        tags.starve(QueueId(0), H);
+        tags.put(H, tag);
+        assert_eq!(tags.next_starved(), None, "its share is used up");
+        assert_eq!(tags.next_woken(), None, "half a batch");
+        tags.idle(QueueId(1));
+        assert_eq!(tags.next_starved(), Some((QueueId(0), H)));
+        let woken = [(); 3].map(|()| tags.next_woken());
+        assert_eq!(woken, [Some(7), Some(8), None]);
+        assert_eq!(take_all(&mut tags, 0).len(), 16);
+    }
+
+    #[test]
+    #[should_panic(expected = "not idle")]
+    fn a_queue_that_holds_tags_is_not_idle() {
+        let mut tags = TagSet::new(CONFIG);
+        let _ = tags.take(QueueId(0), HctxId(1), u32::MAX);
+        tags.idle(QueueId(0));
+    }
+
+    #[test]
+    fn tags_shared_over_hardware_queues_are_one_pool() {
+        let mut tags = TagSet::new(TagSetConfig { depth: 1, shared_over_hctxs: true, ..CONFIG });
+        let tag = tags.take(QueueId(0), HctxId(1), u32::MAX).unwrap();
+        tags.assign(HctxId(1), tag, RequestId(3));
+        assert_eq!(tags.take(QueueId(0), H, u32::MAX), None);
+        assert_eq!(tags.owner(H, tag), Some((QueueId(0), RequestId(3))));
+        tags.starve(QueueId(0), H);
+        tags.put(HctxId(1), tag);
+        assert_eq!(tags.owner(H, tag), None);
+        assert_eq!(tags.next_starved(), Some((QueueId(0), H)));
+    }
+
+    #[test]
+    fn separate_tags_are_separate() {
+        let mut tags = TagSet::new(TagSetConfig { depth: 1, ..CONFIG });
+        let first = tags.take(QueueId(0), H, u32::MAX).unwrap();
+        let second = tags.take(QueueId(0), HctxId(1), u32::MAX).unwrap();
+        tags.starve(QueueId(0), H);
+        tags.put(HctxId(1), second);
+        assert_eq!(tags.next_starved(), None, "a tag of another hardware queue was freed");
+        tags.put(H, first);
+        assert_eq!(tags.next_starved(), Some((QueueId(0), H)));
+    }
+
+    #[test]
+    fn those_that_starve_go_in_turn_one_for_each_freed_tag() {
+        let mut tags = TagSet::new(TagSetConfig { depth: 2, ..CONFIG });
+        let held = take_all(&mut tags, 3);
+        for queue in [2, 0, 1, 0] {
+            tags.starve(QueueId(queue), H);
+        }
+        let mut order = Vec::new();
+        for tag in held {
+            tags.put(H, tag);
+            while let Some((queue, hctx)) = tags.next_starved() {
+                order.push(queue.0);
+                assert!(tags.take(queue, hctx, u32::MAX).is_some());
+                tags.starve(queue, hctx);
+            }
+        }
+        assert_eq!(order, [2, 0]);
+        assert_eq!(tags.starved.line, [(QueueId(1), H), (QueueId(2), H), (QueueId(0), H)]);
+    }
+
+    #[test]
+    fn one_that_takes_nothing_leaves_the_tag_to_the_next() {
+        let mut tags = TagSet::new(TagSetConfig { depth: 1, ..CONFIG });
+        let tag = tags.take(QueueId(0), H, u32::MAX).unwrap();
+        tags.starve(QueueId(1), H);
+        tags.starve(QueueId(2), H);
+        tags.put(H, tag);
+        assert_eq!(tags.next_starved(), Some((QueueId(1), H)));
+        assert_eq!(tags.next_starved(), Some((QueueId(2), H)));
+        assert_eq!(tags.next_starved(), None);
+    }
+}
