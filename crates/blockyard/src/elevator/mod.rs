@@ -13,6 +13,7 @@
 //! - **E3.** What an elevator holds is starved by no stream of newer requests.
 
 pub mod deadline;
+pub mod sector_tree;
 
 use crate::limits::Limits;
 use crate::merge::{Extent, Merge};

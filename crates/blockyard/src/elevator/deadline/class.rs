@@ -1,0 +1,137 @@
+//! One priority class of mq-deadline: what goes next within it. The rules are the elevator's.
+
+use crate::bio::Op;
+use crate::elevator::sector_tree::{SectorNodes, SectorTree};
+use crate::policy::DeadlineTunables;
+use crate::request::List;
+use crate::time::Instant;
+use crate::unit::RequestId;
+
+/// A direction of a class: the same requests twice, by sector and by arrival.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub(super) tree: SectorTree,
+    pub(super) fifo: List,
+    /// Where the request sent last starts.
+    pub(super) position: u64,
+}
+
+impl Side {
+    fn next(&self, nodes: &SectorNodes) -> Option<RequestId> {
+        self.tree.next_at_or_after(nodes, self.position)
+    }
+}
+
+/// The direction whose turn it is.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Reads,
+    Writes,
+}
+
+/// A priority class.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    pub(super) head: List,
+    pub(super) in_flight: u32,
+    reads: Side,
+    writes: Side,
+    turn: Turn,
+    /// How many more requests the batch under way may have.
+    batch_left: u32,
+    /// How many new batches have passed waiting writes over.
+    starved: u32,
+}
+
+impl Class {
+    pub(super) const fn new() -> Self {
+        const EMPTY: Side = Side { tree: SectorTree::new(), fifo: List::new(), position: 0 };
+        Self {
+            head: List::new(),
+            in_flight: 0,
+            reads: EMPTY,
+            writes: EMPTY,
+            turn: Turn::Reads,
+            batch_left: 0,
+            starved: 0,
+        }
+    }
+
+    pub(super) const fn side(&self, op: Op) -> &Side {
+        if op.is_read() { &self.reads } else { &self.writes }
+    }
+
+    pub(super) const fn side_mut(&mut self, op: Op) -> &mut Side {
+        if op.is_read() { &mut self.reads } else { &mut self.writes }
+    }
+
+    /// Whether anything is queued or in flight.
+    pub(super) const fn has_work(&self) -> bool {
+        self.in_flight > 0
+            || !self.head.is_empty()
+            || !self.reads.fifo.is_empty()
+            || !self.writes.fifo.is_empty()
+    }
+
+    /// The earliest arrival among the heads of the lists.
+    pub(super) fn oldest(&self, arrived: &[Instant]) -> Option<RequestId> {
+        let heads = [self.head.first(), self.reads.fifo.first(), self.writes.fifo.first()];
+        heads.into_iter().flatten().min_by_key(|id| arrived[id.index()])
+    }
+
+    /// The request to send next; the caller sends it.
+    pub(super) fn next(
+        &mut self,
+        nodes: &SectorNodes,
+        arrived: &[Instant],
+        tunables: &DeadlineTunables,
+        now: Instant,
+    ) -> Option<RequestId> {
+        self.head // A3
+            .first()
+            .or_else(|| self.continue_batch(nodes))
+            .or_else(|| self.begin_batch(nodes, arrived, tunables, now))
+    }
+
+    /// A4.
+    fn continue_batch(&mut self, nodes: &SectorNodes) -> Option<RequestId> {
+        let left = self.batch_left.checked_sub(1)?;
+        let id = match self.turn {
+            Turn::Reads => self.reads.next(nodes),
+            Turn::Writes => self.writes.next(nodes),
+        }?;
+        self.batch_left = left;
+        Some(id)
+    }
+
+    /// A6.
+    fn begin_batch(
+        &mut self,
+        nodes: &SectorNodes,
+        arrived: &[Instant],
+        tunables: &DeadlineTunables,
+        now: Instant,
+    ) -> Option<RequestId> {
+        self.turn = self.choose_turn(tunables.writes_starved)?;
+        self.batch_left = tunables.fifo_batch.saturating_sub(1);
+        let (side, expire) = match self.turn {
+            Turn::Reads => (&self.reads, tunables.read_expire),
+            Turn::Writes => (&self.writes, tunables.write_expire),
+        };
+        let oldest = side.fifo.first()?;
+        let expired = now >= arrived[oldest.index()] + expire;
+        if expired { Some(oldest) } else { side.next(nodes).or(Some(oldest)) }
+    }
+
+    /// A5.
+    fn choose_turn(&mut self, writes_starved: u32) -> Option<Turn> {
+        let reads = !self.reads.fifo.is_empty();
+        let writes = !self.writes.fifo.is_empty();
+        if writes && (!reads || self.starved >= writes_starved) {
+            self.starved = 0;
+            return Some(Turn::Writes);
+        }
+        self.starved += u32::from(writes);
+        reads.then_some(Turn::Reads)
+    }
+}

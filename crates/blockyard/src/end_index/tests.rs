@@ -1,0 +1,71 @@
+//! The index against a list of what is filed, the newest last.
+
+use super::*;
+use proptest::prelude::*;
+
+const REQUESTS: u32 = 40;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// File the request in this index, or remove it from the one it is in.
+    Toggle(u32, usize, u64),
+    Refile(u32, u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Few enough ends that chains hold both equal and different ones.
+    let end = (0..150_u64).prop_map(|block| block * 8);
+    prop_oneof![
+        (0..REQUESTS, 0..2_usize, end.clone()).prop_map(|(id, at, end)| Step::Toggle(id, at, end)),
+        (0..REQUESTS, end).prop_map(|(id, end)| Step::Refile(id, end)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn answers_as_a_list_searched_backwards_does(steps in prop::collection::vec(step(), 1..300)) {
+        let mut nodes = EndNodes::new(REQUESTS as usize);
+        let mut indexes = [EndIndex::new(), EndIndex::new()];
+        let mut lists: [Vec<(RequestId, u64)>; 2] = Default::default();
+        let mut last = [None; 2];
+        for step in steps {
+            let (Step::Toggle(id, ..) | Step::Refile(id, _)) = step;
+            let id = RequestId(id);
+            let filed = lists.iter().position(|list| list.iter().any(|(held, _)| *held == id));
+            let from = filed.unwrap_or(0);
+            match (step, filed) {
+                (Step::Toggle(_, _, _), Some(_)) => {
+                    indexes[from].remove(&mut nodes, id);
+                    indexes[from].remove(&mut nodes, id); // the second time does nothing
+                    lists[from].retain(|(held, _)| *held != id);
+                    last[from] = last[from].filter(|last| *last != id);
+                }
+                (Step::Toggle(_, to, end), None) => {
+                    indexes[to].insert(&mut nodes, id, end);
+                    lists[to].push((id, end));
+                    last[to] = Some(id);
+                }
+                (Step::Refile(_, end), Some(_)) => {
+                    indexes[from].refile(&mut nodes, id, end);
+                    lists[from].retain(|(held, _)| *held != id);
+                    lists[from].push((id, end));
+                    last[from] = Some(id);
+                }
+                (Step::Refile(_, end), None) => indexes[0].refile(&mut nodes, id, end),
+            }
+            for at in 0..2 {
+                prop_assert_eq!(indexes[at].last(), last[at]);
+                for end in (0..150).map(|block| block * 8) {
+                    let expected: Vec<_> = lists[at]
+                        .iter()
+                        .rev()
+                        .filter(|(_, filed)| *filed == end)
+                        .map(|(id, _)| *id)
+                        .collect();
+                    let found: Vec<_> = indexes[at].ending_at(&nodes, end).collect();
+                    prop_assert_eq!(found, expected);
+                }
+            }
+        }
+    }
+}
