@@ -55,6 +55,8 @@ impl Flags {
     /// Its last segment does not end on the device's virtual boundary; as [`Self::GAP_HEAD`],
     /// behind it.
     pub const GAP_TAIL: Self = Self(1 << 7);
+    /// The submitter polls for its end: it uses the polled hardware queues, where there are any.
+    pub const POLLED: Self = Self(1 << 8);
 
     /// Whether every flag of `other` is set here.
     #[must_use]

@@ -13,7 +13,8 @@
 //! - **D3.** A budget taken is given back exactly once, by the core: when the request completes, or
 //!   when it turns out that there is nothing to send.
 //! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion
-//!   makes room; without one the answer is [`Busy::Resource`].
+//!   makes room, [`Busy::Host`] one of some queue of the host. Where none is, the core asks again
+//!   after a delay, as for [`Busy::Resource`].
 
 use crate::request::{Bios, Piece, Request, Requests};
 use crate::status::Status;
@@ -36,7 +37,9 @@ pub enum Accept {
 pub enum Busy {
     /// The device is full; a completion of this queue will make room (D4).
     Device,
-    /// Something that no completion of this queue gives back has run out: asked again after
+    /// What all queues of this host share is used up: a completion of any of them makes room.
+    Host,
+    /// Something that no completion gives back has run out: asked again after
     /// [`RETRY_DELAY`](crate::hardware_queue::RETRY_DELAY).
     Resource,
 }

@@ -164,6 +164,22 @@ impl Policies {
         sched_depth: SchedDepth::FromDeviceDepth,
     };
 
+    /// Whether a lone request without an elevator is offered to the driver at once instead of being
+    /// staged first, as today's path does.
+    #[must_use]
+    pub const fn issues_directly(&self) -> bool {
+        matches!(self.model, Model::Multi)
+            && matches!(self.elevator, ElevatorKind::None)
+            && matches!(self.dispatch, Dispatch::Budget)
+    }
+
+    /// Whether the run after inserting a lone request is left to a worker thread: blk-mq does so
+    /// where an elevator may want to see more first.
+    #[must_use]
+    pub const fn runs_deferred(&self) -> bool {
+        matches!(self.model, Model::Multi) && !matches!(self.elevator, ElevatorKind::None)
+    }
+
     /// Today's blk-mq with mq-deadline.
     #[must_use]
     pub fn mq_deadline() -> Self {

@@ -78,6 +78,8 @@ pub enum Hold {
     Tag,
     /// The driver refused: the device is full.
     Device,
+    /// The driver refused: what the host's queues share is used up.
+    Host,
     /// The driver refused: something else ran out.
     Resource,
     /// The dispatch list was not empty, so nothing left the elevator.
@@ -86,14 +88,15 @@ pub enum Hold {
 
 impl Hold {
     /// All of them, in order.
-    pub const ALL: [Self; 5] =
-        [Self::Budget, Self::Tag, Self::Device, Self::Resource, Self::Leftovers];
+    pub const ALL: [Self; 6] =
+        [Self::Budget, Self::Tag, Self::Device, Self::Host, Self::Resource, Self::Leftovers];
 }
 
 impl From<Busy> for Hold {
     fn from(busy: Busy) -> Self {
         match busy {
             Busy::Device => Self::Device,
+            Busy::Host => Self::Host,
             Busy::Resource => Self::Resource,
         }
     }

@@ -83,6 +83,12 @@ impl TagSet {
         }
     }
 
+    /// What it is made of.
+    #[must_use]
+    pub const fn config(&self) -> &TagSetConfig {
+        &self.config
+    }
+
     /// A tag for a request of `queue` on `hctx`, or `None`. It makes `queue` active.
     ///
     /// `limit` as for [`TagMap::take`]. Name the owner with [`Self::assign`].

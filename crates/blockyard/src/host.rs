@@ -1,0 +1,79 @@
+//! What the request queues of one host share: its driver, its tags, the sink of their events.
+//!
+//! A host with one disk has one [`RequestQueue`](crate::request_queue::RequestQueue); a SCSI host
+//! has one for each logical unit. Everything they share is here and is passed to their calls, so
+//! that each has one owner and nothing is locked.
+//!
+//! A completion may make room for another queue than the one it belongs to. After each
+//! [`complete`](crate::request_queue::RequestQueue::complete) the caller runs what
+//! [`Host::next_starved`] names, and wakes whom [`Host::next_woken`] names.
+
+use crate::tag::{TagSet, TagSetConfig};
+use crate::unit::{HctxId, QueueId};
+use alloc::collections::VecDeque;
+
+/// A driver, its tags, and where events go.
+#[derive(Debug)]
+pub struct Host<D, S = ()> {
+    /// The device.
+    pub driver: D,
+    /// Receives every event of every queue.
+    pub sink: S,
+    pub(crate) tags: TagSet,
+    /// Hardware queues that the driver refused because the whole host was full.
+    starved: VecDeque<(QueueId, HctxId)>,
+    /// How many of `starved` were there at the last completion and may try again.
+    starved_ready: usize,
+}
+
+impl<D, S> Host<D, S> {
+    /// A host with tags as `config` says. Reserves all its memory.
+    ///
+    /// # Panics
+    ///
+    /// If `config` is impossible; see [`TagSet::new`].
+    #[must_use]
+    pub fn new(driver: D, sink: S, config: TagSetConfig) -> Self {
+        let pairs = usize::from(config.queues) * usize::from(config.hctxs);
+        Self {
+            driver,
+            sink,
+            tags: TagSet::new(config),
+            starved: VecDeque::with_capacity(pairs),
+            starved_ready: 0,
+        }
+    }
+
+    /// The driver tags.
+    #[must_use]
+    pub const fn tags(&self) -> &TagSet {
+        &self.tags
+    }
+
+    /// A hardware queue that stopped for want of something shared which has been freed since: run
+    /// it. Each is named once; drain this after every completion.
+    pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
+        if self.starved_ready > 0 {
+            self.starved_ready -= 1;
+            return self.starved.pop_front();
+        }
+        self.tags.next_starved()
+    }
+
+    /// A submitter that waited for a driver tag and should submit again.
+    pub fn next_woken(&mut self) -> Option<u64> {
+        self.tags.next_woken()
+    }
+
+    /// `hctx` was refused because the host is full.
+    pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
+        if !self.starved.contains(&(queue, hctx)) {
+            self.starved.push_back((queue, hctx));
+        }
+    }
+
+    /// A request of some queue completed: whoever waits for the host may try again.
+    pub(crate) fn has_room(&mut self) {
+        self.starved_ready = self.starved.len();
+    }
+}

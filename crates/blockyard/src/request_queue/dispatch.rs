@@ -1,0 +1,496 @@
+//! From staging to the driver: what a run sends, and what it does with what is refused.
+//!
+//! The rules H1 to H4 are those of [`hardware_queue`](crate::hardware_queue).
+
+use super::{RequestQueue, is_in_flight};
+use crate::bio::Op;
+use crate::driver::{Accept, Driver, Issue};
+use crate::hardware_queue::{RETRY_DELAY, RunStop};
+use crate::host::Host;
+use crate::policy::{Dequeue, Dispatch, Model};
+use crate::request::{List, State};
+use crate::time::Instant;
+use crate::trace::{Action, Event, Hold, Sink};
+use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
+
+/// What became of a list that was offered to the driver.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// How many requests the driver took (or failed: they are gone too).
+    count: u32,
+    /// Why it stopped before the end of the list.
+    held: Option<Hold>,
+}
+
+impl RequestQueue {
+    /// Hands requests of `hctx` to the driver until nothing is left, the driver, the tags or the
+    /// budget say stop, or as many have gone as one run may send.
+    ///
+    /// Call it for what [`Self::next_run`] names. An early call costs a few comparisons; a late one
+    /// costs latency, never a request. `now` is not earlier than in any call before.
+    ///
+    /// Returns why it stopped. After anything but [`RunStop::Batch`], [`Self::next_run`] or
+    /// [`Host::next_starved`] names the hardware queue when something can move again.
+    ///
+    /// # Panics
+    ///
+    /// If `hctx` is not one of this queue.
+    pub fn run<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> RunStop {
+        self.clear_marks(hctx);
+        match self.send_leftovers(host, hctx, now) {
+            Some(stop) => stop,
+            None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
+            None => self.pull_from_software_queues(host, hctx, now),
+        }
+    }
+
+    /// This run answers whatever asked for one.
+    fn clear_marks(&mut self, hctx: HctxId) {
+        self.restarts.remove(hctx.index());
+        if self.hctxs[hctx.index()].retry_at.take().is_some() {
+            self.retries -= 1;
+        }
+    }
+
+    /// Sends the dispatch list first (H1). Returns why the run ends there, or `None` where the
+    /// design goes on to pull new requests.
+    fn send_leftovers<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> Option<RunStop> {
+        let kept = self.dispatch_list(hctx);
+        let mut list = core::mem::take(kept);
+        if list.is_empty() {
+            return None;
+        }
+        let sent = self.send(host, hctx, &mut list, now);
+        if self.policies.dispatch == Dispatch::DrainAll {
+            // As 4.13: without an elevator the run ends; with one it goes on where the list made
+            // no progress at all, and takes one more request out of the reach of merging.
+            let goes_on = self.elevator.is_some() && sent.count == 0;
+            if goes_on {
+                return None;
+            }
+            if sent.held.is_none() {
+                return Some(self.hold_run(host, hctx, Hold::Leftovers, now));
+            }
+        }
+        sent.held.map(RunStop::Held)
+    }
+
+    fn pull_from_elevator<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> RunStop {
+        let mut total = 0;
+        loop {
+            if self.is_barred(hctx) {
+                return self.hold_run(host, hctx, Hold::Device, now);
+            }
+            if self.elevator.as_ref().is_none_or(|elevator| elevator.is_empty()) {
+                return RunStop::Idle;
+            }
+            let (mut list, stopped) = self.gather(host, hctx, now);
+            if list.is_empty() {
+                return match stopped {
+                    Some(hold) => self.hold_run(host, hctx, hold, now),
+                    None => RunStop::Idle,
+                };
+            }
+            let sent = self.send(host, hctx, &mut list, now);
+            total += sent.count;
+            if let Some(hold) = sent.held {
+                return RunStop::Held(hold);
+            }
+            if let Some(hold) = stopped {
+                return self.hold_run(host, hctx, hold, now);
+            }
+            if total >= self.run_batch_max {
+                self.mark_run(hctx, true);
+                return RunStop::Batch;
+            }
+        }
+    }
+
+    /// Takes requests out of the elevator: one, or under budget (H2) as many as today's batch is,
+    /// and says why it could not take more.
+    fn gather<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> (List, Option<Hold>) {
+        let mut list = List::new();
+        let max = self.batch_of(hctx);
+        while list.len() < max {
+            let mut budget = None;
+            if self.policies.dispatch == Dispatch::Budget {
+                budget = host.driver.take_budget(self.id);
+                if budget.is_none() {
+                    return (list, Some(Hold::Budget));
+                }
+            }
+            let next = match &mut self.elevator {
+                Some(elevator) => elevator.dispatch(&mut self.requests, hctx, now),
+                None => None,
+            };
+            let Some(id) = next else {
+                self.return_unused(host, budget);
+                return (list, None);
+            };
+            self.scheduled(host, id, budget, now);
+            list.push_back(&mut self.requests, id);
+            if !self.has_driver_tag_for(host, id) {
+                break; // what cannot go now is better left where it can merge
+            }
+        }
+        (list, None)
+    }
+
+    /// How many requests one batch takes out of the elevator.
+    fn batch_of(&self, hctx: HctxId) -> u32 {
+        let busy = self.hctxs[hctx.index()].busy.is_busy();
+        let batches = self.policies.dispatch == Dispatch::Budget
+            && self.policies.model == Model::Multi
+            && !busy;
+        if batches { self.tags_per_hctx.min(self.run_batch_max) } else { 1 }
+    }
+
+    /// Takes the driver tag that `id` will go under, if there is one.
+    fn has_driver_tag_for<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) -> bool {
+        if self.requests[id].driver_tag.is_some() {
+            return true;
+        }
+        let hctx = self.requests[id].hctx;
+        let Some(tag) = host.tags.take(self.id, hctx, u32::MAX) else { return false };
+        host.tags.assign(hctx, tag, id);
+        self.requests[id].driver_tag = Some(tag);
+        true
+    }
+
+    fn pull_from_software_queues<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> RunStop {
+        let state = &self.hctxs[hctx.index()];
+        if state.pending.is_empty() {
+            return RunStop::Idle;
+        }
+        if self.is_barred(hctx) {
+            return self.hold_run(host, hctx, Hold::Device, now);
+        }
+        let one_by_one = match self.policies.dequeue {
+            Dequeue::SpliceAll => false,
+            Dequeue::RoundRobin => true,
+            Dequeue::ByBusy => state.busy.is_busy(),
+        };
+        if one_by_one { self.pull_in_turn(host, hctx, now) } else { self.pull_all(host, hctx, now) }
+    }
+
+    /// Whether the busy bit says to pull nothing. With nothing in flight no completion would clear
+    /// it, so then it says nothing (H4).
+    fn is_barred(&self, hctx: HctxId) -> bool {
+        self.in_flight > 0 && self.hctxs[hctx.index()].busy.bars_pulling()
+    }
+
+    /// Everything of every software queue at once.
+    fn pull_all<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> RunStop {
+        let mut list = List::new();
+        while let Some(feeder) = self.hctxs[hctx.index()].pending.next_wrapping(0) {
+            while let Some(id) = self.pop_feeder(hctx, feeder) {
+                self.scheduled(host, id, None, now);
+                list.push_back(&mut self.requests, id);
+            }
+        }
+        match self.send(host, hctx, &mut list, now).held {
+            Some(hold) => RunStop::Held(hold),
+            None => RunStop::Idle,
+        }
+    }
+
+    /// One request at a time, from one software queue after the other.
+    fn pull_in_turn<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> RunStop {
+        for _ in 0..self.run_batch_max {
+            if self.hctxs[hctx.index()].pending.is_empty() {
+                return RunStop::Idle;
+            }
+            let mut budget = None;
+            if self.policies.dispatch == Dispatch::Budget {
+                budget = host.driver.take_budget(self.id);
+                if budget.is_none() {
+                    return self.hold_run(host, hctx, Hold::Budget, now); // H2
+                }
+            }
+            let feeder = self.hctxs[hctx.index()].next_pending_feeder();
+            let Some(id) = feeder.and_then(|feeder| self.pop_feeder(hctx, feeder)) else {
+                self.return_unused(host, budget);
+                return RunStop::Idle;
+            };
+            self.scheduled(host, id, budget, now);
+            let mut list = List::new();
+            list.push_back(&mut self.requests, id);
+            if let Some(hold) = self.send(host, hctx, &mut list, now).held {
+                return RunStop::Held(hold);
+            }
+        }
+        self.mark_run(hctx, true);
+        RunStop::Batch
+    }
+
+    /// The first request of a software queue that feeds `hctx`.
+    fn pop_feeder(&mut self, hctx: HctxId, feeder: usize) -> Option<RequestId> {
+        let state = &mut self.hctxs[hctx.index()];
+        let ctx = &mut self.ctxs[state.feeders[feeder] as usize];
+        let id = ctx.pop(&mut self.end_nodes, &mut self.requests);
+        if ctx.is_empty() {
+            state.pending.remove(feeder);
+        }
+        id
+    }
+
+    /// `id` has left the elevator or software queue.
+    fn scheduled<D, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        budget: Option<Budget>,
+        now: Instant,
+    ) {
+        let rq = &mut self.requests[id];
+        rq.times.scheduled = now;
+        rq.budget = budget;
+        self.emit(host, now, Action::Schedule, id);
+    }
+
+    fn return_unused<D: Driver, S>(&mut self, host: &mut Host<D, S>, budget: Option<Budget>) {
+        if let Some(budget) = budget {
+            host.driver.return_budget(self.id, budget); // H2
+        }
+    }
+
+    /// Offers a lone request to the driver without staging it; says whether the driver took it.
+    /// What finds no budget is staged, where it can merge; what is refused joins the dispatch list.
+    pub(super) fn issue_directly<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        last: bool,
+        now: Instant,
+    ) -> bool {
+        let hctx = self.requests[id].hctx;
+        if !self.dispatch_list(hctx).is_empty() || !self.take_budget_for(host, id) {
+            let ctx = self.ctx_serving(self.requests[id].cpu, hctx);
+            self.insert(host, ctx, id, now);
+            return false;
+        }
+        self.requests[id].times.scheduled = now;
+        let answer = self.offer(host, id, last, now);
+        if let Accept::Busy(busy) = answer {
+            host.driver.commit(self.id, hctx, now); // D2: those before it said more would follow
+            let mut list = List::new();
+            list.push_back(&mut self.requests, id);
+            self.keep_refused(host, hctx, &mut list, busy.into(), now);
+            return false;
+        }
+        true
+    }
+
+    /// Sees to it that `id` has budget where the design wants it; says whether it has.
+    fn take_budget_for<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) -> bool {
+        if self.policies.dispatch == Dispatch::Budget && self.requests[id].budget.is_none() {
+            self.requests[id].budget = host.driver.take_budget(self.id);
+            return self.requests[id].budget.is_some();
+        }
+        true
+    }
+
+    /// Offers a list to the driver, in order. What is not taken goes to the tail of the dispatch
+    /// list of its hardware queue, and the run that asked is held (H4).
+    fn send<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        list: &mut List,
+        now: Instant,
+    ) -> Sent {
+        let mut sent = Sent { count: 0, held: None };
+        let mut uncommitted = None;
+        while let Some(id) = list.first() {
+            let to = self.requests[id].hctx;
+            sent.held = if !self.take_budget_for(host, id) {
+                Some(Hold::Budget)
+            } else if !self.has_driver_tag_for(host, id) {
+                Some(Hold::Tag)
+            } else {
+                list.remove(&mut self.requests, id);
+                let last = list.is_empty();
+                match self.offer(host, id, last, now) {
+                    Accept::Busy(busy) => {
+                        list.push_front(&mut self.requests, id);
+                        Some(busy.into())
+                    }
+                    Accept::Queued | Accept::Failed(_) => {
+                        sent.count += 1;
+                        uncommitted = (!last).then_some(to);
+                        None
+                    }
+                }
+            };
+            if let Some(hold) = sent.held {
+                if let Some(to) = uncommitted {
+                    host.driver.commit(self.id, to, now); // D2
+                }
+                self.keep_refused(host, hctx, list, hold, now);
+                return sent;
+            }
+        }
+        self.hctxs[hctx.index()].busy.run_ended(false);
+        sent
+    }
+
+    /// Offers one request that is on no list to the driver. Unless the driver refuses for now, the
+    /// request has left this stage.
+    fn offer<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        last: bool,
+        now: Instant,
+    ) -> Accept {
+        let rq = &mut self.requests[id];
+        let prepared = core::mem::replace(&mut rq.prepared, true);
+        let tag: DriverTag = rq.driver_tag.expect("a request is offered under a driver tag");
+        let (hctx, budget) = (rq.hctx, rq.budget);
+        let issue = Issue {
+            queue: self.id,
+            hctx,
+            tag,
+            budget,
+            last,
+            now,
+            id,
+            requests: &self.requests,
+            bios: &self.bios,
+        };
+        if !prepared {
+            host.driver.prepare(&issue);
+        }
+        let answer = host.driver.queue_rq(&issue);
+        match answer {
+            Accept::Queued => {
+                let rq = &mut self.requests[id];
+                rq.state = State::InFlight;
+                rq.times.issued = now;
+                self.in_flight += 1;
+                self.emit(host, now, Action::Issue, id);
+            }
+            Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
+            Accept::Failed(status) => self.finish(host, id, status, now),
+        }
+        debug_assert!(answer != Accept::Queued || is_in_flight(&self.requests[id]));
+        answer
+    }
+
+    /// Puts what was not taken on the dispatch list, without budget and, with an elevator, without
+    /// tag (H2, H3), and holds the run.
+    fn keep_refused<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        list: &mut List,
+        hold: Hold,
+        now: Instant,
+    ) {
+        let mut starving = hctx;
+        while let Some(id) = list.pop_front(&mut self.requests) {
+            self.put_budget(host, id);
+            self.put_waiting_tag(host, id);
+            starving = self.requests[id].hctx;
+            let mut kept = core::mem::take(self.dispatch_list(starving));
+            kept.push_back(&mut self.requests, id);
+            *self.dispatch_list(starving) = kept;
+            if starving != hctx {
+                let _ = self.hold_run(host, starving, hold, now);
+            }
+        }
+        self.hctxs[hctx.index()].busy.run_ended(true);
+        if self.shares_dispatch() {
+            self.share_busy();
+        }
+        let _ = self.hold_run(host, hctx, hold, now);
+    }
+
+    /// With one dispatch list, one refusal makes all hardware queues busy.
+    fn share_busy(&mut self) {
+        for hctx in &mut self.hctxs {
+            hctx.busy.run_ended(true);
+        }
+    }
+
+    /// Gives the driver tag of a request that must wait back, unless it is the request's own (H3).
+    pub(super) fn put_waiting_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        if self.keeps_driver_tag() {
+            return;
+        }
+        if let Some(tag) = self.requests[id].driver_tag.take() {
+            host.tags.put(self.requests[id].hctx, tag);
+        }
+    }
+
+    /// A run of `hctx` stops because of `hold`, and will be asked for again when it can go on (H4).
+    fn hold_run<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        hold: Hold,
+        now: Instant,
+    ) -> RunStop {
+        if S::ENABLED {
+            host.sink.event(&Event {
+                at: now,
+                action: Action::Hold(hold),
+                queue: self.id,
+                cpu: CpuId(0),
+                hctx,
+                op: Op::Read,
+                sector: 0,
+                sectors: 0,
+                request: None,
+            });
+        }
+        match hold {
+            Hold::Tag => host.tags.starve(self.id, hctx),
+            Hold::Host => host.starve(self.id, hctx),
+            Hold::Budget | Hold::Device | Hold::Resource | Hold::Leftovers => {}
+        }
+        self.restarts.insert(hctx.index());
+        let state = &mut self.hctxs[hctx.index()];
+        let no_completion_helps = hold == Hold::Resource || self.in_flight == 0;
+        if no_completion_helps && state.retry_at.is_none() {
+            state.retry_at = Some(now + RETRY_DELAY);
+            self.retries += 1;
+        }
+        RunStop::Held(hold)
+    }
+}

@@ -1,0 +1,125 @@
+//! The way back: completions, requeues, and who may go on because of them.
+
+use super::{NotInFlight, RequestQueue, is_in_flight};
+use crate::driver::Driver;
+use crate::elevator::Place;
+use crate::host::Host;
+use crate::policy::BusyTrack;
+use crate::request::State;
+use crate::status::Status;
+use crate::time::Instant;
+use crate::trace::{Action, Sink};
+use crate::unit::{DriverTag, HctxId, RequestId};
+
+impl RequestQueue {
+    /// The driver is done with the request it knows as `tag` of `hctx`; its bios end with `status`.
+    ///
+    /// Then drain [`Self::next_ended`], [`Self::next_run`], [`Host::next_starved`] and the wake-ups
+    /// ([`Self::next_woken`], [`Host::next_woken`]). `now` is not earlier than in any call before.
+    ///
+    /// # Errors
+    ///
+    /// [`NotInFlight`] if the driver owns no such request of this queue: it completed already, or
+    /// never was. Nothing changed.
+    pub fn complete<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+        status: Status,
+        now: Instant,
+    ) -> Result<(), NotInFlight> {
+        let id = self.take_back(host, hctx, tag)?;
+        self.finish(host, id, status, now);
+        self.go_on(host, now);
+        Ok(())
+    }
+
+    /// The driver gives back the request it knows as `tag` of `hctx` undone: it goes to the front
+    /// of the elevator, or of the dispatch list where the driver had prepared it already.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::complete`].
+    pub fn requeue<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+        now: Instant,
+    ) -> Result<(), NotInFlight> {
+        let id = self.take_back(host, hctx, tag)?;
+        self.requests[id].state = State::Staged;
+        self.put_budget(host, id);
+        self.put_waiting_tag(host, id);
+        self.emit(host, now, Action::Requeue, id);
+        match &mut self.elevator {
+            Some(elevator) => {
+                elevator.finished(&self.requests[id], now);
+                elevator.insert(&mut self.requests, id, Place::Head, now);
+            }
+            None => {
+                let mut list = core::mem::take(self.dispatch_list(hctx));
+                list.push_front(&mut self.requests, id);
+                *self.dispatch_list(hctx) = list;
+            }
+        }
+        self.mark_run(hctx, true);
+        self.go_on(host, now);
+        Ok(())
+    }
+
+    /// The request behind a tag, out of the driver's hands.
+    fn take_back<D: Driver, S>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+    ) -> Result<RequestId, NotInFlight> {
+        let (queue, id) = host.tags.owner(hctx, tag).ok_or(NotInFlight)?;
+        if queue != self.id || !is_in_flight(&self.requests[id]) {
+            return Err(NotInFlight);
+        }
+        self.in_flight -= 1;
+        host.driver.finish(queue, hctx, tag, &self.requests[id]);
+        Ok(id)
+    }
+
+    /// Ends the bios of `id` with `status` and gives back all it holds: budget, driver tag,
+    /// scheduler tag, in this order.
+    pub(super) fn finish<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        status: Status,
+        now: Instant,
+    ) {
+        self.requests[id].state = State::Complete;
+        self.emit(host, now, Action::Complete(status), id);
+        if let Some(elevator) = &mut self.elevator {
+            elevator.finished(&self.requests[id], now);
+        }
+        self.put_budget(host, id);
+        self.put_waiting_tag(host, id);
+        if let Some(first) = self.requests.release(id) {
+            self.bios.end_chain(first, status);
+        }
+        self.put_request_tag(host, id);
+    }
+
+    /// A request has left the driver: whoever waited for that may try again (H4).
+    fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        while let Some(at) = self.restarts.next_wrapping(0) {
+            self.restarts.remove(at);
+            self.mark_run(super::hctx_id(at), true);
+        }
+        if self.policies.busy == BusyTrack::Bit {
+            self.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
+        }
+        self.note_idle(host, now);
+        host.has_room();
+        if !self.cursors.is_empty() {
+            self.enter_rest(host, now);
+        }
+    }
+}

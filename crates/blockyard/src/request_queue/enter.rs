@@ -1,0 +1,504 @@
+//! The way in: a bio is checked, cut to the limits, merged, or given a request and staged.
+
+use super::{RequestQueue, driver_tag, hctx_id};
+use crate::bio::{Bio, Flags, Op};
+use crate::driver::Driver;
+use crate::elevator::{Candidate, Place};
+use crate::host::Host;
+use crate::merge::{Extent, Fit, Merge, fit};
+use crate::request::{BioId, max_part_sectors, segments_of_part};
+use crate::status::{Status, SubmitError};
+use crate::tag::Full;
+use crate::time::Instant;
+use crate::trace::{Action, Event, Sink};
+use crate::unit::{CpuId, HctxId, RequestId};
+
+/// A split bio of which some parts have not entered yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    whole: BioId,
+    cpu: CpuId,
+    /// The first sector that has not entered.
+    sector: u64,
+}
+
+impl RequestQueue {
+    /// A bio enters from processor `cpu`.
+    ///
+    /// It is cut to the device's limits and merged with what waits, or gets a request, which waits
+    /// on the processor's plug if there is one, else is staged (or, without an elevator, offered to
+    /// the driver at once where the design does so). `now` is not earlier than in any call before.
+    ///
+    /// # Errors
+    ///
+    /// Any [`SubmitError`]; the bio was not taken and nothing changed. After
+    /// [`SubmitError::NoTag`] register with [`Self::wait`].
+    pub fn submit<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        bio: Bio,
+        now: Instant,
+    ) -> Result<(), SubmitError> {
+        let bio = self.check(cpu, bio)?;
+        let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
+        if bio.op == Op::Flush {
+            // The device is write-through: what ended before is durable.
+            self.emit_bio(host, now, Action::Queue, cpu, whole);
+            self.bios.drop_part(whole, Status::Ok);
+            return Ok(());
+        }
+        let first = max_part_sectors(&bio, bio.sector, &self.limits);
+        let entered = if bio.sectors <= first && bio.segments <= self.limits.max_segments.max(1) {
+            self.enter(host, cpu, whole, now)
+        } else {
+            self.enter_split(host, Cursor { whole, cpu, sector: bio.sector }, now)
+        };
+        if let Err(refused) = entered {
+            self.bios.untake(whole);
+            return Err(if bio.flags.contains(Flags::NOWAIT) {
+                SubmitError::WouldBlock
+            } else {
+                refused
+            });
+        }
+        Ok(())
+    }
+
+    /// Registers `waiter`, whose `bio` from `cpu` was refused for want of a tag: it is named by
+    /// [`Self::next_woken`] or [`Host::next_woken`] when it should submit again. The processor's
+    /// plug is released, as the submitter is about to sleep.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if as many wait as the configuration has room for.
+    ///
+    /// # Panics
+    ///
+    /// If `cpu` is not a processor of this queue.
+    pub fn wait<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        bio: &Bio,
+        waiter: u64,
+        now: Instant,
+    ) -> Result<(), Full> {
+        let hctx = self.map.kinds()[self.map.kind_of(bio)][cpu.index()];
+        match self.sched_tags.get_mut(hctx.index()) {
+            Some(tags) => {
+                tags.waiters.wait(waiter, tags.map.in_use())?;
+                while let Some(woken) = tags.waiters.next_woken() {
+                    self.woken.push_back(woken);
+                }
+            }
+            None => host.tags.wait(hctx, waiter)?,
+        }
+        if S::ENABLED {
+            host.sink.event(&self.bio_event(now, Action::Sleep, cpu, hctx, bio));
+        }
+        self.release_plug(host, cpu, true, now);
+        Ok(())
+    }
+
+    /// Begins a batch on `cpu`: requests are held back until [`Self::unplug`], so that later bios
+    /// of the batch can merge with them.
+    pub fn plug(&mut self, cpu: CpuId) {
+        self.plugs[cpu.index()].active = true;
+    }
+
+    /// Ends the batch of `cpu` and stages what it held.
+    pub fn unplug<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        now: Instant,
+    ) {
+        self.plugs[cpu.index()].active = false;
+        self.release_plug(host, cpu, false, now);
+    }
+
+    /// What a bio must satisfy; flags that mean nothing on this device are dropped.
+    fn check(&self, cpu: CpuId, bio: Bio) -> Result<Bio, SubmitError> {
+        if cpu.index() >= self.plugs.len() {
+            return Err(SubmitError::NoSuchCpu);
+        }
+        let durable = Flags::PREFLUSH | Flags::FUA;
+        if self.limits.write_cache && (bio.op == Op::Flush || bio.flags.intersects(durable)) {
+            return Err(SubmitError::FlushNotSupported);
+        }
+        let bio = Bio { flags: bio.flags.without(durable), ..bio };
+        if bio.op == Op::Flush {
+            return Ok(bio);
+        }
+        if self.limits.max_sectors_of(bio.op) == 0 {
+            return Err(SubmitError::NotSupported);
+        }
+        let end = bio.sector.checked_add(u64::from(bio.sectors)).ok_or(SubmitError::OutOfRange)?;
+        if bio.sectors == 0 || end > self.limits.capacity_sectors {
+            return Err(SubmitError::OutOfRange);
+        }
+        let block = u64::from(self.limits.logical_block_sectors);
+        if bio.sector % block != 0 || u64::from(bio.sectors) % block != 0 {
+            return Err(SubmitError::Misaligned);
+        }
+        Ok(bio)
+    }
+
+    /// Enters the first part of a split bio, then as many as there are tags for; the rest follows
+    /// as tags come free.
+    fn enter_split<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        mut cursor: Cursor,
+        now: Instant,
+    ) -> Result<(), SubmitError> {
+        self.enter_part(host, &mut cursor, now)?;
+        if self.enter_parts(host, &mut cursor, now).is_err() {
+            self.cursors.push_back(cursor);
+        }
+        Ok(())
+    }
+
+    /// Enters parts until none is left, which ends the cursor's own hold on the bio.
+    fn enter_parts<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cursor: &mut Cursor,
+        now: Instant,
+    ) -> Result<(), SubmitError> {
+        while cursor.sector < self.bios[cursor.whole].end_sector() {
+            self.enter_part(host, cursor, now)?;
+        }
+        self.bios.drop_part(cursor.whole, Status::Ok);
+        Ok(())
+    }
+
+    fn enter_part<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cursor: &mut Cursor,
+        now: Instant,
+    ) -> Result<(), SubmitError> {
+        let bio = self.bios[cursor.whole];
+        let left = bio.end_sector() - cursor.sector;
+        let max = max_part_sectors(&bio, cursor.sector, &self.limits);
+        let sectors = u32::try_from(left).map_or(max, |left| left.min(max));
+        let segments = segments_of_part(&bio, sectors);
+        let part = self
+            .bios
+            .take_part(cursor.whole, cursor.sector, sectors, segments)
+            .ok_or(SubmitError::TooManyBios)?;
+        if let Err(refused) = self.enter(host, cursor.cpu, part, now) {
+            self.bios.untake(part);
+            return Err(refused);
+        }
+        self.emit_bio(host, now, Action::Split, cursor.cpu, part);
+        cursor.sector += u64::from(sectors);
+        Ok(())
+    }
+
+    /// A tag or bio has come free: split bios that wait go on, oldest first.
+    pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        while let Some(mut cursor) = self.cursors.pop_front() {
+            if self.enter_parts(host, &mut cursor, now).is_err() {
+                self.cursors.push_front(cursor);
+                return;
+            }
+        }
+    }
+
+    /// A bio within the limits merges, or gets a request.
+    fn enter<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        bio: BioId,
+        now: Instant,
+    ) -> Result<(), SubmitError> {
+        let kind = self.map.kind_of(&self.bios[bio]);
+        let ctx = self.ctx_of(kind, cpu);
+        if self.bios[bio].is_mergeable() && self.merge_bio(host, cpu, ctx, bio, now) {
+            return Ok(());
+        }
+        let hctx = self.map.kinds()[kind][cpu.index()];
+        let sync = self.bios[bio].is_sync();
+        let id = self.take_request(host, hctx, sync).ok_or(SubmitError::NoTag)?;
+        self.emit_bio(host, now, Action::Queue, cpu, bio);
+        self.held += 1;
+        self.idle_at = None;
+        self.requests.start(id, &self.bios, bio, cpu, hctx, now);
+        if self.keeps_driver_tag() {
+            let tag = driver_tag(self.tag_of(id).1);
+            self.requests[id].driver_tag = Some(tag);
+            host.tags.assign(hctx, tag, id);
+        }
+        self.emit(host, now, Action::GetRequest, id);
+        if self.plugs[cpu.index()].active {
+            self.add_to_plug(host, cpu, id, now);
+        } else {
+            self.stage_alone(host, ctx, id, now);
+        }
+        Ok(())
+    }
+
+    /// A tag, and with it the number of a request.
+    fn take_request<D, S>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        sync: bool,
+    ) -> Option<RequestId> {
+        let tag = match self.sched_tags.get_mut(hctx.index()) {
+            Some(tags) => {
+                let limit = match &self.elevator {
+                    Some(elevator) if !sync => elevator.async_depth(self.tags_per_hctx),
+                    _ => u32::MAX,
+                };
+                tags.map.take(limit)?
+            }
+            None => u32::from(host.tags.take(self.id, hctx, u32::MAX)?.0),
+        };
+        Some(RequestId(u32::from(hctx.0) * self.tags_per_hctx + tag))
+    }
+
+    /// Merges a bio into a request of the plug, elevator or software queue; says whether it did.
+    fn merge_bio<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        ctx: usize,
+        bio: BioId,
+        now: Instant,
+    ) -> bool {
+        let extent = Extent::from(&self.bios[bio]);
+        let plugged = self.find_in_plug(cpu, &extent);
+        let found = plugged.or_else(|| self.find_staged(ctx, &extent));
+        let (id, merge) = match found {
+            None => return false,
+            Some(Candidate::TooBig(id)) => {
+                self.mark_unmergeable(ctx, plugged.is_some(), id);
+                return false;
+            }
+            Some(Candidate::Join(id, merge)) => (id, merge),
+        };
+        self.emit_bio(host, now, Action::Queue, cpu, bio);
+        self.requests.add_bio(id, &mut self.bios, bio, merge);
+        let action =
+            if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
+        self.emit(host, now, action, id);
+        if plugged.is_some() {
+            return true;
+        }
+        match &mut self.elevator {
+            Some(elevator) => {
+                elevator.merged(&self.requests, id, merge);
+                self.join_neighbour(host, id, merge, now);
+            }
+            None => self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id),
+        }
+        true
+    }
+
+    fn find_in_plug(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
+        let plug = &self.plugs[cpu.index()];
+        if plug.list.is_empty() {
+            return None;
+        }
+        plug.list.iter_back(&self.requests).find_map(|id| {
+            match fit(&self.requests[id].extent(), extent, &self.limits) {
+                Fit::Join(merge) => Some(Candidate::Join(id, merge)),
+                Fit::TooBig => Some(Candidate::TooBig(id)),
+                Fit::No => None,
+            }
+        })
+    }
+
+    fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
+        match &mut self.elevator {
+            Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
+            None => self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent),
+        }
+    }
+
+    fn mark_unmergeable(&mut self, ctx: usize, plugged: bool, id: RequestId) {
+        match &mut self.elevator {
+            Some(elevator) if !plugged => elevator.unmergeable(&self.requests, id),
+            None if !plugged => self.ctxs[ctx].unmergeable(&mut self.end_nodes, id),
+            _ => {}
+        }
+        self.requests[id].flags |= Flags::NO_MERGE;
+    }
+
+    /// `id` has grown and may now touch the next request of the elevator: they become one.
+    fn join_neighbour<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        merge: Merge,
+        now: Instant,
+    ) {
+        let Some(elevator) = &mut self.elevator else { return };
+        let Some(neighbour) = elevator.neighbour(&self.requests, id, merge) else { return };
+        let (kept, gone) = if merge == Merge::Front { (neighbour, id) } else { (id, neighbour) };
+        let both = (self.requests[kept].extent(), self.requests[gone].extent());
+        let Fit::Join(how) = fit(&both.0, &both.1, &self.limits) else { return };
+        elevator.joined(&mut self.requests, kept, gone);
+        self.requests.join(kept, gone, &mut self.bios, how);
+        elevator.merged(&self.requests, kept, how);
+        self.put_request_tag(host, gone);
+        self.emit(host, now, Action::Join, kept);
+    }
+
+    fn add_to_plug<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        id: RequestId,
+        now: Instant,
+    ) {
+        if self.plugs[cpu.index()].is_full(&self.requests) {
+            self.release_plug(host, cpu, false, now);
+        }
+        if self.plugs[cpu.index()].list.is_empty() {
+            self.emit(host, now, Action::Plug, id);
+        }
+        self.plugs[cpu.index()].add(&mut self.requests, id);
+    }
+
+    /// Stages everything on the plug of `cpu`; `sleeping`: the submitter is about to sleep, so
+    /// runs are left to a worker.
+    fn release_plug<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        cpu: CpuId,
+        sleeping: bool,
+        now: Instant,
+    ) {
+        let mut list = core::mem::take(&mut self.plugs[cpu.index()].list);
+        if let Some(first) = list.first() {
+            self.emit(host, now, Action::Unplug, first);
+        }
+        let mut direct = self.policies.issues_directly() && !sleeping;
+        while let Some(id) = list.pop_front(&mut self.requests) {
+            let hctx = self.requests[id].hctx;
+            if direct {
+                direct = self.issue_directly(host, id, list.is_empty(), now);
+            } else {
+                self.insert(host, self.ctx_serving(cpu, hctx), id, now);
+            }
+            if !direct {
+                self.mark_run(hctx, sleeping);
+            }
+        }
+    }
+
+    /// The software queue through which `cpu` uses `hctx`.
+    fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
+        let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
+        let kind = self.map.kinds().iter().position(serves);
+        self.ctx_of(kind.expect("a request's hardware queue serves its processor"), cpu)
+    }
+
+    /// Stages a request that is not part of a batch.
+    fn stage_alone<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        ctx: usize,
+        id: RequestId,
+        now: Instant,
+    ) {
+        let hctx = self.requests[id].hctx;
+        let state = &self.hctxs[hctx.index()];
+        let lone_queue = self.hctxs.len() == 1;
+        let held_back = state.busy.is_busy() && (lone_queue || !self.requests[id].is_sync());
+        if self.policies.issues_directly() && !held_back {
+            if !self.issue_directly(host, id, true, now) {
+                self.mark_run(hctx, false);
+            }
+            return;
+        }
+        self.insert(host, ctx, id, now);
+        self.mark_run(hctx, self.policies.runs_deferred());
+    }
+
+    /// Puts a request into the elevator, where it may join another, or into its software queue.
+    pub(super) fn insert<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        ctx: usize,
+        id: RequestId,
+        now: Instant,
+    ) {
+        if self.elevator.is_some() {
+            if self.join_staged(host, id, now) {
+                return;
+            }
+            self.emit(host, now, Action::Insert, id);
+            if let Some(elevator) = &mut self.elevator {
+                elevator.insert(&mut self.requests, id, Place::Sorted, now);
+            }
+            return;
+        }
+        self.emit(host, now, Action::Insert, id);
+        self.ctxs[ctx].insert(&mut self.end_nodes, &mut self.requests, id);
+        let feeder = self.feeder_at[ctx] as usize;
+        self.hctxs[self.requests[id].hctx.index()].pending.insert(feeder);
+    }
+
+    /// A request about to be inserted joins the back of one that waits; says whether it did.
+    fn join_staged<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        now: Instant,
+    ) -> bool {
+        let extent = self.requests[id].extent();
+        let Some(elevator) = &mut self.elevator else { return false };
+        if !extent.is_mergeable() {
+            return false;
+        }
+        let found = elevator.find_merge(&self.requests, &self.limits, &extent, false);
+        let Some(Candidate::Join(kept, merge)) = found else { return false };
+        self.requests.join(kept, id, &mut self.bios, merge);
+        elevator.merged(&self.requests, kept, merge);
+        self.put_request_tag(host, id);
+        self.emit(host, now, Action::Join, kept);
+        self.join_neighbour(host, kept, merge, now);
+        true
+    }
+
+    fn emit_bio<D, S: Sink>(
+        &self,
+        host: &mut Host<D, S>,
+        now: Instant,
+        action: Action,
+        cpu: CpuId,
+        bio: BioId,
+    ) {
+        if S::ENABLED {
+            host.sink.event(&self.bio_event(now, action, cpu, hctx_id(0), &self.bios[bio]));
+        }
+    }
+
+    fn bio_event(
+        &self,
+        at: Instant,
+        action: Action,
+        cpu: CpuId,
+        hctx: HctxId,
+        bio: &Bio,
+    ) -> Event<'static> {
+        Event {
+            at,
+            action,
+            queue: self.id,
+            cpu,
+            hctx,
+            op: bio.op,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            request: None,
+        }
+    }
+}

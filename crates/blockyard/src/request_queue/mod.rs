@@ -1,0 +1,520 @@
+//! The request queue: every stage between a submitter and a driver, and what joins them.
+//!
+//! ```text
+//! bio -> split -> plug -> software queue -> elevator -> budget -> driver tag -> Driver::queue_rq
+//! bio end <- end <- completion <- requeue
+//! ```
+//!
+//! A stage takes values from the one before it and does not name the one after it. All branching
+//! between stages is in this module: [`enter`] is the way in, as far as staging; [`dispatch`] the
+//! way from there to the driver; [`end`] the way back.
+//!
+//! # The contract
+//!
+//! A queue is a value with one owner. It reads no clock, starts no thread and makes no system call.
+//! Five calls drive it, the same in real and in virtual time:
+//!
+//! - [`RequestQueue::submit`]: a bio enters.
+//! - [`RequestQueue::run`]: hand what may go to the driver. Which hardware queues to run, and when,
+//!   [`RequestQueue::next_run`] says after every other call.
+//! - [`RequestQueue::complete`]: the driver is done with a request.
+//! - [`RequestQueue::next_ended`]: a bio that is finished, exactly once.
+//! - [`RequestQueue::poll_at`]: when to look again if nothing happens before.
+//!
+//! Memory is reserved by [`RequestQueue::new`]; no call allocates. A refused call leaves the state
+//! as it was.
+//!
+//! # Examples
+//!
+//! ```
+//! use blockyard::bio::Bio;
+//! use blockyard::device::null::NullDevice;
+//! use blockyard::host::Host;
+//! use blockyard::limits::Limits;
+//! use blockyard::policy::Policies;
+//! use blockyard::request_queue::{QueueConfig, RequestQueue};
+//! use blockyard::status::Status;
+//! use blockyard::tag::TagSetConfig;
+//! use blockyard::time::Instant;
+//! use blockyard::unit::{CpuId, QueueId};
+//!
+//! let tags = TagSetConfig {
+//!     hctxs: 1, depth: 32, reserved: 0, shared_over_hctxs: false, queues: 1, max_waiters: 8,
+//! };
+//! let mut host = Host::new(NullDevice::new(1, 32), (), tags);
+//! let config = QueueConfig::new(1, 1, Limits::new(1 << 21), Policies::mq_deadline());
+//! let mut queue = RequestQueue::new(QueueId(0), config, &host);
+//!
+//! let now = Instant::ZERO;
+//! queue.submit(&mut host, CpuId(0), Bio::read(8, 8, 7), now).unwrap();
+//! while let Some(run) = queue.next_run(&mut host, now) {
+//!     let _ = queue.run(&mut host, run.hctx, now);
+//! }
+//! while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
+//!     queue.complete(&mut host, hctx, tag, status, now).unwrap();
+//! }
+//! let ended = queue.next_ended().unwrap();
+//! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
+//! ```
+
+pub mod dispatch;
+pub mod end;
+pub mod enter;
+
+use crate::driver::Driver;
+use crate::elevator::Elevator;
+use crate::elevator::deadline::Deadline;
+use crate::end_index::EndNodes;
+use crate::hardware_queue::{Bits, HardwareQueue, QueueMap, Run};
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::plug::Plug;
+use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
+use crate::request::{Bios, Ended, List, Request, Requests, State};
+use crate::software_queue::SoftwareQueue;
+use crate::tag::{TagMap, Waiters};
+use crate::time::{Duration, Instant};
+use crate::trace::{Action, Event, Sink};
+use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use enter::Cursor;
+
+/// What a [`RequestQueue`] is made of.
+#[derive(Clone, Debug)]
+pub struct QueueConfig {
+    /// Which hardware queue serves which processor. Names as many hardware queues as the host's tag
+    /// set has, at most.
+    pub map: QueueMap,
+    /// What the device takes.
+    pub limits: Limits,
+    /// The design.
+    pub policies: Policies,
+    /// Most bios, counting the parts of split ones, that have not ended.
+    pub max_bios: u32,
+    /// Most submitters that wait for a scheduler tag of one hardware queue.
+    pub max_waiters: u32,
+    /// Most requests that one run hands to the driver.
+    pub run_batch_max: u32,
+}
+
+impl QueueConfig {
+    /// `cpus` processors spread evenly over `hctxs` hardware queues; memory for 4096 bios and 1024
+    /// waiters; runs of at most 1024 requests.
+    ///
+    /// # Panics
+    ///
+    /// If `cpus` or `hctxs` is 0.
+    #[must_use]
+    pub fn new(cpus: u16, hctxs: u16, limits: Limits, policies: Policies) -> Self {
+        Self {
+            map: QueueMap::even(cpus, hctxs),
+            limits,
+            policies,
+            max_bios: 4096,
+            max_waiters: 1024,
+            run_batch_max: 1024,
+        }
+    }
+}
+
+/// A completion named a tag under which the driver owns no request of this queue. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotInFlight;
+
+impl core::fmt::Display for NotInFlight {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the driver owns no request of this queue under that tag")
+    }
+}
+
+impl core::error::Error for NotInFlight {}
+
+/// Scheduler tags of one hardware queue, and who waits for them.
+#[derive(Debug)]
+struct SchedTags {
+    map: TagMap,
+    waiters: Waiters,
+}
+
+/// One disk's queue: software queues, elevator, hardware queues, and the requests in them.
+#[derive(Debug)]
+pub struct RequestQueue {
+    id: QueueId,
+    policies: Policies,
+    limits: Limits,
+    map: QueueMap,
+    run_batch_max: u32,
+    requests: Requests,
+    bios: Bios,
+    /// One for each processor.
+    plugs: Vec<Plug>,
+    /// One for each processor and each kind of map that is in use; see [`Self::ctx_of`].
+    ctxs: Vec<SoftwareQueue>,
+    /// Where each software queue's hardware queue lists it.
+    feeder_at: Vec<u32>,
+    end_nodes: EndNodes,
+    elevator: Option<Box<dyn Elevator + Send>>,
+    /// One for each hardware queue; empty without an elevator.
+    sched_tags: Vec<SchedTags>,
+    /// Requests that each hardware queue may hold: scheduler tags, or driver tags without an
+    /// elevator. A request's number is the hardware queue times this plus the tag.
+    tags_per_hctx: u32,
+    hctxs: Vec<HardwareQueue>,
+    /// The dispatch list of all hardware queues, where the design shares one.
+    shared_dispatch: List,
+    /// Hardware queues with the restart mark.
+    restarts: Bits,
+    /// Hardware queues with a retry instant.
+    retries: u32,
+    /// Hardware queues to run, in the order they were marked.
+    runs: VecDeque<HctxId>,
+    /// Split bios of which a part waits for a tag, oldest first.
+    cursors: VecDeque<Cursor>,
+    /// Submitters to wake.
+    woken: VecDeque<u64>,
+    /// Requests that are not idle.
+    held: u32,
+    in_flight: u32,
+    /// When it stops counting as one that shares the host's tags; set while it holds nothing.
+    idle_at: Option<Instant>,
+}
+
+/// How long a queue that holds nothing still counts as one that shares its host's tags: 30 s, the
+/// request timeout whose timer notices it in Linux.
+pub const IDLE_AFTER: Duration = Duration::from_secs(30);
+
+impl RequestQueue {
+    /// A queue called `id` on `host`. Reserves all its memory.
+    ///
+    /// # Panics
+    ///
+    /// If the map names a hardware queue the host does not have, its kinds serve different numbers
+    /// of processors, or the single-lock model is given more than one hardware queue.
+    #[must_use]
+    pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
+        let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max } = config;
+        let tag_config = host.tags.config();
+        let count = hctxs_of(&map);
+        assert!(count <= usize::from(tag_config.hctxs), "the map names {count} hardware queues");
+        assert!(
+            policies.model == Model::Multi || count == 1,
+            "the single-lock model has one hardware queue"
+        );
+        assert!(run_batch_max > 0, "a run must be allowed to send something");
+        let device_depth = u32::from(tag_config.depth);
+        let has_elevator = policies.elevator != ElevatorKind::None;
+        let tags_per_hctx =
+            if has_elevator { policies.sched_depth.tags(device_depth) } else { device_depth };
+        let capacity = count * tags_per_hctx as usize;
+        let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
+        let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
+        let waiters = if has_elevator { max_waiters } else { 0 };
+        Self {
+            id,
+            plugs: map.default.iter().map(|_| Plug::default()).collect(),
+            map,
+            run_batch_max,
+            requests: Requests::new(capacity),
+            bios: Bios::new(max_bios),
+            ctxs,
+            feeder_at,
+            end_nodes: EndNodes::new(hashed),
+            elevator: match policies.elevator {
+                ElevatorKind::None => None,
+                ElevatorKind::Deadline(tunables) => {
+                    Some(Box::new(Deadline::new(capacity, tunables)))
+                }
+            },
+            sched_tags: (0..if has_elevator { count } else { 0 })
+                .map(|_| SchedTags {
+                    map: TagMap::new(tags_per_hctx, 0),
+                    waiters: Waiters::new(tags_per_hctx, max_waiters),
+                })
+                .collect(),
+            tags_per_hctx,
+            hctxs: feeders
+                .into_iter()
+                .map(|feeders| HardwareQueue::new(policies.busy, feeders))
+                .collect(),
+            shared_dispatch: List::new(),
+            restarts: Bits::new(count),
+            retries: 0,
+            runs: VecDeque::with_capacity(count),
+            cursors: VecDeque::with_capacity(max_bios as usize),
+            woken: VecDeque::with_capacity(count * waiters as usize),
+            held: 0,
+            in_flight: 0,
+            idle_at: None,
+            policies,
+            limits,
+        }
+    }
+
+    /// The limits bios are held to.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Its name among the queues of its host.
+    #[must_use]
+    pub const fn id(&self) -> QueueId {
+        self.id
+    }
+
+    /// Requests that the driver owns.
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Bios, and parts of split ones, that have not been taken by [`Self::next_ended`] yet.
+    #[must_use]
+    pub const fn bios_in_use(&self) -> u32 {
+        self.bios.in_use()
+    }
+
+    /// Whether it holds nothing: every bio that entered has been taken by [`Self::next_ended`].
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bios.in_use() == 0
+    }
+
+    /// A bio that is finished, exactly once.
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        self.bios.next_ended()
+    }
+
+    /// A submitter that waited for a scheduler tag and should submit again.
+    ///
+    /// Without an elevator submitters wait for driver tags: see
+    /// [`Host::next_woken`](crate::host::Host::next_woken).
+    pub fn next_woken(&mut self) -> Option<u64> {
+        self.woken.pop_front()
+    }
+
+    /// A hardware queue to run now: marked by an earlier call, or its retry instant has come.
+    /// Drain this after every other call and at [`Self::poll_at`].
+    pub fn next_run<D, S>(&mut self, host: &mut Host<D, S>, now: Instant) -> Option<Run> {
+        if self.retries > 0 {
+            self.mark_due_retries(now);
+        }
+        if self.idle_at.is_some_and(|due| due <= now) {
+            self.idle_at = None;
+            host.tags.idle(self.id);
+        }
+        let hctx = self.runs.pop_front()?;
+        let deferred = self.hctxs[hctx.index()].run_pending.take();
+        Some(Run { hctx, deferred: deferred.expect("a listed hardware queue is marked") })
+    }
+
+    /// The earliest instant at which [`Self::next_run`] has something to say although no call was
+    /// made before, or `None`.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        if self.retries == 0 {
+            return self.idle_at;
+        }
+        let retries = self.hctxs.iter().filter_map(|hctx| hctx.retry_at);
+        retries.chain(self.idle_at).min()
+    }
+
+    /// Checks the accounts: every request is idle or in one place, every tag has a request.
+    /// Slow; for tests and the simulator's checkers.
+    ///
+    /// # Panics
+    ///
+    /// If they do not agree.
+    pub fn self_check<D, S>(&self, host: &Host<D, S>) {
+        let mut in_flight = 0;
+        let mut listed = 0;
+        for id in (0..self.requests.capacity()).map(request_id) {
+            let rq = &self.requests[id];
+            match rq.state {
+                State::Idle => continue,
+                State::InFlight => in_flight += 1,
+                State::Staged => listed += 1,
+                State::Complete => panic!("request {} completes between two calls", id.0),
+            }
+            assert_eq!(
+                self.requests.bios(id, &self.bios).map(|piece| piece.sectors).sum::<u32>(),
+                rq.sectors,
+                "request {} carries what its bios carry",
+                id.0
+            );
+            if let Some(tag) = rq.driver_tag {
+                assert_eq!(host.tags.owner(rq.hctx, tag), Some((self.id, id)), "tag owner");
+            }
+            let holds = rq.state == State::InFlight || self.elevator.is_none();
+            assert_eq!(rq.driver_tag.is_some(), holds, "H3: request {}", id.0);
+        }
+        assert_eq!(in_flight, self.in_flight, "requests in flight");
+        assert_eq!(in_flight + listed, self.held, "requests held");
+        let lists = self.hctxs.iter().map(|hctx| hctx.dispatch.len()).sum::<u32>();
+        let staged = self.ctxs.iter().map(SoftwareQueue::len).sum::<u32>();
+        let plugged = self.plugs.iter().map(|plug| plug.list.len()).sum::<u32>();
+        let scheduled = self.elevator.as_ref().map_or(0, |elevator| elevator.len());
+        assert_eq!(
+            listed,
+            lists + self.shared_dispatch.len() + staged + plugged + scheduled,
+            "every staged request is in one place"
+        );
+        let sched_tags = self.sched_tags.iter().map(|tags| tags.map.in_use()).sum::<u32>();
+        if self.elevator.is_some() {
+            assert_eq!(sched_tags, in_flight + listed, "a scheduler tag for each request");
+        }
+    }
+
+    /// The software queue of `cpu` for the map of `kind`.
+    fn ctx_of(&self, kind: usize, cpu: CpuId) -> usize {
+        kind * self.plugs.len() + cpu.index()
+    }
+
+    /// Lists `hctx` to be run.
+    fn mark_run(&mut self, hctx: HctxId, deferred: bool) {
+        let state = &mut self.hctxs[hctx.index()];
+        match &mut state.run_pending {
+            Some(pending) => *pending &= deferred,
+            None => {
+                state.run_pending = Some(deferred);
+                self.runs.push_back(hctx);
+            }
+        }
+    }
+
+    fn mark_due_retries(&mut self, now: Instant) {
+        for at in 0..self.hctxs.len() {
+            let hctx = &mut self.hctxs[at];
+            if hctx.retry_at.is_some_and(|due| due <= now) {
+                hctx.retry_at = None;
+                self.retries -= 1;
+                self.mark_run(hctx_id(at), true);
+            }
+        }
+    }
+
+    /// A queue that has become empty is idle after a while, which only matters to queues it shares
+    /// tags with.
+    fn note_idle<D, S>(&mut self, host: &Host<D, S>, now: Instant) {
+        let shared = host.tags.config().queues > 1;
+        let holds_nothing = self.held == 0;
+        self.idle_at = (shared && holds_nothing).then(|| now + IDLE_AFTER);
+    }
+
+    /// Whether everything refused waits on one list for all hardware queues.
+    const fn shares_dispatch(&self) -> bool {
+        matches!(self.policies.dispatch, Dispatch::SharedList)
+    }
+
+    fn dispatch_list(&mut self, hctx: HctxId) -> &mut List {
+        if self.shares_dispatch() {
+            &mut self.shared_dispatch
+        } else {
+            &mut self.hctxs[hctx.index()].dispatch
+        }
+    }
+
+    /// Gives back whatever tag makes the number of `rq` its own, and wakes who waits for it.
+    fn put_request_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        self.held -= 1;
+        let (hctx, tag) = self.tag_of(id);
+        match self.sched_tags.get_mut(hctx.index()) {
+            Some(tags) => {
+                tags.map.put(tag);
+                tags.waiters.freed(tags.map.in_use());
+                while let Some(waiter) = tags.waiters.next_woken() {
+                    self.woken.push_back(waiter);
+                }
+            }
+            None => host.tags.put(hctx, driver_tag(tag)),
+        }
+    }
+
+    /// The hardware queue and tag that `id` stands for.
+    fn tag_of(&self, id: RequestId) -> (HctxId, u32) {
+        (hctx_id((id.0 / self.tags_per_hctx) as usize), id.0 % self.tags_per_hctx)
+    }
+
+    fn emit<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, action: Action, id: RequestId) {
+        if S::ENABLED {
+            let rq = &self.requests[id];
+            host.sink.event(&Event {
+                at: now,
+                action,
+                queue: self.id,
+                cpu: rq.cpu,
+                hctx: rq.hctx,
+                op: rq.op,
+                sector: rq.sector,
+                sectors: rq.sectors,
+                request: Some((id, rq)),
+            });
+        }
+    }
+
+    /// Whether `rq` keeps its driver tag while it waits (H3).
+    fn keeps_driver_tag(&self) -> bool {
+        self.elevator.is_none()
+    }
+
+    /// Gives back the budget that `id` holds (H2).
+    fn put_budget<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        if let Some(budget) = self.requests[id].budget.take() {
+            host.driver.return_budget(self.id, budget);
+        }
+    }
+}
+
+/// How many hardware queues `map` names.
+fn hctxs_of(map: &QueueMap) -> usize {
+    let named = map.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
+    let cpus = map.default.len();
+    for kind in map.kinds() {
+        assert!(kind.is_empty() || kind.len() == cpus, "every kind of map serves {cpus} processors");
+    }
+    named.max().expect("a map serves at least one processor")
+}
+
+/// The software queues of `map`, where each stands among the feeders of its hardware queue, and
+/// the feeders of each of `hctxs` hardware queues.
+fn software_queues(
+    map: &QueueMap,
+    hctxs: usize,
+    merge: SwqMerge,
+) -> (Vec<SoftwareQueue>, Vec<u32>, Vec<Vec<u32>>) {
+    let mut feeders = alloc::vec![Vec::new(); hctxs];
+    let mut feeder_at = Vec::new();
+    let cpus = map.default.len();
+    for (kind, hctx_of) in map.kinds().into_iter().enumerate() {
+        feeder_at.resize((kind + 1) * cpus, 0);
+        for (cpu, hctx) in hctx_of.iter().enumerate() {
+            let of_hctx = &mut feeders[hctx.index()];
+            feeder_at[kind * cpus + cpu] = index32(of_hctx.len());
+            of_hctx.push(index32(kind * cpus + cpu));
+        }
+    }
+    (feeder_at.iter().map(|_| SoftwareQueue::new(merge)).collect(), feeder_at, feeders)
+}
+
+fn hctx_id(at: usize) -> HctxId {
+    HctxId(u16::try_from(at).expect("a tag set has at most 65535 hardware queues"))
+}
+
+fn driver_tag(tag: u32) -> DriverTag {
+    DriverTag(u16::try_from(tag).expect("a driver tag is 16 bits"))
+}
+
+fn request_id(at: usize) -> RequestId {
+    RequestId(index32(at))
+}
+
+fn index32(at: usize) -> u32 {
+    u32::try_from(at).expect("counts in a queue are 32 bits")
+}
+
+/// Whether the driver owns `rq`.
+fn is_in_flight(rq: &Request) -> bool {
+    rq.state == State::InFlight
+}
