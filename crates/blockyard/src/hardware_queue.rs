@@ -23,7 +23,7 @@ use crate::policy::BusyTrack;
 use crate::request::List;
 use crate::time::{Duration, Instant};
 use crate::trace::Hold;
-use crate::unit::{CpuId, HctxId};
+use crate::unit::HctxId;
 use alloc::vec::Vec;
 
 /// How long a run waits before it tries again when no completion will make room: 3 ms, as in Linux.
@@ -177,8 +177,6 @@ pub(crate) struct HardwareQueue {
     pub(crate) pending: Bits,
     /// Where the next round over the feeders begins.
     pub(crate) next_feeder: usize,
-    /// Run again at the next completion (H4).
-    pub(crate) restart: bool,
     /// Run again at this instant (H4).
     pub(crate) retry_at: Option<Instant>,
     /// Waiting in the queue's list of runs to come; deferred or not.
@@ -193,7 +191,6 @@ impl HardwareQueue {
             pending: Bits::new(feeders.len()),
             feeders,
             next_feeder: 0,
-            restart: false,
             retry_at: None,
             run_pending: None,
         }
@@ -246,13 +243,6 @@ impl Bits {
         }
         None
     }
-}
-
-/// The processors of a map that a hardware queue serves, for a submitter that has none of its own.
-pub(crate) fn first_cpu_of(map: &QueueMap, hctx: HctxId) -> CpuId {
-    let of = |kind: &[HctxId]| kind.iter().position(|h| *h == hctx);
-    let at = map.kinds().into_iter().find_map(of).unwrap_or_default();
-    CpuId(u16::try_from(at).expect("a map has at most 65535 processors"))
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use crate::request::{List, Requests};
 use crate::unit::RequestId;
 
 /// Requests after which a plug is released.
-pub const PLUG_REQUESTS_MAX: u32 = 32;
+pub(crate) const PLUG_REQUESTS_MAX: u32 = 32;
 /// A request of this many sectors (128 KiB) ends the batch: the next bio releases the plug first.
-pub const PLUG_REQUEST_SECTORS_MAX: u32 = 256;
+pub(crate) const PLUG_REQUEST_SECTORS_MAX: u32 = 256;
 
 /// The batch of one processor.
 #[derive(Debug, Default)]

@@ -422,16 +422,15 @@ impl RequestQueue {
         hold: Hold,
         now: Instant,
     ) {
-        let mut starving = hctx;
         while let Some(id) = list.pop_front(&mut self.requests) {
             self.put_budget(host, id);
             self.put_waiting_tag(host, id);
-            starving = self.requests[id].hctx;
-            let mut kept = core::mem::take(self.dispatch_list(starving));
+            let own = self.requests[id].hctx;
+            let mut kept = core::mem::take(self.dispatch_list(own));
             kept.push_back(&mut self.requests, id);
-            *self.dispatch_list(starving) = kept;
-            if starving != hctx {
-                let _ = self.hold_run(host, starving, hold, now);
+            *self.dispatch_list(own) = kept;
+            if own != hctx {
+                let _ = self.hold_run(host, own, hold, now);
             }
         }
         self.hctxs[hctx.index()].busy.run_ended(true);

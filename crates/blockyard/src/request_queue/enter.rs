@@ -394,7 +394,7 @@ impl RequestQueue {
     }
 
     /// The software queue through which `cpu` uses `hctx`.
-    fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
+    pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
         let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
         let kind = self.map.kinds().iter().position(serves);
         self.ctx_of(kind.expect("a request's hardware queue serves its processor"), cpu)
