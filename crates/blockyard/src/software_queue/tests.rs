@@ -131,7 +131,7 @@ proptest! {
                 Step::Pop(at) => {
                     let id = fast[at].pop(&mut nodes, &mut requests);
                     prop_assert_eq!(id, slow[at].queued.first().copied());
-                    for id in id {
+                    if let Some(id) = id {
                         slow[at].queued.remove(0);
                         slow[at].forget(id);
                         requests.release(id);

@@ -262,12 +262,11 @@ impl Slow {
             return Some(head.id);
         }
         let turn = self.turns[class].clone();
-        if turn.sent < self.tunables.fifo_batch {
-            if let Some(next) = self.next_sorted(class, turn.reads) {
-                let id = next.id;
-                self.turns[class].sent += 1;
-                return Some(id);
-            }
+        if turn.sent < self.tunables.fifo_batch
+            && let Some(id) = self.next_sorted(class, turn.reads).map(|next| next.id)
+        {
+            self.turns[class].sent += 1;
+            return Some(id);
         }
         let reads_wait = self.fifo(class, true).next().is_some();
         let writes_wait = self.fifo(class, false).next().is_some();
