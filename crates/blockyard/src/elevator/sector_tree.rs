@@ -12,17 +12,20 @@
 //! - **S2.** No child has a higher priority than its parent. Priorities come from a fixed sequence,
 //!   one per insertion, so that equal runs build equal trees.
 //! - **S3.** Each child's parent link names the node that has it as a child.
+//! - **S4.** [`NIL`] is a node in no tree that stands for "none", with a priority below all others,
+//!   so that no step needs to ask whether there is a child. Its links mean nothing.
 
 use crate::unit::RequestId;
 use alloc::vec::Vec;
 
-const NONE: u32 = u32::MAX;
+const NIL: u32 = 0;
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
 /// One node for each request of a queue.
 #[derive(Debug)]
 pub struct SectorNodes {
+    /// [`NIL`], then request 0, request 1, and so on.
     slots: Vec<Node>,
     /// The priority drawn last.
     drawn: u32,
@@ -37,14 +40,14 @@ struct Node {
 }
 
 impl SectorNodes {
-    /// Memory for requests 0 to `capacity`, none in a tree.
+    /// Memory for `capacity` requests, numbered from 0, none in a tree.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let unused = Node { sector: 0, child: [NONE; 2], parent: NONE, priority: 0 };
-        Self { slots: alloc::vec![unused; capacity], drawn: 0x2545_f491 }
+        let unused = Node { sector: 0, child: [NIL; 2], parent: NIL, priority: 0 };
+        Self { slots: alloc::vec![unused; capacity + 1], drawn: 0x2545_f491 }
     }
 
-    /// The next priority (S2): xorshift with period 2^32 - 1.
+    /// The next priority (S2): xorshift, never 0, with period 2^32 - 1.
     const fn draw(&mut self) -> u32 {
         self.drawn ^= self.drawn << 13;
         self.drawn ^= self.drawn >> 17;
@@ -66,37 +69,42 @@ impl SectorNodes {
     }
 
     /// The last node reached from `at` by going to `side` only.
-    fn descend(&self, mut at: u32, side: usize) -> Option<RequestId> {
-        let mut found = None;
-        while let Some(node) = self.slots.get(at as usize) {
-            found = Some(RequestId(at));
-            at = node.child[side];
+    fn descend(&self, mut at: u32, side: usize) -> u32 {
+        let mut last = NIL;
+        while at != NIL {
+            last = at;
+            at = self.at(at).child[side];
         }
-        found
+        last
     }
 
     /// The in-order neighbour of `id` on `side`.
     fn step(&self, id: RequestId, side: usize) -> Option<RequestId> {
-        let below = self.descend(self.at(id.0).child[side], 1 - side);
-        if below.is_some() {
-            return below;
+        let mut at = node_of(id);
+        let below = self.descend(self.at(at).child[side], 1 - side);
+        if below != NIL {
+            return request_of(below);
         }
-        let mut at = id.0;
         loop {
             let parent = self.at(at).parent;
-            if parent == NONE {
-                return None;
-            }
-            if self.side_of(parent, at) != side {
-                return Some(RequestId(parent));
+            if parent == NIL || self.side_of(parent, at) != side {
+                return request_of(parent);
             }
             at = parent;
         }
     }
 }
 
+const fn node_of(id: RequestId) -> u32 {
+    id.0 + 1
+}
+
+const fn request_of(at: u32) -> Option<RequestId> {
+    if at == NIL { None } else { Some(RequestId(at - 1)) }
+}
+
 /// A set of requests sorted by start sector. Every call is given the nodes that the tree was first
-/// used with; each costs O(log n) expected, [`Self::remove`] O(1) expected.
+/// used with, and costs O(log n) expected.
 #[derive(Clone, Debug)]
 pub struct SectorTree {
     root: u32,
@@ -112,58 +120,62 @@ impl SectorTree {
     /// An empty tree.
     #[must_use]
     pub const fn new() -> Self {
-        Self { root: NONE }
+        Self { root: NIL }
     }
 
     /// Adds `id`, which is in no tree, behind all requests that start at or before `sector` (S1).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
-        let (mut parent, mut side, mut at) = (NONE, LEFT, self.root);
-        while let Some(node) = nodes.slots.get(at as usize) {
-            parent = at;
-            side = usize::from(node.sector <= sector);
-            at = node.child[side];
-        }
         let priority = nodes.draw();
-        *nodes.at_mut(id.0) = Node { sector, child: [NONE; 2], parent, priority };
-        match nodes.slots.get_mut(parent as usize) {
-            Some(node) => node.child[side] = id.0,
-            None => self.root = id.0,
+        let (mut parent, mut side, mut below) = (NIL, LEFT, self.root);
+        while nodes.at(below).priority > priority {
+            parent = below;
+            side = usize::from(nodes.at(below).sector <= sector);
+            below = nodes.at(below).child[side];
         }
-        while nodes.slots.get(parent as usize).is_some_and(|above| above.priority < priority) {
-            self.rotate_up(nodes, id.0); // S2
-            parent = nodes.at(id.0).parent;
-        }
+        let at = node_of(id);
+        self.hang(nodes, parent, side, at);
+        let node = nodes.at_mut(at);
+        (node.sector, node.priority) = (sector, priority);
+        split(nodes, at, below);
     }
 
-    /// Takes `id`, which is in this tree, out.
+    /// Takes `id`, which is in this tree, out: what hung below it is joined in its place, the
+    /// higher priority of both halves on top (S2).
     pub fn remove(&mut self, nodes: &mut SectorNodes, id: RequestId) {
+        let at = node_of(id);
+        let mut parent = nodes.at(at).parent;
+        let mut side = nodes.side_of(parent, at);
+        let mut halves = nodes.at(at).child;
         loop {
-            let Node { child: [left, right], parent, .. } = *nodes.at(id.0);
-            if left == NONE || right == NONE {
-                let only = if left == NONE { right } else { left };
-                return self.replace(nodes, parent, id.0, only);
+            let higher =
+                usize::from(nodes.at(halves[LEFT]).priority < nodes.at(halves[RIGHT]).priority);
+            let top = halves[higher];
+            self.hang(nodes, parent, side, top);
+            if halves[1 - higher] == NIL {
+                return;
             }
-            let left_is_higher = nodes.at(left).priority > nodes.at(right).priority;
-            self.rotate_up(nodes, if left_is_higher { left } else { right });
+            (parent, side) = (top, 1 - higher);
+            halves[higher] = nodes.at(top).child[side];
         }
     }
 
     /// The request with the lowest sector.
     #[must_use]
     pub fn first(&self, nodes: &SectorNodes) -> Option<RequestId> {
-        nodes.descend(self.root, LEFT)
+        request_of(nodes.descend(self.root, LEFT))
     }
 
     /// The first request that starts at or after `sector`.
     #[must_use]
     pub fn next_at_or_after(&self, nodes: &SectorNodes, sector: u64) -> Option<RequestId> {
-        let (mut found, mut at) = (None, self.root);
-        while let Some(node) = nodes.slots.get(at as usize) {
+        let (mut found, mut at) = (NIL, self.root);
+        while at != NIL {
+            let node = nodes.at(at);
             let before = node.sector < sector;
-            found = if before { found } else { Some(RequestId(at)) };
+            found = if before { found } else { at };
             at = node.child[usize::from(before)];
         }
-        found
+        request_of(found)
     }
 
     /// The requests that start exactly at `sector`, in the order of insertion (S1).
@@ -173,7 +185,7 @@ impl SectorTree {
         sector: u64,
     ) -> impl Iterator<Item = RequestId> + 'a {
         core::iter::successors(self.next_at_or_after(nodes, sector), |&id| nodes.step(id, RIGHT))
-            .take_while(move |id| nodes.at(id.0).sector == sector)
+            .take_while(move |&id| nodes.at(node_of(id)).sector == sector)
     }
 
     /// The request before `id`, which is in this tree.
@@ -188,53 +200,53 @@ impl SectorTree {
         nodes.step(id, RIGHT)
     }
 
-    /// Checks S1 to S3 in every node and returns how many there are. For tests.
+    /// Checks S1 to S4 in every node and returns how many there are. For tests.
     ///
     /// # Panics
     ///
     /// If a rule does not hold.
     pub fn self_check(&self, nodes: &SectorNodes) -> usize {
-        let (mut count, mut sector) = (0, 0);
-        let mut at = self.first(nodes);
-        while let Some(id) = at {
-            let node = nodes.at(id.0);
-            assert!(node.sector >= sector, "S1: {} is before {sector}", node.sector);
-            assert!(node.parent != NONE || self.root == id.0, "S3: {} hangs on nothing", id.0);
-            for child in node.child.iter().filter_map(|&at| nodes.slots.get(at as usize)) {
-                assert!(child.priority <= node.priority, "S2 below {}", id.0);
-                assert!(child.parent == id.0, "S3 below {}", id.0);
+        assert!(nodes.at(NIL).priority == 0, "S4");
+        assert!(self.root == NIL || nodes.at(self.root).parent == NIL, "S3 at the root");
+        let (mut count, mut sector, mut next) = (0, 0, self.first(nodes));
+        while let Some(id) = next {
+            let node = nodes.at(node_of(id));
+            assert!(node.sector >= sector, "S1: {} is behind {sector}", node.sector);
+            for child in node.child.into_iter().filter(|&child| child != NIL) {
+                assert!(nodes.at(child).priority <= node.priority, "S2 below {}", id.0);
+                assert!(nodes.at(child).parent == node_of(id), "S3 below {}", id.0);
             }
-            (count, sector, at) = (count + 1, node.sector, nodes.step(id, RIGHT));
+            (count, sector, next) = (count + 1, node.sector, nodes.step(id, RIGHT));
         }
         count
     }
 
-    /// Lets the child `at` and its parent change places, order kept.
-    fn rotate_up(&mut self, nodes: &mut SectorNodes, at: u32) {
-        let parent = nodes.at(at).parent;
-        let above = nodes.at(parent).parent;
-        let side = nodes.side_of(parent, at);
-        let inner = core::mem::replace(&mut nodes.at_mut(at).child[1 - side], parent);
-        self.replace(nodes, above, parent, at);
-        let lowered = nodes.at_mut(parent);
-        lowered.child[side] = inner;
-        lowered.parent = at;
-        if let Some(moved) = nodes.slots.get_mut(inner as usize) {
-            moved.parent = parent;
-        }
-    }
-
-    /// Hangs `new` where `old` hangs below `parent`, or makes it the root.
-    fn replace(&mut self, nodes: &mut SectorNodes, parent: u32, old: u32, new: u32) {
-        if parent == NONE {
-            self.root = new;
+    /// Hangs `at` on `side` of `parent`, or makes it the root (S3).
+    fn hang(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
+        if parent == NIL {
+            self.root = at;
         } else {
-            let side = nodes.side_of(parent, old);
-            nodes.at_mut(parent).child[side] = new;
+            nodes.at_mut(parent).child[side] = at;
         }
-        if let Some(node) = nodes.slots.get_mut(new as usize) {
-            node.parent = parent; // S3
-        }
+        nodes.at_mut(at).parent = parent;
+    }
+}
+
+/// Hangs the tree `below` on both sides of `at`, by sector: each node on the way down goes with one
+/// half of what is below it, to the edge that faces the split.
+fn split(nodes: &mut SectorNodes, at: u32, mut below: u32) {
+    let sector = nodes.at(at).sector;
+    let mut edges = [(at, LEFT), (at, RIGHT)];
+    while below != NIL {
+        let half = usize::from(nodes.at(below).sector > sector);
+        let (parent, side) = edges[half];
+        nodes.at_mut(parent).child[side] = below;
+        nodes.at_mut(below).parent = parent;
+        edges[half] = (below, 1 - half);
+        below = nodes.at(below).child[1 - half];
+    }
+    for (parent, side) in edges {
+        nodes.at_mut(parent).child[side] = NIL;
     }
 }
 

@@ -1,1 +1,282 @@
+//! The elevator against [`Slow`], which keeps plain lists and searches them whole.
 
+mod slow;
+
+use self::slow::Slow;
+use super::*;
+use crate::bio::{Bio, Flags};
+use crate::merge::{Fit, fit};
+use crate::request::Bios;
+use crate::time::Duration;
+use crate::unit::CpuId;
+use proptest::prelude::*;
+
+const REQUESTS: u32 = 24;
+const BIOS: u32 = 4096;
+const HCTX: HctxId = HctxId(0);
+
+/// Both elevators over the same requests, and what else a request queue would do.
+struct Rig {
+    requests: Requests,
+    bios: Bios,
+    limits: Limits,
+    fast: Deadline,
+    slow: Slow,
+    idle: Vec<RequestId>,
+    in_flight: Vec<RequestId>,
+    now: Instant,
+}
+
+impl Rig {
+    fn new(tunables: DeadlineTunables, limits: Limits) -> Self {
+        Self {
+            requests: Requests::new(REQUESTS as usize),
+            bios: Bios::new(BIOS),
+            limits,
+            fast: Deadline::new(REQUESTS as usize, tunables),
+            slow: Slow::new(tunables),
+            idle: (0..REQUESTS).map(RequestId).collect(),
+            in_flight: Vec::new(),
+            now: Instant::ZERO,
+        }
+    }
+
+    fn find_merge(&mut self, other: &Extent, fronts: bool) -> Option<Candidate> {
+        let Self { fast, slow, requests, limits, .. } = self;
+        let found = fast.find_merge(requests, limits, other, fronts);
+        assert_eq!(found, slow.find_merge(requests, limits, other, fronts), "for {other:?}");
+        found
+    }
+
+    /// Merges `bio` or gives it a request of its own, as a request queue does.
+    fn submit(&mut self, bio: Bio, place: Place) {
+        let found =
+            if place == Place::Sorted { self.find_merge(&Extent::from(&bio), true) } else { None };
+        match found {
+            Some(Candidate::Join(id, merge)) => {
+                let bio = self.bios.take(bio).expect("enough bios");
+                self.requests.add_bio(id, &mut self.bios, bio, merge);
+                self.merged(id, merge);
+                self.join_neighbour(id, merge);
+            }
+            Some(Candidate::TooBig(id)) => {
+                self.fast.unmergeable(&self.requests, id);
+                self.slow.unmergeable(id);
+                self.requests[id].flags |= Flags::NO_MERGE;
+                self.insert(bio, place);
+            }
+            None => self.insert(bio, place),
+        }
+    }
+
+    fn merged(&mut self, id: RequestId, merge: Merge) {
+        self.fast.merged(&self.requests, id, merge);
+        self.slow.merged(&self.requests, id, merge);
+    }
+
+    fn join_neighbour(&mut self, id: RequestId, merge: Merge) {
+        let found = self.fast.neighbour(&self.requests, id, merge);
+        assert_eq!(found, self.slow.neighbour(&self.requests, id, merge));
+        let Some(other) = found else { return };
+        let (kept, gone) = if merge == Merge::Front { (other, id) } else { (id, other) };
+        let (front, back) = (self.requests[kept].extent(), self.requests[gone].extent());
+        if fit(&front, &back, &self.limits) == Fit::Join(Merge::Back) {
+            self.fast.joined(&mut self.requests, kept, gone);
+            self.slow.joined(kept, gone);
+            self.requests.join(kept, gone, &mut self.bios, Merge::Back);
+            self.idle.push(gone);
+            self.merged(kept, Merge::Back);
+        }
+    }
+
+    fn insert(&mut self, bio: Bio, place: Place) {
+        let Some(id) = self.idle.pop() else { return };
+        let bio = self.bios.take(bio).expect("enough bios");
+        self.requests.start(id, &self.bios, bio, CpuId(0), HCTX, self.now);
+        let whole = self.requests[id].extent();
+        self.find_merge(&whole, false);
+        self.fast.insert(&mut self.requests, id, place, self.now);
+        self.slow.insert(&self.requests, id, place, self.now);
+    }
+
+    fn dispatch(&mut self) -> Option<RequestId> {
+        let id = self.fast.dispatch(&mut self.requests, HCTX, self.now);
+        assert_eq!(id, self.slow.dispatch(&self.requests, self.now));
+        assert_eq!(self.fast.len() as usize, self.slow.len());
+        self.in_flight.extend(id);
+        id
+    }
+
+    /// The `nth` request in flight completes, or comes back to the head.
+    fn finish(&mut self, nth: usize, requeue: bool) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let id = self.in_flight.remove(nth % self.in_flight.len());
+        self.fast.finished(&self.requests[id], self.now);
+        self.slow.finished(&self.requests[id]);
+        if requeue {
+            self.fast.insert(&mut self.requests, id, Place::Head, self.now);
+            self.slow.insert(&self.requests, id, Place::Head, self.now);
+        } else {
+            self.requests.release(id);
+            self.idle.push(id);
+        }
+    }
+
+    /// E1 and E2: everything held comes out once nothing is in flight.
+    fn drain(&mut self) {
+        while self.fast.len() > 0 {
+            if self.dispatch().is_none() {
+                assert!(!self.in_flight.is_empty(), "E2: withheld with nothing in flight");
+            }
+            self.finish(0, false);
+        }
+        assert_eq!(self.dispatch(), None);
+    }
+
+    fn self_check(&self) {
+        let sides = self
+            .fast
+            .classes
+            .iter()
+            .flat_map(|class| [class.side(Op::Read), class.side(Op::Write)]);
+        for side in sides {
+            assert_eq!(side.tree.self_check(&self.fast.sector_nodes), side.fifo.len() as usize);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Submit(Bio, Place),
+    Dispatch,
+    Finish { nth: usize, requeue: bool },
+    Wait(Duration),
+}
+
+prop_compose! {
+    /// Bios on few sectors, so that they touch and overlap.
+    fn bio()(
+        op in prop_oneof![
+            4 => Just(Op::Read),
+            4 => Just(Op::Write),
+            2 => Just(Op::Discard),
+            1 => Just(Op::Flush),
+        ],
+        sector in 0..48_u64,
+        sectors in 1..5_u32,
+        class in prop_oneof![
+            1 => Just(PrioClass::RealTime),
+            3 => Just(PrioClass::BestEffort),
+            1 => Just(PrioClass::Idle),
+        ],
+        flags in prop_oneof![6 => Just(Flags::NONE), 1 => Just(Flags::NO_MERGE)],
+    ) -> Bio {
+        let (sector, sectors) = if op == Op::Flush { (0, 0) } else { (sector, sectors) };
+        Bio::new(op, sector, sectors, 0).with_flags(flags).with_prio(IoPrio { class, level: 0 })
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = prop_oneof![12 => Just(Place::Sorted), 1 => Just(Place::Head)];
+    let finish = (0..REQUESTS as usize, prop::bool::weighted(0.1));
+    prop_oneof![
+        6 => (bio(), place).prop_map(|(bio, place)| Step::Submit(bio, place)),
+        3 => Just(Step::Dispatch),
+        3 => finish.prop_map(|(nth, requeue)| Step::Finish { nth, requeue }),
+        2 => (0..40_u64).prop_map(|ms| Step::Wait(Duration::from_ms(ms))),
+    ]
+}
+
+prop_compose! {
+    /// Times short enough that each of them passes within a run.
+    fn tunables()(
+        read_ms in 0..60_u64,
+        write_ms in 0..120_u64,
+        writes_starved in 0..4_u32,
+        fifo_batch in 0..5_u32,
+        front_merges in any::<bool>(),
+        aging_ms in prop::option::of(0..200_u64),
+        classes in any::<bool>(),
+    ) -> DeadlineTunables {
+        DeadlineTunables {
+            read_expire: Duration::from_ms(read_ms),
+            write_expire: Duration::from_ms(write_ms),
+            writes_starved,
+            fifo_batch,
+            front_merges,
+            prio_aging_expire: aging_ms.map_or(Duration::MAX, Duration::from_ms),
+            async_depth: None,
+            classes,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn merges_and_dispatches_as_the_slow_one_does(
+        tunables in tunables(),
+        ranges in 1..4_u16,
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
+        let limits = Limits {
+            max_sectors: 12,
+            max_discard_sectors: 9,
+            max_discard_segments: ranges,
+            ..Limits::new(1024)
+        };
+        let mut rig = Rig::new(tunables, limits);
+        for step in steps {
+            match step {
+                Step::Submit(bio, place) => rig.submit(bio, place),
+                Step::Dispatch => drop(rig.dispatch()),
+                Step::Finish { nth, requeue } => rig.finish(nth, requeue),
+                Step::Wait(span) => rig.now = rig.now + span,
+            }
+            rig.self_check();
+        }
+        rig.drain();
+    }
+}
+
+/// The bound of the module header. Worst case: the write comes when the first read of a batch has
+/// gone; the other 15 of it go, then two more batches of 16.
+#[test]
+fn a_write_waits_for_47_reads_at_most() {
+    let tunables = DeadlineTunables::default();
+    let mut rig = Rig::new(tunables, Limits::new(1 << 20));
+    let mut sector = 0;
+    let mut read = |rig: &mut Rig| {
+        sector += 64;
+        rig.insert(Bio::read(sector, 8, 0), Place::Sorted);
+    };
+    read(&mut rig);
+    read(&mut rig);
+    rig.dispatch();
+    rig.finish(0, false);
+    rig.insert(Bio::write(0, 8, 0), Place::Sorted);
+    let passed = (0..)
+        .take_while(|_| {
+            read(&mut rig);
+            let id = rig.dispatch().expect("there is always a read");
+            let is_read = rig.requests[id].op.is_read();
+            rig.finish(0, false);
+            is_read
+        })
+        .count();
+    assert_eq!(passed, 47);
+    let bound = tunables.fifo_batch * (tunables.writes_starved + 1) - 1;
+    assert_eq!(passed, bound as usize);
+}
+
+#[test]
+fn requests_nobody_waits_for_get_at_least_one_tag_and_at_most_all() {
+    let depth = |async_depth, of| {
+        Deadline::new(1, DeadlineTunables { async_depth, ..Default::default() }).async_depth(of)
+    };
+    assert_eq!(depth(None, 64), 64);
+    assert_eq!(depth(Some(48), 64), 48);
+    assert_eq!(depth(Some(48), 32), 32);
+    assert_eq!(depth(Some(0), 32), 1);
+}

@@ -61,12 +61,10 @@ proptest! {
     }
 }
 
-/// How far the deepest node lies below the root.
+/// How many nodes the longest way up to the root passes.
 fn depth(nodes: &SectorNodes, count: u32) -> usize {
-    let above = |at: &u32| nodes.slots.get(nodes.at(*at).parent as usize);
-    let climb = |at: u32| {
-        core::iter::successors(Some(at), |at| above(at).map(|_| nodes.at(*at).parent)).count()
-    };
+    let parent = |&at: &u32| Some(nodes.at(at).parent).filter(|&parent| parent != NIL);
+    let climb = |id| core::iter::successors(Some(node_of(RequestId(id))), parent).count();
     (0..count).map(climb).max().unwrap_or(0)
 }
 

@@ -1,0 +1,130 @@
+//! `merge::fit` against an oracle that lays both sides out sector by sector and looks at the
+//! request they would make.
+
+use blockyard::bio::{Flags, IoPrio, Op, PrioClass};
+use blockyard::limits::Limits;
+use blockyard::merge::{Extent, Fit, Merge, fit};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn sectors_of(extent: &Extent) -> BTreeSet<u64> {
+    (0..u64::from(extent.sectors)).map(|offset| extent.sector + offset).collect()
+}
+
+/// How `b` lies to `a`, from the sectors alone: in one piece, and which of them is lower.
+fn how_they_touch(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> Option<Merge> {
+    let union: BTreeSet<u64> = a.union(b).copied().collect();
+    let (first, last) = (union.first()?, union.last()?);
+    let in_one_piece = last - first + 1 == union.len() as u64;
+    if !in_one_piece || !a.is_disjoint(b) {
+        return None;
+    }
+    Some(if a.first() < b.first() { Merge::Back } else { Merge::Front })
+}
+
+fn oracle(a: &Extent, b: &Extent, limits: &Limits) -> Fit {
+    const NEVER: [Flags; 3] = [Flags::NO_MERGE, Flags::PREFLUSH, Flags::FUA];
+    let excluded = |side: &Extent| NEVER.iter().any(|&flag| side.flags.contains(flag));
+    let differ = (a.op, a.prio, a.write_hint) != (b.op, b.prio, b.write_hint);
+    if excluded(a) || excluded(b) || differ || a.op == Op::Flush {
+        return Fit::No;
+    }
+    let as_ranges = a.op == Op::Discard && limits.max_discard_segments > 1;
+    let (in_a, in_b) = (sectors_of(a), sectors_of(b));
+    let merge = if as_ranges { Some(Merge::Discard) } else { how_they_touch(&in_a, &in_b) };
+    let Some(merge) = merge else { return Fit::No };
+
+    let count = in_a.len() + in_b.len();
+    let most = match a.op {
+        Op::Discard | Op::SecureErase => limits.max_discard_sectors,
+        Op::WriteZeroes => limits.max_write_zeroes_sectors,
+        _ => limits.max_sectors,
+    };
+    let chunk_of = |sector: &u64| sector.checked_div(u64::from(limits.chunk_sectors));
+    let chunks: BTreeSet<_> = in_a.union(&in_b).map(chunk_of).collect();
+    let has_payload = matches!(a.op, Op::Read | Op::Write);
+    let (lower, upper) = if merge == Merge::Front { (b, a) } else { (a, b) };
+    let hole = lower.flags.contains(Flags::GAP_TAIL) || upper.flags.contains(Flags::GAP_HEAD);
+
+    let broken = [
+        count > most as usize,
+        !as_ranges && chunks.len() > 1,
+        as_ranges && a.ranges + b.ranges > limits.max_discard_segments,
+        has_payload && a.segments + b.segments > limits.max_segments,
+        limits.virt_boundary && hole,
+    ];
+    if broken.contains(&true) { Fit::TooBig } else { Fit::Join(merge) }
+}
+
+fn mostly_none(flags: &'static [Flags]) -> impl Strategy<Value = Flags> {
+    prop_oneof![6 => Just(Flags::NONE), 1 => prop::sample::select(flags)]
+}
+
+prop_compose! {
+    fn extent(op: Op)(
+        sector in 0..24_u64,
+        sectors in 1..8_u32,
+        segments in 1..4_u16,
+        ranges in 1..3_u16,
+        level in prop_oneof![9 => Just(0_u8), 1 => Just(1)],
+        write_hint in prop_oneof![9 => Just(0_u8), 1 => Just(1)],
+        never in mostly_none(&[Flags::NO_MERGE, Flags::PREFLUSH, Flags::FUA]),
+        gap in mostly_none(&[Flags::GAP_HEAD, Flags::GAP_TAIL]),
+    ) -> Extent {
+        let ranges = if op == Op::Discard { ranges } else { 1 };
+        let flags = never | gap;
+        let prio = IoPrio { class: PrioClass::BestEffort, level };
+        Extent { sector, sectors, segments, ranges, op, flags, prio, write_hint }
+    }
+}
+
+prop_compose! {
+    fn limits()(
+        max_sectors in 4..20_u32,
+        max_segments in 2..6_u16,
+        max_discard_sectors in 0..20_u32,
+        max_discard_segments in 1..5_u16,
+        max_write_zeroes_sectors in 0..20_u32,
+        chunk_sectors in prop_oneof![Just(0_u32), Just(8), Just(12)],
+        virt_boundary in any::<bool>(),
+    ) -> Limits {
+        Limits {
+            max_sectors,
+            max_segments,
+            max_discard_sectors,
+            max_discard_segments,
+            max_write_zeroes_sectors,
+            chunk_sectors,
+            virt_boundary,
+            ..Limits::new(1024)
+        }
+    }
+}
+
+fn pair() -> impl Strategy<Value = (Extent, Extent)> {
+    const OPS: [Op; 6] =
+        [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes, Op::SecureErase];
+    let ops = prop_oneof![
+        4 => prop::sample::select(&OPS[..]).prop_map(|op| (op, op)),
+        1 => (prop::sample::select(&OPS[..]), prop::sample::select(&OPS[..])),
+    ];
+    let apart = ops.prop_flat_map(|(a, b)| (extent(a), extent(b)));
+    // Half of the pairs are moved so that they touch.
+    (apart, 0..4_u8).prop_map(|((a, mut b), how)| {
+        match how {
+            0 => b.sector = a.end_sector(),
+            1 => b.sector = a.sector.saturating_sub(u64::from(b.sectors)),
+            _ => {}
+        }
+        (a, b)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn fit_says_what_the_sectors_say((a, b) in pair(), limits in limits()) {
+        prop_assert_eq!(fit(&a, &b, &limits), oracle(&a, &b, &limits), "{:?} and {:?}", a, b);
+    }
+}
