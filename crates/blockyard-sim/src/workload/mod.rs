@@ -1,0 +1,1 @@
+//! What a job instance asks for, I/O by I/O.
