@@ -68,13 +68,14 @@ fn build(sections: &[Section], whole: Place) -> Result<JobFile, JobError> {
         let mut job = derive(&global, name, &section.place);
         apply_all(&mut job, &section.settings, &mut notes)?;
         job.group = group_after(jobs.last(), &job);
+        job.first_instance = jobs.last().map_or(0, |last| last.first_instance + last.numjobs);
         check::job(&job)?;
+        check::instances(&job)?;
         jobs.push(job);
     }
     if jobs.is_empty() {
         return Err(JobError { place: whole, fault: Fault::NoJobs });
     }
-    check::instances(&jobs)?;
     Ok(JobFile { jobs, notes: notes.list })
 }
 

@@ -22,16 +22,11 @@ pub(super) fn job(job: &Job) -> Result<(), JobError> {
     pace(job)
 }
 
-/// Checks that the file does not ask for more instances than can be run.
-pub(super) fn instances(jobs: &[Job]) -> Result<(), JobError> {
-    let mut asked = 0;
-    for job in jobs {
-        asked += u64::from(job.numjobs);
-        if asked > INSTANCES_MAX.into() {
-            return fail(job, "numjobs", Fault::TooManyInstances { asked });
-        }
-    }
-    Ok(())
+/// Checks that the jobs up to this one do not ask for more instances than can be run.
+pub(super) fn instances(job: &Job) -> Result<(), JobError> {
+    let asked = u64::from(job.first_instance) + u64::from(job.numjobs);
+    let fault = Fault::TooManyInstances { asked };
+    if asked > INSTANCES_MAX.into() { fail(job, "numjobs", fault) } else { Ok(()) }
 }
 
 fn fail(job: &Job, option: &str, fault: Fault) -> Result<(), JobError> {

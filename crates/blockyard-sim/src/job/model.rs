@@ -370,6 +370,9 @@ pub struct Job {
     pub exitall: bool,
     /// Instances, 1 to [`INSTANCES_MAX`](super::INSTANCES_MAX); default 1.
     pub numjobs: u32,
+    /// Instances of the jobs before this one in the file: instance i of this job is number
+    /// `first_instance + i` of all.
+    pub first_instance: u32,
     /// Threads rather than processes; default false. Priced the same.
     pub thread: bool,
 
@@ -509,6 +512,7 @@ impl Job {
             group_reporting: false,
             exitall: false,
             numjobs: 1,
+            first_instance: 0,
             thread: false,
             engine: Engine::Psync,
             hipri: false,

@@ -24,10 +24,12 @@ impl FileRange {
 pub struct Resolved {
     /// The region in each of its files; at least one.
     pub files: Vec<FileRange>,
-    /// Bytes after which the region is started over, counted over all files.
+    /// Bytes of one pass over the region, counted over all files; then it starts over.
     pub pass_bytes: u64,
-    /// Bytes after which the instance is done; `None`: only time ends it.
-    pub total_bytes: Option<u64>,
+    /// Passes at least; `u64::MAX`: only time ends the instance.
+    pub passes: u64,
+    /// Bytes at least, in more passes if need be; 0: `passes` alone count.
+    pub io_bytes: u64,
 }
 
 impl Job {
@@ -45,15 +47,13 @@ impl Job {
         let files = vec![file; self.files()];
         let all_bytes = file.len_bytes.saturating_mul(files.len() as u64);
         let io_bytes = match self.io_size {
-            Some(Amount::Bytes(bytes)) if bytes > 0 => Some(bytes),
-            Some(Amount::Percent(percent)) => Some(percent_of(percent, all_bytes)),
-            _ => None,
+            Some(Amount::Bytes(bytes)) => bytes,
+            Some(Amount::Percent(percent)) => percent_of(percent, all_bytes),
+            None => 0,
         };
-        let pass_bytes = io_bytes.map_or(all_bytes, |io| io.min(all_bytes));
-        let looped = pass_bytes.saturating_mul(self.loops.max(1));
-        let total_bytes = io_bytes.map_or(looped, |io| io.max(looped));
-        let total_bytes = (!self.time_based).then_some(total_bytes);
-        Ok(Resolved { files, pass_bytes, total_bytes })
+        let pass_bytes = if io_bytes == 0 { all_bytes } else { io_bytes.min(all_bytes) };
+        let passes = if self.time_based { u64::MAX } else { self.loops.max(1) };
+        Ok(Resolved { files, pass_bytes, passes, io_bytes })
     }
 
     fn region(&self, instance: u32, device_bytes: u64) -> Result<FileRange, JobError> {
@@ -140,16 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_those_of_fio() {
-        // Number of bytes that fio 3.33 moved with its null engine on the same options.
-        let total = |options: &str| resolve(options, 0).unwrap().total_bytes.unwrap() >> 10;
-        assert_eq!(total("size=64k\nio_size=128k"), 128);
-        assert_eq!(total("size=64k\nio_size=50%"), 32);
-        assert_eq!(total("size=64k\nio_size=32k\nloops=2"), 64);
-        assert_eq!(total("size=64k\nio_size=128k\nloops=3"), 192);
-        assert_eq!(total("size=64k\nfilesize=16k"), 16);
-        assert_eq!(total("size=64k\nfilesize=16k\nio_size=64k"), 64);
-        assert_eq!(resolve("time_based\nruntime=1", 0).unwrap().total_bytes, None);
+    fn passes() {
+        let passes = |options: &str| {
+            let resolved = resolve(options, 0).unwrap();
+            (resolved.pass_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
+        };
+        assert_eq!(passes("size=64k\nio_size=128k"), (64, 1, 128));
+        assert_eq!(passes("size=64k\nio_size=50%"), (32, 1, 32));
+        assert_eq!(passes("size=64k\nfilesize=16k\nnrfiles=2\nloops=3"), (32, 3, 0));
+        assert_eq!(passes("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
     }
 
     #[test]
