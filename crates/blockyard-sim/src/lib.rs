@@ -1,1 +1,4 @@
 //! Virtual time.
+
+pub mod job;
+pub mod workload;

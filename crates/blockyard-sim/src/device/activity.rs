@@ -1,0 +1,86 @@
+//! When a device was busy, and how long it sat idle in between.
+
+use blockyard::time::{Duration, Instant};
+
+/// Counts the time during which a device had at least one command, and the gaps.
+#[derive(Clone, Debug, Default)]
+pub struct Activity {
+    outstanding: u32,
+    changed: Instant,
+    busy: Duration,
+    idle: Duration,
+    gaps: u64,
+    /// Command-nanoseconds: the sum over time of commands outstanding.
+    held: u128,
+    started: bool,
+}
+
+impl Activity {
+    /// A command begins.
+    pub fn begin(&mut self, now: Instant) {
+        if self.outstanding == 0 {
+            if self.started {
+                self.idle += now.since(self.changed);
+                self.gaps += 1;
+            }
+            self.started = true;
+            self.changed = now;
+        }
+        self.advance(now);
+        self.outstanding += 1;
+    }
+
+    /// A command ends.
+    pub fn end(&mut self, now: Instant) {
+        self.advance(now);
+        self.outstanding -= 1;
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let span = now.since(self.changed);
+        self.held += u128::from(span.as_ns()) * u128::from(self.outstanding);
+        if self.outstanding > 0 {
+            self.busy += span;
+        }
+        self.changed = self.changed.max(now);
+    }
+
+    /// Time with at least one command outstanding.
+    #[must_use]
+    pub const fn busy(&self) -> Duration {
+        self.busy
+    }
+
+    /// Mean length of the times without a command between the first command and the last; zero if
+    /// there were none.
+    #[must_use]
+    pub fn mean_gap(&self) -> Duration {
+        Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
+    }
+
+    /// Sum over time of the commands outstanding, in command-nanoseconds.
+    #[must_use]
+    pub const fn held_ns(&self) -> u128 {
+        self.held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_and_gaps_add_up_to_the_time_from_first_to_last_command() {
+        let at = Instant::from_ns;
+        let mut activity = Activity::default();
+        activity.begin(at(10));
+        activity.begin(at(15));
+        activity.end(at(20));
+        activity.end(at(30));
+        activity.begin(at(50));
+        activity.end(at(60));
+        assert_eq!(activity.busy(), Duration::from_ns(30));
+        assert_eq!(activity.mean_gap(), Duration::from_ns(20));
+        assert_eq!(activity.held_ns(), 5 + 2 * 5 + 10 + 10);
+    }
+}

@@ -1,0 +1,261 @@
+//! A SCSI host, the link to its target, and the target's disks.
+//!
+//! Each command in service occupies a slot for the command's own time plus a time for each 4 KiB;
+//! then its data passes the link, which carries one command at a time. How many slots there are is
+//! the host's `can_queue` and the disk's `cmd_per_lun`, which counts over all hardware queues.
+//!
+//! # Rules
+//!
+//! - **B1.** A disk has at most its depth of commands outstanding, whether they came with budget or
+//!   without.
+//! - **B2.** What all disks of a host or target share is refused as [`Busy::Host`]: any completion
+//!   makes room.
+//! - **B3.** A disk that answers QUEUE FULL lowers its depth to what it held, after as many refusals
+//!   as the profile says, and raises it by one after each quiet period, up to where it began.
+
+use super::activity::Activity;
+use super::null::transfer_time;
+use super::{Answers, DeviceEvent};
+use crate::machine::cpu::{Finished, Outcome};
+use crate::profile::{HbaProfile, Refusal, RefusalMode};
+use crate::workload::Prng;
+use blockyard::bio::Op;
+use blockyard::driver::{Accept, Busy, Driver, Issue};
+use blockyard::request::Request;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, SECTOR_BYTES};
+
+/// Bytes of the block that a command's cost is stated for.
+const BLOCK_BYTES: u64 = 4096;
+
+/// A command on its way through slot and link.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    finished: Finished,
+    is_read: bool,
+    bytes: u64,
+    /// It came without budget, so the disk's count is given back when it ends (B1).
+    counted_here: bool,
+    /// Its data is on the link.
+    on_link: bool,
+}
+
+/// One disk (logical unit).
+#[derive(Clone, Copy, Debug)]
+struct Lun {
+    depth: u32,
+    outstanding: u32,
+    /// Commands at the disk itself, behind the host's own count.
+    at_disk: u32,
+    refused_in_row: u32,
+    last_refusal: Instant,
+}
+
+/// The model.
+#[derive(Debug)]
+pub struct Hba {
+    profile: HbaProfile,
+    prng: Prng,
+    luns: Vec<Lun>,
+    outstanding: u32,
+    commands: Vec<Command>,
+    free: Vec<u32>,
+    handed_over: Vec<u32>,
+    link_free_at: Instant,
+    pub(super) activity: Activity,
+}
+
+impl Hba {
+    /// A host as `profile` says; `prng` draws the spread of service times.
+    #[must_use]
+    pub fn new(profile: HbaProfile, prng: Prng) -> Self {
+        let lun = Lun {
+            depth: u32::from(profile.cmd_per_lun),
+            outstanding: 0,
+            at_disk: 0,
+            refused_in_row: 0,
+            last_refusal: Instant::ZERO,
+        };
+        Self {
+            luns: vec![lun; usize::from(profile.luns)],
+            profile,
+            prng,
+            outstanding: 0,
+            commands: Vec::new(),
+            free: Vec::new(),
+            handed_over: Vec::new(),
+            link_free_at: Instant::ZERO,
+            activity: Activity::default(),
+        }
+    }
+
+    /// Starts what was handed over.
+    pub(super) fn start(&mut self, at: Instant, answers: &mut Answers) {
+        for slot in core::mem::take(&mut self.handed_over) {
+            self.activity.begin(at);
+            let command = self.commands[slot as usize];
+            let refused = self.refuses_at_disk(command.finished.queue);
+            let time = if refused {
+                self.commands[slot as usize].finished.outcome = Outcome::Again;
+                self.commands[slot as usize].on_link = true; // a status carries no data
+                Duration::from_ns(self.profile.command_read.as_ns() / 8)
+            } else {
+                self.service_time(&command)
+            };
+            self.luns[command.finished.queue.index()].at_disk += u32::from(!refused);
+            answers.events.push((at + time, DeviceEvent(slot)));
+        }
+    }
+
+    /// A command's service is over, or its data has passed the link.
+    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
+        let command = &mut self.commands[event.0 as usize];
+        if !command.on_link {
+            command.on_link = true;
+            let rate =
+                if command.is_read { self.profile.link_read } else { self.profile.link_write };
+            let begin = self.link_free_at.max(now);
+            self.link_free_at = begin + transfer_time(command.bytes, rate);
+            answers.events.push((self.link_free_at, event));
+            return;
+        }
+        let finished = command.finished;
+        let lun = &mut self.luns[finished.queue.index()];
+        match finished.outcome {
+            Outcome::Again => self.note_refusal(finished.queue, now),
+            Outcome::Done(_) => {
+                lun.at_disk -= 1;
+                lun.refused_in_row = 0;
+                self.raise_depth(finished.queue, now);
+            }
+        }
+        self.activity.end(now);
+        answers.finished.push(finished);
+    }
+
+    fn service_time(&mut self, command: &Command) -> Duration {
+        let profile = &self.profile;
+        let (fixed, block) = if command.is_read {
+            (profile.command_read, profile.block_read)
+        } else {
+            (profile.command_write, profile.block_write)
+        };
+        let blocks = command.bytes.div_ceil(BLOCK_BYTES);
+        let mean = fixed.as_ns() + block.as_ns() * blocks;
+        let spread = mean * u64::from(profile.service_spread_percent) / 100;
+        Duration::from_ns(mean - spread + self.prng.below(2 * spread + 1))
+    }
+
+    /// Whether the disk itself answers QUEUE FULL.
+    fn refuses_at_disk(&self, queue: QueueId) -> bool {
+        match self.profile.refusal {
+            Some(Refusal { mode: RefusalMode::LunFull { .. }, limit }) => {
+                self.luns[queue.index()].at_disk >= u32::from(limit)
+            }
+            _ => false,
+        }
+    }
+
+    /// B3, downwards.
+    fn note_refusal(&mut self, queue: QueueId, now: Instant) {
+        let Some(Refusal { mode: RefusalMode::LunFull { ramp_down_after, .. }, .. }) =
+            self.profile.refusal
+        else {
+            return;
+        };
+        let lun = &mut self.luns[queue.index()];
+        lun.refused_in_row += 1;
+        lun.last_refusal = now;
+        if lun.refused_in_row >= ramp_down_after {
+            lun.refused_in_row = 0;
+            lun.depth = lun.at_disk.max(1);
+        }
+    }
+
+    /// B3, upwards.
+    fn raise_depth(&mut self, queue: QueueId, now: Instant) {
+        let Some(Refusal { mode: RefusalMode::LunFull { ramp_up_period, .. }, .. }) =
+            self.profile.refusal
+        else {
+            return;
+        };
+        let lun = &mut self.luns[queue.index()];
+        let full = u32::from(self.profile.cmd_per_lun);
+        if lun.depth < full && now.since(lun.last_refusal) >= ramp_up_period {
+            lun.depth += 1;
+            lun.last_refusal = now;
+        }
+    }
+
+    /// B2.
+    fn shared_is_full(&self) -> bool {
+        match self.profile.refusal {
+            Some(Refusal { mode: RefusalMode::HostFull | RefusalMode::TargetFull, limit }) => {
+                self.outstanding >= u32::from(limit)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Driver for Hba {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        let lun = &mut self.luns[queue.index()];
+        let free = lun.outstanding < lun.depth;
+        lun.outstanding += u32::from(free); // B1
+        free.then_some(Budget(0))
+    }
+
+    fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
+        self.luns[queue.index()].outstanding -= 1;
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        if self.shared_is_full() {
+            return Accept::Busy(Busy::Host);
+        }
+        let counted_here = issue.budget.is_none();
+        if counted_here && self.take_budget(issue.queue).is_none() {
+            return Accept::Busy(Busy::Device);
+        }
+        self.outstanding += 1;
+        let request = issue.request();
+        let command = Command {
+            finished: Finished {
+                queue: issue.queue,
+                hctx: issue.hctx,
+                tag: issue.tag,
+                outcome: Outcome::Done(Status::Ok),
+            },
+            is_read: request.op.is_read(),
+            bytes: match request.op {
+                Op::Read | Op::Write => u64::from(request.sectors) * u64::from(SECTOR_BYTES),
+                _ => 0,
+            },
+            counted_here,
+            on_link: false,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.commands[slot as usize] = command;
+                slot
+            }
+            None => {
+                self.commands.push(command);
+                u32::try_from(self.commands.len() - 1).expect("as many commands as tags")
+            }
+        };
+        self.handed_over.push(slot);
+        Accept::Queued
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
+        let is_it = |command: &Command| {
+            let told = &command.finished;
+            told.queue == queue && told.hctx == hctx && told.tag == tag
+        };
+        let _ = is_it;
+        self.outstanding -= 1;
+    }
+}

@@ -1,0 +1,99 @@
+//! Modelled devices: drivers on one side, virtual time on the other.
+//!
+//! A model accepts requests as a [`Driver`] at the instant a processor hands them over; the world
+//! then tells it when that processor was done ([`Model::start`]), and it says when it will be done
+//! itself by scheduling events of its own.
+
+pub mod activity;
+pub mod hba;
+pub mod null;
+
+use crate::machine::cpu::Finished;
+use activity::Activity;
+use blockyard::driver::{Accept, Driver, Issue};
+use blockyard::request::Request;
+use blockyard::time::Instant;
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use hba::Hba;
+use null::Null;
+
+/// An event of a device's own: the number of one of its commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceEvent(pub u32);
+
+/// What a device answers to the world.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// Events to schedule.
+    pub events: Vec<(Instant, DeviceEvent)>,
+    /// Requests it is done with, to be told by interrupt.
+    pub finished: Vec<Finished>,
+    /// Requests it was done with as soon as they were handed over; no interrupt.
+    pub finished_at_once: Vec<Finished>,
+}
+
+/// One of the modelled devices.
+#[derive(Debug)]
+pub enum Model {
+    /// It does nothing but answer.
+    Null(Null),
+    /// A SCSI host and its target.
+    Hba(Hba),
+}
+
+impl Model {
+    /// What was handed over since the last call starts at `at`.
+    pub fn start(&mut self, at: Instant, answers: &mut Answers) {
+        match self {
+            Self::Null(null) => null.start(at, answers),
+            Self::Hba(hba) => hba.start(at, answers),
+        }
+    }
+
+    /// An event of the device's is due.
+    pub fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
+        match self {
+            Self::Null(null) => null.event(event, now, answers),
+            Self::Hba(hba) => hba.event(event, now, answers),
+        }
+    }
+
+    /// When it was busy.
+    #[must_use]
+    pub const fn activity(&self) -> &Activity {
+        match self {
+            Self::Null(null) => &null.activity,
+            Self::Hba(hba) => &hba.activity,
+        }
+    }
+}
+
+impl Driver for Model {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        match self {
+            Self::Null(null) => null.take_budget(queue),
+            Self::Hba(hba) => hba.take_budget(queue),
+        }
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        match self {
+            Self::Null(null) => null.return_budget(queue, budget),
+            Self::Hba(hba) => hba.return_budget(queue, budget),
+        }
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        match self {
+            Self::Null(null) => null.queue_rq(issue),
+            Self::Hba(hba) => hba.queue_rq(issue),
+        }
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        match self {
+            Self::Null(null) => null.finish(queue, hctx, tag, request),
+            Self::Hba(hba) => hba.finish(queue, hctx, tag, request),
+        }
+    }
+}

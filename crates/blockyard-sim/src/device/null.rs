@@ -1,0 +1,106 @@
+//! A device that does nothing but answer, with the knobs of Linux's null_blk.
+
+use super::activity::Activity;
+use super::{Answers, DeviceEvent};
+use crate::machine::cpu::{Finished, Outcome};
+use crate::profile::{NullCompletion, NullProfile};
+use crate::workload::Prng;
+use blockyard::driver::{Accept, Busy, Driver, Issue};
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+
+/// The model.
+#[derive(Debug)]
+pub struct Null {
+    profile: NullProfile,
+    prng: Prng,
+    /// When the data of all that was accepted has passed, under a bandwidth limit.
+    passed_at: Instant,
+    handed_over: Vec<(Finished, u64)>,
+    waiting: Vec<Finished>,
+    free: Vec<u32>,
+    pub(super) activity: Activity,
+}
+
+impl Null {
+    /// A device as `profile` says; `prng` draws what it refuses and fails.
+    #[must_use]
+    pub fn new(profile: NullProfile, prng: Prng) -> Self {
+        Self {
+            profile,
+            prng,
+            passed_at: Instant::ZERO,
+            handed_over: Vec::new(),
+            waiting: Vec::new(),
+            free: Vec::new(),
+            activity: Activity::default(),
+        }
+    }
+
+    /// Starts what was handed over.
+    pub(super) fn start(&mut self, at: Instant, answers: &mut Answers) {
+        for (finished, bytes) in core::mem::take(&mut self.handed_over) {
+            let delay = match self.profile.completion {
+                NullCompletion::None | NullCompletion::Softirq => Duration::ZERO,
+                NullCompletion::Timer => self.profile.completion_time,
+            };
+            let due = (at + delay).max(self.pass(at, bytes));
+            if due == at {
+                answers.finished_at_once.push(finished);
+                continue;
+            }
+            self.activity.begin(at);
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.waiting.push(finished);
+                u32::try_from(self.waiting.len() - 1).expect("as many commands as tags")
+            });
+            self.waiting[slot as usize] = finished;
+            answers.events.push((due, DeviceEvent(slot)));
+        }
+    }
+
+    /// When `bytes` handed over at `at` have passed under the bandwidth limit.
+    fn pass(&mut self, at: Instant, bytes: u64) -> Instant {
+        let Some(per_second) = self.profile.bandwidth_limit else { return at };
+        let begin = self.passed_at.max(at);
+        self.passed_at = begin + transfer_time(bytes, per_second);
+        self.passed_at
+    }
+
+    /// A command's time has come.
+    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
+        self.activity.end(now);
+        self.free.push(event.0);
+        answers.finished.push(self.waiting[event.0 as usize]);
+    }
+
+    fn one_in(&mut self, n: Option<u32>) -> bool {
+        n.is_some_and(|n| self.prng.below(u64::from(n)) == 0)
+    }
+}
+
+/// How long `bytes` take at `per_second`, rounded up.
+pub(super) fn transfer_time(bytes: u64, per_second: u64) -> Duration {
+    let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(per_second));
+    Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+impl Driver for Null {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        if self.one_in(self.profile.busy_one_in) {
+            return Accept::Busy(Busy::Resource);
+        }
+        let failed = self.one_in(self.profile.error_one_in);
+        let status = if failed { Status::IoError } else { Status::Ok };
+        let finished = Finished {
+            queue: issue.queue,
+            hctx: issue.hctx,
+            tag: issue.tag,
+            outcome: Outcome::Done(status),
+        };
+        let bytes = u64::from(issue.request().sectors) * u64::from(SECTOR_BYTES);
+        self.handed_over.push((finished, bytes));
+        Accept::Queued
+    }
+}

@@ -1,0 +1,207 @@
+//! From sections of settings to jobs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::check;
+use super::error::{Fault, JobError, Note, Place};
+use super::model::{Job, SetAt};
+use super::option::{Effect, OptionDef, find, nearest};
+use super::reader::{Section, Setting, clip, read_args, read_file};
+use super::source::Source;
+use super::value::Value;
+
+/// The jobs of a file, in its order, and what there is to say about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFile {
+    /// At least one.
+    pub jobs: Vec<Job>,
+    /// One per option that has no effect, where it stands first.
+    pub notes: Vec<Note>,
+}
+
+/// Reads the job file at `path` through `source`.
+///
+/// # Errors
+///
+/// The first fault found, with its line.
+pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> {
+    let whole = Place { file: Arc::from(path), line: 0 };
+    let bytes = source
+        .read(path)
+        .map_err(|kind| JobError { place: whole, fault: Fault::Unreadable(kind) })?;
+    parse_bytes(path, &bytes, source)
+}
+
+/// Reads a job file already in memory; `path` is its name in messages and where includes start.
+///
+/// # Errors
+///
+/// As [`parse_file`].
+pub fn parse_bytes(path: &str, bytes: &[u8], source: &dyn Source) -> Result<JobFile, JobError> {
+    build(&read_file(path, bytes, source)?, Place { file: Arc::from(path), line: 0 })
+}
+
+/// Reads jobs from arguments such as `--name=x --rw=read`: `--name` opens a job, options before
+/// the first are global, and only `--option=value` and flags on their own are understood.
+/// Lines in errors are argument numbers from 1.
+///
+/// # Errors
+///
+/// As [`parse_file`].
+pub fn parse_args<'a>(
+    args: impl IntoIterator<Item = &'a str>,
+    source: &dyn Source,
+) -> Result<JobFile, JobError> {
+    build(&read_args(args, source)?, Place { file: Arc::from("command line"), line: 0 })
+}
+
+fn build(sections: &[Section], whole: Place) -> Result<JobFile, JobError> {
+    let mut global = Job::new("", whole.clone());
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut notes = Notes::default();
+    for section in sections {
+        let Some(name) = &section.name else {
+            apply_all(&mut global, &section.settings, &mut notes)?;
+            continue;
+        };
+        let mut job = derive(&global, name, &section.place);
+        apply_all(&mut job, &section.settings, &mut notes)?;
+        job.group = group_after(jobs.last(), &job);
+        job.first_instance = jobs.last().map_or(0, |last| last.first_instance + last.numjobs);
+        check::job(&job)?;
+        check::instances(&job)?;
+        jobs.push(job);
+    }
+    if jobs.is_empty() {
+        return Err(JobError { place: whole, fault: Fault::NoJobs });
+    }
+    Ok(JobFile { jobs, notes: notes.list })
+}
+
+/// A job that starts from what is global (J1).
+fn derive(global: &Job, name: &str, place: &Place) -> Job {
+    let mut job = global.clone();
+    job.place = place.clone();
+    name.clone_into(&mut job.name);
+    for set in job.places.0.values_mut() {
+        set.own = false;
+    }
+    job
+}
+
+/// The reporting group of `job`, which follows `previous`.
+fn group_after(previous: Option<&Job>, job: &Job) -> u32 {
+    let starts_group = job.stonewall || job.new_group;
+    previous.map_or(0, |previous| previous.group + u32::from(starts_group))
+}
+
+#[derive(Default)]
+struct Notes {
+    list: Vec<Note>,
+    said: BTreeSet<&'static str>,
+}
+
+fn apply_all(job: &mut Job, settings: &[Setting], notes: &mut Notes) -> Result<(), JobError> {
+    // The whole section is read with its kb_base, wherever it stands.
+    let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(|s| s.option == "kb_base");
+    for setting in first.into_iter().chain(rest) {
+        apply(job, setting, notes)
+            .map_err(|fault| JobError { place: setting.place.clone(), fault })?;
+    }
+    Ok(())
+}
+
+fn apply(job: &mut Job, setting: &Setting, notes: &mut Notes) -> Result<(), Fault> {
+    let name = setting.option.as_str();
+    let def = find(name).ok_or_else(|| Fault::UnknownOption {
+        name: clip(name).to_owned(),
+        nearest: nearest(clip(name)),
+    })?;
+    let value = Value { text: setting.value.as_deref(), kb_base: job.kb_base };
+    let direct = job.direct;
+    (def.apply)(job, value).map_err(|fault| Fault::Value { option: def.name, fault })?;
+    check::same_section(job, def.name, direct)?;
+    if let Some(reason) = without_effect(def, setting)?
+        && notes.said.insert(def.name)
+    {
+        notes.list.push(Note { place: setting.place.clone(), option: def.name, reason });
+    }
+    let set = SetAt { place: setting.place.clone(), own: true };
+    job.places.0.insert(def.name, set);
+    Ok(())
+}
+
+/// Why a setting changes nothing, if so; an error if it would and cannot.
+fn without_effect(def: &OptionDef, setting: &Setting) -> Result<Option<&'static str>, Fault> {
+    let off = matches!(setting.value.as_deref(), Some("0" | "none" | "inline"));
+    match def.effect {
+        Effect::Modelled => Ok(None),
+        Effect::NoEffect(reason) => Ok(Some(reason)),
+        Effect::Refused(_) if off => Ok(None),
+        Effect::Refused(reason) => Err(Fault::Unsupported { option: def.name, reason }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{BlockSizes, PerOp};
+    use super::super::source::NoSource;
+    use super::*;
+
+    fn parse(text: &str) -> Result<JobFile, String> {
+        parse_bytes("f", text.as_bytes(), &NoSource).map_err(|e| e.to_string())
+    }
+
+    fn jobs(text: &str) -> Vec<Job> {
+        parse(text).unwrap().jobs
+    }
+
+    #[test]
+    fn a_global_section_holds_for_the_sections_after_it() {
+        let jobs = jobs("[global]\ndirect=1\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=1k\n");
+        let bs: Vec<_> = jobs.iter().map(|job| job.block.read.min_bytes()).collect();
+        assert_eq!(bs, [8192, 16384, 1024]);
+    }
+
+    #[test]
+    fn kb_base_holds_for_its_section_wherever_it_stands() {
+        let job = &jobs("[a]\ndirect=1\nbs=4k\nkb_base=1000\n")[0];
+        assert_eq!(job.block, PerOp::all(BlockSizes::Fixed(4000)));
+    }
+
+    #[test]
+    fn groups_start_at_stonewall_and_new_group() {
+        let groups = |text: &str| {
+            let jobs = jobs(&format!("[global]\ndirect=1\n{text}"));
+            jobs.iter().map(|job| job.group).collect::<Vec<_>>()
+        };
+        assert_eq!(groups("[a]\nstonewall\n[b]\n[c]\nstonewall\n"), [0, 0, 1]);
+        assert_eq!(groups("new_group\n[a]\n[b]\n"), [0, 1]);
+        assert_eq!(groups("[a]\n[b]\nstonewall=0\n"), [0, 0]);
+    }
+
+    #[test]
+    fn an_option_without_effect_is_noted_once() {
+        let file = parse("[global]\ndirect=1\nunlink=1\n[a]\nunlink=0\nverify=0\n").unwrap();
+        assert_eq!(file.notes.len(), 1);
+        assert!(file.notes[0].to_string().starts_with("f:3: `unlink` has no effect: "));
+    }
+
+    #[test]
+    fn arguments_read_like_a_file() {
+        let args = ["--direct=1", "--bs=8k", "--name=a", "--thread", "--name=b", "--bs=4k"];
+        let file = parse_args(args, &NoSource).unwrap();
+        let shape: Vec<_> =
+            file.jobs.iter().map(|j| (j.name.as_str(), j.thread, j.min_block_bytes())).collect();
+        assert_eq!(shape, [("a", true, 8192), ("b", false, 4096)]);
+        let error = parse_args(["--name=a", "rw=read"], &NoSource).unwrap_err();
+        assert!(error.to_string().starts_with("command line:2: `rw=read` is not an option"));
+    }
+
+    #[test]
+    fn an_unknown_option_names_its_neighbour() {
+        let error = parse("[a]\ndirect=1\niodpeth=4\n").unwrap_err();
+        assert_eq!(error, "f:3: unknown option `iodpeth`; did you mean `iodepth`?");
+    }
+}

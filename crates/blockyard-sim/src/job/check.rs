@@ -1,0 +1,108 @@
+//! What each job must satisfy as a whole, once all its settings are known.
+
+use super::INSTANCES_MAX;
+use super::error::{Fault, JobError};
+use super::model::{Amount, Engine, Job, Op};
+
+/// Options of some engines only.
+const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
+    ("hipri", &[Engine::IoUring, Engine::Pvsync2]),
+    ("fixedbufs", &[Engine::IoUring]),
+    ("registerfiles", &[Engine::IoUring]),
+    ("nonvectored", &[Engine::IoUring]),
+    ("userspace_reap", &[Engine::Libaio]),
+];
+
+/// Checks one job.
+pub(super) fn job(job: &Job) -> Result<(), JobError> {
+    buffering(job)?;
+    engine(job)?;
+    depth(job)?;
+    sizes(job)?;
+    pace(job)
+}
+
+/// Checks that the jobs up to this one do not ask for more instances than can be run.
+pub(super) fn instances(job: &Job) -> Result<(), JobError> {
+    let asked = u64::from(job.first_instance) + u64::from(job.numjobs);
+    let fault = Fault::TooManyInstances { asked };
+    if asked > INSTANCES_MAX.into() { fail(job, "numjobs", fault) } else { Ok(()) }
+}
+
+fn fail(job: &Job, option: &str, fault: Fault) -> Result<(), JobError> {
+    Err(JobError { place: job.place_of(option).clone(), fault })
+}
+
+fn contradiction(
+    job: &Job,
+    option: &'static str,
+    other: &'static str,
+    reason: &'static str,
+) -> Result<(), JobError> {
+    fail(job, option, Fault::Contradiction { option, other, reason })
+}
+
+/// `option` was just applied to a job whose `direct` was `before`. A later `direct` or `buffered`
+/// overrides an earlier one, except within one section, where the two can only be a mistake.
+pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Result<(), Fault> {
+    let other = match option {
+        "direct" => "buffered",
+        "buffered" => "direct",
+        _ => return Ok(()),
+    };
+    if job.direct != before && job.places.0.get(other).is_some_and(|set| set.own) {
+        return Err(Fault::Contradiction { option, other, reason: "each is the other's opposite" });
+    }
+    Ok(())
+}
+
+fn buffering(job: &Job) -> Result<(), JobError> {
+    let own = |option| job.places.0.get(option).is_some_and(|set| set.own);
+    let option = if own("buffered") { "buffered" } else { "direct" };
+    if job.direct { Ok(()) } else { fail(job, option, Fault::Buffered) }
+}
+
+fn engine(job: &Job) -> Result<(), JobError> {
+    for (option, engines) in ENGINE_OPTIONS {
+        if job.places.0.contains_key(option) && !engines.contains(&job.engine) {
+            return fail(job, option, Fault::WrongEngine { option, engine: job.engine.name() });
+        }
+    }
+    Ok(())
+}
+
+fn depth(job: &Job) -> Result<(), JobError> {
+    if job.iodepth_low.is_some_and(|low| low > job.iodepth) {
+        return contradiction(job, "iodepth_low", "iodepth", "it is the greater of the two");
+    }
+    if job.iodepth_batch_complete_max.is_some_and(|max| max < job.iodepth_batch_complete_min) {
+        let other = "iodepth_batch_complete_min";
+        return contradiction(job, "iodepth_batch_complete_max", other, "it is the smaller");
+    }
+    Ok(())
+}
+
+fn sizes(job: &Job) -> Result<(), JobError> {
+    let block_bytes = u64::from(job.min_block_bytes());
+    let files = job.files() as u64;
+    let (option, size_bytes) = match (job.filesize_bytes, job.size) {
+        (Some(bytes), _) => ("filesize", bytes),
+        (None, Some(Amount::Bytes(bytes))) => ("size", bytes / files),
+        _ => return Ok(()),
+    };
+    if size_bytes < block_bytes {
+        return fail(job, option, Fault::SmallerThanBlock { size_bytes, block_bytes });
+    }
+    Ok(())
+}
+
+fn pace(job: &Job) -> Result<(), JobError> {
+    if job.time_based && job.runtime_ns.is_none() {
+        return contradiction(job, "time_based", "runtime", "runtime is not set or 0");
+    }
+    let both = |op: &Op| *job.rate_bytes_per_s.of(*op) > 0 && *job.rate_iops.of(*op) > 0;
+    if [Op::Read, Op::Write, Op::Trim].iter().any(both) {
+        return contradiction(job, "rate_iops", "rate", "only one can cap a kind of I/O");
+    }
+    Ok(())
+}

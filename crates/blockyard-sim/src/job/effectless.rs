@@ -1,0 +1,136 @@
+//! The options that are checked and change nothing, each with the reason.
+
+use super::model::Job;
+use super::option::{Effect, OptionDef};
+use super::value::{Parsed, Value};
+
+const NO_DATA: &str = "the simulator moves no data";
+const NO_FILES: &str = "there are no files to create, keep or remove";
+const NO_CACHE: &str = "I/O is direct: no page cache is involved";
+const NO_LOGS: &str = "no log files are written";
+const NO_CLOCK: &str = "virtual time costs nothing to read";
+const NO_PROCESS: &str = "no process is started";
+const NO_MAP: &str = "each block once a pass needs no map here";
+const NOT_PRICED: &str = "the cost of one call is part of the device's profile";
+const TEXT_ONLY: &str = "it only changes how fio prints";
+const NO_ERRORS: &str = "a modelled device fails only when told to";
+
+const fn ignored(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    reason: &'static str,
+    apply: fn(&mut Job, Value<'_>) -> Parsed<()>,
+) -> OptionDef {
+    OptionDef { name, aliases, doc: "accepted, no effect", effect: Effect::NoEffect(reason), apply }
+}
+
+fn boolean(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.boolean().map(drop)
+}
+
+fn flag(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.flag().map(drop)
+}
+
+fn text(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.text().map(drop)
+}
+
+fn text_or_nothing(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    if value.text.is_some() { value.text().map(drop) } else { Ok(()) }
+}
+
+fn number(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.count(0, u64::MAX).map(drop)
+}
+
+fn percent(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.count(0, 100).map(drop)
+}
+
+pub(super) static OPTIONS: &[OptionDef] = &[
+    ignored("zero_buffers", &[], NO_DATA, flag),
+    ignored("refill_buffers", &[], NO_DATA, flag),
+    ignored("scramble_buffers", &[], NO_DATA, boolean),
+    ignored("buffer_pattern", &[], NO_DATA, text),
+    ignored("buffer_compress_percentage", &[], NO_DATA, percent),
+    ignored("buffer_compress_chunk", &[], NO_DATA, number),
+    ignored("dedupe_percentage", &[], NO_DATA, percent),
+    ignored("dedupe_mode", &[], NO_DATA, text),
+    ignored("dedupe_working_set_percentage", &[], NO_DATA, percent),
+    ignored("dedupe_global", &[], NO_DATA, boolean),
+    ignored("mem", &["iomem"], NO_DATA, text),
+    ignored("iomem_align", &["mem_align"], NO_DATA, number),
+    ignored("hugepage-size", &[], NO_DATA, number),
+    ignored("lockmem", &[], NO_DATA, number),
+    ignored("write_hint", &[], "write life times are not modelled", text),
+    ignored("do_verify", &[], NO_DATA, boolean),
+    ignored("verify_fatal", &[], NO_DATA, boolean),
+    ignored("verify_dump", &[], NO_DATA, boolean),
+    ignored("verify_interval", &[], NO_DATA, number),
+    ignored("verify_offset", &[], NO_DATA, number),
+    ignored("verify_pattern", &[], NO_DATA, text),
+    ignored("verify_state_save", &[], NO_DATA, boolean),
+    ignored("unlink", &[], NO_FILES, boolean),
+    ignored("unlink_each_loop", &[], NO_FILES, boolean),
+    ignored("create_serialize", &[], NO_FILES, boolean),
+    ignored("create_fsync", &[], NO_FILES, boolean),
+    ignored("create_on_open", &[], NO_FILES, boolean),
+    ignored("allow_file_create", &[], NO_FILES, boolean),
+    ignored("allow_mounted_write", &[], NO_FILES, boolean),
+    ignored("overwrite", &[], NO_FILES, boolean),
+    ignored("fallocate", &[], NO_FILES, text),
+    ignored("openfiles", &[], NO_FILES, number),
+    ignored("lockfile", &[], NO_FILES, text),
+    ignored("unique_filename", &[], NO_FILES, boolean),
+    ignored("invalidate", &[], NO_CACHE, boolean),
+    ignored("pre_read", &[], NO_CACHE, boolean),
+    ignored("fadvise_hint", &["fadvise"], NO_CACHE, text),
+    ignored("softrandommap", &[], NO_MAP, boolean),
+    ignored("clocksource", &[], NO_CLOCK, text),
+    ignored("gtod_reduce", &[], NO_CLOCK, boolean),
+    ignored("gtod_cpu", &[], NO_CLOCK, number),
+    ignored("nice", &[], NO_PROCESS, text),
+    ignored("uid", &[], NO_PROCESS, number),
+    ignored("gid", &[], NO_PROCESS, number),
+    ignored("numa_cpu_nodes", &[], NO_PROCESS, text),
+    ignored("numa_mem_policy", &[], NO_PROCESS, text),
+    ignored("exec_prerun", &[], NO_PROCESS, text),
+    ignored("exec_postrun", &[], NO_PROCESS, text),
+    ignored("ioscheduler", &[], "the elevator is part of the design", text),
+    ignored("continue_on_error", &[], NO_ERRORS, text_or_nothing),
+    ignored("error_dump", &[], NO_ERRORS, boolean),
+    ignored("ignore_error", &[], NO_ERRORS, text),
+    ignored("exitall_on_error", &[], NO_ERRORS, flag),
+    ignored("exit_what", &[], "exitall ends all jobs", text),
+    ignored("write_bw_log", &[], NO_LOGS, text_or_nothing),
+    ignored("write_lat_log", &[], NO_LOGS, text_or_nothing),
+    ignored("write_iops_log", &[], NO_LOGS, text_or_nothing),
+    ignored("write_hist_log", &[], NO_LOGS, text_or_nothing),
+    ignored("per_job_logs", &[], NO_LOGS, boolean),
+    ignored("log_entries", &[], NO_LOGS, number),
+    ignored("log_avg_msec", &[], NO_LOGS, number),
+    ignored("log_hist_msec", &[], NO_LOGS, number),
+    ignored("log_hist_coarseness", &[], NO_LOGS, number),
+    ignored("log_max_value", &[], NO_LOGS, boolean),
+    ignored("log_offset", &[], NO_LOGS, boolean),
+    ignored("log_prio", &[], NO_LOGS, boolean),
+    ignored("log_compression", &[], NO_LOGS, number),
+    ignored("log_compression_cpus", &[], NO_LOGS, text),
+    ignored("log_store_compressed", &[], NO_LOGS, boolean),
+    ignored("log_unix_epoch", &[], NO_LOGS, boolean),
+    ignored("log_alternate_epoch", &[], NO_LOGS, boolean),
+    ignored("log_alternate_epoch_clock_id", &[], NO_LOGS, number),
+    ignored("bwavgtime", &[], NO_LOGS, number),
+    ignored("iopsavgtime", &[], NO_LOGS, number),
+    ignored("unit_base", &[], TEXT_ONLY, number),
+    ignored("significant_figures", &[], TEXT_ONLY, number),
+    ignored("disk_util", &[], TEXT_ONLY, boolean),
+    ignored("block_error_percentiles", &[], TEXT_ONLY, boolean),
+    ignored("stats", &[], TEXT_ONLY, boolean),
+    ignored("rate_cycle", &[], "it only matters to rate_min", number),
+    ignored("fixedbufs", &[], NOT_PRICED, flag),
+    ignored("registerfiles", &[], NOT_PRICED, flag),
+    ignored("nonvectored", &[], NOT_PRICED, number),
+    ignored("userspace_reap", &[], NOT_PRICED, flag),
+];

@@ -1,0 +1,289 @@
+//! What can be wrong with a job, and where.
+
+use core::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// A line of a job file, or an argument of a command line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file as it was named, or `command line`.
+    pub file: Arc<str>,
+    /// Line in the file or argument on the command line, from 1; 0 for the file as a whole.
+    pub line: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// A job file that cannot be run: the fault and the line that holds it.
+///
+/// Displayed as `FILE:LINE: message`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobError {
+    /// The offending line.
+    pub place: Place,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.fault)
+    }
+}
+
+impl core::error::Error for JobError {}
+
+/// Something worth saying about a job that can be run all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The line it is about.
+    pub place: Place,
+    /// The option, as the table names it.
+    pub option: &'static str,
+    /// Why the option changes nothing here.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}` has no effect: {}", self.place, self.option, self.reason)
+    }
+}
+
+/// Why a job was refused, by the part of the input at fault.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The file could not be read.
+    Unreadable(io::ErrorKind),
+    /// The file is longer than [`FILE_BYTES_MAX`](super::FILE_BYTES_MAX).
+    FileTooLarge,
+    /// The file holds a NUL byte or text that is not UTF-8.
+    NotText,
+    /// The file, or the command line, describes no job.
+    NoJobs,
+    /// The line, once expanded, is longer than [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX).
+    LineTooLong,
+    /// More options than [`SETTINGS_MAX`](super::SETTINGS_MAX).
+    TooManySettings,
+    /// A section header that is not exactly `[name]`.
+    BadSection,
+    /// An option before the first section header.
+    OutsideSection,
+    /// A section header in an included file.
+    SectionInInclude,
+    /// Includes nested or repeated beyond the limits.
+    TooManyIncludes,
+    /// A file that includes itself, directly or not.
+    IncludeLoop,
+    /// `${NAME}` without an end, or naming a variable that is not set.
+    BadVariable(String),
+    /// `$ncpus` and its like, which depend on the machine that reads the file.
+    MachineKeyword(&'static str),
+    /// A command line argument that is not `--option` or `--option=value`.
+    NotAnOption(String),
+    /// An option the table does not know, and the nearest it does.
+    UnknownOption {
+        /// The option as written.
+        name: String,
+        /// The nearest name in the table, if any is near.
+        nearest: Option<&'static str>,
+    },
+    /// An option's value that cannot be understood.
+    Value {
+        /// The option.
+        option: &'static str,
+        /// What is wrong with its value.
+        fault: ValueFault,
+    },
+    /// An option fio has and we do not model yet.
+    Unsupported {
+        /// The option.
+        option: &'static str,
+        /// What it would need.
+        reason: &'static str,
+    },
+    /// An option that only other I/O engines have.
+    WrongEngine {
+        /// The option.
+        option: &'static str,
+        /// The engine of this job.
+        engine: &'static str,
+    },
+    /// Two options that cannot both hold.
+    Contradiction {
+        /// The option on the line.
+        option: &'static str,
+        /// The option it contradicts, and where that was set.
+        other: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A job that would go through the page cache.
+    Buffered,
+    /// More job instances than [`INSTANCES_MAX`](super::INSTANCES_MAX).
+    TooManyInstances {
+        /// How many the file asks for up to this line.
+        asked: u64,
+    },
+    /// Less room than one block.
+    SmallerThanBlock {
+        /// Bytes of a file's region.
+        size_bytes: u64,
+        /// The smallest block the job uses.
+        block_bytes: u64,
+    },
+    /// The job reaches past the end of the device.
+    DeviceTooSmall {
+        /// Where the job's region ends.
+        needed_bytes: u64,
+        /// Size of the device.
+        device_bytes: u64,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(kind) => write!(f, "cannot read the file: {kind}"),
+            Self::FileTooLarge => {
+                write!(f, "the file is larger than {} bytes", super::FILE_BYTES_MAX)
+            }
+            Self::NotText => write!(f, "not a job file: binary data (NUL or invalid UTF-8)"),
+            Self::NoJobs => write!(f, "no jobs: a job file needs a section such as [job1]"),
+            Self::LineTooLong => {
+                write!(f, "the line is longer than {} bytes", super::LINE_BYTES_MAX)
+            }
+            Self::TooManySettings => {
+                write!(f, "more than {} options in one job file", super::SETTINGS_MAX)
+            }
+            Self::BadSection => write!(f, "a section header is `[name]` and nothing else"),
+            Self::OutsideSection => write!(f, "option outside of any [section]"),
+            Self::SectionInInclude => write!(f, "an included file may not open a section"),
+            Self::TooManyIncludes => write!(
+                f,
+                "includes deeper than {} or more than {}",
+                super::INCLUDE_DEPTH_MAX,
+                super::INCLUDES_MAX
+            ),
+            Self::IncludeLoop => write!(f, "the file includes itself"),
+            Self::BadVariable(name) => {
+                write!(f, "`${{{name}` names no environment variable that is set")
+            }
+            Self::MachineKeyword(word) => write!(
+                f,
+                "`{word}` depends on the machine that reads the file; write the number instead"
+            ),
+            Self::NotAnOption(text) => {
+                write!(f, "`{text}` is not an option; write --option or --option=value")
+            }
+            Self::UnknownOption { name, nearest } => {
+                write!(f, "unknown option `{name}`")?;
+                nearest.map_or(Ok(()), |nearest| write!(f, "; did you mean `{nearest}`?"))
+            }
+            Self::Value { option, fault } => write!(f, "`{option}`: {fault}"),
+            Self::Unsupported { option, reason } => {
+                write!(f, "`{option}` is not supported yet: {reason}")
+            }
+            Self::WrongEngine { option, engine } => {
+                write!(f, "`{option}` is not an option of ioengine={engine}")
+            }
+            Self::Contradiction { option, other, reason } => {
+                write!(f, "`{option}` contradicts `{other}`: {reason}")
+            }
+            Self::Buffered => {
+                write!(f, "buffered I/O: the page cache is not modelled yet; add direct=1")
+            }
+            Self::TooManyInstances { asked } => write!(
+                f,
+                "{asked} job instances in all (numjobs); the limit is {}",
+                super::INSTANCES_MAX
+            ),
+            Self::SmallerThanBlock { size_bytes, block_bytes } => write!(
+                f,
+                "size too small: {size_bytes} bytes per file hold no block of {block_bytes} bytes"
+            ),
+            Self::DeviceTooSmall { needed_bytes, device_bytes } => write!(
+                f,
+                "device smaller than the job: the job ends at byte {needed_bytes}, \
+                 the device at {device_bytes}"
+            ),
+        }
+    }
+}
+
+/// What is wrong with the value of an option.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ValueFault {
+    /// `=` and a value are missing.
+    Missing,
+    /// White space right after `=`, which fio takes as part of the value.
+    LeadingSpace,
+    /// Not a number, or a number with a suffix that the option does not take.
+    NotANumber(String),
+    /// A number outside the range.
+    OutOfRange {
+        /// The number as written.
+        text: String,
+        /// Smallest value allowed.
+        min: u64,
+        /// Largest value allowed.
+        max: u64,
+    },
+    /// A decimal fraction outside what the option allows.
+    BadFraction {
+        /// The number as written.
+        text: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// Not one of the words the option takes.
+    NotOneOf {
+        /// The word as written.
+        text: String,
+        /// The words, separated by spaces.
+        allowed: String,
+    },
+    /// More parts than the option takes.
+    TooMany {
+        /// The most it takes.
+        max: usize,
+    },
+    /// A part of the value is missing.
+    Incomplete(&'static str),
+    /// Percentages that add up to something else than 100.
+    NotAHundred {
+        /// Their sum.
+        sum: u64,
+    },
+    /// A form of the value that fio has and we do not model yet.
+    Unsupported(&'static str),
+}
+
+impl fmt::Display for ValueFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => write!(f, "needs a value: write it after `=`"),
+            Self::LeadingSpace => write!(f, "white space between `=` and the value"),
+            Self::NotANumber(text) => write!(f, "`{text}` is not a number with a known unit"),
+            Self::OutOfRange { text, min, max } => {
+                write!(f, "{text} is out of range: at least {min}, at most {max}")
+            }
+            Self::BadFraction { text, allowed } => write!(f, "`{text}` is not {allowed}"),
+            Self::NotOneOf { text, allowed } => write!(f, "`{text}` is not one of: {allowed}"),
+            Self::TooMany { max } => write!(f, "more than {max} parts"),
+            Self::Incomplete(what) => write!(f, "needs {what}"),
+            Self::NotAHundred { sum } => write!(f, "percentages add up to {sum}, not 100"),
+            Self::Unsupported(what) => write!(f, "{what} is not supported yet"),
+        }
+    }
+}

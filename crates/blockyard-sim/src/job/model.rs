@@ -1,0 +1,623 @@
+//! What a job is, once read: every option that is modelled, typed, with its unit.
+
+use std::collections::BTreeMap;
+
+use super::error::Place;
+
+/// The three kinds of I/O that move or drop sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Op {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Trim (a discard).
+    Trim,
+}
+
+/// One value each for reads, writes and trims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerOp<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+    /// For trims.
+    pub trim: T,
+}
+
+impl<T> PerOp<T> {
+    /// The value for `op`.
+    pub const fn of(&self, op: Op) -> &T {
+        match op {
+            Op::Read => &self.read,
+            Op::Write => &self.write,
+            Op::Trim => &self.trim,
+        }
+    }
+
+    /// The three values, reads first.
+    pub fn each(&self) -> [&T; 3] {
+        [&self.read, &self.write, &self.trim]
+    }
+}
+
+impl<T: Clone> PerOp<T> {
+    /// The same value for all three.
+    pub fn all(value: T) -> Self {
+        Self { read: value.clone(), write: value.clone(), trim: value }
+    }
+}
+
+/// The I/O engine. It decides whether [`Job::iodepth`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// `read`, `write` after `lseek`.
+    Sync,
+    /// `pread`, `pwrite`. fio's default on Linux.
+    Psync,
+    /// `readv`, `writev`, neighbouring I/Os together; modelled as one I/O a call.
+    Vsync,
+    /// `preadv`, `pwritev`.
+    Pvsync,
+    /// `preadv2`, `pwritev2`.
+    Pvsync2,
+    /// Linux native asynchronous I/O.
+    Libaio,
+    /// `io_uring`.
+    IoUring,
+}
+
+impl Engine {
+    /// Every engine and its name in a job file.
+    pub const ALL: &'static [(&'static str, Self)] = &[
+        ("sync", Self::Sync),
+        ("psync", Self::Psync),
+        ("vsync", Self::Vsync),
+        ("pvsync", Self::Pvsync),
+        ("pvsync2", Self::Pvsync2),
+        ("libaio", Self::Libaio),
+        ("io_uring", Self::IoUring),
+    ];
+
+    /// Whether more than one I/O can be in flight.
+    pub const fn is_async(self) -> bool {
+        matches!(self, Self::Libaio | Self::IoUring)
+    }
+
+    /// The name in a job file.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Which kinds of I/O a job mixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Reads only.
+    Read,
+    /// Writes only.
+    Write,
+    /// Trims only.
+    Trim,
+    /// Reads and writes, in the proportion of [`Job::rwmix_read_percent`].
+    ReadWrite,
+    /// Each block trimmed, then written.
+    TrimWrite,
+}
+
+impl Mix {
+    /// The kinds it holds.
+    pub const fn ops(self) -> &'static [Op] {
+        match self {
+            Self::Read => &[Op::Read],
+            Self::Write => &[Op::Write],
+            Self::Trim => &[Op::Trim],
+            Self::ReadWrite => &[Op::Read, Op::Write],
+            Self::TrimWrite => &[Op::Trim, Op::Write],
+        }
+    }
+}
+
+/// Option `rw`: what is done and in which order of offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Reads, writes, trims or a mix.
+    pub mix: Mix,
+    /// Random rather than sequential offsets.
+    pub random: bool,
+    /// I/Os per random offset (`randread:8`); 1 if not given. See [`Job::sequencer`].
+    pub ios_per_offset: u32,
+    /// Bytes skipped after each sequential I/O (`read:4k`); 0 if not given.
+    pub skip_bytes: u64,
+}
+
+/// What the I/Os after the first do with one random offset (`rw_sequencer`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequencer {
+    /// Follow on from it.
+    Sequential,
+    /// Use it again.
+    Identical,
+}
+
+/// Lengths of I/Os, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockSizes {
+    /// All the same (`bs`).
+    Fixed(u32),
+    /// Multiples of `min_bytes` up to `max_bytes`, each as likely (`bsrange`).
+    Range {
+        /// Smallest.
+        min_bytes: u32,
+        /// Largest.
+        max_bytes: u32,
+    },
+    /// Length in bytes and its percentage, which sum to 100 (`bssplit`).
+    Split(Vec<(u32, u8)>),
+}
+
+impl BlockSizes {
+    /// The shortest I/O, bytes. Zero only for a split without entries, which the parser refuses.
+    pub fn min_bytes(&self) -> u32 {
+        match self {
+            Self::Fixed(bytes) => *bytes,
+            Self::Range { min_bytes, .. } => *min_bytes,
+            Self::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+        }
+    }
+
+    /// The longest I/O, bytes.
+    pub fn max_bytes(&self) -> u32 {
+        match self {
+            Self::Fixed(bytes) => *bytes,
+            Self::Range { max_bytes, .. } => *max_bytes,
+            Self::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
+        }
+    }
+}
+
+/// An amount that may be relative to something known later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent, 0 to 100, of what the field says.
+    Percent(u8),
+}
+
+/// Where random offsets fall.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Every block as likely, and each once a pass unless [`Job::norandommap`].
+    Uniform,
+    /// The block of rank r has weight r to the power of -theta.
+    Zipf {
+        /// Above 0 and not 1.
+        theta: f64,
+        /// Where the hottest block is, 0 to 1 of the region; `None`: anywhere, by the seed.
+        center: Option<f64>,
+    },
+    /// Pareto (self-similar) with power h.
+    Pareto {
+        /// Between 0 and 1.
+        h: f64,
+        /// As for `Zipf`.
+        center: Option<f64>,
+    },
+    /// Normal around the centre.
+    Normal {
+        /// Standard deviation in percent of the region, 0 to below 100.
+        deviation_percent: f64,
+        /// As for `Zipf`; 0.5 if not given.
+        center: f64,
+    },
+    /// Zones one after the other, each uniform within: shares of the accesses (sum 100) and
+    /// widths in percent of the region (sum at most 100).
+    Zoned(Vec<Zone>),
+    /// The same with widths in bytes.
+    ZonedAbs(Vec<Zone>),
+}
+
+/// One zone of a zoned distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Percent of the accesses that fall here.
+    pub access_percent: u8,
+    /// Width: percent of the region, or bytes.
+    pub width: u64,
+}
+
+/// Which generator draws uniform offsets. All three give the same law here; see
+/// [`workload`](crate::workload).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RandomGenerator {
+    /// fio's default.
+    Tausworthe,
+    /// Linear feedback shift register.
+    Lfsr,
+    /// 64 bits wide.
+    Tausworthe64,
+}
+
+/// How I/Os under a rate are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateProcess {
+    /// Evenly.
+    Linear,
+    /// With exponentially distributed gaps.
+    Poisson,
+}
+
+/// What [`Job::thinktime_blocks`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinktimeBlocks {
+    /// Completed I/Os.
+    Complete,
+    /// Issued I/Os.
+    Issue,
+}
+
+/// Whether each write is made durable before it completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// No.
+    None,
+    /// `O_SYNC`: data and metadata.
+    Sync,
+    /// `O_DSYNC`: data.
+    Dsync,
+}
+
+/// I/O priority class, as in `ioprio_set(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorityClass {
+    /// None given: 0.
+    None,
+    /// Real time: 1.
+    RealTime,
+    /// Best effort: 2.
+    BestEffort,
+    /// Idle: 3.
+    Idle,
+}
+
+/// How instances share [`Job::cpus_allowed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuPolicy {
+    /// Each may use all.
+    Shared,
+    /// Each gets one, round robin.
+    Split,
+}
+
+/// Which file the next I/O goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileService {
+    /// In turn, so many I/Os each.
+    RoundRobin(u32),
+    /// At random, so many I/Os each.
+    Random(u32),
+    /// One file to its end, then the next.
+    Sequential,
+}
+
+/// How reads, writes and trims are summed in the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnifiedReporting {
+    /// Apart.
+    None,
+    /// Together.
+    Mixed,
+    /// Both ways.
+    Both,
+}
+
+/// What the report shows of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reporting {
+    /// Percentiles to print, each 0 to 100, at most 20. Default as fio: 1 to 99.99.
+    pub percentiles: Vec<f64>,
+    /// Percentiles of completion latency; default true.
+    pub clat_percentiles: bool,
+    /// Percentiles of total latency; default false.
+    pub lat_percentiles: bool,
+    /// Percentiles of submission latency; default false.
+    pub slat_percentiles: bool,
+    /// Leave out total latency; default false.
+    pub disable_lat: bool,
+    /// Leave out completion latency; default false.
+    pub disable_clat: bool,
+    /// Leave out submission latency; default false.
+    pub disable_slat: bool,
+    /// Leave out bandwidth samples; default false.
+    pub disable_bw: bool,
+    /// Default `None`.
+    pub unified: UnifiedReporting,
+}
+
+/// Where each option was last set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places(pub(super) BTreeMap<&'static str, SetAt>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SetAt {
+    pub(super) place: Place,
+    /// Set by the job itself rather than by a `[global]` before it.
+    pub(super) own: bool,
+}
+
+/// One section of a job file: `numjobs` instances that do the same.
+///
+/// Defaults are fio's. Sizes are bytes and times nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Name of the section, or option `name`.
+    pub name: String,
+    /// Free text.
+    pub description: Option<String>,
+    /// Line of the section header, or argument `--name`.
+    pub place: Place,
+    /// Reporting group, from 0. A new one starts at `stonewall` and at `new_group`.
+    pub group: u32,
+    /// Wait until all jobs before have ended; default false.
+    pub stonewall: bool,
+    /// Start a new reporting group; default false.
+    pub new_group: bool,
+    /// Report the instances of a group as one; default false.
+    pub group_reporting: bool,
+    /// End all jobs when an instance of this one ends; default false.
+    pub exitall: bool,
+    /// Instances, 1 to [`INSTANCES_MAX`](super::INSTANCES_MAX); default 1.
+    pub numjobs: u32,
+    /// Instances of the jobs before this one in the file: instance i of this job is number
+    /// `first_instance + i` of all.
+    pub first_instance: u32,
+    /// Threads rather than processes; default false. Priced the same.
+    pub thread: bool,
+
+    /// Default [`Engine::Psync`].
+    pub engine: Engine,
+    /// Poll for completions; `io_uring` and `pvsync2` only; default false.
+    pub hipri: bool,
+    /// I/Os in flight at most, as written; default 1. See [`Job::depth`].
+    pub iodepth: u32,
+    /// I/Os handed over at a time; 0 means `iodepth`; default 1.
+    pub iodepth_batch_submit: u32,
+    /// Completions waited for; 0 means poll; default 1.
+    pub iodepth_batch_complete_min: u32,
+    /// Completions taken at once; `None` means the minimum.
+    pub iodepth_batch_complete_max: Option<u32>,
+    /// Depth to drain to before refilling; `None` means `iodepth`: keep it full.
+    pub iodepth_low: Option<u32>,
+
+    /// Default sequential reads.
+    pub pattern: Pattern,
+    /// Default [`Sequencer::Sequential`].
+    pub sequencer: Sequencer,
+    /// Percent of reads in a mix; default 50.
+    pub rwmix_read_percent: u8,
+    /// Default 4096 bytes.
+    pub block: PerOp<BlockSizes>,
+    /// Any length in a range, not only multiples of the least; default false.
+    pub block_unaligned: bool,
+    /// Alignment of random offsets, bytes; `None` means the shortest block. Turns the map off.
+    pub block_align_bytes: PerOp<Option<u64>>,
+    /// Default [`Distribution::Uniform`].
+    pub distribution: Distribution,
+    /// Default [`RandomGenerator::Tausworthe`].
+    pub random_generator: RandomGenerator,
+    /// Random blocks may repeat within a pass; default false.
+    pub norandommap: bool,
+    /// Percent of a random pattern's offsets that are random; the others follow on. Default 100.
+    pub percentage_random: PerOp<u8>,
+    /// Same offsets in every run; default true.
+    pub randrepeat: bool,
+    /// Same of every other draw; default false.
+    pub allrandrepeat: bool,
+    /// Seed of the job; `None` means fio's default.
+    pub randseed: Option<u64>,
+
+    /// Files named; empty means files of its own for each instance.
+    pub filenames: Vec<String>,
+    /// Prefix of the files.
+    pub directory: Option<String>,
+    /// Number of files if none is named; default 1.
+    pub nrfiles: u16,
+    /// Default round robin, one I/O each.
+    pub file_service: FileService,
+    /// Bytes over all files; percent of a device each; `None` means the device.
+    pub size: Option<Amount>,
+    /// Bytes of each file; overrides the division of `size`.
+    pub filesize_bytes: Option<u64>,
+    /// Bytes to transfer; percent of `size`; `None` means `size`.
+    pub io_size: Option<Amount>,
+    /// Start of the region in each file; percent of the device; default 0.
+    pub offset: Amount,
+    /// Added to the offset once per instance; percent of the device; default 0.
+    pub offset_increment: Amount,
+    /// Alignment of an offset given in percent, bytes; 0 means the shortest block.
+    pub offset_align_bytes: u64,
+    /// I/Os of an instance at most per loop; `None` means no limit.
+    pub number_ios: Option<u64>,
+    /// Passes over the region; default 1; 0 counts as 1.
+    pub loops: u64,
+
+    /// End after so long, ns; `None` means no limit.
+    pub runtime_ns: Option<u64>,
+    /// Start over until `runtime_ns`; default false.
+    pub time_based: bool,
+    /// Time before measuring begins, ns; default 0.
+    pub ramp_time_ns: u64,
+    /// Wait before starting, ns: drawn from least to most; default 0 to 0.
+    pub startdelay_ns: (u64, u64),
+
+    /// A sync after so many writes; 0 means never; default 0.
+    pub fsync: u32,
+    /// A data sync after so many writes; 0 means never; default 0.
+    pub fdatasync: u32,
+    /// A sync when the job ends; default false.
+    pub end_fsync: bool,
+    /// Default [`SyncMode::None`].
+    pub sync: SyncMode,
+
+    /// Most bytes per second; 0 means no limit; default 0.
+    pub rate_bytes_per_s: PerOp<u64>,
+    /// Most I/Os per second; 0 means no limit; default 0.
+    pub rate_iops: PerOp<u64>,
+    /// Default [`RateProcess::Linear`].
+    pub rate_process: RateProcess,
+    /// A late job does not catch up on time spent thinking; default false.
+    pub rate_ignore_thinktime: bool,
+    /// Pause, ns; default 0.
+    pub thinktime_ns: u64,
+    /// Part of the pause that burns CPU, ns; default 0.
+    pub thinktime_spin_ns: u64,
+    /// I/Os between pauses; default 1.
+    pub thinktime_blocks: u32,
+    /// Default [`ThinktimeBlocks::Complete`].
+    pub thinktime_blocks_type: ThinktimeBlocks,
+    /// Time between pauses, ns; 0 means by blocks only; default 0.
+    pub thinktime_iotime_ns: u64,
+
+    /// I/O priority within the class, 0 (first) to 7; `None` means not set.
+    pub priority: Option<u8>,
+    /// Default [`PriorityClass::None`].
+    pub priority_class: PriorityClass,
+    /// CPUs to run on, rising; empty means all.
+    pub cpus_allowed: Vec<u16>,
+    /// Default [`CpuPolicy::Shared`].
+    pub cpus_allowed_policy: CpuPolicy,
+
+    /// What the report shows.
+    pub reporting: Reporting,
+
+    /// `O_DIRECT`. Always true in a job that was accepted.
+    pub direct: bool,
+    /// What `k` means when values of this job are read.
+    pub(super) kb_base: u16,
+    pub(super) places: Places,
+}
+
+impl Job {
+    /// A job with fio's defaults, before any option of its own.
+    pub(super) fn new(name: &str, place: Place) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: None,
+            place,
+            group: 0,
+            stonewall: false,
+            new_group: false,
+            group_reporting: false,
+            exitall: false,
+            numjobs: 1,
+            first_instance: 0,
+            thread: false,
+            engine: Engine::Psync,
+            hipri: false,
+            iodepth: 1,
+            iodepth_batch_submit: 1,
+            iodepth_batch_complete_min: 1,
+            iodepth_batch_complete_max: None,
+            iodepth_low: None,
+            pattern: Pattern { mix: Mix::Read, random: false, ios_per_offset: 1, skip_bytes: 0 },
+            sequencer: Sequencer::Sequential,
+            rwmix_read_percent: 50,
+            block: PerOp::all(BlockSizes::Fixed(4096)),
+            block_unaligned: false,
+            block_align_bytes: PerOp::all(None),
+            distribution: Distribution::Uniform,
+            random_generator: RandomGenerator::Tausworthe,
+            norandommap: false,
+            percentage_random: PerOp::all(100),
+            randrepeat: true,
+            allrandrepeat: false,
+            randseed: None,
+            filenames: Vec::new(),
+            directory: None,
+            nrfiles: 1,
+            file_service: FileService::RoundRobin(1),
+            size: None,
+            filesize_bytes: None,
+            io_size: None,
+            offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
+            offset_align_bytes: 0,
+            number_ios: None,
+            loops: 1,
+            runtime_ns: None,
+            time_based: false,
+            ramp_time_ns: 0,
+            startdelay_ns: (0, 0),
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            sync: SyncMode::None,
+            rate_bytes_per_s: PerOp::all(0),
+            rate_iops: PerOp::all(0),
+            rate_process: RateProcess::Linear,
+            rate_ignore_thinktime: false,
+            thinktime_ns: 0,
+            thinktime_spin_ns: 0,
+            thinktime_blocks: 1,
+            thinktime_blocks_type: ThinktimeBlocks::Complete,
+            thinktime_iotime_ns: 0,
+            priority: None,
+            priority_class: PriorityClass::None,
+            cpus_allowed: Vec::new(),
+            cpus_allowed_policy: CpuPolicy::Shared,
+            reporting: Reporting::default(),
+            direct: false,
+            kb_base: 1024,
+            places: Places::default(),
+        }
+    }
+
+    /// Where `option` was set; the section header if it was not.
+    pub fn place_of(&self, option: &str) -> &Place {
+        self.places.0.get(option).map_or(&self.place, |set| &set.place)
+    }
+
+    /// Whether both ask for the same, wherever they are written.
+    pub fn same_request(&self, other: &Self) -> bool {
+        let elsewhere =
+            Self { place: other.place.clone(), places: other.places.clone(), ..self.clone() };
+        elsewhere == *other
+    }
+
+    /// I/Os in flight at most: `iodepth`, or 1 for a synchronous engine.
+    pub const fn depth(&self) -> u32 {
+        if self.engine.is_async() { self.iodepth } else { 1 }
+    }
+
+    /// Number of files of an instance.
+    pub fn files(&self) -> usize {
+        self.filenames.len().max(usize::from(self.nrfiles) * usize::from(self.filenames.is_empty()))
+    }
+
+    /// The shortest I/O of the kinds the job does, bytes.
+    pub fn min_block_bytes(&self) -> u32 {
+        let ops = self.pattern.mix.ops().iter();
+        ops.map(|op| self.block.of(*op).min_bytes()).min().unwrap_or(0)
+    }
+}
+
+impl Default for Reporting {
+    fn default() -> Self {
+        Self {
+            percentiles: vec![
+                1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5,
+                99.9, 99.95, 99.99,
+            ],
+            clat_percentiles: true,
+            lat_percentiles: false,
+            slat_percentiles: false,
+            disable_lat: false,
+            disable_clat: false,
+            disable_slat: false,
+            disable_bw: false,
+            unified: UnifiedReporting::None,
+        }
+    }
+}

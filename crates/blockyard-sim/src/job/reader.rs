@@ -1,0 +1,297 @@
+//! From bytes or arguments to sections of settings; no meaning yet.
+
+use core::str;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{Fault, JobError, Place};
+use super::source::Source;
+use super::{
+    FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, SETTINGS_MAX,
+};
+
+/// `[name]` or `--name=name` and what follows it.
+pub(super) struct Section {
+    /// `None` for `[global]`.
+    pub(super) name: Option<String>,
+    pub(super) place: Place,
+    pub(super) settings: Vec<Setting>,
+}
+
+/// `option` or `option=value`.
+pub(super) struct Setting {
+    pub(super) option: String,
+    pub(super) value: Option<String>,
+    pub(super) place: Place,
+}
+
+/// The page size that `$pagesize` stands for, bytes.
+const PAGE_SIZE: &str = "4096";
+
+/// Reads a job file and what it includes.
+pub(super) fn read_file(
+    path: &str,
+    bytes: &[u8],
+    source: &dyn Source,
+) -> Result<Vec<Section>, JobError> {
+    let mut reader =
+        Reader { source, sections: Vec::new(), open: Vec::new(), included: 0, count: 0 };
+    reader.file(path, bytes)?;
+    Ok(reader.sections)
+}
+
+/// Reads command line arguments: `--name=x` opens a section, what stands before the first is
+/// global.
+pub(super) fn read_args<'a>(
+    args: impl IntoIterator<Item = &'a str>,
+    source: &dyn Source,
+) -> Result<Vec<Section>, JobError> {
+    let mut reader =
+        Reader { source, sections: Vec::new(), open: Vec::new(), included: 0, count: 0 };
+    let file: Arc<str> = Arc::from("command line");
+    for (arg, line) in args.into_iter().zip(1..) {
+        let place = Place { file: Arc::clone(&file), line };
+        reader.argument(arg, &place).map_err(|fault| JobError { place, fault })?;
+    }
+    Ok(reader.sections)
+}
+
+struct Reader<'a> {
+    source: &'a dyn Source,
+    sections: Vec<Section>,
+    /// The files being read, each included by the one before.
+    open: Vec<String>,
+    included: usize,
+    count: usize,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, path: &str, bytes: &[u8]) -> Result<(), JobError> {
+        let file: Arc<str> = Arc::from(path);
+        let at = |line| Place { file: Arc::clone(&file), line };
+        let text = text_of(bytes).map_err(|fault| JobError { place: at(0), fault })?;
+        self.open.push(path.to_owned());
+        for (line, number) in text.lines().zip(1..) {
+            let line = line.split([';', '#']).next().unwrap_or("").trim();
+            if let Some(included) = include_of(line) {
+                self.include(included, &at(number))?;
+            } else {
+                let place = at(number);
+                self.line(line, &place).map_err(|fault| JobError { place, fault })?;
+            }
+        }
+        self.open.pop();
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, place: &Place) -> Result<(), Fault> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        if let Some(rest) = line.strip_prefix('[') {
+            let name = rest.strip_suffix(']').ok_or(Fault::BadSection)?;
+            if name.is_empty() || name.contains(['[', ']']) {
+                return Err(Fault::BadSection);
+            }
+            if self.open.len() > 1 {
+                return Err(Fault::SectionInInclude);
+            }
+            return self.section(name, place);
+        }
+        self.setting(line, place)
+    }
+
+    fn argument(&mut self, arg: &str, place: &Place) -> Result<(), Fault> {
+        let option =
+            arg.strip_prefix("--").ok_or_else(|| Fault::NotAnOption(clip(arg).to_owned()))?;
+        match option.strip_prefix("name=") {
+            Some(name) => self.section(name, place),
+            None => {
+                if self.sections.is_empty() {
+                    self.section("global", place)?;
+                }
+                self.setting(option, place)
+            }
+        }
+    }
+
+    fn section(&mut self, name: &str, place: &Place) -> Result<(), Fault> {
+        if self.sections.len() >= INSTANCES_MAX as usize {
+            return Err(Fault::TooManyInstances { asked: self.sections.len() as u64 + 1 });
+        }
+        let name = (name != "global").then(|| name.to_owned());
+        self.sections.push(Section { name, place: place.clone(), settings: Vec::new() });
+        Ok(())
+    }
+
+    fn setting(&mut self, text: &str, place: &Place) -> Result<(), Fault> {
+        if text.len() > LINE_BYTES_MAX {
+            return Err(Fault::LineTooLong);
+        }
+        self.count += 1;
+        if self.count > SETTINGS_MAX {
+            return Err(Fault::TooManySettings);
+        }
+        let (option, value) = match text.split_once('=') {
+            Some((option, value)) => (option, Some(expand(value, self.source)?)),
+            None => (text, None),
+        };
+        let section = self.sections.last_mut().ok_or(Fault::OutsideSection)?;
+        let option = option.trim_end().to_owned();
+        section.settings.push(Setting { option, value, place: place.clone() });
+        Ok(())
+    }
+
+    fn include(&mut self, name: &str, place: &Place) -> Result<(), JobError> {
+        let fail = |fault| JobError { place: place.clone(), fault };
+        if self.sections.is_empty() {
+            return Err(fail(Fault::OutsideSection));
+        }
+        self.included += 1;
+        if self.open.len() > INCLUDE_DEPTH_MAX || self.included > INCLUDES_MAX {
+            return Err(fail(Fault::TooManyIncludes));
+        }
+        let path = beside(self.open.last().map_or("", String::as_str), name);
+        if self.open.contains(&path) {
+            return Err(fail(Fault::IncludeLoop));
+        }
+        let bytes = self.source.read(&path).map_err(|kind| fail(Fault::Unreadable(kind)))?;
+        self.file(&path, &bytes)
+    }
+}
+
+/// The whole file as text.
+fn text_of(bytes: &[u8]) -> Result<&str, Fault> {
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(Fault::FileTooLarge);
+    }
+    match str::from_utf8(bytes) {
+        Ok(text) if !bytes.contains(&0) => Ok(text),
+        _ => Err(Fault::NotText),
+    }
+}
+
+/// The file named by `include FILE` or `include=FILE`.
+fn include_of(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("include")?;
+    let name = rest.strip_prefix([' ', '\t', '='])?.trim();
+    (!name.is_empty()).then_some(name)
+}
+
+/// `name` as seen from the directory of `file`.
+fn beside(file: &str, name: &str) -> String {
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    directory.join(name).to_string_lossy().into_owned()
+}
+
+/// The value with `${NAME}` and `$pagesize` replaced.
+fn expand(value: &str, source: &dyn Source) -> Result<String, Fault> {
+    for word in ["$ncpus", "$mb_memory"] {
+        if value.contains(word) {
+            return Err(Fault::MachineKeyword(word));
+        }
+    }
+    let value = value.replace("$pagesize", PAGE_SIZE);
+    let mut expanded = String::new();
+    let mut rest = value.as_str();
+    while let Some((before, after)) = rest.split_once("${") {
+        let bad = || Fault::BadVariable(clip(after).to_owned());
+        let (name, tail) = after.split_once('}').ok_or_else(bad)?;
+        let variable =
+            source.variable(name).ok_or_else(|| Fault::BadVariable(clip(name).to_owned() + "}"))?;
+        expanded.push_str(before);
+        expanded.push_str(&variable);
+        rest = tail;
+        if expanded.len() > LINE_BYTES_MAX {
+            return Err(Fault::LineTooLong);
+        }
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+/// Enough of `text` to recognise it in a message.
+pub(super) fn clip(text: &str) -> &str {
+    text.char_indices().nth(60).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    struct Tree;
+
+    impl Source for Tree {
+        fn read(&self, path: &str) -> Result<Vec<u8>, io::ErrorKind> {
+            match path {
+                "d/a" => Ok(b"bs=8k\ninclude b\n".to_vec()),
+                "d/b" => Ok(b"rw=read".to_vec()),
+                "loop" => Ok(b"include loop2".to_vec()),
+                "loop2" => Ok(b"include loop".to_vec()),
+                "section" => Ok(b"[x]".to_vec()),
+                "wide" => Ok(b"include d/b\n".repeat(100)),
+                _ => Err(io::ErrorKind::NotFound),
+            }
+        }
+
+        fn variable(&self, name: &str) -> Option<String> {
+            match name {
+                "BS" => Some("16k".to_owned()),
+                "EMPTY" => Some(String::new()),
+                "LONG" => Some("x".repeat(LINE_BYTES_MAX)),
+                _ => None,
+            }
+        }
+    }
+
+    fn settings(text: &str) -> Result<Vec<(String, Option<String>)>, Fault> {
+        let sections = read_file("f", text.as_bytes(), &Tree).map_err(|e| e.fault)?;
+        Ok(sections.into_iter().flat_map(|s| s.settings).map(|s| (s.option, s.value)).collect())
+    }
+
+    #[test]
+    fn comments_spaces_and_line_ends_do_not_count() {
+        let read = settings("# c\n [a]\r\n\tbs =4k ; c\r\n\n  thread# c\n").unwrap();
+        assert_eq!(read, [("bs".into(), Some("4k".into())), ("thread".into(), None)]);
+    }
+
+    #[test]
+    fn includes_are_found_beside_the_file_that_names_them() {
+        let read = settings("[a]\ninclude d/a\nsize=1m").unwrap();
+        assert_eq!(read.iter().map(|(o, _)| o.as_str()).collect::<Vec<_>>(), ["bs", "rw", "size"]);
+    }
+
+    #[test]
+    fn includes_are_bounded() {
+        assert_eq!(settings("[a]\ninclude loop"), Err(Fault::IncludeLoop));
+        assert_eq!(settings("[a]\ninclude f"), Err(Fault::IncludeLoop));
+        assert_eq!(settings("[a]\ninclude wide"), Err(Fault::TooManyIncludes));
+        assert_eq!(settings("[a]\ninclude section"), Err(Fault::SectionInInclude));
+        assert_eq!(settings("[a]\ninclude none"), Err(Fault::Unreadable(io::ErrorKind::NotFound)));
+        assert_eq!(settings("include d/b\n[a]"), Err(Fault::OutsideSection));
+    }
+
+    #[test]
+    fn variables_are_replaced_in_values() {
+        let value = |text: &str| settings(&format!("[a]\n{text}")).map(|s| s[0].1.clone().unwrap());
+        assert_eq!(value("bs=${BS}"), Ok("16k".to_owned()));
+        assert_eq!(value("size=1${EMPTY}m"), Ok("1m".to_owned()));
+        assert_eq!(value("bs=$pagesize"), Ok("4096".to_owned()));
+        assert_eq!(value("bs=${NOPE}"), Err(Fault::BadVariable("NOPE}".to_owned())));
+        assert_eq!(value("bs=${BS"), Err(Fault::BadVariable("BS".to_owned())));
+        assert_eq!(value("bs=${LONG}${LONG}"), Err(Fault::LineTooLong));
+        assert_eq!(value("numjobs=$ncpus"), Err(Fault::MachineKeyword("$ncpus")));
+    }
+
+    #[test]
+    fn what_is_no_job_file_is_said_so() {
+        let fault = |bytes: &[u8]| read_file("f", bytes, &Tree).map(drop).map_err(|e| e.fault);
+        assert_eq!(fault(b"[a]\0"), Err(Fault::NotText));
+        assert_eq!(fault(b"[a]\n\xff"), Err(Fault::NotText));
+        assert_eq!(fault(&vec![b'\n'; FILE_BYTES_MAX + 1]), Err(Fault::FileTooLarge));
+        assert_eq!(fault(b"bs=4k"), Err(Fault::OutsideSection));
+        assert_eq!(fault(b"[a"), Err(Fault::BadSection));
+        assert_eq!(fault(b"[]"), Err(Fault::BadSection));
+    }
+}

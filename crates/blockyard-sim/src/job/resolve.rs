@@ -1,0 +1,160 @@
+//! What an instance of a job covers on a device of a given size.
+
+use super::error::{Fault, JobError};
+use super::model::{Amount, Job};
+
+/// The region of one file that an instance works in, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRange {
+    /// First byte, from the start of the file (of the device, if the file is one).
+    pub start_bytes: u64,
+    /// Length; at least one block.
+    pub len_bytes: u64,
+}
+
+impl FileRange {
+    /// First byte after the region.
+    pub const fn end_bytes(&self) -> u64 {
+        self.start_bytes + self.len_bytes
+    }
+}
+
+/// A job instance with every size known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The region in each of its files; at least one.
+    pub files: Vec<FileRange>,
+    /// Bytes of one pass over the region, counted over all files; then it starts over.
+    pub pass_bytes: u64,
+    /// Passes at least; `u64::MAX`: only time ends the instance.
+    pub passes: u64,
+    /// Bytes at least, in more passes if need be; 0: `passes` alone count.
+    pub io_bytes: u64,
+}
+
+impl Job {
+    /// The regions of instance `instance` (0 to `numjobs - 1`) if each of its files is, or lies
+    /// on, a device of `device_bytes`.
+    ///
+    /// Where files without a name are placed on the device is for the caller to say.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::DeviceTooSmall`] if the region passes the end of the device,
+    /// [`Fault::SmallerThanBlock`] if what is left of it holds no block.
+    pub fn resolve(&self, instance: u32, device_bytes: u64) -> Result<Resolved, JobError> {
+        let file = self.region(instance, device_bytes)?;
+        let files = vec![file; self.files()];
+        let all_bytes = file.len_bytes.saturating_mul(files.len() as u64);
+        let io_bytes = match self.io_size {
+            Some(Amount::Bytes(bytes)) => bytes,
+            Some(Amount::Percent(percent)) => percent_of(percent, all_bytes),
+            None => 0,
+        };
+        let pass_bytes = if io_bytes == 0 { all_bytes } else { io_bytes.min(all_bytes) };
+        let passes = if self.time_based { u64::MAX } else { self.loops.max(1) };
+        Ok(Resolved { files, pass_bytes, passes, io_bytes })
+    }
+
+    fn region(&self, instance: u32, device_bytes: u64) -> Result<FileRange, JobError> {
+        let start = self
+            .increment(device_bytes)
+            .saturating_mul(instance.into())
+            .saturating_add(self.place_in(self.offset, device_bytes));
+        let left = device_bytes.saturating_sub(start);
+        let (option, len) = match (self.filesize_bytes, self.size) {
+            (Some(bytes), _) => ("filesize", bytes),
+            (None, Some(Amount::Bytes(bytes))) if bytes > 0 => {
+                ("size", bytes / self.files() as u64)
+            }
+            (None, Some(Amount::Percent(percent))) => {
+                ("size", percent_of(percent, device_bytes).min(left))
+            }
+            _ => ("offset", left),
+        };
+        let needed_bytes = start.saturating_add(len);
+        let block_bytes = u64::from(self.min_block_bytes());
+        let fault = if needed_bytes > device_bytes {
+            Fault::DeviceTooSmall { needed_bytes, device_bytes }
+        } else if len < block_bytes {
+            Fault::SmallerThanBlock { size_bytes: len, block_bytes }
+        } else {
+            return Ok(FileRange { start_bytes: start, len_bytes: len });
+        };
+        Err(JobError { place: self.place_of(option).clone(), fault })
+    }
+
+    fn increment(&self, device_bytes: u64) -> u64 {
+        self.place_in(self.offset_increment, device_bytes)
+    }
+
+    /// An offset in bytes; one in percent is aligned: up to `offset_align` if that is set, else
+    /// down to the shortest block.
+    fn place_in(&self, offset: Amount, device_bytes: u64) -> u64 {
+        let percent = match offset {
+            Amount::Bytes(bytes) => return bytes,
+            Amount::Percent(percent) => percent,
+        };
+        let bytes = percent_of(percent, device_bytes);
+        match (self.offset_align_bytes, u64::from(self.min_block_bytes())) {
+            (0, block) => bytes - bytes % block.max(1),
+            (align, _) => bytes.div_ceil(align).saturating_mul(align),
+        }
+    }
+}
+
+/// `percent` of `bytes`, rounded down.
+fn percent_of(percent: u8, bytes: u64) -> u64 {
+    let product = u128::from(bytes) * u128::from(percent) / 100;
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build::parse_bytes;
+    use super::super::source::NoSource;
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn resolve(options: &str, instance: u32) -> Result<Resolved, String> {
+        let text = format!("[a]\ndirect=1\n{options}");
+        let job = parse_bytes("f", text.as_bytes(), &NoSource).unwrap().jobs.remove(0);
+        job.resolve(instance, 64 * MIB).map_err(|e| e.to_string())
+    }
+
+    fn range(options: &str, instance: u32) -> (u64, u64) {
+        let file = resolve(options, instance).unwrap().files[0];
+        (file.start_bytes, file.len_bytes)
+    }
+
+    #[test]
+    fn regions() {
+        assert_eq!(range("", 0), (0, 64 * MIB));
+        assert_eq!(range("size=1m\noffset=2m", 0), (2 * MIB, MIB));
+        assert_eq!(range("offset=25%", 0), (16 * MIB, 48 * MIB));
+        assert_eq!(range("size=75%\noffset=50%", 0), (32 * MIB, 32 * MIB));
+        assert_eq!(range("size=1m\noffset_increment=1m\nnumjobs=4", 3), (3 * MIB, MIB));
+        assert_eq!(range("size=1m\nnrfiles=4", 0), (0, MIB / 4));
+        assert_eq!(range("size=1m\nfilesize=2m\nnrfiles=4", 0), (0, 2 * MIB));
+    }
+
+    #[test]
+    fn passes() {
+        let passes = |options: &str| {
+            let resolved = resolve(options, 0).unwrap();
+            (resolved.pass_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
+        };
+        assert_eq!(passes("size=64k\nio_size=128k"), (64, 1, 128));
+        assert_eq!(passes("size=64k\nio_size=50%"), (32, 1, 32));
+        assert_eq!(passes("size=64k\nfilesize=16k\nnrfiles=2\nloops=3"), (32, 3, 0));
+        assert_eq!(passes("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
+    }
+
+    #[test]
+    fn a_device_too_small_names_the_line() {
+        assert!(resolve("size=65m", 0).unwrap_err().starts_with("f:3: device smaller"));
+        assert!(resolve("offset=64m", 0).unwrap_err().starts_with("f:3: size too small"));
+        assert!(resolve("offset=18446744073709551615\nsize=1m", 0).is_err());
+    }
+}

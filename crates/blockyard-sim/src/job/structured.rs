@@ -1,0 +1,302 @@
+//! Values with a grammar of their own: patterns, distributions, splits, lists.
+
+use super::error::ValueFault;
+use super::model::{BlockSizes, Distribution, FileService, Mix, Pattern, Zone};
+use super::value::{Parsed, TimeUnit, Value};
+use super::{BLOCK_BYTES_MAX, CPUS_MAX, FILES_MAX};
+
+const PATTERNS: &[(&str, (Mix, bool))] = &[
+    ("read", (Mix::Read, false)),
+    ("write", (Mix::Write, false)),
+    ("trim", (Mix::Trim, false)),
+    ("randread", (Mix::Read, true)),
+    ("randwrite", (Mix::Write, true)),
+    ("randtrim", (Mix::Trim, true)),
+    ("rw", (Mix::ReadWrite, false)),
+    ("readwrite", (Mix::ReadWrite, false)),
+    ("randrw", (Mix::ReadWrite, true)),
+    ("trimwrite", (Mix::TrimWrite, false)),
+    ("randtrimwrite", (Mix::TrimWrite, true)),
+];
+
+/// `randread`, `randread:8`, `read:4k`.
+pub(super) fn pattern(value: Value<'_>) -> Parsed<Pattern> {
+    let (word, tail) = value.head_and_tail()?;
+    let (mix, random) = word.word(PATTERNS)?;
+    let mut pattern = Pattern { mix, random, ios_per_offset: 1, skip_bytes: 0 };
+    match tail {
+        Some(count) if random => pattern.ios_per_offset = count.count_u32(1, u32::MAX)?,
+        Some(bytes) => pattern.skip_bytes = bytes.count(0, 1 << 48)?,
+        None => {}
+    }
+    Ok(pattern)
+}
+
+/// `4k-16k`.
+pub(super) fn block_range(value: Value<'_>) -> Parsed<BlockSizes> {
+    let (min, max) = value.range(|v| v.count(1, BLOCK_BYTES_MAX.into()))?;
+    let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
+    Ok(BlockSizes::Range { min_bytes: bytes(min), max_bytes: bytes(max) })
+}
+
+/// `4k/50:8k/50`, blank percentages sharing what is left.
+pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
+    let entries = shares(value, 64, true, |v| v.count(1, BLOCK_BYTES_MAX.into()))?;
+    let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
+    Ok(BlockSizes::Split(entries.into_iter().map(|(size, share)| (bytes(size), share)).collect()))
+}
+
+/// A list of `first/second` separated by colons, one of them a percentage and the other `parse`d.
+/// Blank percentages share evenly what the others leave of 100; the sum must be 100.
+fn shares(
+    value: Value<'_>,
+    max: usize,
+    percent_second: bool,
+    parse: impl Fn(Value<'_>) -> Parsed<u64>,
+) -> Parsed<Vec<(u64, u8)>> {
+    let entries = value.list(&[':'], max, |entry| {
+        let (first, second) = entry.pair()?;
+        if percent_second {
+            return Ok((parse(first)?, second.map(Value::percent).transpose()?));
+        }
+        let width = second.ok_or(ValueFault::Incomplete("a width after each `/`"))?;
+        Ok((parse(width)?, Some(first.percent()?)))
+    })?;
+    let given: u64 = entries.iter().filter_map(|(_, share)| *share).map(u64::from).sum();
+    let blanks = entries.iter().filter(|(_, share)| share.is_none()).count() as u64;
+    if given > 100 || (blanks == 0 && given != 100) {
+        return Err(ValueFault::NotAHundred { sum: given });
+    }
+    Ok(fill_blanks(entries, 100 - given, blanks))
+}
+
+/// Gives each blank its part of `left`, the first ones one more where it does not divide.
+fn fill_blanks(entries: Vec<(u64, Option<u8>)>, left: u64, blanks: u64) -> Vec<(u64, u8)> {
+    let mut blank = 0;
+    let mut part = || {
+        let share = left / blanks + u64::from(blank < left % blanks);
+        blank += 1;
+        u8::try_from(share).unwrap_or(100)
+    };
+    entries.into_iter().map(|(size, share)| (size, share.unwrap_or_else(&mut part))).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Law {
+    Uniform,
+    Zipf,
+    Pareto,
+    Normal,
+    Zoned,
+    ZonedAbs,
+}
+
+const LAWS: &[(&str, Law)] = &[
+    ("random", Law::Uniform),
+    ("zipf", Law::Zipf),
+    ("pareto", Law::Pareto),
+    ("normal", Law::Normal),
+    ("zoned", Law::Zoned),
+    ("zoned_abs", Law::ZonedAbs),
+];
+
+/// `random`, `zipf:1.2`, `pareto:0.2:0.5`, `normal:10`, `zoned:60/10:40/90`.
+pub(super) fn distribution(value: Value<'_>) -> Parsed<Distribution> {
+    let (word, tail) = value.head_and_tail()?;
+    let law = word.word(LAWS)?;
+    let Some(tail) = tail else {
+        return match law {
+            Law::Uniform => Ok(Distribution::Uniform),
+            _ => Err(ValueFault::Incomplete("its parameter, as in zipf:1.2")),
+        };
+    };
+    Ok(match law {
+        Law::Uniform => return Err(ValueFault::Unsupported("a parameter of `random`")),
+        Law::Zipf => {
+            let (theta, center) = law_parameters(tail, "above 0, at most 100 and not 1", |x| {
+                x > 0.0 && x <= 100.0 && x != 1.0
+            })?;
+            Distribution::Zipf { theta, center }
+        }
+        Law::Pareto => {
+            let (h, center) =
+                law_parameters(tail, "between 0 and 1, both excluded", |x| x > 0.0 && x < 1.0)?;
+            Distribution::Pareto { h, center }
+        }
+        Law::Normal => {
+            let (deviation_percent, center) =
+                law_parameters(tail, "from 0 to below 100", |x| x < 100.0)?;
+            Distribution::Normal { deviation_percent, center: center.unwrap_or(0.5) }
+        }
+        Law::Zoned => Distribution::Zoned(zones(tail)?),
+        Law::ZonedAbs => Distribution::ZonedAbs(zones_abs(tail)?),
+    })
+}
+
+/// `x` or `x:center`.
+fn law_parameters(
+    value: Value<'_>,
+    allowed: &'static str,
+    accept: impl Fn(f64) -> bool,
+) -> Parsed<(f64, Option<f64>)> {
+    let (first, center) = value.head_and_tail()?;
+    let center = center.map(|v| v.fraction("a centre from 0 to 1", |x| x <= 1.0)).transpose()?;
+    Ok((first.fraction(allowed, accept)?, center))
+}
+
+fn zones(value: Value<'_>) -> Parsed<Vec<Zone>> {
+    let zones = zone_list(value, |v| v.percent().map(u64::from))?;
+    let sum = zones.iter().map(|zone| zone.width).sum();
+    if sum > 100 { Err(ValueFault::NotAHundred { sum }) } else { Ok(zones) }
+}
+
+fn zones_abs(value: Value<'_>) -> Parsed<Vec<Zone>> {
+    zone_list(value, |v| v.count(1, 1 << 48))
+}
+
+fn zone_list(value: Value<'_>, width: impl Fn(Value<'_>) -> Parsed<u64>) -> Parsed<Vec<Zone>> {
+    let entries = shares(value, 256, false, |v| match width(v)? {
+        0 => Err(ValueFault::Incomplete("zones wider than nothing")),
+        width => Ok(width),
+    })?;
+    Ok(entries.into_iter().map(|(width, access_percent)| Zone { access_percent, width }).collect())
+}
+
+/// `a:b`, with `\:` for a colon within a name.
+pub(super) fn filenames(value: Value<'_>) -> Parsed<Vec<String>> {
+    let mut names = vec![String::new()];
+    let mut letters = value.text()?.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if letters.next_if_eq(&':').is_some() => push(&mut names, ':'),
+            ':' => names.push(String::new()),
+            other => push(&mut names, other),
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    match names.len() {
+        0 => Err(ValueFault::Missing),
+        n if n > usize::from(FILES_MAX) => Err(ValueFault::TooMany { max: FILES_MAX.into() }),
+        _ => Ok(names),
+    }
+}
+
+fn push(names: &mut [String], letter: char) {
+    if let Some(name) = names.last_mut() {
+        name.push(letter);
+    }
+}
+
+/// `roundrobin:8`, `random`, `sequential`.
+pub(super) fn file_service(value: Value<'_>) -> Parsed<FileService> {
+    let (word, tail) = value.head_and_tail()?;
+    let count = tail.map_or(Ok(1), |v| v.count_u32(1, u32::MAX))?;
+    let words = [
+        ("roundrobin", Some(FileService::RoundRobin(count))),
+        ("random", Some(FileService::Random(count))),
+        ("sequential", Some(FileService::Sequential)),
+        ("zipf", None),
+        ("pareto", None),
+        ("normal", None),
+        ("gauss", None),
+    ];
+    word.word(&words)?.ok_or(ValueFault::Unsupported("a skewed choice of files"))
+}
+
+/// One size; a range would need sizes drawn at random.
+pub(super) fn file_size(value: Value<'_>) -> Parsed<u64> {
+    if value.text()?.contains(['-', ':']) {
+        return Err(ValueFault::Unsupported("a range of file sizes"));
+    }
+    value.count(1, u64::MAX)
+}
+
+/// One time or two.
+pub(super) fn start_delay(value: Value<'_>) -> Parsed<(u64, u64)> {
+    let time = |v: Value<'_>| v.time_ns(TimeUnit::Second);
+    if value.text()?.contains(['-', ':']) { value.range(time) } else { time(value).map(|t| (t, t)) }
+}
+
+/// `0,5,8-15`.
+pub(super) fn cpu_list(value: Value<'_>) -> Parsed<Vec<u16>> {
+    let cpu = |v: Value<'_>| v.count(0, CPUS_MAX - 1);
+    let ranges = value.list(&[',', ':'], 1024, |part| match part.text {
+        Some(text) if text.contains('-') => part.range(cpu),
+        _ => cpu(part).map(|n| (n, n)),
+    })?;
+    let mut cpus: Vec<_> = ranges.into_iter().flat_map(|(a, b)| a..=b).map(cpu_number).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// A bit for each of the first 64 CPUs.
+pub(super) fn cpu_mask(value: Value<'_>) -> Parsed<Vec<u16>> {
+    let mask = value.count(1, u64::MAX)?;
+    Ok((0..64).filter(|cpu| mask >> cpu & 1 == 1).map(cpu_number).collect())
+}
+
+/// A number already checked to be below [`CPUS_MAX`].
+fn cpu_number(cpu: u64) -> u16 {
+    u16::try_from(cpu).unwrap_or(u16::MAX)
+}
+
+/// `50:99:99.9`.
+pub(super) fn percentiles(value: Value<'_>) -> Parsed<Vec<f64>> {
+    value.list(&[':'], 20, |v| v.fraction("a percentile from 0 to 100", |x| x <= 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value<'_> {
+        Value { text: Some(text), kb_base: 1024 }
+    }
+
+    #[test]
+    fn blank_percentages_share_what_is_left() {
+        let split = |text| block_split(value(text));
+        let sizes = |entries: &[(u32, u8)]| Ok(BlockSizes::Split(entries.to_vec()));
+        assert_eq!(split("4k/50:1k/:32k"), sizes(&[(4096, 50), (1024, 25), (32768, 25)]));
+        assert_eq!(split("1k:2k:3k"), sizes(&[(1024, 34), (2048, 33), (3072, 33)]));
+        assert_eq!(split("4k"), sizes(&[(4096, 100)]));
+        assert_eq!(split("4k/60:8k/60"), Err(ValueFault::NotAHundred { sum: 120 }));
+        assert_eq!(split("4k/60:8k/30"), Err(ValueFault::NotAHundred { sum: 90 }));
+        assert!(split("0/100").is_err());
+    }
+
+    #[test]
+    fn a_pattern_says_what_its_tail_counts() {
+        let random = pattern(value("randread:8")).unwrap();
+        assert_eq!((random.random, random.ios_per_offset, random.skip_bytes), (true, 8, 0));
+        let sequential = pattern(value("read:8")).unwrap();
+        assert_eq!((sequential.ios_per_offset, sequential.skip_bytes), (1, 8));
+        assert!(pattern(value("randread:")).is_err());
+        assert!(pattern(value("READ")).is_err());
+    }
+
+    #[test]
+    fn distributions_keep_to_their_domains() {
+        for good in ["random", "zipf:0.9", "zipf:1.2:0.25", "pareto:0.2", "normal:10:0.5"] {
+            assert!(distribution(value(good)).is_ok(), "{good}");
+        }
+        for bad in ["zipf", "zipf:1", "zipf:0", "zipf:1.1:2", "pareto:1", "normal:100", "gauss:1"] {
+            assert!(distribution(value(bad)).is_err(), "{bad}");
+        }
+        assert!(distribution(value("zoned:60/10:40/90")).is_ok());
+        assert!(distribution(value("zoned:60/10:40/95")).is_err());
+        assert!(distribution(value("zoned:60/10:30/90")).is_err());
+        assert!(distribution(value("zoned:100/0")).is_err());
+    }
+
+    #[test]
+    fn lists_of_files_and_cpus() {
+        assert_eq!(filenames(value(r"/dev/a:/b\:c")), Ok(vec!["/dev/a".into(), "/b:c".into()]));
+        assert!(filenames(value(":")).is_err());
+        assert_eq!(cpu_list(value("5,0,2-3")), Ok(vec![0, 2, 3, 5]));
+        assert!(cpu_list(value("0-")).is_err());
+        assert!(cpu_list(value("0-100000000")).is_err());
+        assert_eq!(cpu_mask(value("0x5")), Ok(vec![0, 2]));
+    }
+}

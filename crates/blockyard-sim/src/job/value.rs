@@ -1,0 +1,306 @@
+//! The grammar of values: numbers with units, words, and lists of them.
+//!
+//! fio stops reading a number at the first character it does not expect and goes on with what it
+//! has: `4.5k` is 4 bytes, `10min` is ten microseconds. A value that is not wholly understood is
+//! an error here.
+
+use super::error::ValueFault;
+use super::model::{Amount, PerOp};
+
+pub(super) type Parsed<T> = Result<T, ValueFault>;
+
+/// The text after `=` of one option, and what `k` means in it.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'a> {
+    pub(super) text: Option<&'a str>,
+    pub(super) kb_base: u16,
+}
+
+/// A unit of time, in nanoseconds, for a number without one.
+#[derive(Clone, Copy)]
+pub(super) enum TimeUnit {
+    Second = 1_000_000_000,
+    Microsecond = 1_000,
+}
+
+impl<'a> Value<'a> {
+    /// The text, not empty.
+    pub(super) fn text(self) -> Parsed<&'a str> {
+        match self.text {
+            None | Some("") => Err(ValueFault::Missing),
+            Some(text) if text.starts_with(char::is_whitespace) => Err(ValueFault::LeadingSpace),
+            Some(text) => Ok(text),
+        }
+    }
+
+    /// The same rules on a part of the text.
+    fn part(self, text: &'a str) -> Self {
+        Self { text: Some(text), ..self }
+    }
+
+    /// An option that means 1 when it stands alone.
+    pub(super) fn flag(self) -> Parsed<bool> {
+        if self.text.is_none() { Ok(true) } else { self.boolean() }
+    }
+
+    /// 0 or 1.
+    pub(super) fn boolean(self) -> Parsed<bool> {
+        Ok(self.count(0, 1)? == 1)
+    }
+
+    /// A whole number with an optional size suffix, from `min` to `max`.
+    pub(super) fn count(self, min: u64, max: u64) -> Parsed<u64> {
+        let text = self.text()?;
+        let value = number(text, |suffix| size_factor(suffix, self.kb_base))?;
+        if (min..=max).contains(&value) {
+            return Ok(value);
+        }
+        Err(ValueFault::OutOfRange { text: text.to_owned(), min, max })
+    }
+
+    /// [`Self::count`] in 32 bits.
+    pub(super) fn count_u32(self, min: u32, max: u32) -> Parsed<u32> {
+        // The upper bound is a u32, so the fallback is never used.
+        Ok(u32::try_from(self.count(min.into(), max.into())?).unwrap_or(max))
+    }
+
+    /// 0 to 100, with or without `%`.
+    pub(super) fn percent(self) -> Parsed<u8> {
+        let text = self.text()?;
+        let digits = self.part(text.strip_suffix('%').unwrap_or(text));
+        Ok(u8::try_from(digits.count(0, 100)?).unwrap_or(100))
+    }
+
+    /// Bytes, or a percentage from 1 to 100.
+    pub(super) fn amount(self) -> Parsed<Amount> {
+        let text = self.text()?;
+        if text.ends_with('%') {
+            return match self.percent()? {
+                0 => Err(ValueFault::OutOfRange { text: text.to_owned(), min: 1, max: 100 }),
+                percent => Ok(Amount::Percent(percent)),
+            };
+        }
+        if text.ends_with(['z', 'Z']) {
+            return Err(ValueFault::Unsupported("a size in zones"));
+        }
+        Ok(Amount::Bytes(self.count(0, u64::MAX)?))
+    }
+
+    /// Nanoseconds.
+    pub(super) fn time_ns(self, unit: TimeUnit) -> Parsed<u64> {
+        number(self.text()?, |suffix| time_factor(suffix, unit))
+    }
+
+    /// A decimal fraction; `allowed` says in words what `accept` lets through.
+    pub(super) fn fraction(
+        self,
+        allowed: &'static str,
+        accept: impl Fn(f64) -> bool,
+    ) -> Parsed<f64> {
+        let text = self.text()?;
+        let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        match text.parse::<f64>() {
+            Ok(value) if plain && accept(value) => Ok(value),
+            _ => Err(ValueFault::BadFraction { text: text.to_owned(), allowed }),
+        }
+    }
+
+    /// One of the words in `table`.
+    pub(super) fn word<T: Copy>(self, table: &[(&'static str, T)]) -> Parsed<T> {
+        let text = self.text()?;
+        table.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+            let words: Vec<_> = table.iter().map(|(word, _)| *word).collect();
+            ValueFault::NotOneOf { text: text.to_owned(), allowed: words.join(" ") }
+        })
+    }
+
+    /// Two numbers with `-` or `:` between them, the smaller first in the answer.
+    pub(super) fn range(self, parse: impl Fn(Self) -> Parsed<u64>) -> Parsed<(u64, u64)> {
+        let (from, to) = self
+            .text()?
+            .split_once(['-', ':'])
+            .ok_or(ValueFault::Incomplete("a range such as 4k-16k"))?;
+        let (from, to) = (parse(self.part(from))?, parse(self.part(to))?);
+        Ok((from.min(to), from.max(to)))
+    }
+
+    /// The parts between `separators`, at most `max`.
+    pub(super) fn list<T>(
+        self,
+        separators: &[char],
+        max: usize,
+        parse: impl Fn(Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let parts: Vec<_> = self.text()?.split(separators).take(max + 1).collect();
+        if parts.len() > max {
+            return Err(ValueFault::TooMany { max });
+        }
+        parts.into_iter().map(|part| parse(self.part(part))).collect()
+    }
+
+    /// `head:tail`; the tail is `None` without a colon.
+    pub(super) fn head_and_tail(self) -> Parsed<(Self, Option<Self>)> {
+        let text = self.text()?;
+        Ok(match text.split_once(':') {
+            Some((head, tail)) => (self.part(head), Some(self.part(tail))),
+            None => (self, None),
+        })
+    }
+
+    /// `first/second`; the second is `None` if it is missing or blank.
+    pub(super) fn pair(self) -> Parsed<(Self, Option<Self>)> {
+        let text = self.text()?;
+        let (first, second) = text.split_once('/').unwrap_or((text, ""));
+        Ok((self.part(first), (!second.is_empty()).then(|| self.part(second))))
+    }
+
+    /// `read,write,trim` into `target`: a value holds for the kinds after it too, a blank leaves
+    /// its kind as it was.
+    pub(super) fn per_op<T: Clone>(
+        self,
+        target: &mut PerOp<T>,
+        separators: &[char],
+        parse: impl Fn(Self) -> Parsed<T>,
+    ) -> Parsed<()> {
+        let parts = self.list(separators, 3, |part| match part.text {
+            Some("") => Ok(None),
+            _ => parse(part).map(Some),
+        })?;
+        if parts.iter().all(Option::is_none) {
+            return Err(ValueFault::Missing);
+        }
+        // What is not written takes the last part's value.
+        let part = |index: usize| parts.get(index).or(parts.last()).cloned().flatten();
+        let [read, write, trim] = [part(0), part(1), part(2)];
+        target.read = read.unwrap_or_else(|| target.read.clone());
+        target.write = write.unwrap_or_else(|| target.write.clone());
+        target.trim = trim.unwrap_or_else(|| target.trim.clone());
+        Ok(())
+    }
+}
+
+/// Digits and a suffix that `factor` knows, or `0x` and hexadecimal digits.
+fn number(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Parsed<u64> {
+    let fault = || ValueFault::NotANumber(text.to_owned());
+    let (digits, radix) = match text.get(..2) {
+        Some("0x" | "0X") => (&text[2..], 16),
+        _ => (text, 10),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    let (digits, suffix) = digits.split_at(end);
+    if radix == 16 && !suffix.is_empty() {
+        return Err(fault()); // fio drops the suffix
+    }
+    let count = u64::from_str_radix(digits, radix).map_err(|_| fault())?;
+    let factor = factor(&suffix.to_ascii_lowercase()).ok_or_else(fault)?;
+    count.checked_mul(factor).ok_or_else(fault)
+}
+
+/// Multiplier of a size suffix.
+///
+/// With `kb_base=1024` a `k` is 1024 and a `kib` 1000; with 1000 the other way round. `ki`
+/// without `b` is `k`: so says the program, against its manual.
+fn size_factor(suffix: &str, kb_base: u16) -> Option<u64> {
+    let mut letters = suffix.chars();
+    let power = match letters.next() {
+        None | Some('b') => 0,
+        Some('k') => 1,
+        Some('m') => 2,
+        Some('g') => 3,
+        Some('t') => 4,
+        Some('p') => 5,
+        Some(_) => return None,
+    };
+    let rest = letters.as_str();
+    let base: u64 = match (power, rest, kb_base) {
+        (0, "", _) => 1,
+        (1.., "" | "b" | "i", 1000) | (1.., "ib", 1024) => 1000,
+        (1.., "" | "b" | "i", _) | (1.., "ib", _) => 1024,
+        _ => return None,
+    };
+    base.checked_pow(power)
+}
+
+/// Nanoseconds in a unit of time.
+fn time_factor(suffix: &str, default: TimeUnit) -> Option<u64> {
+    Some(match suffix {
+        "" => default as u64,
+        "d" => 86_400_000_000_000,
+        "h" => 3_600_000_000_000,
+        "m" => 60_000_000_000,
+        "s" => 1_000_000_000,
+        "ms" | "msec" => 1_000_000,
+        "us" | "usec" => 1_000,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value<'_> {
+        Value { text: Some(text), kb_base: 1024 }
+    }
+
+    #[test]
+    fn sizes_follow_kb_base() {
+        let si = |text| Value { text: Some(text), kb_base: 1000 }.count(0, u64::MAX);
+        let bytes = |text| value(text).count(0, u64::MAX);
+        assert_eq!(bytes("4k"), Ok(4096));
+        assert_eq!(bytes("4KiB"), Ok(4000));
+        assert_eq!(bytes("4Ki"), Ok(4096));
+        assert_eq!(bytes("0x10"), Ok(16));
+        assert_eq!(bytes("7b"), Ok(7));
+        assert_eq!(si("4k"), Ok(4000));
+        assert_eq!(si("4kib"), Ok(4096));
+        assert_eq!(si("4ki"), Ok(4000));
+    }
+
+    #[test]
+    fn half_understood_numbers_are_refused() {
+        for text in [
+            "4q",
+            "4.5k",
+            "1m+1m",
+            "-1",
+            "4 k",
+            "k",
+            "0x",
+            "0x10k",
+            "99999999999999999999",
+            "20000p",
+        ] {
+            assert!(value(text).count(0, u64::MAX).is_err(), "{text}");
+        }
+        for text in ["10x", "3min", "1m30s", "1.5", "5sec", "300000d"] {
+            assert!(value(text).time_ns(TimeUnit::Second).is_err(), "{text}");
+        }
+        for text in ["nan", "inf", "1e3", "-1", ".", ""] {
+            assert!(value(text).fraction("a number", |_| true).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_blank_part_keeps_what_was() {
+        let parse = |text: &str| {
+            let mut target = PerOp::all(1);
+            let result = value(text).per_op(&mut target, &[','], |v| v.count(0, 100));
+            result.map(|()| (target.read, target.write, target.trim))
+        };
+        assert_eq!(parse("8"), Ok((8, 8, 8)));
+        assert_eq!(parse("8,9"), Ok((8, 9, 9)));
+        assert_eq!(parse("8,9,"), Ok((8, 9, 1)));
+        assert_eq!(parse(",9"), Ok((1, 9, 9)));
+        assert_eq!(parse(",9,"), Ok((1, 9, 1)));
+        assert!(parse(",").is_err());
+        assert!(parse("1,2,3,4").is_err());
+    }
+
+    #[test]
+    fn ranges_put_the_smaller_first() {
+        assert_eq!(value("8k-4k").range(|v| v.count(0, u64::MAX)), Ok((4096, 8192)));
+        assert!(value("4k").range(|v| v.count(0, u64::MAX)).is_err());
+        assert!(value("4k-").range(|v| v.count(0, u64::MAX)).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! Processors: each runs one thing at a time.
+
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{DriverTag, HctxId, QueueId};
+use std::collections::VecDeque;
+
+/// A job instance, as the machine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskId(pub u32);
+
+/// How a device ended its part of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done with it.
+    Done(Status),
+    /// It did not take it after all: to be tried again.
+    Again,
+}
+
+/// A request that the device is done with.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished {
+    /// The request's queue.
+    pub queue: QueueId,
+    /// Its hardware queue.
+    pub hctx: HctxId,
+    /// Its driver tag.
+    pub tag: DriverTag,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// One thing for a processor to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    /// Handle a completion, by interrupt or without.
+    Complete {
+        /// The completion.
+        finished: Finished,
+        /// Whether an interrupt told of it.
+        interrupt: bool,
+    },
+    /// Run a hardware queue from a worker thread.
+    Run {
+        /// Of which queue.
+        queue: QueueId,
+        /// Which.
+        hctx: HctxId,
+    },
+    /// Let a job instance take its next step.
+    Step(TaskId),
+}
+
+/// Which thread a processor ran last: another one costs a context switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thread {
+    Worker,
+    Task(TaskId),
+}
+
+/// One processor.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Completions, before everything else.
+    urgent: VecDeque<Work>,
+    /// Threads that are ready, in turn.
+    ready: VecDeque<Work>,
+    /// Whether it is doing something, or spinning.
+    pub running: bool,
+    /// What it wants the lock for, and since when it spins.
+    pub spinning: Option<(Work, Instant)>,
+    /// Time spent running or spinning.
+    pub busy: Duration,
+    last: Option<Thread>,
+}
+
+impl Cpu {
+    /// An idle processor.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            urgent: VecDeque::new(),
+            ready: VecDeque::new(),
+            running: false,
+            spinning: None,
+            busy: Duration::ZERO,
+            last: None,
+        }
+    }
+
+    /// Gives it something to do, in turn; completions go first.
+    pub fn push(&mut self, work: Work) {
+        match work {
+            Work::Complete { .. } => self.urgent.push_back(work),
+            Work::Run { .. } | Work::Step(_) => self.ready.push_back(work),
+        }
+    }
+
+    /// What to do next.
+    pub fn next(&mut self) -> Option<Work> {
+        self.urgent.pop_front().or_else(|| self.ready.pop_front())
+    }
+
+    /// Whether `work` is another thread's than what ran last, which it then is.
+    pub fn switches_to(&mut self, work: &Work) -> bool {
+        let thread = match work {
+            Work::Complete { .. } => return false,
+            Work::Run { .. } => Thread::Worker,
+            Work::Step(task) => Thread::Task(*task),
+        };
+        self.last.replace(thread) != Some(thread)
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}

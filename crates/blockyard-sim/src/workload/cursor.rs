@@ -1,0 +1,164 @@
+//! Where the next I/O of one file goes.
+
+use crate::job::{Distribution, FileRange, Job, Op, PerOp, Sequencer};
+
+use super::distribution::Sampler;
+use super::permutation::Permutation;
+use super::prng::Prng;
+
+/// Offsets in the region of one file.
+#[derive(Clone, Debug)]
+pub(super) struct FileCursor {
+    range: FileRange,
+    /// Where each kind of I/O goes on, from the start of the region.
+    follow: PerOp<u64>,
+    skip_bytes: u64,
+    random: Option<Random>,
+}
+
+/// Random offsets.
+#[derive(Clone, Debug)]
+struct Random {
+    prng: Prng,
+    /// Positions are multiples of this, from 0 to below `blocks`.
+    unit_bytes: u64,
+    blocks: u64,
+    choice: Choice,
+    align_bytes: PerOp<u64>,
+    percent: PerOp<u8>,
+    ios_per_offset: u32,
+    identical: bool,
+    /// I/Os still to follow the last random offset, and where that was.
+    ios_left: PerOp<u32>,
+    last: PerOp<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Choice {
+    /// Each block once, then in another order.
+    Each {
+        order: Permutation,
+        index: u64,
+    },
+    Any(Sampler),
+}
+
+impl FileCursor {
+    pub(super) fn new(job: &Job, range: FileRange, prng: Prng) -> Self {
+        let random = job.pattern.random.then(|| Random::new(job, range.len_bytes, prng));
+        Self { range, follow: PerOp::all(0), skip_bytes: job.pattern.skip_bytes, random }
+    }
+
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.range.len_bytes
+    }
+
+    /// Begins a new pass at the start of the region.
+    pub(super) fn start_over(&mut self) {
+        self.follow = PerOp::all(0);
+        if let Some(random) = &mut self.random {
+            random.start_over();
+        }
+    }
+
+    /// Offset in the file and length of the next I/O `op`, which is shortened to end within the
+    /// region but not below `min_bytes` (W1).
+    #[inline]
+    pub(super) fn next(&mut self, op: Op, len_bytes: u32, min_bytes: u32) -> (u64, u32) {
+        let follow = match op {
+            Op::Read => &mut self.follow.read,
+            Op::Write => &mut self.follow.write,
+            Op::Trim => &mut self.follow.trim,
+        };
+        let random = self.random.as_mut().and_then(|random| random.next(op));
+        let region = self.range.len_bytes;
+        let mut at = random.unwrap_or(*follow);
+        if region.saturating_sub(at) < min_bytes.into() {
+            // Past the end: from the start, or for a random offset the last place that fits.
+            at = if random.is_some() { region.saturating_sub(min_bytes.into()) } else { 0 };
+        }
+        let room = region - at;
+        let len_bytes = match u32::try_from(room) {
+            Ok(room) if room < len_bytes => (room - room % min_bytes).max(room.min(min_bytes)),
+            _ => len_bytes,
+        };
+        *follow = at.saturating_add(len_bytes.into()).saturating_add(self.skip_bytes);
+        (self.range.start_bytes + at, len_bytes)
+    }
+}
+
+impl Random {
+    fn new(job: &Job, region_bytes: u64, mut prng: Prng) -> Self {
+        let align =
+            |op| job.block_align_bytes.of(op).unwrap_or(job.block.of(op).min_bytes().into());
+        let align_bytes =
+            PerOp { read: align(Op::Read), write: align(Op::Write), trim: align(Op::Trim) };
+        let ops = job.pattern.mix.ops().iter();
+        let unit_bytes = ops.map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
+        // The last position has room for the shortest I/O.
+        let room = region_bytes.saturating_sub(job.min_block_bytes().into());
+        let blocks = room / unit_bytes + 1;
+        let aligned = job.block_align_bytes.each().iter().any(|align| align.is_some());
+        let mapped = job.distribution == Distribution::Uniform && !job.norandommap && !aligned;
+        let choice = if mapped {
+            Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 }
+        } else {
+            Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
+        };
+        Self {
+            prng,
+            unit_bytes,
+            blocks,
+            choice,
+            align_bytes,
+            percent: job.percentage_random,
+            ios_per_offset: job.pattern.ios_per_offset,
+            identical: job.sequencer == Sequencer::Identical,
+            ios_left: PerOp::all(0),
+            last: PerOp::all(0),
+        }
+    }
+
+    fn start_over(&mut self) {
+        self.ios_left = PerOp::all(0);
+        if let Choice::Each { order, index } = &mut self.choice
+            && *index > 0
+        {
+            *order = Permutation::new(self.blocks, &mut self.prng);
+            *index = 0;
+        }
+    }
+
+    /// A random offset in the region; `None`: follow on from the I/O before.
+    #[inline]
+    fn next(&mut self, op: Op) -> Option<u64> {
+        let (ios_left, last) = match op {
+            Op::Read => (&mut self.ios_left.read, &mut self.last.read),
+            Op::Write => (&mut self.ios_left.write, &mut self.last.write),
+            Op::Trim => (&mut self.ios_left.trim, &mut self.last.trim),
+        };
+        if *ios_left > 0 {
+            *ios_left -= 1;
+            return self.identical.then_some(*last);
+        }
+        let percent = *self.percent.of(op);
+        if percent < 100 && self.prng.below(100) >= percent.into() {
+            return None;
+        }
+        *ios_left = self.ios_per_offset - 1;
+        let block = match &mut self.choice {
+            Choice::Any(sampler) => sampler.draw(&mut self.prng),
+            Choice::Each { order, index } => {
+                if *index == self.blocks {
+                    *order = Permutation::new(self.blocks, &mut self.prng);
+                    *index = 0;
+                }
+                *index += 1;
+                order.at(*index - 1)
+            }
+        };
+        let offset = block * self.unit_bytes;
+        *last = offset - offset % self.align_bytes.of(op);
+        Some(*last)
+    }
+}

@@ -1,0 +1,107 @@
+//! When the next I/O may go, for jobs with a rate.
+
+use crate::job::{Job, Op, RateProcess};
+
+use super::prng::Prng;
+
+const SECOND_NS: u128 = 1_000_000_000;
+
+/// Holds one kind of I/O of one job instance to its `rate` or `rate_iops`.
+///
+/// It counts from the instant the instance began; a job that fell behind may catch up.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    bytes_per_s: u64,
+    ios_per_s: u64,
+    poisson: Option<Poisson>,
+}
+
+/// Gaps with an exponential distribution and the same mean.
+#[derive(Clone, Debug)]
+struct Poisson {
+    prng: Prng,
+    issued_ios: u64,
+    at_ns: u64,
+}
+
+impl Pacer {
+    /// A pacer for the I/Os `op` of `job`; `None` if the job does not limit them.
+    pub fn new(job: &Job, op: Op, instance: u32, seed: u64) -> Option<Self> {
+        let (bytes_per_s, ios_per_s) = (*job.rate_bytes_per_s.of(op), *job.rate_iops.of(op));
+        if bytes_per_s == 0 && ios_per_s == 0 {
+            return None;
+        }
+        let poisson = (job.rate_process == RateProcess::Poisson).then(|| Poisson {
+            prng: Prng::new(seed).fork(u64::from(job.first_instance + instance)).fork(op as u64),
+            issued_ios: 0,
+            at_ns: 0,
+        });
+        Some(Self { bytes_per_s, ios_per_s, poisson })
+    }
+
+    /// Earliest nanosecond since the start of the job at which the next I/O may go, after
+    /// `issued_ios` of `issued_bytes` in all. Neither may be less than in an earlier call.
+    pub fn next_allowed_ns(&mut self, issued_bytes: u64, issued_ios: u64) -> u64 {
+        let linear = due_ns(issued_bytes, self.bytes_per_s).max(due_ns(issued_ios, self.ios_per_s));
+        match &mut self.poisson {
+            None => linear,
+            Some(poisson) => poisson.advance(linear, issued_ios),
+        }
+    }
+}
+
+/// When `done` at `per_s` is due; 0 without a rate. Saturates.
+fn due_ns(done: u64, per_s: u64) -> u64 {
+    let ns = (u128::from(done) * SECOND_NS).checked_div(per_s.into()).unwrap_or(0);
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+impl Poisson {
+    #[allow(clippy::float_arithmetic, reason = "an exponential draw, through libm")]
+    #[allow(clippy::cast_precision_loss, reason = "a mean gap is far below 2 to the 53 ns")]
+    #[allow(clippy::cast_possible_truncation, reason = "float to integer casts saturate")]
+    #[allow(clippy::cast_sign_loss, reason = "-ln(1 - u) is not negative")]
+    fn advance(&mut self, linear_ns: u64, issued_ios: u64) -> u64 {
+        while self.issued_ios < issued_ios {
+            self.issued_ios += 1;
+            let mean_ns = linear_ns as f64 / issued_ios as f64;
+            let gap = -libm::log(1.0 - self.prng.unit()) * mean_ns;
+            self.at_ns = self.at_ns.saturating_add(gap as u64);
+        }
+        self.at_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{NoSource, parse_args};
+
+    fn pacer(rate: &str, process: &str) -> Pacer {
+        let process = format!("--rate_process={process}");
+        let args = ["--name=a", "--direct=1", rate, &process];
+        let job = parse_args(args, &NoSource).unwrap().jobs.remove(0);
+        Pacer::new(&job, Op::Read, 0, 1).unwrap()
+    }
+
+    #[test]
+    fn linear_rates_space_evenly() {
+        let mut iops = pacer("--rate_iops=1000", "linear");
+        assert_eq!(iops.next_allowed_ns(0, 0), 0);
+        assert_eq!(iops.next_allowed_ns(4096, 1), 1_000_000);
+        assert_eq!(iops.next_allowed_ns(1 << 40, 5000), 5_000_000_000);
+        let mut bytes = pacer("--rate=1m", "linear");
+        assert_eq!(bytes.next_allowed_ns(512 << 10, 9), 500_000_000);
+        assert_eq!(bytes.next_allowed_ns(u64::MAX, 9), u64::MAX);
+    }
+
+    #[test]
+    fn poisson_gaps_have_the_mean_and_spread_of_the_law() {
+        let mut pacer = pacer("--rate_iops=1000", "poisson");
+        let at: Vec<_> = (0..=20_000).map(|ios| pacer.next_allowed_ns(ios * 4096, ios)).collect();
+        assert!(at[20_000].abs_diff(20_000_000_000) < 500_000_000, "{}", at[20_000]);
+        let long = at.windows(2).filter(|pair| pair[1] - pair[0] > 1_000_000).count();
+        // exp(-1) of the gaps are longer than the mean.
+        assert!(long.abs_diff(7358) < 300, "{long}");
+    }
+}
