@@ -41,6 +41,21 @@ struct Command {
     on_link: bool,
 }
 
+impl Command {
+    const NONE: Self = Self {
+        finished: Finished {
+            queue: QueueId(0),
+            hctx: HctxId(0),
+            tag: DriverTag(0),
+            outcome: Outcome::Again,
+        },
+        is_read: false,
+        bytes: 0,
+        counted_here: false,
+        on_link: false,
+    };
+}
+
 /// One disk (logical unit).
 #[derive(Clone, Copy, Debug)]
 struct Lun {
@@ -59,8 +74,8 @@ pub struct Hba {
     prng: Prng,
     luns: Vec<Lun>,
     outstanding: u32,
+    /// By hardware queue and tag.
     commands: Vec<Command>,
-    free: Vec<u32>,
     handed_over: Vec<u32>,
     link_free_at: Instant,
     pub(super) activity: Activity,
@@ -77,13 +92,13 @@ impl Hba {
             refused_in_row: 0,
             last_refusal: Instant::ZERO,
         };
+        let commands = usize::from(profile.hw_queues) * usize::from(profile.can_queue);
         Self {
             luns: vec![lun; usize::from(profile.luns)],
             profile,
             prng,
             outstanding: 0,
-            commands: Vec::new(),
-            free: Vec::new(),
+            commands: vec![Command::NONE; commands],
             handed_over: Vec::new(),
             link_free_at: Instant::ZERO,
             activity: Activity::default(),
@@ -132,6 +147,10 @@ impl Hba {
         }
         self.activity.end(now);
         answers.finished.push(finished);
+    }
+
+    fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {
+        u32::from(hctx.0) * u32::from(self.profile.can_queue) + u32::from(tag.0)
     }
 
     fn service_time(&mut self, command: &Command) -> Duration {
@@ -236,26 +255,16 @@ impl Driver for Hba {
             counted_here,
             on_link: false,
         };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.commands[slot as usize] = command;
-                slot
-            }
-            None => {
-                self.commands.push(command);
-                u32::try_from(self.commands.len() - 1).expect("as many commands as tags")
-            }
-        };
+        let slot = self.slot_of(issue.hctx, issue.tag);
+        self.commands[slot as usize] = command;
         self.handed_over.push(slot);
         Accept::Queued
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
-        let is_it = |command: &Command| {
-            let told = &command.finished;
-            told.queue == queue && told.hctx == hctx && told.tag == tag
-        };
-        let _ = is_it;
         self.outstanding -= 1;
+        if self.commands[self.slot_of(hctx, tag) as usize].counted_here {
+            self.luns[queue.index()].outstanding -= 1; // B1
+        }
     }
 }

@@ -18,8 +18,8 @@ pub struct Null {
     /// When the data of all that was accepted has passed, under a bandwidth limit.
     passed_at: Instant,
     handed_over: Vec<(Finished, u64)>,
-    waiting: Vec<Finished>,
-    free: Vec<u32>,
+    /// By hardware queue and tag.
+    waiting: Vec<Option<Finished>>,
     pub(super) activity: Activity,
 }
 
@@ -27,13 +27,13 @@ impl Null {
     /// A device as `profile` says; `prng` draws what it refuses and fails.
     #[must_use]
     pub fn new(profile: NullProfile, prng: Prng) -> Self {
+        let commands = usize::from(profile.submit_queues) * usize::from(profile.depth);
         Self {
             profile,
             prng,
             passed_at: Instant::ZERO,
             handed_over: Vec::new(),
-            waiting: Vec::new(),
-            free: Vec::new(),
+            waiting: vec![None; commands],
             activity: Activity::default(),
         }
     }
@@ -51,11 +51,9 @@ impl Null {
                 continue;
             }
             self.activity.begin(at);
-            let slot = self.free.pop().unwrap_or_else(|| {
-                self.waiting.push(finished);
-                u32::try_from(self.waiting.len() - 1).expect("as many commands as tags")
-            });
-            self.waiting[slot as usize] = finished;
+            let slot =
+                u32::from(finished.hctx.0) * u32::from(self.profile.depth) + u32::from(finished.tag.0);
+            self.waiting[slot as usize] = Some(finished);
             answers.events.push((due, DeviceEvent(slot)));
         }
     }
@@ -71,8 +69,7 @@ impl Null {
     /// A command's time has come.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
         self.activity.end(now);
-        self.free.push(event.0);
-        answers.finished.push(self.waiting[event.0 as usize]);
+        answers.finished.extend(self.waiting[event.0 as usize].take());
     }
 
     fn one_in(&mut self, n: Option<u32>) -> bool {
