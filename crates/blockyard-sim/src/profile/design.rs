@@ -1,0 +1,182 @@
+//! Designs: named sets of policies.
+
+use blockyard::policy::{
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
+    SwqMerge,
+};
+use toml::de::DeValue;
+
+use super::error::{Problem, ProfileError};
+use super::table::{Source, Table};
+use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
+use super::{Builtin, builtins, text_of};
+
+/// A design: what decides how requests are staged, merged, scheduled and dispatched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Design {
+    /// What it was asked for by: a built-in name or a path.
+    pub name: String,
+    /// What it is, in a line; empty where the file does not say.
+    pub title: String,
+    /// Where it comes from; empty where the file does not say.
+    pub origin: String,
+    /// Its policies.
+    pub policies: Policies,
+    /// Hardware queues, in place of the device's own number.
+    pub hw_queues: Option<u16>,
+    /// Driver tags of a hardware queue, in place of the device's own number.
+    pub depth: Option<u16>,
+}
+
+pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
+    "legacy-deadline",
+    "mq-none-2017",
+    "mq-deadline-2017",
+    "mq-none-2017-patched",
+    "mq-deadline-2017-patched",
+    "mq-none",
+    "mq-deadline",
+);
+
+const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
+const QUEUE: &[&str] = &[
+    "model",
+    "hw-queues",
+    "depth",
+    "elevator",
+    "dispatch",
+    "dequeue",
+    "busy",
+    "swq-merge",
+    "sched-depth",
+    "deadline",
+];
+const DEADLINE: &[&str] = &[
+    "read-expire",
+    "write-expire",
+    "writes-starved",
+    "fifo-batch",
+    "front-merges",
+    "prio-aging-expire",
+    "async-depth",
+    "classes",
+];
+
+const MODEL: &[(&str, Model)] = &[("single-lock", Model::SingleLock), ("multi", Model::Multi)];
+const DISPATCH: &[(&str, Dispatch)] = &[
+    ("drain-all", Dispatch::DrainAll),
+    ("hold-until-flushed", Dispatch::HoldUntilFlushed),
+    ("shared-list", Dispatch::SharedList),
+    ("budget", Dispatch::Budget),
+];
+const DEQUEUE: &[(&str, Dequeue)] = &[
+    ("splice-all", Dequeue::SpliceAll),
+    ("round-robin", Dequeue::RoundRobin),
+    ("by-busy", Dequeue::ByBusy),
+];
+const BUSY: &[(&str, BusyTrack)] =
+    &[("off", BusyTrack::Off), ("bit", BusyTrack::Bit), ("ewma", BusyTrack::Ewma)];
+const SWQ_MERGE: &[(&str, SwqMerge)] =
+    &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
+
+/// Whether requests pass through mq-deadline.
+const ELEVATOR: &[(&str, bool)] = &[("none", false), ("mq-deadline", true)];
+
+/// A number of scheduler tags, or `from-device-depth`.
+struct SchedDepthKind;
+
+impl Kind for SchedDepthKind {
+    type Out = SchedDepth;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<SchedDepth, Problem> {
+        if value.is_str() {
+            OneOf(&[("from-device-depth", SchedDepth::FromDeviceDepth)]).read(key, value)
+        } else {
+            Count(1..=10_240).read(key, value).map(SchedDepth::Fixed)
+        }
+    }
+}
+
+impl Design {
+    /// The design called or kept at `name_or_path`.
+    ///
+    /// # Errors
+    ///
+    /// No built-in has the name; the file cannot be read; or it is wrong at some line.
+    pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
+        let text = text_of("design", name_or_path, BUILTIN)?;
+        Self::parse(name_or_path, &text)
+    }
+
+    /// The design that `text` describes; `name` stands in errors and becomes its name.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Wrong`] for the first thing found wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
+        top.not_built("host", &[])?;
+        top.not_built("btt", &[])?;
+        let title = top.take("title", Text)?.unwrap_or_default();
+        let origin = top.take("origin", Text)?.unwrap_or_default();
+        let queue = top.table("queue", QUEUE)?;
+        Ok(Self {
+            name: name.to_owned(),
+            title,
+            origin,
+            hw_queues: queue.take("hw-queues", Count(1..=1024))?,
+            depth: queue.take("depth", Count(1..=10_240))?,
+            policies: policies(&queue)?,
+        })
+    }
+}
+
+fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
+    let policies = Policies {
+        model: queue.need("model", OneOf(MODEL))?,
+        elevator: elevator(queue)?,
+        dispatch: queue.need("dispatch", OneOf(DISPATCH))?,
+        dequeue: queue.need("dequeue", OneOf(DEQUEUE))?,
+        busy: queue.need("busy", OneOf(BUSY))?,
+        swq_merge: queue.need("swq-merge", OneOf(SWQ_MERGE))?,
+        sched_depth: queue.need("sched-depth", SchedDepthKind)?,
+    };
+    if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {
+        let words = "`model = \"single-lock\"` goes only with `dispatch = \"budget\"`: \
+                     it takes a request only when the device has room";
+        return Err(queue.wrong("dispatch", Problem::Contradiction(words)));
+    }
+    Ok(policies)
+}
+
+fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
+    queue.not_built("elevator", &["kyber", "bfq"])?;
+    if queue.need("elevator", OneOf(ELEVATOR))? {
+        return tunables(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline);
+    }
+    if queue.has("deadline") {
+        let words = "`[queue.deadline]` goes only with `elevator = \"mq-deadline\"`";
+        return Err(queue.wrong("deadline", Problem::Contradiction(words)));
+    }
+    Ok(ElevatorKind::None)
+}
+
+/// The tunables of mq-deadline; Linux's defaults where the table does not say.
+fn tunables(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
+    let linux = DeadlineTunables::default();
+    Ok(DeadlineTunables {
+        read_expire: table.take("read-expire", Time)?.unwrap_or(linux.read_expire),
+        write_expire: table.take("write-expire", Time)?.unwrap_or(linux.write_expire),
+        writes_starved: table
+            .take("writes-starved", Count(0..=u32::MAX))?
+            .unwrap_or(linux.writes_starved),
+        fifo_batch: table.take("fifo-batch", Count(0..=u32::MAX))?.unwrap_or(linux.fifo_batch),
+        front_merges: table.take("front-merges", Flag)?.unwrap_or(linux.front_merges),
+        prio_aging_expire: table
+            .take("prio-aging-expire", TimeOrNever)?
+            .unwrap_or(linux.prio_aging_expire),
+        async_depth: table.take("async-depth", Count(1..=10_240))?.or(linux.async_depth),
+        classes: table.take("classes", Flag)?.unwrap_or(linux.classes),
+    })
+}

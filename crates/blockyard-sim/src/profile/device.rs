@@ -1,0 +1,311 @@
+//! Devices: models with their figures, their limits, and the machine they are used from.
+
+use blockyard::limits::Limits;
+use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
+
+use super::error::{Problem, ProfileError};
+use super::machine::MachineProfile;
+use super::table::{Source, Table};
+use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
+use super::{Builtin, builtins, text_of};
+
+/// A device and the machine it is used from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// What it was asked for by: a built-in name or a path.
+    pub name: String,
+    /// What it is, in a line; empty where the file does not say.
+    pub title: String,
+    /// How it answers.
+    pub model: DeviceModel,
+    /// What it takes at once; the capacity is that of one LUN.
+    pub limits: Limits,
+    /// The machine.
+    pub machine: MachineProfile,
+}
+
+/// How a device answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceModel {
+    /// It does nothing with a request but answer: `[null]`.
+    Null(NullProfile),
+    /// A SCSI host with its target: `[hba]`.
+    Hba(HbaProfile),
+}
+
+/// The figures of a null device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NullProfile {
+    /// How it completes.
+    pub completion: NullCompletion,
+    /// From acceptance to completion, for [`NullCompletion::Timer`].
+    pub completion_time: Duration,
+    /// Hardware queues.
+    pub submit_queues: u16,
+    /// Driver tags of each hardware queue, or of all where they are shared.
+    pub depth: u16,
+    /// Whether all hardware queues share one set of tags.
+    pub shared_tags: bool,
+    /// Most bytes per second; `None`: no limit.
+    pub bandwidth_limit: Option<u64>,
+    /// One request in this many is refused as busy; `None`: none is.
+    pub busy_one_in: Option<u32>,
+    /// One request in this many fails; `None`: none does.
+    pub error_one_in: Option<u32>,
+}
+
+/// How a null device completes a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullCompletion {
+    /// Within the call that hands it over.
+    None,
+    /// At once after it, from another context of the same CPU.
+    Softirq,
+    /// After [`NullProfile::completion_time`].
+    Timer,
+}
+
+/// The figures of a SCSI host, its link and its target.
+///
+/// Each command in service occupies one of [`Self::cmd_per_lun`] slots for the command's time plus
+/// its blocks' time; its data also passes the link, which takes one command at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HbaProfile {
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// Commands the host takes on each hardware queue: its driver tags.
+    pub can_queue: u16,
+    /// Commands one LUN takes over all hardware queues.
+    pub cmd_per_lun: u16,
+    /// LUNs on the host.
+    pub luns: u16,
+    /// Time in service of a read command, its blocks not counted.
+    pub command_read: Duration,
+    /// Time in service of a write command, its blocks not counted.
+    pub command_write: Duration,
+    /// Time in service for each 4 KiB read, added to the command's.
+    pub block_read: Duration,
+    /// Time in service for each 4 KiB written, added to the command's.
+    pub block_write: Duration,
+    /// Bytes per second from device to host.
+    pub link_read: u64,
+    /// Bytes per second from host to device.
+    pub link_write: u64,
+    /// How far service times spread evenly around their mean, in percent of it.
+    pub service_spread_percent: u8,
+    /// Who refuses commands below the depths above; `None`: nobody.
+    pub refusal: Option<Refusal>,
+}
+
+/// A refusal of commands that the host's depths would still allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Who refuses, and what the host does about it.
+    pub mode: RefusalMode,
+    /// Commands outstanding there from which on the next is refused.
+    pub limit: u16,
+}
+
+/// Who refuses a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalMode {
+    /// The host, for all its LUNs together; it tries again when a command completes.
+    HostFull,
+    /// The target, for all its LUNs together; the host tries again when a command of it completes.
+    TargetFull,
+    /// The LUN, by the status QUEUE FULL: the host lowers the LUN's depth and raises it again.
+    LunFull {
+        /// The depth goes down to what the LUN held after this many refusals in a row.
+        ramp_down_after: u32,
+        /// The depth goes up by one after this long without refusal, up to
+        /// [`HbaProfile::cmd_per_lun`].
+        ramp_up_period: Duration,
+    },
+}
+
+pub(super) const BUILTIN: &[Builtin] = builtins!("devices": "null", "srp", "lpfc", "qla2xxx");
+
+const KEYS: &[&str] = &["title", "base", "limits", "null", "hba", "cpu"];
+const LIMITS: &[&str] = &[
+    "capacity",
+    "logical-block",
+    "max-sectors",
+    "max-segments",
+    "max-discard-sectors",
+    "max-discard-segments",
+    "max-write-zeroes-sectors",
+    "chunk-sectors",
+    "virt-boundary",
+    "write-cache",
+];
+const NULL: &[&str] = &[
+    "completion",
+    "completion-time",
+    "submit-queues",
+    "depth",
+    "shared-tags",
+    "bandwidth-limit",
+    "busy-one-in",
+    "error-one-in",
+];
+const HBA: &[&str] = &[
+    "hw-queues",
+    "can-queue",
+    "cmd-per-lun",
+    "luns",
+    "command-read",
+    "command-write",
+    "block-read",
+    "block-write",
+    "link-read",
+    "link-write",
+    "service-spread-percent",
+    "refusal",
+];
+const REFUSAL: &[&str] = &["mode", "limit", "ramp-down-after", "ramp-up-period"];
+
+const COMPLETION: &[(&str, NullCompletion)] = &[
+    ("none", NullCompletion::None),
+    ("softirq", NullCompletion::Softirq),
+    ("timer", NullCompletion::Timer),
+];
+/// The sizes of a logical block, in sectors.
+const LOGICAL_BLOCK: &[(&str, u32)] =
+    &[("512B", 1), ("1KiB", 2), ("2KiB", 4), ("4KiB", 8), ("8KiB", 16), ("16KiB", 32)];
+
+impl Device {
+    /// The device called or kept at `name_or_path`.
+    ///
+    /// # Errors
+    ///
+    /// No built-in has the name; the file cannot be read; or it is wrong at some line.
+    pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
+        let text = text_of("device", name_or_path, BUILTIN)?;
+        Self::parse(name_or_path, &text)
+    }
+
+    /// The device that `text` describes; `name` stands in errors and becomes its name.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Wrong`] for the first thing found wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
+        Ok(Self {
+            name: name.to_owned(),
+            title: top.take("title", Text)?.unwrap_or_default(),
+            model: model(&top)?,
+            limits: limits(&top)?,
+            machine: MachineProfile::read(&top)?,
+        })
+    }
+}
+
+/// The one of `[null]` and `[hba]` that the file has, else that of its base.
+fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
+    match (top.has("null"), top.has("hba")) {
+        (true, true) => {
+            let words = "a device is either `[null]` or `[hba]`";
+            Err(top.wrong("hba", Problem::Contradiction(words)))
+        }
+        (true, false) => null(top).map(DeviceModel::Null),
+        (false, true) => hba(top).map(DeviceModel::Hba),
+        (false, false) => match top.base() {
+            Some(base) => model(base),
+            None => Err(top.wrong(
+                "",
+                Problem::Contradiction(
+                    "no device: neither `[null]` nor `[hba]`, nor a `base` that has one",
+                ),
+            )),
+        },
+    }
+}
+
+fn null(top: &Table<'_>) -> Result<NullProfile, ProfileError> {
+    let null = top.table("null", NULL)?;
+    Ok(NullProfile {
+        completion: null.need("completion", OneOf(COMPLETION))?,
+        completion_time: null.take("completion-time", Time)?.unwrap_or(Duration::from_us(10)),
+        submit_queues: null.need("submit-queues", Count(1..=1024))?,
+        depth: null.need("depth", Count(1..=10_240))?,
+        shared_tags: null.take("shared-tags", Flag)?.unwrap_or(false),
+        bandwidth_limit: null.take("bandwidth-limit", Rate)?,
+        busy_one_in: null.take("busy-one-in", Count(2..=u32::MAX))?,
+        error_one_in: null.take("error-one-in", Count(1..=u32::MAX))?,
+    })
+}
+
+fn hba(top: &Table<'_>) -> Result<HbaProfile, ProfileError> {
+    let hba = top.table("hba", HBA)?;
+    Ok(HbaProfile {
+        hw_queues: hba.need("hw-queues", Count(1..=1024))?,
+        can_queue: hba.need("can-queue", Count(1..=10_240))?,
+        cmd_per_lun: hba.need("cmd-per-lun", Count(1..=10_240))?,
+        luns: hba.need("luns", Count(1..=1024))?,
+        command_read: hba.need("command-read", Time)?,
+        command_write: hba.need("command-write", Time)?,
+        block_read: hba.need("block-read", Time)?,
+        block_write: hba.need("block-write", Time)?,
+        link_read: hba.need("link-read", Rate)?,
+        link_write: hba.need("link-write", Rate)?,
+        service_spread_percent: hba.take("service-spread-percent", Count(0..=100))?.unwrap_or(0),
+        refusal: refusal(&hba)?,
+    })
+}
+
+fn refusal(hba: &Table<'_>) -> Result<Option<Refusal>, ProfileError> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mode {
+        Host,
+        Target,
+        Lun,
+    }
+    const MODE: &[(&str, Mode)] =
+        &[("host-full", Mode::Host), ("target-full", Mode::Target), ("lun-full", Mode::Lun)];
+
+    let table = hba.table("hba.refusal", REFUSAL)?;
+    if table.is_empty() {
+        return Ok(None);
+    }
+    let mode = table.need("mode", OneOf(MODE))?;
+    let limit = table.need("limit", Count(1..=10_240))?;
+    for ramp in ["ramp-down-after", "ramp-up-period"] {
+        if mode != Mode::Lun && table.has(ramp) {
+            let words = "a ramp goes only with `mode = \"lun-full\"`";
+            return Err(table.wrong(ramp, Problem::Contradiction(words)));
+        }
+    }
+    let mode = match mode {
+        Mode::Host => RefusalMode::HostFull,
+        Mode::Target => RefusalMode::TargetFull,
+        Mode::Lun => RefusalMode::LunFull {
+            ramp_down_after: table.need("ramp-down-after", Count(1..=u32::MAX))?,
+            ramp_up_period: table.need("ramp-up-period", Time)?,
+        },
+    };
+    Ok(Some(Refusal { mode, limit }))
+}
+
+/// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none.
+fn limits(top: &Table<'_>) -> Result<Limits, ProfileError> {
+    let table = top.table("limits", LIMITS)?;
+    let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;
+    let usual = Limits::new(capacity / u64::from(SECTOR_BYTES));
+    let any = || Count(0..=u32::MAX);
+    Ok(Limits {
+        capacity_sectors: usual.capacity_sectors,
+        logical_block_sectors: table.take("logical-block", OneOf(LOGICAL_BLOCK))?.unwrap_or(1),
+        max_sectors: table.take("max-sectors", Count(8..=u32::MAX))?.unwrap_or(usual.max_sectors),
+        max_segments: table
+            .take("max-segments", Count(1..=u16::MAX))?
+            .unwrap_or(usual.max_segments),
+        max_discard_sectors: table.take("max-discard-sectors", any())?.unwrap_or(0),
+        max_discard_segments: table.take("max-discard-segments", Count(1..=256))?.unwrap_or(1),
+        max_write_zeroes_sectors: table.take("max-write-zeroes-sectors", any())?.unwrap_or(0),
+        chunk_sectors: table.take("chunk-sectors", any())?.unwrap_or(0),
+        virt_boundary: table.take("virt-boundary", Flag)?.unwrap_or(false),
+        write_cache: table.take("write-cache", Flag)?.unwrap_or(false),
+    })
+}

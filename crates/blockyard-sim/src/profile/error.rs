@@ -1,0 +1,205 @@
+//! What can be wrong with a profile, told by file, line and nearest valid spelling.
+
+use core::fmt;
+use std::io;
+
+use super::MAX_FILE_BYTES;
+
+/// Why there is no profile.
+#[derive(Debug)]
+pub enum ProfileError {
+    /// No built-in profile has this name, and it is not a path.
+    UnknownName {
+        /// `design`, `device` or `design or device`: what was looked for.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What could have been.
+        known: Vec<&'static str>,
+    },
+    /// The file cannot be read.
+    Unreadable {
+        /// Its path.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The file is longer than [`MAX_FILE_BYTES`].
+    TooLong {
+        /// Its path.
+        file: String,
+    },
+    /// The file does not say what a profile has to say.
+    Wrong {
+        /// Its path, or the name of a built-in profile.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: Problem,
+    },
+}
+
+/// What is wrong at a line of a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Not UTF-8.
+    NotText,
+    /// Not TOML; the parser's words.
+    Syntax(String),
+    /// A key, or a table, that means nothing there.
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The table it is in, as `queue.deadline`; empty at the top of the file.
+        table: &'static str,
+        /// The keys of that table.
+        known: &'static [&'static str],
+    },
+    /// None of the values a key can have.
+    UnknownValue {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// The values it can have.
+        known: Vec<&'static str>,
+    },
+    /// Neither the type nor the form that a key wants.
+    Unsuitable {
+        /// The key.
+        key: String,
+        /// What it has.
+        given: String,
+        /// What it wants.
+        wanted: &'static str,
+    },
+    /// A number, size, rate or time too small or too large.
+    OutOfRange {
+        /// The key.
+        key: String,
+        /// Its value.
+        given: String,
+        /// What is allowed, as `1 to 1024`.
+        allowed: String,
+    },
+    /// A key that has to be there.
+    MissingKey {
+        /// The key.
+        key: String,
+        /// The table it belongs to; empty at the top of the file.
+        table: &'static str,
+    },
+    /// Something Blockyard means to have and does not have yet.
+    NotBuilt(String),
+    /// Two statements that do not go together.
+    Contradiction(&'static str),
+}
+
+/// Which of `known` is most likely meant by `word`, if any is close.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    const LONGEST: usize = 64;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let distance = |name: &str| strsim::damerau_levenshtein(word, name);
+    let near = known.iter().copied().min_by_key(|name| distance(name))?;
+    (distance(near) <= 1 + word.len() / 3).then_some(near)
+}
+
+/// A word of the user's between back quotes: harmless to a terminal and not too long.
+fn quoted(word: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = word.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if word.chars().nth(LONGEST).is_some() {
+        shown.push_str("...");
+    }
+    format!("`{shown}`")
+}
+
+/// `: did you mean ...? (one of ...)`
+fn write_choice(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::Result {
+    match nearest(word, known) {
+        Some(near) => write!(f, ": did you mean `{near}`? ")?,
+        None => f.write_str(" ")?,
+    }
+    write!(f, "(one of {})", known.join(", "))
+}
+
+/// ` in `[table]``
+fn write_place(f: &mut fmt::Formatter<'_>, table: &str) -> fmt::Result {
+    if table.is_empty() { Ok(()) } else { write!(f, " in `[{table}]`") }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotText => f.write_str("not UTF-8 text"),
+            Self::Syntax(words) => f.write_str(words),
+            Self::UnknownKey { key, table, known } => {
+                write!(f, "unknown key {}", quoted(key))?;
+                write_place(f, table)?;
+                write_choice(f, key, known)
+            }
+            Self::UnknownValue { key, value, known } => {
+                write!(f, "unknown value {} for `{key}`", quoted(value))?;
+                write_choice(f, value, known)
+            }
+            Self::Unsuitable { key, given, wanted } => {
+                write!(f, "`{key}` is {}, not {wanted}", quoted(given))
+            }
+            Self::OutOfRange { key, given, allowed } => {
+                write!(f, "`{key}` is {}, out of range ({allowed})", quoted(given))
+            }
+            Self::MissingKey { key, table } => {
+                write!(f, "missing key `{key}`")?;
+                write_place(f, table)
+            }
+            Self::NotBuilt(what) => write!(f, "{what} is not built yet"),
+            Self::Contradiction(words) => f.write_str(words),
+        }
+    }
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownName { what, name, known } => {
+                write!(f, "unknown {what} {}", quoted(name))?;
+                write_choice(f, name, known)
+            }
+            Self::Unreadable { file, error } => write!(f, "{file}: {error}"),
+            Self::TooLong { file } => {
+                write!(f, "{file}: longer than {} KiB", MAX_FILE_BYTES / 1024)
+            }
+            Self::Wrong { file, line, problem } => write!(f, "{file}:{line}: {problem}"),
+        }
+    }
+}
+
+impl core::error::Error for ProfileError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_close_name_is_suggested() {
+        assert_eq!(nearest("mq-dedline", &["none", "mq-deadline"]), Some("mq-deadline"));
+        assert_eq!(nearest("cfq", &["none", "mq-deadline"]), None);
+        assert_eq!(nearest("x".repeat(65).as_str(), &["x"]), None);
+    }
+
+    #[test]
+    fn what_is_quoted_cannot_drive_a_terminal() {
+        assert_eq!(quoted("a\u{1b}[2Jb\n"), "`a\\u{1b}[2Jb\\n`");
+        assert_eq!(quoted(&"x".repeat(61)), format!("`{}...`", "x".repeat(60)));
+    }
+}

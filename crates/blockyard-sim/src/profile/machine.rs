@@ -1,0 +1,90 @@
+//! The virtual machine a device is used from: its CPUs and what each step costs one of them.
+
+use blockyard::time::Duration;
+
+use super::error::ProfileError;
+use super::table::Table;
+use super::value::{Count, Time};
+
+/// CPUs and the time that steps of the path take on one of them.
+///
+/// Lock costs are holds: while one CPU holds the lock for that long, the others that want it wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineProfile {
+    /// CPUs.
+    pub cpus: u16,
+    /// Entering and leaving the kernel once.
+    pub syscall: Duration,
+    /// Making a bio and taking it to the queue.
+    pub submit: Duration,
+    /// Trying one request as a merge partner.
+    pub merge_try: Duration,
+    /// Putting a request into a software queue or elevator, its lock not counted.
+    pub insert: Duration,
+    /// Taking a request out and handing it to the driver.
+    pub dispatch: Duration,
+    /// Ending a request and its bios.
+    pub complete: Duration,
+    /// Taking an interrupt.
+    pub interrupt: Duration,
+    /// Waking a sleeping thread, on the CPU that wakes it.
+    pub wakeup: Duration,
+    /// Going from one thread to another.
+    pub context_switch: Duration,
+    /// From asking for an asynchronous queue run to its start on an idle CPU.
+    pub run_delay: Duration,
+    /// Hold of the elevator's lock per insert or dispatch, in the multi-queue model.
+    pub elevator_lock: Duration,
+    /// Hold of the single lock to make and insert a request.
+    pub lock_submit: Duration,
+    /// Hold of the single lock for each merge tried.
+    pub lock_merge: Duration,
+    /// Hold of the single lock to take out and hand over a request.
+    pub lock_dispatch: Duration,
+    /// Hold of the single lock to end a request.
+    pub lock_complete: Duration,
+}
+
+const KEYS: &[&str] = &[
+    "cpus",
+    "syscall",
+    "submit",
+    "merge-try",
+    "insert",
+    "dispatch",
+    "complete",
+    "interrupt",
+    "wakeup",
+    "context-switch",
+    "run-delay",
+    "elevator-lock",
+    "lock-submit",
+    "lock-merge",
+    "lock-dispatch",
+    "lock-complete",
+];
+
+impl MachineProfile {
+    /// The table `[cpu]` of `top`.
+    pub(super) fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        let cpu = top.table("cpu", KEYS)?;
+        Ok(Self {
+            cpus: cpu.need("cpus", Count(1..=1024))?,
+            syscall: cpu.need("syscall", Time)?,
+            submit: cpu.need("submit", Time)?,
+            merge_try: cpu.need("merge-try", Time)?,
+            insert: cpu.need("insert", Time)?,
+            dispatch: cpu.need("dispatch", Time)?,
+            complete: cpu.need("complete", Time)?,
+            interrupt: cpu.need("interrupt", Time)?,
+            wakeup: cpu.need("wakeup", Time)?,
+            context_switch: cpu.need("context-switch", Time)?,
+            run_delay: cpu.need("run-delay", Time)?,
+            elevator_lock: cpu.need("elevator-lock", Time)?,
+            lock_submit: cpu.need("lock-submit", Time)?,
+            lock_merge: cpu.need("lock-merge", Time)?,
+            lock_dispatch: cpu.need("lock-dispatch", Time)?,
+            lock_complete: cpu.need("lock-complete", Time)?,
+        })
+    }
+}

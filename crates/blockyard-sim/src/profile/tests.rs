@@ -1,0 +1,372 @@
+//! What profiles say, and what is told of those that say it wrong.
+
+use blockyard::policy::{
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth, SwqMerge,
+};
+use blockyard::time::Duration;
+use toml::de::{DeTable, DeValue};
+
+use super::*;
+
+/// What is told of `text` as a design.
+fn design_error(text: &str) -> String {
+    Design::parse("my.toml", text).unwrap_err().to_string()
+}
+
+/// What is told of `text` as a device.
+fn device_error(text: &str) -> String {
+    Device::parse("my.toml", text).unwrap_err().to_string()
+}
+
+#[test]
+fn every_builtin_is_whole_and_says_what_it_is() {
+    for builtin in builtin_designs() {
+        let design = Design::lookup(builtin.name).unwrap();
+        assert!(!design.title.is_empty() && !design.title.contains('\n'), "{}", builtin.name);
+        assert!(!design.origin.is_empty() && !design.origin.contains('\n'), "{}", builtin.name);
+    }
+    for builtin in builtin_devices() {
+        let device = Device::lookup(builtin.name).unwrap();
+        assert!(!device.title.is_empty() && !device.title.contains('\n'), "{}", builtin.name);
+    }
+}
+
+#[test]
+fn no_two_builtins_share_a_name() {
+    let all = || builtin_designs().iter().chain(builtin_devices());
+    for profile in all() {
+        assert_eq!(all().filter(|other| other.name == profile.name).count(), 1);
+        assert_eq!(builtin(profile.name).unwrap(), *profile);
+    }
+}
+
+#[test]
+fn every_figure_of_a_builtin_device_says_where_it_comes_from() {
+    const KINDS: &[&str] = &["fitted: ", "source: ", "default: ", "assumed: "];
+    fn check(name: &str, key: &str, value: &DeValue<'_>) {
+        let DeValue::Table(table) = value else {
+            let quantity = value.as_str().is_some_and(|s| s.starts_with(|c: char| c.is_numeric()));
+            assert!(!value.is_integer() && !quantity, "{name}: `{key}` has no origin");
+            return;
+        };
+        if let Some(origin) = table.get("origin") {
+            let origin = origin.get_ref().as_str().unwrap();
+            assert!(KINDS.iter().any(|kind| origin.starts_with(kind)), "{name}: `{key}`: {origin}");
+        } else {
+            table.iter().for_each(|(key, value)| check(name, key.get_ref(), value.get_ref()));
+        }
+    }
+    for builtin in builtin_devices() {
+        let whole = DeValue::Table(DeTable::parse(builtin.text).unwrap().into_inner());
+        check(builtin.name, "", &whole);
+    }
+}
+
+#[test]
+fn todays_designs_are_the_ones_of_the_core() {
+    assert_eq!(Design::lookup("mq-none").unwrap().policies, Policies::NONE);
+    assert_eq!(Design::lookup("mq-deadline").unwrap().policies, Policies::mq_deadline());
+}
+
+#[test]
+fn the_series_of_2017_changes_what_it_says_it_changes() {
+    for (before, after) in
+        [("mq-none-2017", "mq-none-2017-patched"), ("mq-deadline-2017", "mq-deadline-2017-patched")]
+    {
+        let before = Design::lookup(before).unwrap().policies;
+        assert_eq!(before.dispatch, Dispatch::DrainAll);
+        assert_eq!(before.dequeue, Dequeue::SpliceAll);
+        assert_eq!(before.busy, BusyTrack::Off);
+        assert_eq!(before.swq_merge, SwqMerge::Last8);
+        assert_eq!(before.sched_depth, SchedDepth::Fixed(256));
+        let after = Design::lookup(after).unwrap().policies;
+        let patched = Policies {
+            dispatch: Dispatch::SharedList,
+            dequeue: Dequeue::RoundRobin,
+            busy: BusyTrack::Bit,
+            swq_merge: SwqMerge::Hash,
+            sched_depth: SchedDepth::FromDeviceDepth,
+            ..before
+        };
+        assert_eq!(after, patched);
+    }
+}
+
+#[test]
+fn elevators_before_5_14_keep_no_priority_classes() {
+    for name in ["legacy-deadline", "mq-deadline-2017", "mq-deadline-2017-patched"] {
+        let ElevatorKind::Deadline(tunables) = Design::lookup(name).unwrap().policies.elevator
+        else {
+            panic!("{name} has no elevator");
+        };
+        assert!(!tunables.classes, "{name}");
+    }
+    let legacy = Design::lookup("legacy-deadline").unwrap().policies;
+    assert_eq!(legacy.model, Model::SingleLock);
+    assert_eq!(legacy.sched_depth, SchedDepth::Fixed(128));
+}
+
+#[test]
+fn a_design_over_a_base_says_only_what_differs() {
+    let text = "base = \"mq-deadline\"\n[queue]\ndepth = 31\nhw-queues = 4\n\
+                [queue.deadline]\nfifo-batch = 1\nprio-aging-expire = \"never\"\n";
+    let design = Design::parse("./mine.toml", text).unwrap();
+    assert_eq!((design.name.as_str(), design.title.as_str()), ("./mine.toml", ""));
+    assert_eq!((design.depth, design.hw_queues), (Some(31), Some(4)));
+    let mut expected = Policies::mq_deadline();
+    if let ElevatorKind::Deadline(tunables) = &mut expected.elevator {
+        tunables.fifo_batch = 1;
+        tunables.prio_aging_expire = Duration::MAX;
+    }
+    assert_eq!(design.policies, expected);
+}
+
+#[test]
+fn a_base_with_tunables_can_lose_its_elevator() {
+    let text = "base = \"mq-deadline\"\nqueue.elevator = \"none\"\n";
+    assert_eq!(Design::parse("mine", text).unwrap().policies, Policies::NONE);
+}
+
+#[test]
+fn devices_over_srp_differ_in_depth_and_limits_only() {
+    let srp = Device::lookup("srp").unwrap();
+    for (name, cmd_per_lun) in [("lpfc", 30), ("qla2xxx", 32)] {
+        let device = Device::lookup(name).unwrap();
+        assert_eq!(device.machine, srp.machine);
+        let (DeviceModel::Hba(hba), DeviceModel::Hba(srp)) = (device.model, srp.model) else {
+            panic!("{name} is no host");
+        };
+        assert_eq!(hba.cmd_per_lun, cmd_per_lun);
+        let can_queue = hba.can_queue;
+        assert_eq!(hba, HbaProfile { cmd_per_lun, can_queue, ..srp });
+    }
+}
+
+#[test]
+fn srp_has_the_depths_of_its_driver() {
+    let srp = Device::lookup("srp").unwrap();
+    let DeviceModel::Hba(hba) = srp.model else { panic!("srp is no host") };
+    assert_eq!((hba.hw_queues, hba.can_queue, hba.cmd_per_lun, hba.luns), (16, 62, 62, 1));
+    assert_eq!(hba.link_read, 587_000 * 4096);
+    assert_eq!(srp.limits.max_segments, 12);
+    assert_eq!(srp.limits.capacity_sectors, 1 << 31);
+    assert_eq!(srp.machine.cpus, 16);
+}
+
+#[test]
+fn a_lun_that_refuses_ramps_its_depth() {
+    let refusal = "[hba.refusal]\nmode = \"lun-full\"\nlimit = 20\nramp-down-after = 10\n\
+                   ramp-up-period = \"120s\"\n";
+    let device = Device::parse("mine", &format!("base = \"srp\"\n{refusal}")).unwrap();
+    let DeviceModel::Hba(hba) = device.model else { panic!("no host") };
+    let mode =
+        RefusalMode::LunFull { ramp_down_after: 10, ramp_up_period: Duration::from_secs(120) };
+    assert_eq!(hba.refusal, Some(Refusal { mode, limit: 20 }));
+}
+
+#[test]
+fn a_null_device_over_a_host_keeps_its_machine() {
+    let text = "base = \"srp\"\n[null]\ncompletion = \"timer\"\nsubmit-queues = 2\ndepth = 8\n\
+                bandwidth-limit = \"400MiB/s\"\nbusy-one-in = 100\n";
+    let device = Device::parse("mine", text).unwrap();
+    let null = NullProfile {
+        completion: NullCompletion::Timer,
+        completion_time: Duration::from_us(10),
+        submit_queues: 2,
+        depth: 8,
+        shared_tags: false,
+        bandwidth_limit: Some(400 << 20),
+        busy_one_in: Some(100),
+        error_one_in: None,
+    };
+    assert_eq!(device.model, DeviceModel::Null(null));
+    assert_eq!(device.machine, Device::lookup("srp").unwrap().machine);
+}
+
+#[test]
+fn an_unknown_value_names_the_nearest() {
+    let text = "title = \"x\"\n\n[queue]\nmodel = \"multi\"\n\n\nelevator = \"mq-dedline\"\n";
+    assert_eq!(
+        design_error(text),
+        "my.toml:7: unknown value `mq-dedline` for `elevator`: did you mean `mq-deadline`? \
+         (one of none, mq-deadline)"
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
+    assert_eq!(
+        design_error("[queue]\nmodle = \"multi\"\n"),
+        "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
+         hw-queues, depth, elevator, dispatch, dequeue, busy, swq-merge, sched-depth, deadline)"
+    );
+    assert_eq!(
+        device_error("[srp]\n"),
+        "my.toml:1: unknown key `srp` (one of title, base, limits, null, hba, cpu)"
+    );
+}
+
+#[test]
+fn a_missing_key_is_told_at_its_table() {
+    assert_eq!(design_error(""), "my.toml:1: missing key `model` in `[queue]`");
+    let text = "title = \"x\"\n[queue]\nmodel = \"multi\"\nelevator = \"none\"\n";
+    assert_eq!(design_error(text), "my.toml:2: missing key `dispatch` in `[queue]`");
+    assert_eq!(
+        device_error(""),
+        "my.toml:1: no device: neither `[null]` nor `[hba]`, nor a `base` that has one"
+    );
+    assert_eq!(
+        device_error("base = \"srp\"\n[hba.refusal]\nlimit = 3\n"),
+        "my.toml:2: missing key `mode` in `[hba.refusal]`"
+    );
+}
+
+#[test]
+fn a_wrong_type_or_form_says_what_is_wanted() {
+    let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
+    assert_eq!(over("queue = 3"), "my.toml:2: `queue` is `integer`, not a table");
+    assert_eq!(over("queue.depth = \"deep\""), "my.toml:2: `depth` is `deep`, not a whole number");
+    assert_eq!(over("queue.model = 1"), "my.toml:2: `model` is `1`, not a string");
+    assert_eq!(
+        over("queue.deadline.classes = \"yes\""),
+        "my.toml:2: `classes` is `yes`, not true or false"
+    );
+    assert_eq!(
+        over("queue.deadline.read-expire = 500"),
+        "my.toml:2: `read-expire` is `500`, not a time with its unit in whole nanoseconds, such \
+         as \"1.5us\" or \"500ms\""
+    );
+    assert_eq!(
+        device_error("base = \"srp\"\n[limits]\ncapacity = \"1TB\"\n"),
+        "my.toml:3: `capacity` is `1TB`, not a size with its unit, such as \"512KiB\" or \"1TiB\""
+    );
+}
+
+#[test]
+fn a_number_out_of_range_says_the_range() {
+    let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
+    assert_eq!(over("queue.depth = 0"), "my.toml:2: `depth` is `0`, out of range (1 to 10240)");
+    assert_eq!(
+        over("queue.hw-queues = 70_000"),
+        "my.toml:2: `hw-queues` is `70000`, out of range (1 to 1024)"
+    );
+    assert_eq!(
+        over("queue.deadline.read-expire = \"3601s\""),
+        "my.toml:2: `read-expire` is `3601s`, out of range (at most 3600s)"
+    );
+    assert_eq!(
+        over("queue.sched-depth = \"device\""),
+        "my.toml:2: unknown value `device` for `sched-depth` (one of from-device-depth)"
+    );
+}
+
+#[test]
+fn what_is_to_come_is_told_from_what_is_unknown() {
+    let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
+    assert_eq!(
+        over("queue.elevator = \"kyber\""),
+        "my.toml:2: `elevator = \"kyber\"` is not built yet"
+    );
+    assert_eq!(
+        over("queue.elevator = \"bfq\""),
+        "my.toml:2: `elevator = \"bfq\"` is not built yet"
+    );
+    assert_eq!(over("[host]"), "my.toml:2: `host` is not built yet");
+    assert_eq!(over("[btt]"), "my.toml:2: `btt` is not built yet");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
+    assert_eq!(
+        over("[queue.deadline]"),
+        "my.toml:2: `[queue.deadline]` goes only with `elevator = \"mq-deadline\"`"
+    );
+    assert_eq!(
+        over("[queue]\nmodel = \"single-lock\"\ndispatch = \"drain-all\""),
+        "my.toml:4: `model = \"single-lock\"` goes only with `dispatch = \"budget\"`: it takes a \
+         request only when the device has room"
+    );
+    assert_eq!(
+        device_error("[null]\n[hba]\n"),
+        "my.toml:2: a device is either `[null]` or `[hba]`"
+    );
+    let host_full = "base = \"srp\"\n[hba.refusal]\nmode = \"host-full\"\nlimit = 9\n\
+                     ramp-down-after = 1\n";
+    assert_eq!(device_error(host_full), "my.toml:5: a ramp goes only with `mode = \"lun-full\"`");
+}
+
+#[test]
+fn a_figure_with_an_origin_is_whole() {
+    let over = |line: &str| device_error(&format!("base = \"srp\"\n{line}\n"));
+    assert_eq!(over("hba.luns = { value = 2 }"), "my.toml:2: missing key `origin`");
+    assert_eq!(over("hba.luns = { origin = \"x\" }"), "my.toml:2: missing key `value`");
+    assert_eq!(
+        over("hba.luns = { vale = 2, origin = \"x\" }"),
+        "my.toml:2: unknown key `vale`: did you mean `value`? (one of value, origin)"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_told_by_line() {
+    let error = design_error("title = \"x\"\n[queue\nmodel = 1\n");
+    assert!(error.starts_with("my.toml:2: "), "{error}");
+    let error = design_error("title = \"x\"\ntitle = \"y\"\n");
+    assert!(error.starts_with("my.toml:2: "), "{error}");
+}
+
+#[test]
+fn an_unknown_name_gets_the_nearest() {
+    assert_eq!(
+        Device::lookup("sprp").unwrap_err().to_string(),
+        "unknown device `sprp`: did you mean `srp`? (one of null, srp, lpfc, qla2xxx)"
+    );
+    assert_eq!(
+        Device::parse("my.toml", "base = \"spr\"\n").unwrap_err().to_string(),
+        "my.toml:1: unknown value `spr` for `base`: did you mean `srp`? (one of null, srp, lpfc, \
+         qla2xxx)"
+    );
+    assert!(Design::lookup("mq-deadlin").unwrap_err().to_string().contains("`mq-deadline`?"));
+    assert!(builtin("nul").unwrap_err().to_string().starts_with("unknown design or device `nul`"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_by_path() {
+    let error = Design::lookup("./no/such.toml").unwrap_err().to_string();
+    assert!(error.starts_with("./no/such.toml: "), "{error}");
+    let error = Design::lookup("./").unwrap_err().to_string();
+    assert!(error.starts_with("./: "), "{error}");
+}
+
+/// A profile is whatever a user hands over: no bytes may bring the reader down.
+#[test]
+fn no_text_makes_the_reader_panic() {
+    const SPLICES: &[&str] =
+        &["", "\"", "[", "]]", "{", "=", "\n", "\0", "é", "9", "-", ".", "1e400", "'''", "#", "_"];
+    let all = builtin_designs().iter().chain(builtin_devices());
+    for (nth, builtin) in all.enumerate() {
+        let text = builtin.text;
+        for at in (nth..=text.len()).filter(|&at| text.is_char_boundary(at)) {
+            let (head, tail) = text.split_at(at);
+            parse_both(head);
+            parse_both(tail);
+            let skipped: String = tail.chars().skip(1).collect();
+            let splice = SPLICES[at % SPLICES.len()];
+            parse_both(&format!("{head}{splice}{skipped}"));
+            parse_both(&format!("{head}{splice}{tail}"));
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_overflow() {
+    for open in ["[", "{a=", "a."] {
+        parse_both(&format!("title = {}", open.repeat(20_000)));
+        parse_both(&open.repeat(20_000));
+    }
+}
+
+fn parse_both(text: &str) {
+    drop(Design::parse("mutant", text));
+    drop(Device::parse("mutant", text));
+}

@@ -1,0 +1,238 @@
+//! The kinds of value a profile holds, and how each is read.
+
+use core::fmt::Display;
+use core::ops::RangeInclusive;
+
+use blockyard::time::Duration;
+use toml::de::DeValue;
+
+use super::error::Problem;
+
+/// A kind of value.
+pub(super) trait Kind {
+    /// What a value of this kind is read as.
+    type Out;
+    /// Whether it is a figure, for which `{ value = ..., origin = "..." }` may stand.
+    const FIGURE: bool;
+
+    /// Reads `value`, which `key` has.
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Self::Out, Problem>;
+}
+
+/// Any string.
+pub(super) struct Text;
+
+/// `true` or `false`.
+pub(super) struct Flag;
+
+/// One of some words, each standing for a value.
+pub(super) struct OneOf<'a, T>(pub &'a [(&'static str, T)]);
+
+/// A whole number within a range.
+pub(super) struct Count<N>(pub RangeInclusive<N>);
+
+/// A time with its unit, an hour at most.
+pub(super) struct Time;
+
+/// A size with its unit, within a range in bytes.
+pub(super) struct Bytes(pub RangeInclusive<u64>);
+
+/// A rate with its unit, in bytes per second, at least one.
+pub(super) struct Rate;
+
+/// A time, or the word `never` for [`Duration::MAX`].
+pub(super) struct TimeOrNever;
+
+impl Kind for Text {
+    type Out = String;
+    const FIGURE: bool = false;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<String, Problem> {
+        Ok(string(key, value, "a string")?.to_owned())
+    }
+}
+
+impl Kind for Flag {
+    type Out = bool;
+    const FIGURE: bool = false;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<bool, Problem> {
+        value.as_bool().ok_or_else(|| unsuitable(key, value, "true or false"))
+    }
+}
+
+impl<T: Copy> Kind for OneOf<'_, T> {
+    type Out = T;
+    const FIGURE: bool = false;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<T, Problem> {
+        let word = string(key, value, "a string")?;
+        let found = self.0.iter().find(|(name, _)| *name == word);
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| Problem::UnknownValue {
+            key: key.to_owned(),
+            value: word.to_owned(),
+            known: self.0.iter().map(|(name, _)| *name).collect(),
+        })
+    }
+}
+
+impl<N> Kind for Count<N>
+where
+    N: Copy + Display + PartialOrd + TryFrom<u64>,
+{
+    type Out = N;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<N, Problem> {
+        let DeValue::Integer(digits) = value else {
+            return Err(unsuitable(key, value, "a whole number"));
+        };
+        let number = u64::from_str_radix(digits.as_str(), digits.radix()).ok();
+        let number = number.and_then(|number| N::try_from(number).ok());
+        number.filter(|number| self.0.contains(number)).ok_or_else(|| Problem::OutOfRange {
+            key: key.to_owned(),
+            given: digits.to_string(),
+            allowed: format!("{} to {}", self.0.start(), self.0.end()),
+        })
+    }
+}
+
+impl Kind for Time {
+    type Out = Duration;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Duration, Problem> {
+        const UNITS: &[(&str, u64)] =
+            &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let wanted = "a time with its unit in whole nanoseconds, such as \"1.5us\" or \"500ms\"";
+        scaled(key, value, UNITS, wanted, &(0..=HOUR_NS), "at most 3600s").map(Duration::from_ns)
+    }
+}
+
+impl Kind for Bytes {
+    type Out = u64;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<u64, Problem> {
+        const UNITS: &[(&str, u64)] =
+            &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+        let allowed = format!("{}B to {}B", self.0.start(), self.0.end());
+        let wanted = "a size with its unit, such as \"512KiB\" or \"1TiB\"";
+        scaled(key, value, UNITS, wanted, &self.0, &allowed)
+    }
+}
+
+impl Kind for Rate {
+    type Out = u64;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<u64, Problem> {
+        const UNITS: &[(&str, u64)] = &[
+            ("B/s", 1),
+            ("kB/s", 1_000),
+            ("MB/s", 1_000_000),
+            ("GB/s", 1_000_000_000),
+            ("KiB/s", 1 << 10),
+            ("MiB/s", 1 << 20),
+            ("GiB/s", 1 << 30),
+        ];
+        let wanted = "a rate with its unit, such as \"2400MB/s\"";
+        scaled(key, value, UNITS, wanted, &(1..=u64::MAX), "at least 1B/s")
+    }
+}
+
+impl Kind for TimeOrNever {
+    type Out = Duration;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Duration, Problem> {
+        match value.as_str() {
+            Some("never") => Ok(Duration::MAX),
+            _ => Time.read(key, value),
+        }
+    }
+}
+
+fn string<'v>(key: &str, value: &'v DeValue<'_>, wanted: &'static str) -> Result<&'v str, Problem> {
+    value.as_str().ok_or_else(|| unsuitable(key, value, wanted))
+}
+
+/// Reads a string such as `2.5us` to a whole number of the smallest unit.
+fn scaled(
+    key: &str,
+    value: &DeValue<'_>,
+    units: &[(&str, u64)],
+    wanted: &'static str,
+    range: &RangeInclusive<u64>,
+    allowed: &str,
+) -> Result<u64, Problem> {
+    let text = string(key, value, wanted)?;
+    let amount = whole_units(text, units).ok_or_else(|| unsuitable(key, value, wanted))?;
+    if range.contains(&amount) {
+        return Ok(amount);
+    }
+    let (key, given) = (key.to_owned(), text.to_owned());
+    Err(Problem::OutOfRange { key, given, allowed: allowed.to_owned() })
+}
+
+/// The decimal number and the unit of `text` as a whole number of the smallest unit; `None` where
+/// it is none, or too large.
+fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = text.strip_suffix(unit)?;
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let scale = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let part = decimals.parse::<u64>().ok()?.checked_mul(*factor)?;
+    if part % scale != 0 {
+        return None;
+    }
+    whole.parse::<u64>().ok()?.checked_mul(*factor)?.checked_add(part / scale)
+}
+
+fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
+    let given = match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(digits) => digits.to_string(),
+        DeValue::Float(digits) => digits.to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        other => other.type_str().to_owned(),
+    };
+    Problem::Unsuitable { key: key.to_owned(), given, wanted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNITS: &[(&str, u64)] = &[("ns", 1), ("us", 1_000)];
+
+    #[test]
+    fn a_decimal_is_taken_only_where_it_is_whole_in_the_smallest_unit() {
+        assert_eq!(whole_units("1.5us", UNITS), Some(1_500));
+        assert_eq!(whole_units("0.001us", UNITS), Some(1));
+        assert_eq!(whole_units("0.0001us", UNITS), None);
+        assert_eq!(whole_units("7ns", UNITS), Some(7));
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_none() {
+        for text in ["", "us", "1", "1.us", ".5us", "1.2.3us", "-1us", "+1us", "1 us", "1ms"] {
+            assert_eq!(whole_units(text, UNITS), None, "{text}");
+        }
+        assert_eq!(whole_units("99999999999999999999ns", UNITS), None);
+        assert_eq!(whole_units("99999999999999999us", UNITS), None);
+        assert_eq!(whole_units("0.000000000000000000000000us", UNITS), None);
+    }
+
+    #[test]
+    fn a_count_takes_any_radix_and_nothing_negative() {
+        let read = |text| Count(0..=255_u16).read("n", DeValue::parse(text).unwrap().get_ref());
+        assert_eq!(read("0x10"), Ok(16));
+        assert_eq!(read("1_0"), Ok(10));
+        assert!(matches!(read("-1"), Err(Problem::OutOfRange { .. })));
+        assert!(matches!(read("70000"), Err(Problem::OutOfRange { .. })));
+        assert!(matches!(read("1.0"), Err(Problem::Unsuitable { .. })));
+    }
+}
