@@ -1,0 +1,83 @@
+//! What is measured of a job: counts and latencies per kind of I/O.
+
+use crate::job::{Op, PerOp};
+use blockyard::stats::Histogram;
+use blockyard::time::Instant;
+
+/// Latencies and amounts of one kind of I/O.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// I/Os that completed.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// Submission latency in nanoseconds: from before the system call to its return.
+    pub slat_ns: Histogram,
+    /// Completion latency in nanoseconds: from there until the job has the result.
+    pub clat_ns: Histogram,
+    /// Both together.
+    pub lat_ns: Histogram,
+}
+
+/// What one instance, or a group reported as one, did.
+#[derive(Clone, Debug)]
+pub struct JobStats {
+    /// Of each kind; `None` for what the job does not do.
+    pub ops: PerOp<Option<Box<Measured>>>,
+    /// When the first instance began, after its start delay and ramp time.
+    pub started: Instant,
+    /// When the last instance ended.
+    pub ended: Instant,
+    /// Processor time of its own steps, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Context switches to it.
+    pub context_switches: u64,
+    /// Syncs that completed.
+    pub syncs: u64,
+}
+
+impl JobStats {
+    /// Nothing measured yet, of the kinds in `ops`.
+    #[must_use]
+    pub fn new(ops: &[Op]) -> Self {
+        let of = |op| ops.contains(&op).then(Box::<Measured>::default);
+        Self {
+            ops: PerOp { read: of(Op::Read), write: of(Op::Write), trim: of(Op::Trim) },
+            started: Instant::MAX,
+            ended: Instant::ZERO,
+            cpu_ns: 0,
+            context_switches: 0,
+            syncs: 0,
+        }
+    }
+
+    /// The measures of `op`.
+    pub fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
+        match op {
+            Op::Read => self.ops.read.as_deref_mut(),
+            Op::Write => self.ops.write.as_deref_mut(),
+            Op::Trim => self.ops.trim.as_deref_mut(),
+        }
+    }
+
+    /// Time from the first start to the last end, in nanoseconds; at least 1.
+    #[must_use]
+    pub fn runtime_ns(&self) -> u64 {
+        self.ended.since(self.started).as_ns().max(1)
+    }
+
+    /// The measures there are.
+    pub fn measured(&self) -> impl Iterator<Item = &Measured> {
+        self.ops.each().into_iter().filter_map(|op| op.as_deref())
+    }
+}
+
+/// `count` per second over `span_ns`, rounded to the nearest.
+#[must_use]
+pub fn per_second(count: u64, span_ns: u64) -> u64 {
+    let span = u128::from(span_ns.max(1));
+    let rate = (u128::from(count) * 1_000_000_000 + span / 2) / span;
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,425 @@
+//! Job instances: when each asks for its next I/O, and what it waits for in between.
+//!
+//! A [`Task`] is a value that the world steps on a processor. It says what it wants to do
+//! ([`Task::plan`]); the world does it and tells the task how it went.
+
+use crate::job::{Engine, Job, Op, Resolved, SyncMode};
+use crate::machine::cpu::TaskId;
+use crate::workload::{Generator, Io, IoOp, Pacer};
+use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
+use std::collections::VecDeque;
+
+/// Bytes of a memory page: one segment of a payload.
+const PAGE_BYTES: u32 = 4096;
+
+/// Where a file of a job lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The request queue of its disk.
+    pub queue: QueueId,
+    /// First byte of the file on the disk.
+    pub base_bytes: u64,
+}
+
+/// An I/O under way.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    op: Option<Op>,
+    len_bytes: u32,
+    begun: Instant,
+    submitted: Instant,
+    status: Status,
+}
+
+/// What a task does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Take results and ask for more, as far as there is room.
+    Go,
+    /// Sleep until enough I/Os have completed.
+    AwaitCompletions,
+    /// Sleep until this instant.
+    AwaitInstant(Instant),
+    /// It has done all it had to do.
+    End,
+}
+
+/// What a task sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asleep {
+    /// It is running or ready.
+    No,
+    /// For this many completed I/Os.
+    Completions(u32),
+    /// For a tag or an instant.
+    Event,
+}
+
+/// An I/O that was completed and taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// What it was; `None` for a sync.
+    pub op: Option<Op>,
+    /// Its bytes.
+    pub len_bytes: u32,
+    /// Submission latency.
+    pub slat: Duration,
+    /// Completion latency.
+    pub clat: Duration,
+    /// How it ended.
+    pub status: Status,
+}
+
+/// One instance of a job.
+#[derive(Debug)]
+pub struct Task {
+    /// Its number.
+    pub id: TaskId,
+    /// The processor it runs on.
+    pub cpu: CpuId,
+    /// Which statistics it counts into.
+    pub stats: usize,
+    generator: Generator,
+    placements: Vec<Placement>,
+    pacers: [Option<Pacer>; 3],
+    issued: [(u64, u64); 3],
+    shape: Shape,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    completed: VecDeque<u32>,
+    /// Slots that the current step submits.
+    submitting: Vec<u32>,
+    /// Drawn from the generator, not submitted yet.
+    drawn: Option<Io>,
+    exhausted: bool,
+    draining: bool,
+    asleep: Asleep,
+    started: Instant,
+    stop_at: Instant,
+    think: Think,
+    pause_until: Instant,
+}
+
+/// What of a job decides how an instance proceeds.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    engine: Engine,
+    depth: u32,
+    batch: u32,
+    complete_min: u32,
+    complete_max: u32,
+    low: u32,
+    prio: IoPrio,
+    flags: Flags,
+}
+
+/// Pauses between I/Os.
+#[derive(Clone, Copy, Debug)]
+struct Think {
+    pause: Duration,
+    spin: Duration,
+    every: u32,
+    since: u32,
+}
+
+impl Task {
+    /// Instance `instance` of `job`, which covers `resolved`, its files lying at `placements`.
+    #[must_use]
+    pub fn new(
+        id: TaskId,
+        job: &Job,
+        instance: u32,
+        resolved: &Resolved,
+        placements: Vec<Placement>,
+        cpu: CpuId,
+        stats: usize,
+        seed: u64,
+    ) -> Self {
+        let depth = job.depth();
+        let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
+        let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
+        let idle = Slot {
+            op: None,
+            len_bytes: 0,
+            begun: Instant::ZERO,
+            submitted: Instant::ZERO,
+            status: Status::Ok,
+        };
+        Self {
+            id,
+            cpu,
+            stats,
+            generator: Generator::new(job, instance, resolved, seed),
+            placements,
+            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, instance, seed)),
+            issued: [(0, 0); 3],
+            shape: Shape {
+                engine: job.engine,
+                depth,
+                batch: or_depth(job.iodepth_batch_submit),
+                complete_min,
+                complete_max: job
+                    .iodepth_batch_complete_max
+                    .map_or(complete_min, or_depth)
+                    .max(complete_min),
+                low: job.iodepth_low.unwrap_or(depth).min(depth),
+                prio: prio_of(job),
+                flags: if job.sync == SyncMode::None {
+                    Flags::SYNC
+                } else {
+                    Flags::SYNC | Flags::FUA
+                },
+            },
+            slots: vec![idle; depth as usize],
+            free: (0..depth).rev().collect(),
+            completed: VecDeque::with_capacity(depth as usize),
+            submitting: Vec::with_capacity(depth as usize),
+            drawn: None,
+            exhausted: false,
+            draining: false,
+            asleep: Asleep::Event,
+            started: Instant::ZERO,
+            stop_at: Instant::MAX,
+            think: Think {
+                pause: Duration::from_ns(job.thinktime_ns),
+                spin: Duration::from_ns(job.thinktime_spin_ns),
+                every: job.thinktime_blocks.max(1),
+                since: 0,
+            },
+            pause_until: Instant::ZERO,
+        }
+    }
+
+    /// The instance begins at `now` and stops asking for more after `limit`.
+    pub fn begin(&mut self, now: Instant, limit: Option<Duration>) {
+        self.started = now;
+        self.stop_at = limit.map_or(Instant::MAX, |limit| now + limit);
+    }
+
+    /// Whether more than one I/O can be in flight, and completions are asked for by a call of
+    /// their own.
+    #[must_use]
+    pub const fn is_async(&self) -> bool {
+        self.shape.engine.is_async()
+    }
+
+    /// I/Os submitted and not taken yet.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.shape.depth - u32::try_from(self.free.len()).expect("as many as the depth")
+    }
+
+    /// What to do at `now`.
+    pub fn plan(&mut self, now: Instant) -> Plan {
+        self.asleep = Asleep::No;
+        if now >= self.stop_at {
+            self.exhausted = true;
+            self.drawn = None;
+        }
+        self.draw();
+        let finishing = self.drawn.is_none();
+        let due = if finishing { Instant::ZERO } else { self.next_due() };
+        let outstanding = self.outstanding();
+        if outstanding > self.shape.low.min(self.shape.depth - 1) {
+            self.draining |= outstanding == self.shape.depth;
+        } else {
+            self.draining = false;
+        }
+        if finishing || due > now || self.draining {
+            let target = if finishing || due > now { outstanding } else { self.shape.complete_min };
+            let wanted = target.min(outstanding);
+            if wanted > 0 {
+                let waits = self.completed.len() < wanted as usize;
+                if waits {
+                    self.asleep = Asleep::Completions(wanted);
+                    return Plan::AwaitCompletions;
+                }
+                return Plan::Go;
+            }
+            if finishing {
+                return Plan::End;
+            }
+            self.asleep = Asleep::Event;
+            return Plan::AwaitInstant(due);
+        }
+        Plan::Go
+    }
+
+    /// Whether results are to be taken in this step, rather than only more submitted.
+    #[must_use]
+    pub fn takes_now(&self) -> bool {
+        !self.completed.is_empty()
+            && (self.draining || self.drawn.is_none() || self.completed.len() >= self.free_wanted())
+    }
+
+    fn free_wanted(&self) -> usize {
+        if self.free.is_empty() { 1 } else { usize::MAX }
+    }
+
+    /// Takes one result; at most `complete_max` are taken in a step.
+    pub fn take_completed(&mut self, now: Instant) -> Option<Taken> {
+        let at = self.completed.pop_front()?;
+        let slot = self.slots[at as usize];
+        self.free.push(at);
+        Some(Taken {
+            op: slot.op,
+            len_bytes: slot.len_bytes,
+            slat: slot.submitted.since(slot.begun),
+            clat: now.since(slot.submitted),
+            status: slot.status,
+        })
+    }
+
+    /// Most results that one step takes.
+    #[must_use]
+    pub const fn take_max(&self) -> u32 {
+        self.shape.complete_max
+    }
+
+    /// Most I/Os that one step submits.
+    #[must_use]
+    pub const fn submit_max(&self) -> u32 {
+        self.shape.batch
+    }
+
+    /// The next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, nothing
+    /// left, or it is too early. Say [`Self::submitted`] or leave it: it is offered again.
+    pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
+        if self.draining && self.outstanding() > self.shape.low.min(self.shape.depth - 1) {
+            return None;
+        }
+        let slot = *self.free.last()?;
+        self.draw();
+        let io = self.drawn?;
+        if self.next_due() > now {
+            return None;
+        }
+        let place = self.placements[usize::from(io.file)];
+        let bytes = place.base_bytes + io.offset_bytes;
+        let op = match io.op {
+            IoOp::Read => bio::Op::Read,
+            IoOp::Write => bio::Op::Write,
+            IoOp::Trim => bio::Op::Discard,
+            IoOp::Sync { .. } => bio::Op::Flush,
+        };
+        let cookie = u64::from(self.id.0) << 32 | u64::from(slot);
+        let mut flags = self.shape.flags;
+        if op != bio::Op::Write {
+            flags = flags.without(Flags::FUA);
+        }
+        let segments = match op {
+            bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
+            _ => 1,
+        };
+        let bio = Bio {
+            sector: bytes / u64::from(SECTOR_BYTES),
+            sectors: io.len_bytes / SECTOR_BYTES,
+            segments: u16::try_from(segments).unwrap_or(u16::MAX),
+            flags,
+            prio: self.shape.prio,
+            ..Bio::new(op, 0, 0, cookie)
+        };
+        Some((place.queue, bio))
+    }
+
+    /// What [`Self::next_bio`] offered was taken by the queue in a step that began at `now`.
+    pub fn submitted(&mut self, now: Instant) {
+        let io = self.drawn.take().expect("an I/O was offered");
+        let at = self.free.pop().expect("a slot was offered");
+        let op = match io.op {
+            IoOp::Read => Some(Op::Read),
+            IoOp::Write => Some(Op::Write),
+            IoOp::Trim => Some(Op::Trim),
+            IoOp::Sync { .. } => None,
+        };
+        if let Some(op) = op {
+            let (bytes, ios) = &mut self.issued[op as usize];
+            *bytes += u64::from(io.len_bytes);
+            *ios += 1;
+        }
+        self.slots[at as usize] = Slot {
+            op,
+            len_bytes: io.len_bytes,
+            begun: now,
+            submitted: now,
+            status: Status::Ok,
+        };
+        self.submitting.push(at);
+        self.think.since += 1;
+        if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
+            self.think.since = 0;
+            self.pause_until = Instant::MAX;
+        }
+    }
+
+    /// The step is over at `now`: what it submitted has been submitted, and a pause begins.
+    /// Returns how much of the pause is spent computing.
+    pub fn step_ended(&mut self, now: Instant) -> Duration {
+        for at in self.submitting.drain(..) {
+            let slot = &mut self.slots[at as usize];
+            slot.submitted = now;
+        }
+        if self.pause_until != Instant::MAX {
+            return Duration::ZERO;
+        }
+        self.pause_until = now + self.think.pause;
+        self.think.spin
+    }
+
+    /// The I/O of `slot` has completed. Whether the task is to be woken.
+    pub fn completed(&mut self, slot: u32, status: Status) -> bool {
+        self.slots[slot as usize].status = status;
+        self.completed.push_back(slot);
+        match self.asleep {
+            Asleep::Completions(wanted) if self.completed.len() >= wanted as usize => {
+                self.asleep = Asleep::No;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// It sleeps until it is woken for a tag.
+    pub const fn sleep_for_tag(&mut self) {
+        self.asleep = Asleep::Event;
+    }
+
+    fn draw(&mut self) {
+        if self.drawn.is_none() && !self.exhausted {
+            self.drawn = self.generator.next();
+            self.exhausted = self.drawn.is_none();
+        }
+    }
+
+    /// The earliest instant for the I/O drawn.
+    fn next_due(&mut self) -> Instant {
+        let Some(io) = self.drawn else { return Instant::ZERO };
+        let op = match io.op {
+            IoOp::Read => Op::Read,
+            IoOp::Write => Op::Write,
+            IoOp::Trim => Op::Trim,
+            IoOp::Sync { .. } => return Instant::ZERO,
+        };
+        let paced = match &mut self.pacers[op as usize] {
+            None => Instant::ZERO,
+            Some(pacer) => {
+                let (bytes, ios) = self.issued[op as usize];
+                self.started + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
+            }
+        };
+        if self.pause_until == Instant::MAX { paced } else { paced.max(self.pause_until) }
+    }
+}
+
+fn prio_of(job: &Job) -> IoPrio {
+    use crate::job::PriorityClass;
+    let class = match job.priority_class {
+        PriorityClass::RealTime => PrioClass::RealTime,
+        PriorityClass::None | PriorityClass::BestEffort => PrioClass::BestEffort,
+        PriorityClass::Idle => PrioClass::Idle,
+    };
+    IoPrio { class, level: job.priority.unwrap_or(0) }
+}
