@@ -2,33 +2,29 @@
 
 use super::prng::Prng;
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 
 /// A keyed bijection of 0 to `len - 1`.
 ///
-/// Multiplications by odd numbers and xor-shifts permute the next power of two; a result that is
-/// not below `len` is put in again until one is (fewer than two turns on average).
+/// A number is taken as a low part of k bits and a high part below q, where q times 2 to the k is
+/// just above `len`. Each part in turn is shifted by a keyed function of the other (a Feistel
+/// network). A result that is not below `len` is put in again; as the two sizes are so close, that
+/// is rare, and the branch predicted.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     len: u64,
-    mask: u64,
-    shift: u32,
-    multipliers: [u64; ROUNDS],
-    offsets: [u64; ROUNDS],
+    low_bits: u32,
+    high_len: u64,
+    keys: [[u64; 4]; ROUNDS],
 }
 
 impl Permutation {
     /// An order of 0 to `len - 1` drawn from `prng`. `len` of 0 counts as 1.
     pub fn new(len: u64, prng: &mut Prng) -> Self {
         let len = len.max(1);
-        let bits = 64 - (len - 1).leading_zeros();
-        Self {
-            len,
-            mask: if bits == 64 { u64::MAX } else { (1 << bits) - 1 },
-            shift: (bits / 2).max(1),
-            multipliers: core::array::from_fn(|_| prng.next() | 1),
-            offsets: core::array::from_fn(|_| prng.next()),
-        }
+        let low_bits = (64 - (len - 1).leading_zeros()) / 2;
+        let keys = core::array::from_fn(|_| core::array::from_fn(|_| prng.next() | 1));
+        Self { len, low_bits, high_len: len.div_ceil(1 << low_bits), keys }
     }
 
     /// What stands at `index`.
@@ -50,14 +46,32 @@ impl Permutation {
     }
 
     #[inline]
-    fn scramble(&self, mut x: u64) -> u64 {
-        for round in 0..ROUNDS {
-            x = x.wrapping_add(self.offsets[round]).wrapping_mul(self.multipliers[round])
-                & self.mask;
-            x ^= x >> self.shift;
+    fn scramble(&self, x: u64) -> u64 {
+        let low_mask = (1 << self.low_bits) - 1;
+        let (mut low, mut high) = (x & low_mask, x >> self.low_bits);
+        for [a, b, c, d] in &self.keys {
+            low ^= mix(high, *a, *b) & low_mask;
+            let (_, step) = product(mix(low, *c, *d), self.high_len);
+            high += step;
+            high -= if high >= self.high_len { self.high_len } else { 0 };
         }
-        x
+        high << self.low_bits | low
     }
+}
+
+/// 64 bits that depend on all of `x` and both keys.
+#[inline]
+fn mix(x: u64, a: u64, b: u64) -> u64 {
+    let (low, high) = product(x ^ a, b);
+    low ^ high
+}
+
+/// The low and the high half of a product.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
+fn product(a: u64, b: u64) -> (u64, u64) {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64, (product >> 64) as u64)
 }
 
 #[cfg(test)]
