@@ -20,7 +20,6 @@ use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
 use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
-use blockyard::driver::Driver;
 use blockyard::host::Host;
 use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
@@ -97,6 +96,7 @@ pub struct World {
     /// Statistics, one for each instance or group reported as one.
     pub stats: Vec<JobStats>,
     alive: u32,
+    last_end: Instant,
     measure_from: Instant,
     totals: Totals,
     answers: Answers,
@@ -142,6 +142,7 @@ impl World {
             tasks: Vec::new(),
             stats: Vec::new(),
             alive: 0,
+            last_end: Instant::ZERO,
             measure_from: Instant::ZERO,
             totals: Totals::default(),
             answers: Answers::default(),
@@ -176,6 +177,12 @@ impl World {
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
+    }
+
+    /// When the last task ended.
+    #[must_use]
+    pub const fn last_end(&self) -> Instant {
+        self.last_end
     }
 
     /// When measuring began.
@@ -221,14 +228,19 @@ impl World {
         match event {
             Event::CpuFree(cpu) => self.next_work(cpu),
             Event::LockFree => self.grant_lock(),
-            Event::Wake(task) => self.give(self.tasks[task.0 as usize].cpu, Work::Step(task)),
+            Event::Wake(id) => {
+                let task = &mut self.tasks[id.0 as usize];
+                task.wake();
+                let cpu = task.cpu;
+                self.give(cpu, Work::Step(id));
+            }
             Event::Run(queue, hctx) => {
                 self.give(self.worker_cpu[hctx.index()], Work::Run { queue, hctx });
             }
             Event::Poll(queue) => self.poll(queue),
             Event::Device(event) => {
                 self.host.driver.event(event, self.now, &mut self.answers);
-                self.take_answers(true);
+                self.take_answers();
             }
             Event::Measure => self.forget(),
         }
@@ -331,7 +343,7 @@ impl World {
         self.cpus[cpu.index()].busy += cost;
         self.totals.cpu += cost;
         self.host.driver.start(end, &mut self.answers);
-        self.take_answers(false);
+        self.take_answers();
         if self.self_check {
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
         }
@@ -339,18 +351,21 @@ impl World {
     }
 
     /// Schedules what the device said; what it finished goes to the processor that submitted it.
-    fn take_answers(&mut self, interrupt: bool) {
+    fn take_answers(&mut self) {
         for (at, event) in self.answers.events.drain(..) {
             self.events.push(at, Event::Device(event));
         }
-        while let Some(finished) = self.answers.finished.pop() {
+        for at in 0..self.answers.finished.len() {
+            let (finished, interrupt) = self.answers.finished[at];
             self.deliver(finished, interrupt);
         }
+        self.answers.finished.clear();
     }
 
     fn deliver(&mut self, finished: Finished, interrupt: bool) {
         let queue = &self.queues[finished.queue.index()];
-        let cpu = queue.cpu_of(&self.host, finished.hctx, finished.tag).unwrap_or(CpuId(0));
+        let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
+        let cpu = request.expect("a device finishes what it owns").cpu;
         self.give(cpu, Work::Complete { finished, interrupt });
     }
 
@@ -405,10 +420,11 @@ impl World {
                 self.run(queue, run.hctx);
             }
         }
+        let mut cost = Duration::ZERO;
         while let Some((other, hctx)) = self.host.next_starved() {
             self.run(other, hctx);
+            cost += self.follow_up(other, true);
         }
-        let mut cost = Duration::ZERO;
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
@@ -430,33 +446,15 @@ impl World {
         }
     }
 
-    /// A task takes results and asks for more, or goes to sleep.
+    /// A task takes results and asks for more.
     fn step(&mut self, id: TaskId) -> Duration {
-        let at = id.0 as usize;
-        match self.tasks[at].plan(self.now) {
-            Plan::Go => {}
-            Plan::AwaitCompletions => return Duration::ZERO,
-            Plan::AwaitInstant(due) => {
-                self.events.push(due, Event::Wake(id));
-                return Duration::ZERO;
-            }
-            Plan::End => {
-                let stats = &mut self.stats[self.tasks[at].stats];
-                stats.ended = stats.ended.max(self.now);
-                self.alive -= 1;
-                return Duration::ZERO;
-            }
-        }
         let mut cost = self.take_results(id);
-        let (submitted, refused, queue) = self.submit_batch(id);
+        let (submitted, queue) = self.submit_batch(id);
         if submitted > 0 {
             cost += self.machine.syscall;
         }
         if let Some(queue) = queue {
             cost += self.follow_up(queue, false);
-        }
-        if !refused {
-            self.events.push(self.now, Event::Wake(id));
         }
         cost
     }
@@ -495,14 +493,12 @@ impl World {
         measured.lat_ns.record(slat + clat);
     }
 
-    /// Submits as many I/Os as the task does in one call. Says how many, whether it now sleeps
-    /// because the queue refused one, and the last queue used.
-    fn submit_batch(&mut self, id: TaskId) -> (u32, bool, Option<QueueId>) {
+    /// Submits as many I/Os as the task does in one call. Says how many, and the queue used.
+    fn submit_batch(&mut self, id: TaskId) -> (u32, Option<QueueId>) {
         let at = id.0 as usize;
         let (cpu, max) = (self.tasks[at].cpu, self.tasks[at].submit_max());
         let mut submitted = 0;
         let mut used = None;
-        let mut refused = false;
         while submitted < max {
             let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
             if used.is_some_and(|last| last != queue) {
@@ -523,7 +519,6 @@ impl World {
                     target
                         .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
                         .expect("there is room for every task to wait");
-                    refused = true;
                     break;
                 }
                 Err(reason) => {
@@ -535,18 +530,36 @@ impl World {
         if let Some(queue) = used.filter(|_| max > 1) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
-        (submitted, refused, used)
+        (submitted, used)
     }
 
-    /// The step of a task took `cost` so far; returns what it goes on to compute.
+    /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to
+    /// compute.
     fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
+        let end = self.now + cost;
         let task = &mut self.tasks[id.0 as usize];
-        let spin = task.step_ended(self.now + cost);
+        let spin = task.step_ended(end);
         let stats = &mut self.stats[task.stats];
         if self.now >= self.measure_from {
             stats.cpu_ns += (cost + spin).as_ns();
         }
         stats.started = stats.started.min(self.now.max(self.measure_from));
+        if task.waits_for_tag() {
+            return spin;
+        }
+        match task.plan(end) {
+            Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
+            Plan::AwaitCompletions => {}
+            Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),
+            Plan::End => {
+                stats.ended = stats.ended.max(end);
+                self.alive -= 1;
+                self.last_end = end;
+                if task.ends_all {
+                    self.tasks.iter_mut().for_each(|task| task.stop(end));
+                }
+            }
+        }
         spin
     }
 }

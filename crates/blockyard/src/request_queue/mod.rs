@@ -270,6 +270,19 @@ impl RequestQueue {
         self.in_flight
     }
 
+    /// The request that the driver owns as `tag` of `hctx`, if it is one of this queue.
+    #[must_use]
+    pub fn in_flight_request<D, S>(
+        &self,
+        host: &Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+    ) -> Option<&Request> {
+        let (queue, id) = host.tags.owner(hctx, tag)?;
+        let request = (queue == self.id).then(|| &self.requests[id])?;
+        is_in_flight(request).then_some(request)
+    }
+
     /// Bios, and parts of split ones, that have not been taken by [`Self::next_ended`] yet.
     #[must_use]
     pub const fn bios_in_use(&self) -> u32 {
