@@ -216,6 +216,7 @@ impl SectorTree {
                 assert!(nodes.at(child).priority <= node.priority, "S2 below {}", id.0);
                 assert!(nodes.at(child).parent == node_of(id), "S3 below {}", id.0);
             }
+            assert!(count < nodes.slots.len(), "the links go in a circle");
             (count, sector, next) = (count + 1, node.sector, nodes.step(id, RIGHT));
         }
         count
