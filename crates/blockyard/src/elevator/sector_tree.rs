@@ -55,6 +55,12 @@ impl SectorNodes {
         self.drawn
     }
 
+    /// The sector under which `id` was inserted last.
+    #[must_use]
+    pub fn sector(&self, id: RequestId) -> u64 {
+        self.at(node_of(id)).sector
+    }
+
     fn at(&self, at: u32) -> &Node {
         &self.slots[at as usize]
     }
@@ -185,7 +191,7 @@ impl SectorTree {
         sector: u64,
     ) -> impl Iterator<Item = RequestId> + 'a {
         core::iter::successors(self.next_at_or_after(nodes, sector), |&id| nodes.step(id, RIGHT))
-            .take_while(move |&id| nodes.at(node_of(id)).sector == sector)
+            .take_while(move |&id| nodes.sector(id) == sector)
     }
 
     /// The request before `id`, which is in this tree.
