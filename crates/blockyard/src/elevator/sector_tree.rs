@@ -12,7 +12,7 @@
 //! - **S2.** No child has a higher priority than its parent. Priorities come from a fixed sequence,
 //!   one per insertion, so that equal runs build equal trees.
 //! - **S3.** Each child's parent link names the node that has it as a child.
-//! - **S4.** [`NIL`] is a node in no tree that stands for "none", with a priority below all others,
+//! - **S4.** `NIL` is a node in no tree that stands for "none", with a priority below all others,
 //!   so that no step needs to ask whether there is a child. Its links mean nothing.
 
 use crate::unit::RequestId;
