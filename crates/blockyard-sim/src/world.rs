@@ -79,6 +79,8 @@ pub struct Totals {
 pub struct World {
     now: Instant,
     events: EventHeap<Event>,
+    /// An event scheduled last, which may precede everything in the heap.
+    next_event: Option<(Instant, Event)>,
     machine: MachineProfile,
     cpus: Vec<Cpu>,
     lock: Lock,
@@ -130,6 +132,7 @@ impl World {
         Self {
             now: Instant::ZERO,
             events: EventHeap::new(),
+            next_event: None,
             machine,
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
             lock: Lock::default(),
@@ -213,7 +216,7 @@ impl World {
             if self.alive == 0 {
                 return Ok(false);
             }
-            let Some((at, event)) = self.events.pop() else { return Err(Failure::Stuck) };
+            let Some((at, event)) = self.next_event() else { return Err(Failure::Stuck) };
             self.now = at;
             self.totals.events += 1;
             self.handle(event);
@@ -273,9 +276,16 @@ impl World {
 
     /// Gives a processor work; an idle one begins at once (T2).
     fn give(&mut self, cpu: CpuId, work: Work) {
-        self.cpus[cpu.index()].push(work);
-        if !self.cpus[cpu.index()].running {
-            self.cpus[cpu.index()].running = true;
+        let state = &mut self.cpus[cpu.index()];
+        state.push(work);
+        if state.running {
+            return;
+        }
+        state.running = true;
+        if state.busy_until > self.now {
+            let at = state.busy_until;
+            self.soon(at, Event::CpuFree(cpu));
+        } else {
             self.next_work(cpu);
         }
     }
@@ -347,7 +357,30 @@ impl World {
         if self.self_check {
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
         }
-        self.events.push(end, Event::CpuFree(cpu));
+        self.cpus[cpu.index()].busy_until = end;
+        if self.cpus[cpu.index()].has_work() {
+            self.soon(end, Event::CpuFree(cpu));
+        } else {
+            self.cpus[cpu.index()].running = false;
+        }
+    }
+
+    /// Schedules `event`. One that nothing else precedes need not pass through the heap.
+    fn soon(&mut self, at: Instant, event: Event) {
+        if let Some((earlier, other)) = self.next_event.replace((at, event)) {
+            self.events.push(earlier, other);
+        }
+    }
+
+    /// The earliest event (T1).
+    fn next_event(&mut self) -> Option<(Instant, Event)> {
+        if let Some((at, event)) = self.next_event.take() {
+            if self.events.next_at().is_none_or(|other| at < other) {
+                return Some((at, event));
+            }
+            self.events.push(at, event);
+        }
+        self.events.pop()
     }
 
     /// Schedules what the device said; what it finished goes to the processor that submitted it.
@@ -355,11 +388,9 @@ impl World {
         for (at, event) in self.answers.events.drain(..) {
             self.events.push(at, Event::Device(event));
         }
-        for at in 0..self.answers.finished.len() {
-            let (finished, interrupt) = self.answers.finished[at];
+        while let Some((finished, interrupt)) = self.answers.finished.pop_front() {
             self.deliver(finished, interrupt);
         }
-        self.answers.finished.clear();
     }
 
     fn deliver(&mut self, finished: Finished, interrupt: bool) {

@@ -16,6 +16,7 @@ use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use hba::Hba;
 use null::Null;
+use std::collections::VecDeque;
 
 /// An event of a device's own: the number of one of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Answers {
     /// Events to schedule.
     pub events: Vec<(Instant, DeviceEvent)>,
     /// Requests it is done with, and whether an interrupt tells of it.
-    pub finished: Vec<(Finished, bool)>,
+    pub finished: VecDeque<(Finished, bool)>,
 }
 
 /// One of the modelled devices.

@@ -166,6 +166,8 @@ pub struct RequestQueue {
     shared_dispatch: List,
     /// Hardware queues with the restart mark.
     restarts: Bits,
+    /// Where the next look for a restart mark begins.
+    next_restart: usize,
     /// Hardware queues with a retry instant.
     retries: u32,
     /// Hardware queues to run, in the order they were marked.
@@ -240,6 +242,7 @@ impl RequestQueue {
                 .collect(),
             shared_dispatch: List::new(),
             restarts: Bits::new(count),
+            next_restart: 0,
             retries: 0,
             runs: VecDeque::with_capacity(count),
             cursors: VecDeque::with_capacity(max_bios as usize),
