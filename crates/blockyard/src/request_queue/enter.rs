@@ -385,7 +385,11 @@ impl RequestQueue {
             if direct {
                 direct = self.issue_directly(host, id, list.is_empty(), now);
             } else {
-                self.insert(host, self.ctx_serving(cpu, hctx), id, now);
+                // Since it was plugged, something it touches may have been inserted.
+                let joined = self.elevator.is_some() && self.join_staged(host, id, now);
+                if !joined {
+                    self.insert(host, self.ctx_serving(cpu, hctx), id, now);
+                }
             }
             if !direct {
                 self.mark_run(hctx, sleeping);
@@ -422,7 +426,7 @@ impl RequestQueue {
         self.mark_run(hctx, self.policies.runs_deferred());
     }
 
-    /// Puts a request into the elevator, where it may join another, or into its software queue.
+    /// Puts a request into the elevator or its software queue.
     pub(super) fn insert<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -430,17 +434,10 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
-        if self.elevator.is_some() {
-            if self.join_staged(host, id, now) {
-                return;
-            }
-            self.emit(host, now, Action::Insert, id);
-            if let Some(elevator) = &mut self.elevator {
-                elevator.insert(&mut self.requests, id, Place::Sorted, now);
-            }
-            return;
-        }
         self.emit(host, now, Action::Insert, id);
+        if let Some(elevator) = &mut self.elevator {
+            return elevator.insert(&mut self.requests, id, Place::Sorted, now);
+        }
         self.ctxs[ctx].insert(&mut self.end_nodes, &mut self.requests, id);
         let feeder = self.feeder_at[ctx] as usize;
         self.hctxs[self.requests[id].hctx.index()].pending.insert(feeder);
