@@ -108,12 +108,7 @@ impl RequestQueue {
     }
 
     /// Ends the batch of `cpu` and stages what it held.
-    pub fn unplug<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        now: Instant,
-    ) {
+    pub fn unplug<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, cpu: CpuId, now: Instant) {
         self.plugs[cpu.index()].active = false;
         self.release_plug(host, cpu, false, now);
     }
@@ -284,8 +279,7 @@ impl RequestQueue {
         };
         self.emit_bio(host, now, Action::Queue, cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
-        let action =
-            if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
+        let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
         self.emit(host, now, action, id);
         if plugged.is_some() {
             return true;
@@ -317,7 +311,9 @@ impl RequestQueue {
     fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
             Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
-            None => self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent),
+            None => {
+                self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
+            }
         }
     }
 
