@@ -1,8 +1,22 @@
-//! Virtual time.
+//! Blockyard in virtual time: a virtual machine, modelled devices and fio jobs around the queueing
+//! code of [`blockyard`].
+//!
+//! ```text
+//! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report
+//! ```
+//!
+//! A [`Simulation`](simulate::Simulation) builds a [`World`](world::World) and moves it from event
+//! to event. The queues in it are the real ones; what the machine and the device around them cost
+//! is in their profiles, each number with its origin. One seed draws everything: the same seed, the
+//! same answer to the last bit.
 
 pub mod device;
 pub mod event;
 pub mod job;
 pub mod machine;
+pub mod measure;
 pub mod profile;
+pub mod simulate;
+pub mod task;
 pub mod workload;
+pub mod world;

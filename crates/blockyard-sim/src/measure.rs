@@ -53,6 +53,19 @@ impl JobStats {
         }
     }
 
+    /// Makes room for the kinds in `ops` as well.
+    pub fn add_kinds(&mut self, ops: &[Op]) {
+        for (op, slot) in [
+            (Op::Read, &mut self.ops.read),
+            (Op::Write, &mut self.ops.write),
+            (Op::Trim, &mut self.ops.trim),
+        ] {
+            if ops.contains(&op) && slot.is_none() {
+                *slot = Some(Box::default());
+            }
+        }
+    }
+
     /// The measures of `op`.
     pub fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
         match op {

@@ -54,8 +54,10 @@ enum Asleep {
     No,
     /// For this many completed I/Os.
     Completions(u32),
-    /// For a tag or an instant.
-    Event,
+    /// For an instant.
+    Instant,
+    /// For a tag.
+    Tag,
 }
 
 /// An I/O that was completed and taken.
@@ -82,6 +84,8 @@ pub struct Task {
     pub cpu: CpuId,
     /// Which statistics it counts into.
     pub stats: usize,
+    /// Its end is the end of all (`exitall`).
+    pub ends_all: bool,
     generator: Generator,
     placements: Vec<Placement>,
     pacers: [Option<Pacer>; 3],
@@ -95,7 +99,10 @@ pub struct Task {
     /// Drawn from the generator, not submitted yet.
     drawn: Option<Io>,
     exhausted: bool,
+    /// The depth was reached, and has not fallen to the low mark again.
     draining: bool,
+    /// The next step takes results.
+    taking: bool,
     asleep: Asleep,
     started: Instant,
     stop_at: Instant,
@@ -152,6 +159,7 @@ impl Task {
             id,
             cpu,
             stats,
+            ends_all: job.exitall,
             generator: Generator::new(job, instance, resolved, seed),
             placements,
             pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, instance, seed)),
@@ -180,7 +188,8 @@ impl Task {
             drawn: None,
             exhausted: false,
             draining: false,
-            asleep: Asleep::Event,
+            taking: false,
+            asleep: Asleep::Instant,
             started: Instant::ZERO,
             stop_at: Instant::MAX,
             think: Think {
@@ -212,51 +221,61 @@ impl Task {
         self.shape.depth - u32::try_from(self.free.len()).expect("as many as the depth")
     }
 
-    /// What to do at `now`.
+    /// What to do from `now` on. The task sleeps, or has ended, unless the answer is
+    /// [`Plan::Go`].
     pub fn plan(&mut self, now: Instant) -> Plan {
         self.asleep = Asleep::No;
+        self.taking = false;
         if now >= self.stop_at {
             self.exhausted = true;
             self.drawn = None;
         }
         self.draw();
         let finishing = self.drawn.is_none();
-        let due = if finishing { Instant::ZERO } else { self.next_due() };
+        let due = self.next_due();
         let outstanding = self.outstanding();
-        if outstanding > self.shape.low.min(self.shape.depth - 1) {
-            self.draining |= outstanding == self.shape.depth;
-        } else {
+        if outstanding == self.shape.depth {
+            self.draining = true;
+        } else if outstanding <= self.shape.low {
             self.draining = false;
         }
-        if finishing || due > now || self.draining {
-            let target = if finishing || due > now { outstanding } else { self.shape.complete_min };
-            let wanted = target.min(outstanding);
-            if wanted > 0 {
-                let waits = self.completed.len() < wanted as usize;
-                if waits {
-                    self.asleep = Asleep::Completions(wanted);
-                    return Plan::AwaitCompletions;
-                }
-                return Plan::Go;
-            }
-            if finishing {
-                return Plan::End;
-            }
-            self.asleep = Asleep::Event;
+        // Before it pauses, and at its end, a job waits for everything it has under way, so that
+        // no result lies untaken meanwhile.
+        let settles = finishing || due > now;
+        if settles && outstanding > 0 {
+            return self.await_completions(outstanding);
+        }
+        if finishing {
+            return Plan::End;
+        }
+        if due > now {
+            self.asleep = Asleep::Instant;
             return Plan::AwaitInstant(due);
+        }
+        if self.draining {
+            return self.await_completions(self.shape.complete_min.min(outstanding));
         }
         Plan::Go
     }
 
-    /// Whether results are to be taken in this step, rather than only more submitted.
-    #[must_use]
-    pub fn takes_now(&self) -> bool {
-        !self.completed.is_empty()
-            && (self.draining || self.drawn.is_none() || self.completed.len() >= self.free_wanted())
+    fn await_completions(&mut self, wanted: u32) -> Plan {
+        self.taking = true;
+        if self.completed.len() >= wanted as usize {
+            return Plan::Go;
+        }
+        self.asleep = Asleep::Completions(wanted);
+        Plan::AwaitCompletions
     }
 
-    fn free_wanted(&self) -> usize {
-        if self.free.is_empty() { 1 } else { usize::MAX }
+    /// The job ends: it asks for nothing more from `now` on.
+    pub fn stop(&mut self, now: Instant) {
+        self.stop_at = self.stop_at.min(now);
+    }
+
+    /// Whether results are to be taken in this step.
+    #[must_use]
+    pub const fn takes_now(&self) -> bool {
+        self.taking
     }
 
     /// Takes one result; at most `complete_max` are taken in a step.
@@ -340,13 +359,8 @@ impl Task {
             *bytes += u64::from(io.len_bytes);
             *ios += 1;
         }
-        self.slots[at as usize] = Slot {
-            op,
-            len_bytes: io.len_bytes,
-            begun: now,
-            submitted: now,
-            status: Status::Ok,
-        };
+        self.slots[at as usize] =
+            Slot { op, len_bytes: io.len_bytes, begun: now, submitted: now, status: Status::Ok };
         self.submitting.push(at);
         self.think.since += 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
@@ -384,7 +398,18 @@ impl Task {
 
     /// It sleeps until it is woken for a tag.
     pub const fn sleep_for_tag(&mut self) {
-        self.asleep = Asleep::Event;
+        self.asleep = Asleep::Tag;
+    }
+
+    /// Whether it sleeps for a tag.
+    #[must_use]
+    pub fn waits_for_tag(&self) -> bool {
+        self.asleep == Asleep::Tag
+    }
+
+    /// It runs again.
+    pub const fn wake(&mut self) {
+        self.asleep = Asleep::No;
     }
 
     fn draw(&mut self) {

@@ -7,6 +7,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bio;
+pub mod device;
 pub mod driver;
 pub mod elevator;
 pub mod end_index;
@@ -19,6 +20,7 @@ pub mod policy;
 pub mod request;
 pub mod request_queue;
 pub mod software_queue;
+pub mod stats;
 pub mod status;
 pub mod tag;
 pub mod time;

@@ -36,6 +36,16 @@ impl Activity {
         self.outstanding -= 1;
     }
 
+    /// Begins anew at `now`, with the commands outstanding then.
+    pub fn forget(&mut self, now: Instant) {
+        *self = Self {
+            outstanding: self.outstanding,
+            changed: now,
+            started: self.started,
+            ..Self::default()
+        };
+    }
+
     fn advance(&mut self, now: Instant) {
         let span = now.since(self.changed);
         self.held += u128::from(span.as_ns()) * u128::from(self.outstanding);

@@ -146,7 +146,7 @@ impl Hba {
             }
         }
         self.activity.end(now);
-        answers.finished.push(finished);
+        answers.finished.push_back((finished, true));
     }
 
     fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {

@@ -16,6 +16,7 @@ use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use hba::Hba;
 use null::Null;
+use std::collections::VecDeque;
 
 /// An event of a device's own: the number of one of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +27,8 @@ pub struct DeviceEvent(pub u32);
 pub struct Answers {
     /// Events to schedule.
     pub events: Vec<(Instant, DeviceEvent)>,
-    /// Requests it is done with, to be told by interrupt.
-    pub finished: Vec<Finished>,
-    /// Requests it was done with as soon as they were handed over; no interrupt.
-    pub finished_at_once: Vec<Finished>,
+    /// Requests it is done with, and whether an interrupt tells of it.
+    pub finished: VecDeque<(Finished, bool)>,
 }
 
 /// One of the modelled devices.
@@ -55,6 +54,14 @@ impl Model {
         match self {
             Self::Null(null) => null.event(event, now, answers),
             Self::Hba(hba) => hba.event(event, now, answers),
+        }
+    }
+
+    /// Measuring begins at `now`: what it did so far does not count.
+    pub fn forget_activity(&mut self, now: Instant) {
+        match self {
+            Self::Null(null) => null.activity.forget(now),
+            Self::Hba(hba) => hba.activity.forget(now),
         }
     }
 

@@ -46,13 +46,9 @@ impl Null {
                 NullCompletion::Timer => self.profile.completion_time,
             };
             let due = (at + delay).max(self.pass(at, bytes));
-            if due == at {
-                answers.finished_at_once.push(finished);
-                continue;
-            }
             self.activity.begin(at);
-            let slot =
-                u32::from(finished.hctx.0) * u32::from(self.profile.depth) + u32::from(finished.tag.0);
+            let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
+                + u32::from(finished.tag.0);
             self.waiting[slot as usize] = Some(finished);
             answers.events.push((due, DeviceEvent(slot)));
         }
@@ -69,7 +65,9 @@ impl Null {
     /// A command's time has come.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
         self.activity.end(now);
-        answers.finished.extend(self.waiting[event.0 as usize].take());
+        let interrupt = self.profile.completion == NullCompletion::Timer;
+        let finished = self.waiting[event.0 as usize].take();
+        answers.finished.extend(finished.map(|finished| (finished, interrupt)));
     }
 
     fn one_in(&mut self, n: Option<u32>) -> bool {

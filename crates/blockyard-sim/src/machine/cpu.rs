@@ -66,8 +66,10 @@ pub struct Cpu {
     urgent: VecDeque<Work>,
     /// Threads that are ready, in turn.
     ready: VecDeque<Work>,
-    /// Whether it is doing something, or spinning.
+    /// Whether it spins, or has work for when it is free.
     pub running: bool,
+    /// When it is done with what it does.
+    pub busy_until: Instant,
     /// What it wants the lock for, and since when it spins.
     pub spinning: Option<(Work, Instant)>,
     /// Time spent running or spinning.
@@ -83,6 +85,7 @@ impl Cpu {
             urgent: VecDeque::new(),
             ready: VecDeque::new(),
             running: false,
+            busy_until: Instant::ZERO,
             spinning: None,
             busy: Duration::ZERO,
             last: None,
@@ -95,6 +98,12 @@ impl Cpu {
             Work::Complete { .. } => self.urgent.push_back(work),
             Work::Run { .. } | Work::Step(_) => self.ready.push_back(work),
         }
+    }
+
+    /// Whether it has something to do.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.urgent.is_empty() || !self.ready.is_empty()
     }
 
     /// What to do next.

@@ -338,6 +338,22 @@ fn a_file_that_cannot_be_read_is_told_by_path() {
     assert!(error.starts_with("./: "), "{error}");
 }
 
+#[test]
+fn a_file_is_text_of_bounded_length() {
+    let path = std::env::temp_dir().join(format!("blockyard-profile-{}.toml", std::process::id()));
+    let name = path.to_str().unwrap();
+    let told = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Design::lookup(name).map(|design| design.name).map_err(|error| error.to_string())
+    };
+    let at = |rest: &str| Err(format!("{name}{rest}"));
+    assert_eq!(told(b"base = \"mq-none\""), Ok(name.to_owned()));
+    assert_eq!(told(b"# one\ntitle = \"\xff\"\n"), at(":2: not UTF-8 text"));
+    assert_eq!(told(&[b'#'; 64 * 1024]), at(":1: missing key `model` in `[queue]`"));
+    assert_eq!(told(&[b'#'; 64 * 1024 + 1]), at(": longer than 64 KiB"));
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// A profile is whatever a user hands over: no bytes may bring the reader down.
 #[test]
 fn no_text_makes_the_reader_panic() {

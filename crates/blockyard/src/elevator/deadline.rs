@@ -101,18 +101,8 @@ impl Deadline {
     /// A2.
     fn next_in_order(&mut self, now: Instant) -> Option<(usize, RequestId)> {
         let at = self.classes.iter().position(Class::has_work)?;
-        let id = self.classes[at].next(&self.sector_nodes, &self.arrived, &self.tunables, now)?;
+        let id = self.classes[at].next(&self.arrived, &self.tunables, now)?;
         Some((at, id))
-    }
-
-    /// Takes `id`, which is not on a head list, out of everything.
-    fn unsort(&mut self, requests: &mut Requests, id: RequestId) {
-        let Request { op, prio, .. } = requests[id];
-        let class = self.class_of(prio);
-        let side = self.classes[class].side_mut(op);
-        side.fifo.remove(requests, id);
-        side.tree.remove(&mut self.sector_nodes, id);
-        self.ends.remove(&mut self.end_nodes, id);
     }
 }
 
@@ -139,9 +129,9 @@ impl Elevator for Deadline {
         let rq = &requests[id];
         if merge == Merge::Front {
             let class = self.class_of(rq.prio);
-            let tree = &mut self.classes[class].side_mut(rq.op).tree;
-            tree.remove(&mut self.sector_nodes, id);
-            tree.insert(&mut self.sector_nodes, id, rq.sector);
+            let side = self.classes[class].side_mut(rq.op);
+            side.unsort(&mut self.sector_nodes, id);
+            side.sort(&mut self.sector_nodes, id, rq.sector);
         }
         self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
     }
@@ -161,17 +151,18 @@ impl Elevator for Deadline {
     }
 
     fn joined(&mut self, requests: &mut Requests, kept: RequestId, gone: RequestId) {
+        let Request { op, prio, .. } = requests[kept];
+        let class = self.class_of(prio);
+        let side = self.classes[class].side_mut(op);
         if self.arrived[gone.index()] < self.arrived[kept.index()] {
-            // A7: `kept` stands where `gone` stood, and `gone` in front of it for a moment.
-            let Request { op, prio, .. } = requests[kept];
-            let class = self.class_of(prio);
-            let fifo = &mut self.classes[class].side_mut(op).fifo;
-            fifo.remove(requests, kept);
-            fifo.replace(requests, gone, kept);
-            fifo.push_front(requests, gone);
+            side.fifo.remove(requests, kept); // A7
+            side.fifo.replace(requests, gone, kept);
             self.arrived[kept.index()] = self.arrived[gone.index()];
+        } else {
+            side.fifo.remove(requests, gone);
         }
-        self.unsort(requests, gone);
+        side.unsort(&mut self.sector_nodes, gone);
+        self.ends.remove(&mut self.end_nodes, gone);
         self.len -= 1;
     }
 
@@ -189,7 +180,7 @@ impl Elevator for Deadline {
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
-                side.tree.insert(&mut self.sector_nodes, id, rq.sector);
+                side.sort(&mut self.sector_nodes, id, rq.sector);
                 if rq.is_mergeable() {
                     self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
                 }
@@ -211,8 +202,10 @@ impl Elevator for Deadline {
         if class.head.first() == Some(id) {
             class.head.remove(requests, id);
         } else {
-            class.side_mut(requests[id].op).position = requests[id].sector;
-            self.unsort(requests, id);
+            let side = class.side_mut(requests[id].op);
+            side.fifo.remove(requests, id);
+            side.send(&mut self.sector_nodes, id);
+            self.ends.remove(&mut self.end_nodes, id);
         }
         self.len -= 1;
         Some(id)

@@ -12,7 +12,7 @@
 //! - **S2.** No child has a higher priority than its parent. Priorities come from a fixed sequence,
 //!   one per insertion, so that equal runs build equal trees.
 //! - **S3.** Each child's parent link names the node that has it as a child.
-//! - **S4.** [`NIL`] is a node in no tree that stands for "none", with a priority below all others,
+//! - **S4.** `NIL` is a node in no tree that stands for "none", with a priority below all others,
 //!   so that no step needs to ask whether there is a child. Its links mean nothing.
 
 use crate::unit::RequestId;
@@ -53,6 +53,12 @@ impl SectorNodes {
         self.drawn ^= self.drawn >> 17;
         self.drawn ^= self.drawn << 5;
         self.drawn
+    }
+
+    /// The sector under which `id` was inserted last.
+    #[must_use]
+    pub fn sector(&self, id: RequestId) -> u64 {
+        self.at(node_of(id)).sector
     }
 
     fn at(&self, at: u32) -> &Node {
@@ -185,7 +191,7 @@ impl SectorTree {
         sector: u64,
     ) -> impl Iterator<Item = RequestId> + 'a {
         core::iter::successors(self.next_at_or_after(nodes, sector), |&id| nodes.step(id, RIGHT))
-            .take_while(move |&id| nodes.at(node_of(id)).sector == sector)
+            .take_while(move |&id| nodes.sector(id) == sector)
     }
 
     /// The request before `id`, which is in this tree.
@@ -216,6 +222,7 @@ impl SectorTree {
                 assert!(nodes.at(child).priority <= node.priority, "S2 below {}", id.0);
                 assert!(nodes.at(child).parent == node_of(id), "S3 below {}", id.0);
             }
+            assert!(count < nodes.slots.len(), "the links go in a circle");
             (count, sector, next) = (count + 1, node.sector, nodes.step(id, RIGHT));
         }
         count

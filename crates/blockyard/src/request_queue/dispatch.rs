@@ -42,11 +42,16 @@ impl RequestQueue {
         now: Instant,
     ) -> RunStop {
         self.clear_marks(hctx);
-        match self.send_leftovers(host, hctx, now) {
+        let stop = match self.send_leftovers(host, hctx, now) {
             Some(stop) => stop,
             None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
             None => self.pull_from_software_queues(host, hctx, now),
+        };
+        let room_is_left = !matches!(stop, RunStop::Held(Hold::Budget) | RunStop::Batch);
+        if room_is_left && self.policies.dispatch == Dispatch::Budget {
+            self.restart_one();
         }
+        stop
     }
 
     /// This run answers whatever asked for one.
@@ -71,6 +76,7 @@ impl RequestQueue {
             return None;
         }
         let sent = self.send(host, hctx, &mut list, now);
+        self.keep(hctx, &mut list);
         if self.policies.dispatch == Dispatch::DrainAll {
             // As 4.13: without an elevator the run ends; with one it goes on where the list made
             // no progress at all, and takes one more request out of the reach of merging.
@@ -109,6 +115,7 @@ impl RequestQueue {
             let sent = self.send(host, hctx, &mut list, now);
             total += sent.count;
             if let Some(hold) = sent.held {
+                self.keep_each(host, hctx, &mut list, hold, now);
                 return RunStop::Held(hold);
             }
             if let Some(hold) = stopped {
@@ -218,10 +225,9 @@ impl RequestQueue {
                 list.push_back(&mut self.requests, id);
             }
         }
-        match self.send(host, hctx, &mut list, now).held {
-            Some(hold) => RunStop::Held(hold),
-            None => RunStop::Idle,
-        }
+        let sent = self.send(host, hctx, &mut list, now);
+        self.keep(hctx, &mut list);
+        sent.held.map_or(RunStop::Idle, RunStop::Held)
     }
 
     /// One request at a time, from one software queue after the other.
@@ -250,7 +256,9 @@ impl RequestQueue {
             self.scheduled(host, id, budget, now);
             let mut list = List::new();
             list.push_back(&mut self.requests, id);
-            if let Some(hold) = self.send(host, hctx, &mut list, now).held {
+            let sent = self.send(host, hctx, &mut list, now);
+            self.keep(hctx, &mut list);
+            if let Some(hold) = sent.held {
                 return RunStop::Held(hold);
             }
         }
@@ -308,9 +316,11 @@ impl RequestQueue {
         let answer = self.offer(host, id, last, now);
         if let Accept::Busy(busy) = answer {
             host.driver.commit(self.id, hctx, now); // D2: those before it said more would follow
-            let mut list = List::new();
-            list.push_back(&mut self.requests, id);
-            self.keep_refused(host, hctx, &mut list, busy.into(), now);
+            self.hctxs[hctx.index()].busy.run_ended(true);
+            let mut refused = List::new();
+            refused.push_back(&mut self.requests, id);
+            self.keep_each(host, hctx, &mut refused, busy.into(), now);
+            let _ = self.hold_run(host, hctx, busy.into(), now);
             return false;
         }
         true
@@ -325,8 +335,8 @@ impl RequestQueue {
         true
     }
 
-    /// Offers a list to the driver, in order. What is not taken goes to the tail of the dispatch
-    /// list of its hardware queue, and the run that asked is held (H4).
+    /// Offers a list to the driver, in order, until it refuses one. What is not taken stays on the
+    /// list, the first without budget or tag, for the caller to keep; and the run is held (H4).
     fn send<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -361,12 +371,25 @@ impl RequestQueue {
                 if let Some(to) = uncommitted {
                     host.driver.commit(self.id, to, now); // D2
                 }
-                self.keep_refused(host, hctx, list, hold, now);
+                self.hctxs[hctx.index()].busy.run_ended(true);
+                if self.shares_dispatch() {
+                    self.share_busy();
+                }
+                if let Some(id) = list.first() {
+                    self.put_holdings(host, id);
+                }
+                let _ = self.hold_run(host, hctx, hold, now);
                 return sent;
             }
         }
         self.hctxs[hctx.index()].busy.run_ended(false);
         sent
+    }
+
+    /// A request that must wait gives back its budget and, with an elevator, its tag (H2, H3).
+    fn put_holdings<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        self.put_budget(host, id);
+        self.put_waiting_tag(host, id);
     }
 
     /// Offers one request that is on no list to the driver. Unless the driver refuses for now, the
@@ -412,32 +435,34 @@ impl RequestQueue {
         answer
     }
 
-    /// Puts what was not taken on the dispatch list, without budget and, with an elevator, without
-    /// tag (H2, H3), and holds the run.
-    fn keep_refused<D: Driver, S: Sink>(
+    /// Puts what was not taken on the tail of the dispatch list of `hctx`; constant time. Nothing on
+    /// it holds budget or a tag that is not its own.
+    fn keep(&mut self, hctx: HctxId, refused: &mut List) {
+        let mut kept = core::mem::take(self.dispatch_list(hctx));
+        kept.append(&mut self.requests, refused);
+        *self.dispatch_list(hctx) = kept;
+    }
+
+    /// As [`Self::keep`] for a batch out of the elevator: its requests may be for several hardware
+    /// queues, and each may hold budget or a tag.
+    fn keep_each<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         hctx: HctxId,
-        list: &mut List,
+        refused: &mut List,
         hold: Hold,
         now: Instant,
     ) {
-        while let Some(id) = list.pop_front(&mut self.requests) {
-            self.put_budget(host, id);
-            self.put_waiting_tag(host, id);
+        while let Some(id) = refused.pop_front(&mut self.requests) {
+            self.put_holdings(host, id);
             let own = self.requests[id].hctx;
-            let mut kept = core::mem::take(self.dispatch_list(own));
-            kept.push_back(&mut self.requests, id);
-            *self.dispatch_list(own) = kept;
+            let mut alone = List::new();
+            alone.push_back(&mut self.requests, id);
+            self.keep(own, &mut alone);
             if own != hctx {
                 let _ = self.hold_run(host, own, hold, now);
             }
         }
-        self.hctxs[hctx.index()].busy.run_ended(true);
-        if self.shares_dispatch() {
-            self.share_busy();
-        }
-        let _ = self.hold_run(host, hctx, hold, now);
     }
 
     /// With one dispatch list, one refusal makes all hardware queues busy.

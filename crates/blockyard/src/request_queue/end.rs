@@ -1,10 +1,10 @@
 //! The way back: completions, requeues, and who may go on because of them.
 
-use super::{NotInFlight, RequestQueue, is_in_flight};
+use super::{NotInFlight, RequestQueue, hctx_id, is_in_flight};
 use crate::driver::Driver;
 use crate::elevator::Place;
 use crate::host::Host;
-use crate::policy::BusyTrack;
+use crate::policy::{BusyTrack, Dispatch};
 use crate::request::State;
 use crate::status::Status;
 use crate::time::Instant;
@@ -109,9 +109,10 @@ impl RequestQueue {
 
     /// A request has left the driver: whoever waited for that may try again (H4).
     fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        while let Some(at) = self.restarts.next_wrapping(0) {
-            self.restarts.remove(at);
-            self.mark_run(super::hctx_id(at), true);
+        if self.policies.dispatch == Dispatch::Budget {
+            self.restart_one();
+        } else {
+            self.restart_all();
         }
         if self.policies.busy == BusyTrack::Bit {
             self.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
@@ -120,6 +121,25 @@ impl RequestQueue {
         host.has_room();
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
+        }
+    }
+    /// Under budget a completion frees room for one request, so one hardware queue is run, each in
+    /// its turn. If the run leaves room, it passes the turn on (H4).
+    pub(super) fn restart_one(&mut self) {
+        if let Some(at) = self.restarts.next_wrapping(self.next_restart) {
+            self.next_restart = (at + 1) % self.hctxs.len();
+            self.restarts.remove(at);
+            self.mark_run(hctx_id(at), true);
+        }
+    }
+
+    /// Every hardware queue with the restart mark is run, from another one on each time, so that
+    /// none is always the last.
+    fn restart_all(&mut self) {
+        self.next_restart = (self.next_restart + 1) % self.hctxs.len();
+        while let Some(at) = self.restarts.next_wrapping(self.next_restart) {
+            self.restarts.remove(at);
+            self.mark_run(hctx_id(at), true);
         }
     }
 }

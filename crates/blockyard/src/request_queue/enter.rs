@@ -108,12 +108,7 @@ impl RequestQueue {
     }
 
     /// Ends the batch of `cpu` and stages what it held.
-    pub fn unplug<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        now: Instant,
-    ) {
+    pub fn unplug<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, cpu: CpuId, now: Instant) {
         self.plugs[cpu.index()].active = false;
         self.release_plug(host, cpu, false, now);
     }
@@ -284,8 +279,7 @@ impl RequestQueue {
         };
         self.emit_bio(host, now, Action::Queue, cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
-        let action =
-            if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
+        let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
         self.emit(host, now, action, id);
         if plugged.is_some() {
             return true;
@@ -317,7 +311,9 @@ impl RequestQueue {
     fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
             Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
-            None => self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent),
+            None => {
+                self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
+            }
         }
     }
 
@@ -385,7 +381,11 @@ impl RequestQueue {
             if direct {
                 direct = self.issue_directly(host, id, list.is_empty(), now);
             } else {
-                self.insert(host, self.ctx_serving(cpu, hctx), id, now);
+                // Since it was plugged, something it touches may have been inserted.
+                let joined = self.elevator.is_some() && self.join_staged(host, id, now);
+                if !joined {
+                    self.insert(host, self.ctx_serving(cpu, hctx), id, now);
+                }
             }
             if !direct {
                 self.mark_run(hctx, sleeping);
@@ -422,7 +422,7 @@ impl RequestQueue {
         self.mark_run(hctx, self.policies.runs_deferred());
     }
 
-    /// Puts a request into the elevator, where it may join another, or into its software queue.
+    /// Puts a request into the elevator or its software queue.
     pub(super) fn insert<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -430,17 +430,10 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
-        if self.elevator.is_some() {
-            if self.join_staged(host, id, now) {
-                return;
-            }
-            self.emit(host, now, Action::Insert, id);
-            if let Some(elevator) = &mut self.elevator {
-                elevator.insert(&mut self.requests, id, Place::Sorted, now);
-            }
-            return;
-        }
         self.emit(host, now, Action::Insert, id);
+        if let Some(elevator) = &mut self.elevator {
+            return elevator.insert(&mut self.requests, id, Place::Sorted, now);
+        }
         self.ctxs[ctx].insert(&mut self.end_nodes, &mut self.requests, id);
         let feeder = self.feeder_at[ctx] as usize;
         self.hctxs[self.requests[id].hctx.index()].pending.insert(feeder);

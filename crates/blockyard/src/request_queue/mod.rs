@@ -166,6 +166,8 @@ pub struct RequestQueue {
     shared_dispatch: List,
     /// Hardware queues with the restart mark.
     restarts: Bits,
+    /// Where the next look for a restart mark begins.
+    next_restart: usize,
     /// Hardware queues with a retry instant.
     retries: u32,
     /// Hardware queues to run, in the order they were marked.
@@ -240,6 +242,7 @@ impl RequestQueue {
                 .collect(),
             shared_dispatch: List::new(),
             restarts: Bits::new(count),
+            next_restart: 0,
             retries: 0,
             runs: VecDeque::with_capacity(count),
             cursors: VecDeque::with_capacity(max_bios as usize),
@@ -268,6 +271,19 @@ impl RequestQueue {
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// The request that the driver owns as `tag` of `hctx`, if it is one of this queue.
+    #[must_use]
+    pub fn in_flight_request<D, S>(
+        &self,
+        host: &Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+    ) -> Option<&Request> {
+        let (queue, id) = host.tags.owner(hctx, tag)?;
+        let request = (queue == self.id).then(|| &self.requests[id])?;
+        is_in_flight(request).then_some(request)
     }
 
     /// Bios, and parts of split ones, that have not been taken by [`Self::next_ended`] yet.
@@ -472,7 +488,10 @@ fn hctxs_of(map: &QueueMap) -> usize {
     let named = map.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
     let cpus = map.default.len();
     for kind in map.kinds() {
-        assert!(kind.is_empty() || kind.len() == cpus, "every kind of map serves {cpus} processors");
+        assert!(
+            kind.is_empty() || kind.len() == cpus,
+            "every kind of map serves {cpus} processors"
+        );
     }
     named.max().expect("a map serves at least one processor")
 }

@@ -13,12 +13,36 @@ pub(super) struct Side {
     pub(super) tree: SectorTree,
     pub(super) fifo: List,
     /// Where the request sent last starts.
-    pub(super) position: u64,
+    position: u64,
+    /// The first request that starts at or after `position`: kept, because it costs less to follow
+    /// than to search.
+    next: Option<RequestId>,
 }
 
 impl Side {
-    fn next(&self, nodes: &SectorNodes) -> Option<RequestId> {
-        self.tree.next_at_or_after(nodes, self.position)
+    /// Sorts `id`, which starts at `sector`, in.
+    pub(super) fn sort(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
+        self.tree.insert(nodes, id, sector);
+        if sector >= self.position && self.next.is_none_or(|next| sector < nodes.sector(next)) {
+            self.next = Some(id);
+        }
+    }
+
+    pub(super) fn unsort(&mut self, nodes: &mut SectorNodes, id: RequestId) {
+        if self.next == Some(id) {
+            self.next = self.tree.behind(nodes, id);
+        }
+        self.tree.remove(nodes, id);
+    }
+
+    /// As [`Self::unsort`], and the order goes on from where `id` starts.
+    pub(super) fn send(&mut self, nodes: &mut SectorNodes, id: RequestId) {
+        let in_order = self.next == Some(id);
+        self.position = nodes.sector(id);
+        self.unsort(nodes, id);
+        if !in_order {
+            self.next = self.tree.next_at_or_after(nodes, self.position);
+        }
     }
 }
 
@@ -45,7 +69,8 @@ pub(super) struct Class {
 
 impl Class {
     pub(super) const fn new() -> Self {
-        const EMPTY: Side = Side { tree: SectorTree::new(), fifo: List::new(), position: 0 };
+        const EMPTY: Side =
+            Side { tree: SectorTree::new(), fifo: List::new(), position: 0, next: None };
         Self {
             head: List::new(),
             in_flight: 0,
@@ -82,23 +107,22 @@ impl Class {
     /// The request to send next; the caller sends it.
     pub(super) fn next(
         &mut self,
-        nodes: &SectorNodes,
         arrived: &[Instant],
         tunables: &DeadlineTunables,
         now: Instant,
     ) -> Option<RequestId> {
         self.head // A3
             .first()
-            .or_else(|| self.continue_batch(nodes))
-            .or_else(|| self.begin_batch(nodes, arrived, tunables, now))
+            .or_else(|| self.continue_batch())
+            .or_else(|| self.begin_batch(arrived, tunables, now))
     }
 
     /// A4.
-    fn continue_batch(&mut self, nodes: &SectorNodes) -> Option<RequestId> {
+    fn continue_batch(&mut self) -> Option<RequestId> {
         let left = self.batch_left.checked_sub(1)?;
         let id = match self.turn {
-            Turn::Reads => self.reads.next(nodes),
-            Turn::Writes => self.writes.next(nodes),
+            Turn::Reads => self.reads.next,
+            Turn::Writes => self.writes.next,
         }?;
         self.batch_left = left;
         Some(id)
@@ -107,7 +131,6 @@ impl Class {
     /// A6.
     fn begin_batch(
         &mut self,
-        nodes: &SectorNodes,
         arrived: &[Instant],
         tunables: &DeadlineTunables,
         now: Instant,
@@ -120,7 +143,7 @@ impl Class {
         };
         let oldest = side.fifo.first()?;
         let expired = now >= arrived[oldest.index()] + expire;
-        if expired { Some(oldest) } else { side.next(nodes).or(Some(oldest)) }
+        if expired { Some(oldest) } else { side.next.or(Some(oldest)) }
     }
 
     /// A5.

@@ -1,0 +1,271 @@
+//! What can be asked: commands and their options.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::message::Failure;
+
+/// What would this queueing design do on that device?
+///
+/// Blockyard runs fio job files against modelled devices in virtual time, under the queueing design
+/// you name: the block layer of Linux as it was, as it is, and as you describe it.
+#[derive(Debug, Parser)]
+#[command(name = "blockyard", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a job under one design and summarise it as fio does
+    Run(Run),
+    /// Run the same job under several designs and say what differs and why
+    Whatif(Whatif),
+    /// Run published experiments and set our figures beside theirs
+    Reproduce(Reproduce),
+    /// List the devices and designs that are built in
+    List(List),
+    /// Print the file of a built-in device or design
+    Show(Show),
+}
+
+/// What to do.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Job {
+    /// A fio job file; `-` for standard input
+    #[arg(value_name = "JOB")]
+    pub(crate) file: Option<String>,
+
+    /// A job by options, as for fio: --name=x --rw=read --bs=4k ...
+    #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
+    pub(crate) options: Vec<String>,
+}
+
+const JOB_OPTIONS: &str = "options";
+
+/// How the answer is made and where it goes.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// All chance is drawn from this: the same seed gives the same answer
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+
+    /// Write the answer to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people
+    #[default]
+    Normal,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = JOB_HELP)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) job: Job,
+
+    /// A device, by name or by path of its file
+    #[arg(long, value_name = "DEVICE", default_value = "null")]
+    pub(crate) device: String,
+
+    /// A design, by name or by path of its file
+    #[arg(long, value_name = "DESIGN", default_value = "mq-none")]
+    pub(crate) design: String,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{COLUMNS}"))]
+pub(crate) struct Whatif {
+    #[command(flatten)]
+    pub(crate) job: Job,
+
+    /// A device, by name or by path of its file
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: String,
+
+    /// Designs, by name or by path of their files; ratios are to the first
+    #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
+    pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reproduce {
+    /// Which experiment; all of them where none is named
+    #[arg(value_name = "NAME", value_enum)]
+    pub(crate) experiment: Option<Experiment>,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Experiment {
+    /// Multi-queue SCSI under three schedulers (August 2017)
+    Scsi,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// What to list; everything where nothing is named
+    #[arg(value_name = "WHAT", value_enum)]
+    pub(crate) what: Option<Listed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listed {
+    /// Devices
+    Devices,
+    /// Designs
+    Designs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A name that `list` prints
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+const JOB_HELP: &str = "\
+A job given by options has a --name; every option that is not listed here then belongs to the job:
+
+  --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
+
+`blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
+
+const COLUMNS: &str = "\
+Columns of the table:
+  IOPS              I/Os that ended, per second
+  MiB/s             bytes that ended, per second
+  p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
+  CPU %             load of the machine's CPUs, mean over all of them
+  commands          commands given to the device: fewer than I/Os where I/Os were merged
+  I/O/cmd           I/Os for each command
+  busy %            share of the time in which the device had a command
+  idle gap          mean time the device waited for a command while I/Os were outstanding
+  wake/I/O          threads woken for each I/O
+  ratio             IOPS relative to the first design";
+
+/// Reads the command line.
+pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {
+    let text = |arg: OsString| {
+        arg.into_string()
+            .map_err(|arg| Failure::Input(format!("not UTF-8: {}", arg.to_string_lossy())))
+    };
+    let argv = argv.map(text).collect::<Result<Vec<_>, _>>()?;
+    Ok(Cli::try_parse_from(job_options_last(argv))?)
+}
+
+/// The command line with the options of a job moved behind a `--`.
+///
+/// A job given by options has a `--name`. Where there is one, every long option that is not the
+/// command's own belongs to the job, and so does every word after the first of them.
+fn job_options_last(argv: Vec<String>) -> Vec<String> {
+    let is_name = |arg: &String| arg == "--name" || arg.starts_with("--name=");
+    if argv.iter().any(|arg| arg == "--") || !argv.iter().any(is_name) {
+        return argv;
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let command = argv.get(1).and_then(|name| cli.find_subcommand(name));
+    let Some(command) = command.filter(|c| c.get_arguments().any(|a| a.get_id() == JOB_OPTIONS))
+    else {
+        return argv;
+    };
+    let mut ours = Vec::new();
+    let mut job = Vec::new();
+    let mut args = argv.into_iter();
+    ours.extend(args.by_ref().take(2));
+    while let Some(arg) = args.next() {
+        let long = arg.strip_prefix("--").map(|rest| rest.split_once('=').unwrap_or((rest, "")).0);
+        let own = command.get_arguments().find(|own| long.is_some() && own.get_long() == long);
+        if let Some(own) = own {
+            let value_follows = own.get_action().takes_values() && !arg.contains('=');
+            ours.push(arg);
+            ours.extend(args.by_ref().take(usize::from(value_follows)));
+        } else if long.is_some() || !(job.is_empty() || arg == "-h") {
+            job.push(arg);
+        } else {
+            ours.push(arg);
+        }
+    }
+    ours.push("--".to_owned());
+    ours.extend(job);
+    ours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(line: &str) -> String {
+        job_options_last(line.split(' ').map(str::to_owned).collect()).join(" ")
+    }
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_a_job_go_behind_those_of_the_command() {
+        assert_eq!(
+            split("blockyard run --direct=1 --name=x --device srp --rw=read --seed=3 --name=y"),
+            "blockyard run --device srp --seed=3 -- --direct=1 --name=x --rw=read --name=y"
+        );
+        assert_eq!(
+            split("blockyard whatif --name=x --rw read --design a,b --output-format json"),
+            "blockyard whatif --design a,b --output-format json -- --name=x --rw read"
+        );
+    }
+
+    #[test]
+    fn a_command_line_without_job_options_is_left_alone() {
+        for line in [
+            "blockyard run job.fio --devise srp",
+            "blockyard run --device srp -- --name=x --seed=3",
+            "blockyard show --name=x",
+            "blockyard --name=x",
+        ] {
+            assert_eq!(split(line), line);
+        }
+    }
+
+    #[test]
+    fn a_job_is_a_file_or_options_and_never_both_or_neither() {
+        let parse = |line: &str| {
+            parse(line.split(' ').map(OsString::from)).map(|cli| match cli.command {
+                Command::Run(run) => (run.job.file, run.job.options),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(parse("blockyard run -").unwrap(), (Some("-".to_owned()), vec![]));
+        let options = vec!["--name=x".to_owned(), "--rw=read".to_owned()];
+        assert_eq!(parse("blockyard run --name=x --rw=read").unwrap(), (None, options));
+        assert!(matches!(parse("blockyard run"), Err(Failure::Usage(_))));
+        assert!(matches!(parse("blockyard run a.fio --name=x"), Err(Failure::Usage(_))));
+    }
+}

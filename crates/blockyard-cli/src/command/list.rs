@@ -1,0 +1,35 @@
+//! `list`: what is built in.
+
+use std::io::Write;
+
+use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
+
+use crate::cli::{List, Listed};
+use crate::message::Failure;
+use crate::table::{Align, Table};
+
+pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
+    let tables = match args.what {
+        Some(Listed::Devices) => vec![devices()?],
+        Some(Listed::Designs) => vec![designs()?],
+        None => vec![devices()?, designs()?],
+    };
+    let tables: Vec<_> = tables.iter().map(ToString::to_string).collect();
+    Ok(out.write_all(tables.join("\n").as_bytes())?)
+}
+
+fn devices() -> Result<Table, Failure> {
+    let mut table = Table::new(&[("device", Align::Left), ("what it is", Align::Left)]);
+    for builtin in builtin_devices() {
+        table.row([builtin.name.to_owned(), Device::lookup(builtin.name)?.title]);
+    }
+    Ok(table)
+}
+
+fn designs() -> Result<Table, Failure> {
+    let mut table = Table::new(&[("design", Align::Left), ("what it is", Align::Left)]);
+    for builtin in builtin_designs() {
+        table.row([builtin.name.to_owned(), Design::lookup(builtin.name)?.title]);
+    }
+    Ok(table)
+}

@@ -1,0 +1,23 @@
+//! A command to a file.
+
+mod list;
+mod reproduce;
+mod run;
+mod show;
+mod whatif;
+
+use std::io::Write;
+
+use crate::cli::Command;
+use crate::message::Failure;
+
+/// Answers `command` on `out`.
+pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Whatif(args) => whatif::whatif(args),
+        Command::Reproduce(args) => reproduce::reproduce(args),
+        Command::List(args) => list::list(args, out),
+        Command::Show(args) => show::show(args, out),
+    }
+}

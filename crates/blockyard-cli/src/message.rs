@@ -1,0 +1,63 @@
+//! What went wrong, for people and for shells.
+
+use std::io;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use blockyard_sim::profile::ProfileError;
+
+/// Why a command did not end well.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line cannot be understood, or asked for help: clap's own words.
+    Usage(clap::Error),
+    /// What was given is not usable: exit code 2.
+    Input(String),
+    /// The run failed: exit code 1.
+    Run(String),
+    /// The result could not be delivered. A reader that has gone is not an error.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Prints the message, if there is one, and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Self::Usage(error) => {
+                // What cannot be printed cannot be reported either.
+                drop(error.print());
+                ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+            }
+            Self::Input(words) => fail(2, &words),
+            Self::Run(words) => fail(1, &words),
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Self::Output(error) => fail(1, &error.to_string()),
+        }
+    }
+}
+
+fn fail(code: u8, words: &str) -> ExitCode {
+    use std::io::Write;
+    let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
+    // As above: there is nowhere left to tell.
+    drop(writeln!(anstream::stderr(), "blockyard: {red}error{red:#}: {words}"));
+    ExitCode::from(code)
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        Self::Usage(error)
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(error: ProfileError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}

@@ -1,0 +1,267 @@
+//! The answer of `whatif`: a table for people, a documented object for programs.
+//!
+//! As JSON it is an object with the fields of [`Report`], each design with those of [`Row`], under
+//! the same names but for `p99_9`, which is `p99.9`. Numbers are in the unit their name ends in;
+//! `null` stands for a mean of nothing.
+
+#![cfg_attr(not(test), expect(dead_code, reason = "`whatif` fills it once the simulator is there"))]
+
+use core::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::cli::{Answer, OutputFormat};
+use crate::human::{approximate, count, digits, mebibytes, time};
+use crate::message::Failure;
+use crate::table::{Align, Cell, Table};
+
+/// What each design made of a job on a device.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// The job file, or `-`, or the names of the jobs.
+    pub(crate) job: String,
+    pub(crate) device: String,
+    pub(crate) seed: u64,
+    /// In the order asked for; ratios are to the first.
+    pub(crate) designs: Vec<Row>,
+    /// Where the difference comes from.
+    pub(crate) why: String,
+}
+
+/// What one design made of the job.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) iops: f64,
+    pub(crate) bytes_per_s: u64,
+    pub(crate) lat_ns: Latency,
+    /// Of all CPUs of the machine together.
+    pub(crate) cpu_percent: f64,
+    pub(crate) commands: u64,
+    pub(crate) ios_per_command: f64,
+    pub(crate) device_busy_percent: f64,
+    pub(crate) mean_idle_gap_ns: u64,
+    pub(crate) wakeups_per_io: f64,
+    /// IOPS over those of the first design.
+    pub(crate) ratio: f64,
+}
+
+/// From submission to end, nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) mean: u64,
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    #[serde(rename = "p99.9")]
+    pub(crate) p99_9: u64,
+}
+
+const COLUMNS: &[(&str, Align)] = &[
+    ("design", Align::Left),
+    ("IOPS", Align::Right),
+    ("MiB/s", Align::Right),
+    ("p50", Align::Right),
+    ("p99", Align::Right),
+    ("p99.9", Align::Right),
+    ("CPU %", Align::Right),
+    ("commands", Align::Right),
+    ("I/O/cmd", Align::Right),
+    ("busy %", Align::Right),
+    ("idle gap", Align::Right),
+    ("wake/I/O", Align::Right),
+    ("ratio", Align::Right),
+];
+
+impl Report {
+    /// Writes the report as `answer` asks: to its file, or else to `out`.
+    pub(crate) fn deliver(&self, answer: &Answer, out: &mut dyn Write) -> Result<(), Failure> {
+        let text = match answer.output_format {
+            OutputFormat::Normal => self.text(),
+            OutputFormat::Json => self.json(),
+        };
+        let Some(file) = &answer.output else { return Ok(out.write_all(text.as_bytes())?) };
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+    }
+
+    /// The report as JSON, with a line end.
+    fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("names are strings");
+        text.push('\n');
+        text
+    }
+
+    /// The report for people, with escape sequences for a terminal.
+    fn text(&self) -> String {
+        let mut text = format!("{} on {}, seed {}\n\n", self.job, self.device, self.seed);
+        write!(text, "{}", self.table()).expect("a string takes everything");
+        write!(text, "\n{}\nColumns are explained by `blockyard whatif --help`.\n", self.why)
+            .expect("a string takes everything");
+        text
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(COLUMNS);
+        for row in &self.designs {
+            let mut cells: Vec<Cell> = row.cells().map(Cell::from).into();
+            if let Some(ratio) = cells.last_mut() {
+                ratio.style = self.ratio_style(row.ratio);
+            }
+            table.row(cells);
+        }
+        table
+    }
+
+    /// Green for the best ratio, red for the worst, where they are not the same.
+    fn ratio_style(&self, ratio: f64) -> Style {
+        let ratios = || self.designs.iter().map(|row| row.ratio);
+        let (best, worst) = (ratios().fold(ratio, f64::max), ratios().fold(ratio, f64::min));
+        let colour = match ratio {
+            _ if best <= worst => None,
+            _ if ratio >= best => Some(AnsiColor::Green),
+            _ if ratio <= worst => Some(AnsiColor::Red),
+            _ => None,
+        };
+        Style::new().fg_color(colour.map(Into::into))
+    }
+}
+
+impl Row {
+    /// A cell for each of [`COLUMNS`].
+    fn cells(&self) -> [String; COLUMNS.len()] {
+        [
+            self.name.clone(),
+            count(self.iops),
+            mebibytes(self.bytes_per_s),
+            time(self.lat_ns.p50),
+            time(self.lat_ns.p99),
+            time(self.lat_ns.p99_9),
+            digits(self.cpu_percent),
+            count(approximate(self.commands)),
+            digits(self.ios_per_command),
+            digits(self.device_busy_percent),
+            time(self.mean_idle_gap_ns),
+            digits(self.wakeups_per_io),
+            digits(self.ratio),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn row(name: &str, iops: f64, ratio: f64) -> Row {
+        Row {
+            name: name.to_owned(),
+            iops,
+            bytes_per_s: 2_404_352_000,
+            lat_ns: Latency { mean: 7_000_000, p50: 6_970_000, p99: 8_100_400, p99_9: 12_345_678 },
+            cpu_percent: 41.27,
+            commands: 1_151_234,
+            ios_per_command: 5.1,
+            device_busy_percent: 100.0,
+            mean_idle_gap_ns: 0,
+            wakeups_per_io: 0.031,
+            ratio,
+        }
+    }
+
+    fn report() -> Report {
+        Report {
+            job: "seq.fio".to_owned(),
+            device: "srp".to_owned(),
+            seed: 1,
+            designs: vec![
+                row("legacy-deadline", 587_000.0, 1.0),
+                row("mq-deadline-2017", 155_000.0, 0.264),
+                row("mq-deadline", 590_000.0, 1.005),
+            ],
+            why: "mq-deadline-2017 sends 1.11 I/Os per command, legacy-deadline 5.10.".to_owned(),
+        }
+    }
+
+    fn answer(output_format: OutputFormat, output: Option<PathBuf>) -> Answer {
+        Answer { seed: 1, output_format, output }
+    }
+
+    #[test]
+    fn people_get_an_aligned_table_and_the_reason() {
+        let expected = "\
+seq.fio on srp, seed 1
+
+design            IOPS  MiB/s     p50     p99   p99.9  CPU %  commands  I/O/cmd  busy %  idle gap  wake/I/O  ratio
+legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3     1.15M     5.10     100       0ns      0.03   1.00
+mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3     1.15M     5.10     100       0ns      0.03   0.26
+mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3     1.15M     5.10     100       0ns      0.03   1.00
+
+mq-deadline-2017 sends 1.11 I/Os per command, legacy-deadline 5.10.
+Columns are explained by `blockyard whatif --help`.
+";
+        let text = report().text();
+        assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
+        assert!(
+            text.contains("\u{1b}[32m1.00\u{1b}[0m") && text.contains("\u{1b}[31m0.26\u{1b}[0m")
+        );
+    }
+
+    #[test]
+    fn designs_that_do_equally_well_are_not_coloured() {
+        let equal = Report { designs: vec![row("a", 1.0, 1.0), row("b", 1.0, 1.0)], ..report() };
+        assert!(!equal.text().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn programs_get_the_documented_object() {
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let object: Value = serde_json::from_str(&report().json()).unwrap();
+        assert_eq!(keys(&object), ["designs", "device", "job", "seed", "why"]);
+        let row = &object["designs"][1];
+        let fields = [
+            "bytes_per_s",
+            "commands",
+            "cpu_percent",
+            "device_busy_percent",
+            "iops",
+            "ios_per_command",
+            "lat_ns",
+            "mean_idle_gap_ns",
+            "name",
+            "ratio",
+            "wakeups_per_io",
+        ];
+        assert_eq!(keys(row), fields);
+        assert_eq!(keys(&row["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
+        assert_eq!(row["name"], "mq-deadline-2017");
+        assert_eq!(row["lat_ns"]["p99.9"], 12_345_678);
+        assert_eq!(row["ratio"], 0.264);
+    }
+
+    #[test]
+    fn an_answer_goes_to_its_file_without_colours_or_else_to_the_output() {
+        let file = std::env::temp_dir().join(format!("blockyard-report-{}", std::process::id()));
+        let mut out = Vec::new();
+        let to_file = answer(OutputFormat::Normal, Some(file.clone()));
+        report().deliver(&to_file, &mut out).unwrap();
+        assert!(out.is_empty());
+        let written = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(written.starts_with("seq.fio on srp, seed 1\n") && !written.contains('\u{1b}'));
+        report().deliver(&answer(OutputFormat::Json, None), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), report().json());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_fails_the_run() {
+        let nowhere = answer(OutputFormat::Json, Some("/no/such/folder/x".into()));
+        let failure = report().deliver(&nowhere, &mut Vec::new()).unwrap_err();
+        assert!(matches!(failure, Failure::Run(words) if words.starts_with("/no/such/folder/x: ")));
+    }
+}

@@ -1,0 +1,146 @@
+//! The command as a shell meets it: exit codes, messages, pipes.
+
+use std::io;
+use std::process::{Command, Output};
+
+use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(args).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+fn blockyard(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    core::str::from_utf8(bytes).unwrap()
+}
+
+/// Asserts that `args` end with `code`, nothing on standard output, and `message` as the error.
+fn fails(args: &[&str], code: i32, message: &str) {
+    let output = blockyard(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}");
+    assert_eq!(text(&output.stdout), "", "{args:?}");
+    assert_eq!(text(&output.stderr), format!("blockyard: error: {message}\n"), "{args:?}");
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    for args in [&["--help"][..], &["--version"], &["help", "whatif"], &["whatif", "--help"]] {
+        let output = blockyard(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{args:?}");
+    }
+    let help = blockyard(&["whatif", "--help"]);
+    assert!(text(&help.stdout).contains("Columns of the table"));
+}
+
+#[test]
+fn bad_usage_exits_2_and_prints_nothing_to_standard_output() {
+    for args in [
+        &[][..],
+        &["rn"],
+        &["run"],
+        &["run", "job.fio", "--devise=srp"],
+        &["run", "job.fio", "--seed=x"],
+        &["run", "job.fio", "--output-format=yaml"],
+        &["run", "job.fio", "--name=x"],
+        &["whatif", "job.fio"],
+        &["whatif", "job.fio", "--device=srp"],
+        &["reproduce", "nothing"],
+        &["list", "everything"],
+        &["show"],
+    ] {
+        let output = blockyard(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn an_unknown_name_exits_2_and_suggests_the_nearest() {
+    fails(
+        &["run", "job.fio", "--device=spr"],
+        2,
+        "unknown device `spr`: did you mean `srp`? (one of null, srp, lpfc, qla2xxx)",
+    );
+    let output = blockyard(&["whatif", "-", "--device=srp", "--design=mq-none,mq-dedline"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("`mq-dedline`: did you mean `mq-deadline`?"));
+    let output = blockyard(&["show", "lpcf"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("`lpcf`: did you mean `lpfc`?"));
+}
+
+#[test]
+fn what_is_not_built_yet_fails_and_says_so() {
+    fails(&["run", "--rw=read", "--name=x"], 1, "`run` is not built yet");
+    let whatif = ["whatif", "job.fio", "--device=srp", "--design=mq-none-2017,mq-none"];
+    fails(&whatif, 1, "`whatif` is not built yet");
+    fails(&["reproduce", "scsi"], 1, "`reproduce` is not built yet");
+}
+
+#[test]
+fn list_names_every_builtin() {
+    let output = blockyard(&["list"]);
+    assert_eq!(output.status.code(), Some(0));
+    let all = text(&output.stdout);
+    for builtin in builtin_designs().iter().chain(builtin_devices()) {
+        let named = |line: &str| line.split_whitespace().next() == Some(builtin.name);
+        assert_eq!(all.lines().filter(|line| named(line)).count(), 1, "{}", builtin.name);
+    }
+    let devices = text(&blockyard(&["list", "devices"]).stdout).to_owned();
+    let designs = text(&blockyard(&["list", "designs"]).stdout).to_owned();
+    assert_eq!(all, format!("{devices}\n{designs}"));
+}
+
+#[test]
+fn what_show_prints_parses_to_the_same_profile() {
+    for builtin in builtin_designs() {
+        let shown = blockyard(&["show", builtin.name]).stdout;
+        let parsed = Design::parse(builtin.name, text(&shown)).unwrap();
+        assert_eq!(parsed, Design::lookup(builtin.name).unwrap());
+    }
+    for builtin in builtin_devices() {
+        let shown = blockyard(&["show", builtin.name]).stdout;
+        let parsed = Device::parse(builtin.name, text(&shown)).unwrap();
+        assert_eq!(parsed, Device::lookup(builtin.name).unwrap());
+    }
+}
+
+/// `blockyard list | head -1` must not complain: the reader has what it wanted.
+#[test]
+fn a_closed_pipe_is_not_an_error() {
+    for args in [&["list"][..], &["show", "srp"], &["--help"]] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let output = command(args).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(text(&output.stderr), "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+        return; // only where the system has a device that is always full
+    };
+    let output = command(&["show", "srp"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("blockyard: error: "));
+}
+
+#[test]
+fn colours_are_asked_for_and_can_be_refused() {
+    let coloured = |variables: &[&str]| {
+        let mut command = command(&["show", "nothing"]);
+        command.envs(variables.iter().map(|name| (name, "1")));
+        text(&command.output().unwrap().stderr).contains('\u{1b}')
+    };
+    assert!(!coloured(&[]), "a pipe is no terminal");
+    assert!(coloured(&["CLICOLOR_FORCE"]));
+    assert!(!coloured(&["NO_COLOR", "CLICOLOR_FORCE"]));
+}

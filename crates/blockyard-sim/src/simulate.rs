@@ -1,0 +1,456 @@
+//! From a job file, a device and a design to a report.
+
+use crate::device::Model;
+use crate::device::hba::Hba;
+use crate::device::null::Null;
+use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
+use crate::machine::cost::CostSink;
+use crate::machine::cpu::TaskId;
+use crate::measure::JobStats;
+use crate::profile::{Design, Device, DeviceModel};
+use crate::task::{Placement, Task};
+use crate::workload::Prng;
+use crate::world::{Failure, Totals, World};
+use blockyard::hardware_queue::QueueMap;
+use blockyard::host::Host;
+use blockyard::policy::Model as Locking;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::stats::StageStats;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
+use std::fmt;
+
+/// Why a simulation cannot be had, or ended early.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimulationError {
+    /// The job does not fit the device.
+    Job(JobError),
+    /// The files of all instances together do not fit the device.
+    FilesTooLarge {
+        /// The job whose files begin beyond the end.
+        job: String,
+        /// Where it stands.
+        place: crate::job::Place,
+    },
+    /// The job asks for a processor that the device's machine does not have.
+    NoSuchCpu {
+        /// The job.
+        job: String,
+        /// The processor.
+        cpu: u16,
+        /// How many there are.
+        cpus: u16,
+    },
+    /// The run failed at this virtual time.
+    Failed {
+        /// The job it failed for, where there is one.
+        job: Option<String>,
+        /// When.
+        at: Instant,
+        /// How.
+        failure: Failure,
+    },
+}
+
+impl fmt::Display for SimulationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(error) => error.fmt(f),
+            Self::FilesTooLarge { job, place } => {
+                write!(
+                    f,
+                    "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`"
+                )
+            }
+            Self::NoSuchCpu { job, cpu, cpus } => {
+                write!(
+                    f,
+                    "job `{job}` asks for CPU {cpu}; the device's machine has CPUs 0 to {}",
+                    cpus - 1
+                )
+            }
+            Self::Failed { job, at, failure } => {
+                if let Some(job) = job {
+                    write!(f, "job `{job}`, at {at} s: ")?;
+                }
+                match failure {
+                    Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
+                    Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
+                    Failure::Stuck => write!(
+                        f,
+                        "at {at} s nothing more can happen and the jobs are not done: a defect, please report it with the seed"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimulationError {}
+
+impl From<JobError> for SimulationError {
+    fn from(error: JobError) -> Self {
+        Self::Job(error)
+    }
+}
+
+/// What one job, or one instance of it, did.
+#[derive(Clone, Debug)]
+pub struct JobReport {
+    /// Its name.
+    pub name: String,
+    /// Its reporting group, from 0.
+    pub group: u32,
+    /// The index of its job in the file.
+    pub job: usize,
+    /// What was measured.
+    pub stats: JobStats,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// In the order of the file: one for each instance, or for each job that reports as a group.
+    pub jobs: Vec<JobReport>,
+    /// From the begin of measuring to the end of the last job.
+    pub span: Duration,
+    /// Processors of the machine.
+    pub cpus: u16,
+    /// Counts of the machine.
+    pub totals: Totals,
+    /// Counts and times of the queues' stages.
+    pub stages: StageStats,
+    /// Time with at least one command at the device.
+    pub device_busy: Duration,
+    /// Mean time without a command at the device, between commands.
+    pub mean_idle_gap: Duration,
+    /// Sum over time of commands at the device, in command-nanoseconds.
+    pub commands_held_ns: u128,
+}
+
+/// One job file on one device under one design.
+#[derive(Debug)]
+pub struct Simulation {
+    world: World,
+    jobs: Vec<Job>,
+    /// For each entry of the world's statistics: its job and reporting group.
+    entries: Vec<(usize, u32)>,
+    /// Instances that have not begun, by waves: a wave begins when the one before has ended.
+    waves: Vec<Vec<Planned>>,
+    next_task: u32,
+    task_jobs: Vec<usize>,
+    seed: u64,
+    cpus: u16,
+}
+
+/// An instance to come.
+#[derive(Clone, Debug)]
+struct Planned {
+    job: usize,
+    instance: u32,
+    resolved: Resolved,
+    placements: Vec<Placement>,
+    cpu: CpuId,
+    stats: usize,
+}
+
+impl Simulation {
+    /// A simulation of `jobs` on `device` under `design`, all random draws from `seed`.
+    ///
+    /// # Errors
+    ///
+    /// A [`SimulationError`] if a job does not fit the device or its machine.
+    pub fn new(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        seed: u64,
+    ) -> Result<Self, SimulationError> {
+        let (waves, entries, stats) = plan(&jobs.jobs, device)?;
+        let mut world = build_world(&jobs.jobs, device, design, seed);
+        world.stats = stats;
+        let mut simulation = Self {
+            world,
+            jobs: jobs.jobs.clone(),
+            entries,
+            waves,
+            next_task: 0,
+            task_jobs: Vec::new(),
+            seed,
+            cpus: device.machine.cpus,
+        };
+        simulation.waves.reverse();
+        simulation.begin_wave();
+        Ok(simulation)
+    }
+
+    /// Checks the queues' accounts after every step; slow.
+    pub const fn check_every_step(&mut self) {
+        self.world.check_every_step();
+    }
+
+    /// Goes on for up to `max` events; whether there is more to do.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError::Failed`].
+    pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
+        let more = self.world.advance(max).map_err(|failure| self.failed(failure))?;
+        Ok(more || self.begin_wave())
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError::Failed`].
+    pub fn finish(mut self) -> Result<Report, SimulationError> {
+        while self.advance(1 << 20)? {}
+        Ok(self.report())
+    }
+
+    /// The world.
+    #[must_use]
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// I/Os that jobs have taken the results of so far.
+    #[must_use]
+    pub fn ios_done(&self) -> u64 {
+        self.world.stats.iter().flat_map(JobStats::measured).map(|measured| measured.ios).sum()
+    }
+
+    /// What was measured so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let world = &self.world;
+        let jobs = self.entries.iter().zip(&world.stats).map(|(&(job, group), stats)| JobReport {
+            name: self.jobs[job].name.clone(),
+            group,
+            job,
+            stats: stats.clone(),
+        });
+        let activity = world.host.driver.activity();
+        Report {
+            jobs: jobs.collect(),
+            span: world.last_end().since(world.measured_from()),
+            cpus: self.cpus,
+            totals: *world.totals(),
+            stages: world.host.sink.1.clone(),
+            device_busy: activity.busy(),
+            mean_idle_gap: activity.mean_gap(),
+            commands_held_ns: activity.held_ns(),
+        }
+    }
+
+    fn failed(&self, failure: Failure) -> SimulationError {
+        let task = match failure {
+            Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
+            Failure::Stuck => None,
+        };
+        SimulationError::Failed {
+            job: task.map(|task| self.jobs[self.task_jobs[task.0 as usize]].name.clone()),
+            at: self.world.now(),
+            failure,
+        }
+    }
+
+    /// Begins the next wave; whether there was one.
+    fn begin_wave(&mut self) -> bool {
+        let Some(wave) = self.waves.pop() else { return false };
+        let now = self.world.now().max(self.world.last_end());
+        let first = self.next_task == 0;
+        let ramp = wave.iter().map(|planned| self.jobs[planned.job].ramp_time_ns).max();
+        if let Some(ramp) = ramp.filter(|ramp| first && *ramp > 0) {
+            self.world.measure_from(now + Duration::from_ns(ramp));
+        }
+        for planned in wave {
+            self.begin(planned, now);
+        }
+        true
+    }
+
+    fn begin(&mut self, planned: Planned, now: Instant) {
+        let job = &self.jobs[planned.job];
+        let number = u64::from(job.first_instance + planned.instance);
+        let (least, most) = job.startdelay_ns;
+        let mut draws = Prng::new(self.seed).fork(1).fork(number);
+        let delay = least + draws.below((most - least).saturating_add(1).max(1));
+        let limit = job.runtime_ns.map(|ns| Duration::from_ns(ns.saturating_add(job.ramp_time_ns)));
+        let task = Task::new(
+            TaskId(self.next_task),
+            job,
+            planned.instance,
+            &planned.resolved,
+            planned.placements,
+            planned.cpu,
+            planned.stats,
+            self.seed,
+        );
+        self.next_task += 1;
+        self.task_jobs.push(planned.job);
+        self.world.add_task(task, now + Duration::from_ns(delay), limit);
+    }
+}
+
+type Plans = (Vec<Vec<Planned>>, Vec<(usize, u32)>, Vec<JobStats>);
+
+/// Every instance of `jobs`, in waves, and where it counts.
+fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
+    let mut waves = vec![Vec::new()];
+    let mut entries: Vec<(usize, u32)> = Vec::new();
+    let mut stats = Vec::new();
+    let mut files = Files::new(device);
+    for (at, job) in jobs.iter().enumerate() {
+        if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
+            waves.push(Vec::new());
+        }
+        for instance in 0..job.numjobs {
+            let resolved = job.resolve(instance, files.disk_bytes)?;
+            let placements = files.place(job, &resolved)?;
+            let joins_group = job.group_reporting
+                && entries
+                    .last()
+                    .is_some_and(|&(last, group)| group == job.group && jobs[last].group_reporting);
+            if !joins_group {
+                entries.push((at, job.group));
+                stats.push(JobStats::new(job.pattern.mix.ops()));
+            } else if let Some(group) = stats.last_mut() {
+                group.add_kinds(job.pattern.mix.ops());
+            }
+            let cpu = cpu_for(job, instance, device.machine.cpus)?;
+            let planned =
+                Planned { job: at, instance, resolved, placements, cpu, stats: stats.len() - 1 };
+            waves.last_mut().expect("there is a first wave").push(planned);
+        }
+    }
+    Ok((waves, entries, stats))
+}
+
+/// The processor of an instance: the machine's in turn, or those the job allows.
+fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError> {
+    if let Some(&cpu) = job.cpus_allowed.iter().find(|cpu| **cpu >= cpus) {
+        return Err(SimulationError::NoSuchCpu { job: job.name.clone(), cpu, cpus });
+    }
+    let number = match job.cpus_allowed_policy {
+        CpuPolicy::Split => instance,
+        CpuPolicy::Shared => job.first_instance + instance,
+    } as usize;
+    if job.cpus_allowed.is_empty() {
+        let at = number % usize::from(cpus);
+        return Ok(CpuId(u16::try_from(at).expect("below the number of processors")));
+    }
+    Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
+}
+
+/// Where files lie: each name is a disk of its own, as long as there are disks; files without a
+/// name lie one behind the other on the first disk.
+struct Files {
+    disk_bytes: u64,
+    disks: u16,
+    names: Vec<String>,
+    next_byte: u64,
+}
+
+impl Files {
+    fn new(device: &Device) -> Self {
+        let disks = match device.model {
+            DeviceModel::Null(_) => 1,
+            DeviceModel::Hba(hba) => hba.luns,
+        };
+        let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+        Self { disk_bytes, disks, names: Vec::new(), next_byte: 0 }
+    }
+
+    fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
+        if !job.filenames.is_empty() {
+            return Ok(job.filenames.iter().map(|name| self.disk_of(name)).collect());
+        }
+        let mut placements = Vec::new();
+        for file in &resolved.files {
+            let base_bytes = self.next_byte;
+            let end =
+                base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
+            self.next_byte = end.ok_or_else(|| SimulationError::FilesTooLarge {
+                job: job.name.clone(),
+                place: job.place.clone(),
+            })?;
+            placements.push(Placement { queue: QueueId(0), base_bytes });
+        }
+        Ok(placements)
+    }
+
+    fn disk_of(&mut self, name: &str) -> Placement {
+        let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        let disk = at % usize::from(self.disks);
+        let queue = QueueId(u16::try_from(disk).expect("below the number of disks"));
+        Placement { queue, base_bytes: 0 }
+    }
+}
+
+fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> World {
+    let policies = design.policies;
+    let machine = device.machine;
+    let draws = Prng::new(seed).fork(0);
+    let (model, hctxs, depth, disks, shared_tags) = match device.model {
+        DeviceModel::Null(null) => (
+            Model::Null(Null::new(null, draws)),
+            null.submit_queues,
+            null.depth,
+            1,
+            null.shared_tags,
+        ),
+        DeviceModel::Hba(hba) => {
+            (Model::Hba(Hba::new(hba, draws)), hba.hw_queues, hba.can_queue, hba.luns, false)
+        }
+    };
+    let hctxs = match policies.model {
+        Locking::SingleLock => 1,
+        Locking::Multi => design.hw_queues.unwrap_or(hctxs).min(hctxs).min(machine.cpus),
+    };
+    let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
+    let tags = TagSetConfig {
+        hctxs,
+        depth: design.depth.unwrap_or(depth).min(depth),
+        reserved: 0,
+        shared_over_hctxs: shared_tags,
+        queues: disks,
+        max_waiters: instances,
+    };
+    let sinks = (CostSink::new(&machine, &policies), StageStats::new());
+    let host = Host::new(model, sinks, tags);
+    let config = QueueConfig {
+        map: QueueMap::even(machine.cpus, hctxs),
+        limits: device.limits.clone(),
+        policies,
+        max_bios: bios_needed(jobs, device),
+        max_waiters: instances,
+        run_batch_max: 1024,
+    };
+    let queues: Vec<_> =
+        (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
+    let served_by = |hctx: u16| {
+        let cpu = config.map.default.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
+        CpuId(u16::try_from(cpu.unwrap_or(0)).expect("a processor of the machine"))
+    };
+    World::new(machine, &policies, host, queues, (0..hctxs).map(served_by).collect())
+}
+
+/// As many bios as all jobs together can have under way, with the parts of split ones.
+fn bios_needed(jobs: &[Job], device: &Device) -> u32 {
+    let limits = &device.limits;
+    let page_sectors = 4096 / SECTOR_BYTES;
+    let part = limits.max_sectors.min(u32::from(limits.max_segments) * page_sectors).max(1);
+    let of_job = |job: &Job| {
+        let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();
+        let parts = (largest.unwrap_or(0) / SECTOR_BYTES).div_ceil(part) + 1;
+        u64::from(job.numjobs) * u64::from(job.depth()) * u64::from(parts + 1)
+    };
+    let needed: u64 = jobs.iter().map(of_job).sum();
+    u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
+}

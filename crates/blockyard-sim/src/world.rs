@@ -1,0 +1,602 @@
+//! The world: processors, tasks, request queues and a device, moved from event to event.
+//!
+//! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor
+//! without interruption: what it changes, it changes at the instant it begins; what follows from
+//! it (commands at the device, threads woken, runs left to a worker) begins when it ends.
+//!
+//! # Rules
+//!
+//! - **T1.** Events happen in the order of time, then of scheduling. Nothing else decides an order.
+//! - **T2.** A processor does one thing at a time; completions go before threads.
+//! - **T3.** Work that takes the design's lock begins when it has the lock; until then its
+//!   processor spins.
+//! - **T4.** A deferred run of a hardware queue is pending at most once.
+
+use crate::device::{Answers, DeviceEvent, Model};
+use crate::event::EventHeap;
+use crate::machine::cost::CostSink;
+use crate::machine::cpu::{Cpu, Finished, Outcome, TaskId, Work};
+use crate::machine::lock::{Ask, Lock};
+use crate::measure::JobStats;
+use crate::profile::MachineProfile;
+use crate::task::{Plan, Taken, Task};
+use blockyard::host::Host;
+use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
+use blockyard::request_queue::RequestQueue;
+use blockyard::stats::StageStats;
+use blockyard::status::{Status, SubmitError};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, HctxId, QueueId};
+
+/// The host of a world.
+pub type SimHost = Host<Model, (CostSink, StageStats)>;
+
+/// What happens at an instant.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A processor has finished what it was doing.
+    CpuFree(CpuId),
+    /// The lock is free for whoever waits.
+    LockFree,
+    /// A task becomes ready.
+    Wake(TaskId),
+    /// A worker thread is there to run a hardware queue.
+    Run(QueueId, HctxId),
+    /// A queue asked to be looked at again.
+    Poll(QueueId),
+    /// Something happens in the device.
+    Device(DeviceEvent),
+    /// Measuring begins: what was counted so far is forgotten.
+    Measure,
+}
+
+/// Which locks the design's work takes.
+#[derive(Clone, Copy, Debug)]
+struct Locks {
+    submitting: bool,
+    completing: bool,
+}
+
+/// Counts over a run, apart from those of the queues' own statistics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Threads woken because an I/O or a tag was ready.
+    pub wakeups: u64,
+    /// Changes from one thread to another.
+    pub context_switches: u64,
+    /// Time processors spent, running or spinning.
+    pub cpu: Duration,
+    /// Of that, spinning for the lock.
+    pub spinning: Duration,
+    /// Runs of hardware queues.
+    pub runs: u64,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// Everything there is.
+#[derive(Debug)]
+pub struct World {
+    now: Instant,
+    events: EventHeap<Event>,
+    /// An event scheduled last, which may precede everything in the heap.
+    next_event: Option<(Instant, Event)>,
+    machine: MachineProfile,
+    cpus: Vec<Cpu>,
+    lock: Lock,
+    locks: Locks,
+    /// The device with its tags, and the sinks of all events.
+    pub host: SimHost,
+    queues: Vec<RequestQueue>,
+    /// Where the earliest poll of each queue is scheduled.
+    polls: Vec<Option<Instant>>,
+    /// Deferred runs that are pending, by queue and hardware queue (T4).
+    deferred: Vec<Vec<bool>>,
+    /// The processor that a hardware queue's worker uses.
+    worker_cpu: Vec<CpuId>,
+    tasks: Vec<Task>,
+    /// Statistics, one for each instance or group reported as one.
+    pub stats: Vec<JobStats>,
+    alive: u32,
+    last_end: Instant,
+    measure_from: Instant,
+    totals: Totals,
+    answers: Answers,
+    failure: Option<Failure>,
+    self_check: bool,
+}
+
+/// What ended a run before its jobs were done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A queue refused a bio for a reason that waiting does not mend.
+    Refused(TaskId, SubmitError),
+    /// An I/O of a job failed.
+    Io(TaskId, Status),
+    /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
+    Stuck,
+}
+
+impl World {
+    /// A world on `machine` with `queues` over `host`, at instant zero.
+    #[must_use]
+    pub fn new(
+        machine: MachineProfile,
+        policies: &Policies,
+        host: SimHost,
+        queues: Vec<RequestQueue>,
+        worker_cpu: Vec<CpuId>,
+    ) -> Self {
+        let single = policies.model == Locking::SingleLock;
+        let elevator = policies.elevator != ElevatorKind::None;
+        Self {
+            now: Instant::ZERO,
+            events: EventHeap::new(),
+            next_event: None,
+            machine,
+            cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
+            lock: Lock::default(),
+            locks: Locks { submitting: single || elevator, completing: single },
+            host,
+            polls: vec![None; queues.len()],
+            deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
+            queues,
+            worker_cpu,
+            tasks: Vec::new(),
+            stats: Vec::new(),
+            alive: 0,
+            last_end: Instant::ZERO,
+            measure_from: Instant::ZERO,
+            totals: Totals::default(),
+            answers: Answers::default(),
+            failure: None,
+            self_check: false,
+        }
+    }
+
+    /// Checks the queues' accounts after every piece of work; slow.
+    pub const fn check_every_step(&mut self) {
+        self.self_check = true;
+    }
+
+    /// Adds a task that begins at `begin` and asks for nothing more after `limit`.
+    pub fn add_task(&mut self, mut task: Task, begin: Instant, limit: Option<Duration>) {
+        assert_eq!(task.id.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        task.begin(begin, limit);
+        self.events.push(begin, Event::Wake(task.id));
+        self.tasks.push(task);
+        self.alive += 1;
+    }
+
+    /// Forgets at `from` what was counted until then.
+    pub fn measure_from(&mut self, from: Instant) {
+        self.measure_from = from;
+        if from > Instant::ZERO {
+            self.events.push(from, Event::Measure);
+        }
+    }
+
+    /// Virtual time reached.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When the last task ended.
+    #[must_use]
+    pub const fn last_end(&self) -> Instant {
+        self.last_end
+    }
+
+    /// When measuring began.
+    #[must_use]
+    pub const fn measured_from(&self) -> Instant {
+        self.measure_from
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The request queues.
+    #[must_use]
+    pub fn queues(&self) -> &[RequestQueue] {
+        &self.queues
+    }
+
+    /// Handles up to `max` events. Whether jobs remain to be done.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`]; the world stands where it happened.
+    pub fn advance(&mut self, max: u64) -> Result<bool, Failure> {
+        for _ in 0..max {
+            if self.alive == 0 {
+                return Ok(false);
+            }
+            let Some((at, event)) = self.next_event() else { return Err(Failure::Stuck) };
+            self.now = at;
+            self.totals.events += 1;
+            self.handle(event);
+            if let Some(failure) = self.failure {
+                return Err(failure);
+            }
+        }
+        Ok(self.alive > 0)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::CpuFree(cpu) => self.next_work(cpu),
+            Event::LockFree => self.grant_lock(),
+            Event::Wake(id) => {
+                let task = &mut self.tasks[id.0 as usize];
+                task.wake();
+                let cpu = task.cpu;
+                self.give(cpu, Work::Step(id));
+            }
+            Event::Run(queue, hctx) => {
+                self.give(self.worker_cpu[hctx.index()], Work::Run { queue, hctx });
+            }
+            Event::Poll(queue) => self.poll(queue),
+            Event::Device(event) => {
+                self.host.driver.event(event, self.now, &mut self.answers);
+                self.take_answers();
+            }
+            Event::Measure => self.forget(),
+        }
+    }
+
+    fn forget(&mut self) {
+        self.totals = Totals::default();
+        self.host.sink.1.clear();
+        self.host.driver.forget_activity(self.now);
+        self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
+    }
+
+    /// A queue's own time has come: what it wants to run is left to workers.
+    fn poll(&mut self, queue: QueueId) {
+        self.polls[queue.index()] = None;
+        while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
+            self.defer_run(queue, run.hctx, self.now);
+        }
+        self.schedule_poll(queue);
+    }
+
+    fn schedule_poll(&mut self, queue: QueueId) {
+        let Some(at) = self.queues[queue.index()].poll_at() else { return };
+        let scheduled = &mut self.polls[queue.index()];
+        if scheduled.is_none_or(|earlier| at < earlier) {
+            *scheduled = Some(at);
+            self.events.push(at.max(self.now), Event::Poll(queue));
+        }
+    }
+
+    /// Gives a processor work; an idle one begins at once (T2).
+    fn give(&mut self, cpu: CpuId, work: Work) {
+        let state = &mut self.cpus[cpu.index()];
+        state.push(work);
+        if state.running {
+            return;
+        }
+        state.running = true;
+        if state.busy_until > self.now {
+            let at = state.busy_until;
+            self.soon(at, Event::CpuFree(cpu));
+        } else {
+            self.next_work(cpu);
+        }
+    }
+
+    fn next_work(&mut self, cpu: CpuId) {
+        let Some(work) = self.cpus[cpu.index()].next() else {
+            self.cpus[cpu.index()].running = false;
+            return;
+        };
+        let needs_lock = match work {
+            Work::Complete { .. } => self.locks.completing,
+            Work::Run { .. } | Work::Step(_) => self.locks.submitting,
+        };
+        if !needs_lock {
+            return self.perform(cpu, work);
+        }
+        match self.lock.ask(cpu, self.now) {
+            Ask::Granted => self.perform(cpu, work),
+            Ask::Wait(free_at) => {
+                self.cpus[cpu.index()].spinning = Some((work, self.now));
+                if let Some(at) = free_at {
+                    self.events.push(at, Event::LockFree);
+                }
+            }
+        }
+    }
+
+    /// T3.
+    fn grant_lock(&mut self) {
+        let Some(cpu) = self.lock.grant() else { return };
+        if let Some((work, since)) = self.cpus[cpu.index()].spinning.take() {
+            let spun = self.now.since(since);
+            self.cpus[cpu.index()].busy += spun;
+            self.totals.spinning += spun;
+            self.totals.cpu += spun;
+            self.perform(cpu, work);
+        }
+        if let Some(at) = self.lock.next_grant() {
+            self.events.push(at, Event::LockFree);
+        }
+    }
+
+    /// Does a piece of work and lets what follows from it begin when it ends.
+    fn perform(&mut self, cpu: CpuId, work: Work) {
+        let mut cost = Duration::ZERO;
+        if self.cpus[cpu.index()].switches_to(&work) {
+            cost += self.machine.context_switch;
+            self.totals.context_switches += 1;
+        }
+        cost += match work {
+            Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
+            Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
+            Work::Step(task) => self.step(task),
+        };
+        let (free_ns, locked_ns) = self.host.sink.0.take();
+        let locked = Duration::from_ns(locked_ns);
+        if self.locks.submitting {
+            self.lock.hold(self.now, locked);
+        }
+        cost += Duration::from_ns(free_ns) + locked;
+        if let Work::Step(task) = work {
+            cost += self.end_step(task, cost);
+        }
+        let end = self.now + cost;
+        self.cpus[cpu.index()].busy += cost;
+        self.totals.cpu += cost;
+        self.host.driver.start(end, &mut self.answers);
+        self.take_answers();
+        if self.self_check {
+            self.queues.iter().for_each(|queue| queue.self_check(&self.host));
+        }
+        self.cpus[cpu.index()].busy_until = end;
+        if self.cpus[cpu.index()].has_work() {
+            self.soon(end, Event::CpuFree(cpu));
+        } else {
+            self.cpus[cpu.index()].running = false;
+        }
+    }
+
+    /// Schedules `event`. One that nothing else precedes need not pass through the heap.
+    fn soon(&mut self, at: Instant, event: Event) {
+        if let Some((earlier, other)) = self.next_event.replace((at, event)) {
+            self.events.push(earlier, other);
+        }
+    }
+
+    /// The earliest event (T1).
+    fn next_event(&mut self) -> Option<(Instant, Event)> {
+        if let Some((at, event)) = self.next_event.take() {
+            if self.events.next_at().is_none_or(|other| at < other) {
+                return Some((at, event));
+            }
+            self.events.push(at, event);
+        }
+        self.events.pop()
+    }
+
+    /// Schedules what the device said; what it finished goes to the processor that submitted it.
+    fn take_answers(&mut self) {
+        for (at, event) in self.answers.events.drain(..) {
+            self.events.push(at, Event::Device(event));
+        }
+        while let Some((finished, interrupt)) = self.answers.finished.pop_front() {
+            self.deliver(finished, interrupt);
+        }
+    }
+
+    fn deliver(&mut self, finished: Finished, interrupt: bool) {
+        let queue = &self.queues[finished.queue.index()];
+        let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
+        let cpu = request.expect("a device finishes what it owns").cpu;
+        self.give(cpu, Work::Complete { finished, interrupt });
+    }
+
+    fn complete(&mut self, finished: Finished, interrupt: bool) -> Duration {
+        let Finished { queue, hctx, tag, outcome } = finished;
+        let target = &mut self.queues[queue.index()];
+        let known = match outcome {
+            Outcome::Done(status) => target.complete(&mut self.host, hctx, tag, status, self.now),
+            Outcome::Again => target.requeue(&mut self.host, hctx, tag, self.now),
+        };
+        known.expect("a device finishes what it owns, once");
+        let mut cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
+        while let Some(ended) = self.queues[queue.index()].next_ended() {
+            cost += self.end_io(ended.bio.cookie, ended.status);
+        }
+        cost + self.follow_up(queue, true)
+    }
+
+    /// A bio has ended: its task has a result, and is woken if it waits for it.
+    fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
+        let (task, slot) = split_cookie(cookie);
+        if self.tasks[task.0 as usize].completed(slot, status) {
+            return self.wake(task);
+        }
+        Duration::ZERO
+    }
+
+    fn wake(&mut self, task: TaskId) -> Duration {
+        self.totals.wakeups += 1;
+        self.events.push(self.now + self.machine.wakeup, Event::Wake(task));
+        self.machine.wakeup
+    }
+
+    fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
+        self.deferred[queue.index()][hctx.index()] = false;
+        self.run(queue, hctx);
+        self.follow_up(queue, false)
+    }
+
+    fn run(&mut self, queue: QueueId, hctx: HctxId) {
+        self.totals.runs += 1;
+        let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
+    }
+
+    /// Does or schedules what a call on `queue` left to be done: runs, wake-ups, polls. After a
+    /// completion every run is left to a worker.
+    fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
+        while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
+            if run.deferred || after_completion {
+                self.defer_run(queue, run.hctx, self.now);
+            } else {
+                self.run(queue, run.hctx);
+            }
+        }
+        let mut cost = Duration::ZERO;
+        while let Some((other, hctx)) = self.host.next_starved() {
+            self.run(other, hctx);
+            cost += self.follow_up(other, true);
+        }
+        while let Some(ended) = self.queues[queue.index()].next_ended() {
+            cost += self.end_io(ended.bio.cookie, ended.status);
+        }
+        let woken = |world: &mut Self| {
+            world.queues[queue.index()].next_woken().or_else(|| world.host.next_woken())
+        };
+        while let Some(waiter) = woken(self) {
+            cost += self.wake(TaskId(u32::try_from(waiter).expect("waiters are tasks")));
+        }
+        self.schedule_poll(queue);
+        cost
+    }
+
+    /// T4.
+    fn defer_run(&mut self, queue: QueueId, hctx: HctxId, from: Instant) {
+        let pending = &mut self.deferred[queue.index()][hctx.index()];
+        if !core::mem::replace(pending, true) {
+            self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
+        }
+    }
+
+    /// A task takes results and asks for more.
+    fn step(&mut self, id: TaskId) -> Duration {
+        let mut cost = self.take_results(id);
+        let (submitted, queue) = self.submit_batch(id);
+        if submitted > 0 {
+            cost += self.machine.syscall;
+        }
+        if let Some(queue) = queue {
+            cost += self.follow_up(queue, false);
+        }
+        cost
+    }
+
+    /// The task takes up to as many results as it does at once.
+    fn take_results(&mut self, id: TaskId) -> Duration {
+        let at = id.0 as usize;
+        if !self.tasks[at].takes_now() {
+            return Duration::ZERO;
+        }
+        for _ in 0..self.tasks[at].take_max() {
+            let Some(taken) = self.tasks[at].take_completed(self.now) else { break };
+            self.count(id, &taken);
+        }
+        if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
+    }
+
+    fn count(&mut self, id: TaskId, taken: &Taken) {
+        if taken.status != Status::Ok {
+            self.failure.get_or_insert(Failure::Io(id, taken.status));
+        }
+        if self.now < self.measure_from {
+            return;
+        }
+        let stats = &mut self.stats[self.tasks[id.0 as usize].stats];
+        let Some(op) = taken.op else {
+            stats.syncs += 1;
+            return;
+        };
+        let Some(measured) = stats.op_mut(op) else { return };
+        measured.ios += 1;
+        measured.bytes += u64::from(taken.len_bytes);
+        let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
+        measured.slat_ns.record(slat);
+        measured.clat_ns.record(clat);
+        measured.lat_ns.record(slat + clat);
+    }
+
+    /// Submits as many I/Os as the task does in one call. Says how many, and the queue used.
+    fn submit_batch(&mut self, id: TaskId) -> (u32, Option<QueueId>) {
+        let at = id.0 as usize;
+        let (cpu, max) = (self.tasks[at].cpu, self.tasks[at].submit_max());
+        let mut submitted = 0;
+        let mut used = None;
+        while submitted < max {
+            let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
+            if used.is_some_and(|last| last != queue) {
+                break;
+            }
+            let target = &mut self.queues[queue.index()];
+            if max > 1 && used.is_none() {
+                target.plug(cpu);
+            }
+            used = Some(queue);
+            match target.submit(&mut self.host, cpu, bio, self.now) {
+                Ok(()) => {
+                    self.tasks[at].submitted(self.now);
+                    submitted += 1;
+                }
+                Err(SubmitError::NoTag) => {
+                    self.tasks[at].sleep_for_tag();
+                    target
+                        .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
+                        .expect("there is room for every task to wait");
+                    break;
+                }
+                Err(reason) => {
+                    self.failure.get_or_insert(Failure::Refused(id, reason));
+                    break;
+                }
+            }
+        }
+        if let Some(queue) = used.filter(|_| max > 1) {
+            self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
+        }
+        (submitted, used)
+    }
+
+    /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to
+    /// compute.
+    fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
+        let end = self.now + cost;
+        let task = &mut self.tasks[id.0 as usize];
+        let spin = task.step_ended(end);
+        let stats = &mut self.stats[task.stats];
+        if self.now >= self.measure_from {
+            stats.cpu_ns += (cost + spin).as_ns();
+        }
+        stats.started = stats.started.min(self.now.max(self.measure_from));
+        if task.waits_for_tag() {
+            return spin;
+        }
+        match task.plan(end) {
+            Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
+            Plan::AwaitCompletions => {}
+            Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),
+            Plan::End => {
+                stats.ended = stats.ended.max(end);
+                self.alive -= 1;
+                self.last_end = end;
+                if task.ends_all {
+                    self.tasks.iter_mut().for_each(|task| task.stop(end));
+                }
+            }
+        }
+        spin
+    }
+}
+
+/// The task and slot that a cookie names.
+#[expect(clippy::cast_possible_truncation, reason = "both halves of 64 bits are 32 bits")]
+const fn split_cookie(cookie: u64) -> (TaskId, u32) {
+    (TaskId((cookie >> 32) as u32), cookie as u32)
+}

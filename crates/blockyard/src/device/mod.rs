@@ -1,0 +1,3 @@
+//! The smallest drivers, for examples and as patterns.
+
+pub mod null;

@@ -1,0 +1,317 @@
+//! Where requests spend their time, and what happened to them on the way.
+
+use super::Histogram;
+use crate::bio::Op;
+use crate::status::Status;
+use crate::time::Instant;
+use crate::trace::{Action, Event, Hold, Sink};
+
+/// The two directions that statistics keep apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Reads.
+    Read,
+    /// Everything else.
+    Write,
+}
+
+impl Direction {
+    /// Both, in order.
+    pub const ALL: [Self; 2] = [Self::Read, Self::Write];
+}
+
+impl From<Op> for Direction {
+    fn from(op: Op) -> Self {
+        if op.is_read() { Self::Read } else { Self::Write }
+    }
+}
+
+/// A part of a request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// From its submission until it left the elevator or software queue.
+    Staged,
+    /// From there until the driver accepted it; [`Action::Hold`] counts the reasons.
+    Held,
+    /// From there until the driver was done with it.
+    InDriver,
+    /// From its submission until the driver was done with it.
+    Total,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Staged, Self::Held, Self::InDriver, Self::Total];
+}
+
+/// A sink that keeps the time requests spend in each stage, and counts actions.
+///
+/// An event costs one count. A completion also records up to four times, in nanoseconds; a request
+/// that the driver never took has none in the stages it did not reach.
+#[derive(Clone, Debug, Default)]
+pub struct StageStats {
+    directions: [DirectionStats; 2],
+}
+
+impl StageStats {
+    /// Nothing counted. Reserves all its memory, half a megabyte.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets everything counted.
+    pub fn clear(&mut self) {
+        for direction in &mut self.directions {
+            direction.times.iter_mut().for_each(Histogram::clear);
+            direction.counts.fill(0);
+        }
+    }
+
+    /// Adds everything that `other` counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (to, from) in self.directions.iter_mut().zip(&other.directions) {
+            for (times, more) in to.times.iter_mut().zip(&from.times) {
+                times.merge(more);
+            }
+            for (count, more) in to.counts.iter_mut().zip(&from.counts) {
+                *count += more;
+            }
+        }
+    }
+
+    /// The times, in nanoseconds, that completed requests spent in `stage`.
+    #[must_use]
+    pub fn times_ns(&self, direction: Direction, stage: Stage) -> &Histogram {
+        &self.directions[direction as usize].times[stage as usize]
+    }
+
+    /// How often `action` happened, in both directions.
+    #[must_use]
+    pub fn count(&self, action: Action) -> u64 {
+        Direction::ALL.map(|direction| self.count_of(direction, action)).iter().sum()
+    }
+
+    /// How often `action` happened to bios and requests of `direction`. A [`Action::Hold`]
+    /// concerns a hardware queue, so ask [`Self::count`] for it.
+    #[must_use]
+    pub fn count_of(&self, direction: Direction, action: Action) -> u64 {
+        self.directions[direction as usize].counts[slot_of(action)]
+    }
+
+    /// How many bios, and parts of split ones, have joined a request or got one of their own.
+    #[must_use]
+    pub fn bios(&self, direction: Direction) -> u64 {
+        [Action::GetRequest, Action::BackMerge, Action::FrontMerge]
+            .map(|action| self.count_of(direction, action))
+            .iter()
+            .sum()
+    }
+
+    /// How many requests those [`Self::bios`] have become, joined requests counted as one. Bios by
+    /// requests is the number of I/Os per command.
+    #[must_use]
+    pub fn requests(&self, direction: Direction) -> u64 {
+        self.count_of(direction, Action::GetRequest) - self.count_of(direction, Action::Join)
+    }
+}
+
+impl Sink for StageStats {
+    fn event(&mut self, event: &Event<'_>) {
+        let stats = &mut self.directions[Direction::from(event.op) as usize];
+        stats.counts[slot_of(event.action)] += 1;
+        if let (Action::Complete(_), Some((_, request))) = (event.action, event.request) {
+            let times = request.times;
+            stats.completed([times.queued, times.scheduled, times.issued, event.at]);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct DirectionStats {
+    times: [Histogram; Stage::ALL.len()],
+    counts: [u64; SLOTS],
+}
+
+impl Default for DirectionStats {
+    fn default() -> Self {
+        Self { times: Default::default(), counts: [0; SLOTS] }
+    }
+}
+
+impl DirectionStats {
+    /// A request passed its stages at these instants. One not reached is zero, or left from before
+    /// a requeue, and so earlier than the one before it.
+    fn completed(&mut self, passed: [Instant; Stage::ALL.len()]) {
+        for (times, stage) in self.times.iter_mut().zip(passed.windows(2)) {
+            if stage[1] < stage[0] {
+                break;
+            }
+            times.record(stage[1].since(stage[0]).as_ns());
+        }
+        let [queued, .., completed] = passed;
+        self.times[Stage::Total as usize].record(completed.since(queued).as_ns());
+    }
+}
+
+const HOLD: usize = 13;
+const REFUSE: usize = HOLD + Hold::ALL.len();
+const COMPLETE: usize = REFUSE + Hold::ALL.len();
+const SLOTS: usize = COMPLETE + Status::Gone as usize + 1;
+
+/// Where an action is counted.
+fn slot_of(action: Action) -> usize {
+    match action {
+        Action::Queue => 0,
+        Action::Split => 1,
+        Action::BackMerge => 2,
+        Action::FrontMerge => 3,
+        Action::Join => 4,
+        Action::GetRequest => 5,
+        Action::Sleep => 6,
+        Action::Plug => 7,
+        Action::Unplug => 8,
+        Action::Insert => 9,
+        Action::Schedule => 10,
+        Action::Issue => 11,
+        Action::Requeue => 12,
+        Action::Hold(hold) => HOLD + hold as usize,
+        Action::Refuse(busy) => REFUSE + Hold::from(busy) as usize,
+        Action::Complete(status) => COMPLETE + status as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::Bio;
+    use crate::driver::Busy;
+    use crate::request::{Bios, Request, Requests};
+    use crate::unit::{CpuId, HctxId, QueueId, RequestId};
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
+
+    const ID: RequestId = RequestId(0);
+
+    fn event<'a>(ns: u64, action: Action, op: Op, request: Option<&'a Request>) -> Event<'a> {
+        Event {
+            at: Instant::from_ns(ns),
+            action,
+            queue: QueueId(0),
+            cpu: CpuId(0),
+            hctx: HctxId(0),
+            op,
+            sector: 0,
+            sectors: 8,
+            request: request.map(|request| (ID, request)),
+        }
+    }
+
+    /// A request of one bio that passed its stages at these nanoseconds.
+    fn with_request(bio: Bio, passed: [u64; 3], use_it: impl FnOnce(&Request)) {
+        let (mut bios, mut requests) = (Bios::new(1), Requests::new(1));
+        let id = bios.take(bio).unwrap();
+        requests.start(ID, &bios, id, CpuId(0), HctxId(0), Instant::ZERO);
+        let times = &mut requests[ID].times;
+        [times.queued, times.scheduled, times.issued] = passed.map(Instant::from_ns);
+        use_it(&requests[ID]);
+    }
+
+    fn sums(stats: &StageStats, direction: Direction) -> Vec<(u64, u128)> {
+        let stages = Stage::ALL.iter().map(|&stage| stats.times_ns(direction, stage));
+        stages.map(|times| (times.count(), times.sum())).collect()
+    }
+
+    #[test]
+    fn a_completion_records_the_time_in_each_stage() {
+        let mut stats = StageStats::new();
+        with_request(Bio::write(0, 8, 0), [100, 150, 400], |request| {
+            stats.event(&event(1400, Action::Complete(Status::Ok), Op::Write, Some(request)));
+        });
+        assert_eq!(sums(&stats, Direction::Write), [(1, 50), (1, 250), (1, 1000), (1, 1300)]);
+        assert_eq!(sums(&stats, Direction::Read), [(0, 0); 4]);
+    }
+
+    #[test]
+    fn stages_not_reached_are_not_recorded() {
+        let failed = Action::Complete(Status::IoError);
+        for (passed, stages) in [
+            ([100, 0, 0], [(0, 0), (0, 0), (0, 0), (1, 400)]),
+            ([100, 150, 0], [(1, 50), (0, 0), (0, 0), (1, 400)]),
+            ([100, 300, 200], [(1, 200), (0, 0), (0, 0), (1, 400)]),
+        ] {
+            let mut stats = StageStats::new();
+            with_request(Bio::read(0, 8, 0), passed, |request| {
+                stats.event(&event(500, failed, Op::Read, Some(request)));
+            });
+            assert_eq!(sums(&stats, Direction::Read), stages);
+        }
+    }
+
+    #[test]
+    fn bios_per_request_counts_merges_and_joins() {
+        let mut stats = StageStats::new();
+        for (times, action) in [
+            (3, Action::GetRequest),
+            (4, Action::BackMerge),
+            (1, Action::FrontMerge),
+            (1, Action::Join),
+        ] {
+            for _ in 0..times {
+                stats.event(&event(0, action, Op::Read, None));
+            }
+        }
+        assert_eq!((stats.bios(Direction::Read), stats.requests(Direction::Read)), (8, 2));
+        assert_eq!((stats.bios(Direction::Write), stats.requests(Direction::Write)), (0, 0));
+    }
+
+    #[test]
+    fn merged_counts_add_up_and_cleared_ones_are_gone() {
+        let mut stats = StageStats::new();
+        with_request(Bio::read(0, 8, 0), [1, 2, 3], |request| {
+            stats.event(&event(9, Action::Complete(Status::Ok), Op::Read, Some(request)));
+        });
+        let once = stats.clone();
+        stats.merge(&once);
+        assert_eq!(stats.count(Action::Complete(Status::Ok)), 2);
+        assert_eq!(sums(&stats, Direction::Read), [(2, 2), (2, 2), (2, 12), (2, 16)]);
+        stats.clear();
+        assert_eq!(stats.count(Action::Complete(Status::Ok)), 0);
+        assert_eq!(sums(&stats, Direction::Read), [(0, 0); 4]);
+    }
+
+    #[test]
+    fn every_action_is_counted_apart() {
+        let mut actions = alloc::vec![
+            Action::Queue,
+            Action::Split,
+            Action::BackMerge,
+            Action::FrontMerge,
+            Action::Join,
+            Action::GetRequest,
+            Action::Sleep,
+            Action::Plug,
+            Action::Unplug,
+            Action::Insert,
+            Action::Schedule,
+            Action::Issue,
+            Action::Requeue,
+            Action::Refuse(Busy::Device),
+            Action::Refuse(Busy::Resource),
+            Action::Complete(Status::Ok),
+            Action::Complete(Status::Gone),
+        ];
+        actions.extend(Hold::ALL.map(Action::Hold));
+        let slots: BTreeSet<usize> = actions.iter().map(|&action| slot_of(action)).collect();
+        assert_eq!(slots.len(), actions.len());
+        assert!(slots.last() < Some(&SLOTS));
+
+        let mut stats = StageStats::new();
+        stats.event(&event(0, Action::Hold(Hold::Tag), Op::Read, None));
+        stats.event(&event(0, Action::Refuse(Busy::Device), Op::Write, None));
+        let counts = [Hold::Tag, Hold::Device].map(|hold| stats.count(Action::Hold(hold)));
+        assert_eq!(counts, [1, 0]);
+        assert_eq!(stats.count(Action::Refuse(Busy::Device)), 1);
+        assert_eq!(stats.count_of(Direction::Read, Action::Refuse(Busy::Device)), 0);
+    }
+}
