@@ -50,7 +50,7 @@ impl Null {
             let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
                 + u32::from(finished.tag.0);
             self.waiting[slot as usize] = Some(finished);
-            answers.events.push((due, DeviceEvent(slot)));
+            answers.events.push_back((due, DeviceEvent(slot)));
         }
     }
 

@@ -376,18 +376,21 @@ impl RequestQueue {
             self.emit(host, now, Action::Unplug, first);
         }
         let mut direct = self.policies.issues_directly() && !sleeping;
+        let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.requests) {
             let hctx = self.requests[id].hctx;
             if direct {
                 direct = self.issue_directly(host, id, list.is_empty(), now);
+                if !direct && let Some(hctx) = uncommitted {
+                    host.driver.commit(self.id, hctx, now); // D2
+                }
+                uncommitted = Some(hctx);
             } else {
                 // Since it was plugged, something it touches may have been inserted.
                 let joined = self.elevator.is_some() && self.join_staged(host, id, now);
                 if !joined {
                     self.insert(host, self.ctx_serving(cpu, hctx), id, now);
                 }
-            }
-            if !direct {
                 self.mark_run(hctx, sleeping);
             }
         }
@@ -413,9 +416,7 @@ impl RequestQueue {
         let lone_queue = self.hctxs.len() == 1;
         let held_back = state.busy.is_busy() && (lone_queue || !self.requests[id].is_sync());
         if self.policies.issues_directly() && !held_back {
-            if !self.issue_directly(host, id, true, now) {
-                self.mark_run(hctx, false);
-            }
+            self.issue_directly(host, id, true, now);
             return;
         }
         self.insert(host, ctx, id, now);
