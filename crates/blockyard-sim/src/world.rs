@@ -569,16 +569,15 @@ impl World {
     fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         let task = &mut self.tasks[id.0 as usize];
-        let spin = task.step_ended(end);
+        task.step_ended(end);
         let stats = &mut self.stats[task.stats];
+        stats.started = stats.started.min(self.now.max(self.measure_from));
+        let plan = if task.waits_for_tag() { Plan::AwaitCompletions } else { task.plan(end) };
+        let spin = task.take_spin();
         if self.now >= self.measure_from {
             stats.cpu_ns += (cost + spin).as_ns();
         }
-        stats.started = stats.started.min(self.now.max(self.measure_from));
-        if task.waits_for_tag() {
-            return spin;
-        }
-        match task.plan(end) {
+        match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
             Plan::AwaitCompletions => {}
             Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),
