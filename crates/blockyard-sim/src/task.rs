@@ -24,6 +24,21 @@ pub struct Placement {
     pub base_bytes: u64,
 }
 
+/// One instance of a job, with everything decided that differs between instances.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Its number among the instances of its job, from 0.
+    pub number: u32,
+    /// What it covers.
+    pub resolved: Resolved,
+    /// Where its files lie.
+    pub placements: Vec<Placement>,
+    /// The processor it runs on.
+    pub cpu: CpuId,
+    /// Which statistics it counts into.
+    pub stats: usize,
+}
+
 /// An I/O under way.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -137,18 +152,10 @@ struct Think {
 }
 
 impl Task {
-    /// Instance `instance` of `job`, which covers `resolved`, its files lying at `placements`.
+    /// `instance` of `job`, as task `id`; `seed` is the run's.
     #[must_use]
-    pub fn new(
-        id: TaskId,
-        job: &Job,
-        instance: u32,
-        resolved: &Resolved,
-        placements: Vec<Placement>,
-        cpu: CpuId,
-        stats: usize,
-        seed: u64,
-    ) -> Self {
+    pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
+        let Instance { number, resolved, placements, cpu, stats } = instance;
         let depth = job.depth();
         let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
         let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
@@ -164,9 +171,9 @@ impl Task {
             cpu,
             stats,
             ends_all: job.exitall,
-            generator: Generator::new(job, instance, resolved, seed),
+            generator: Generator::new(job, number, &resolved, seed),
             placements,
-            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, instance, seed)),
+            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
             issued: [(0, 0); 3],
             shape: Shape {
                 engine: job.engine,

@@ -291,7 +291,7 @@ impl World {
     }
 
     fn next_work(&mut self, cpu: CpuId) {
-        let Some(work) = self.cpus[cpu.index()].next() else {
+        let Some(work) = self.cpus[cpu.index()].take_work() else {
             self.cpus[cpu.index()].running = false;
             return;
         };
