@@ -1,6 +1,8 @@
 //! What can be asked: commands and their options.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -64,6 +66,15 @@ pub(crate) struct Answer {
     /// Write the answer to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl Answer {
+    /// Writes `text` to the file asked for, without escape sequences, or else to `out`.
+    pub(crate) fn deliver(&self, text: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(file) = &self.output else { return Ok(out.write_all(text.as_bytes())?) };
+        let plain = anstream::adapter::strip_str(text).to_string();
+        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

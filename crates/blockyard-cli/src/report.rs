@@ -5,7 +5,6 @@
 //! `null` stands for a mean of nothing.
 
 use core::fmt::Write as _;
-use std::fs;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -81,9 +80,7 @@ impl Report {
             OutputFormat::Normal => self.text(),
             OutputFormat::Json => self.json(),
         };
-        let Some(file) = &answer.output else { return Ok(out.write_all(text.as_bytes())?) };
-        let plain = anstream::adapter::strip_str(&text).to_string();
-        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+        answer.deliver(&text, out)
     }
 
     /// The report as JSON, with a line end.

@@ -14,7 +14,7 @@ use crate::message::Failure;
 /// Answers `command` on `out`.
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(args, out),
         Command::Whatif(args) => whatif::whatif(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::List(args) => list::list(args, out),
