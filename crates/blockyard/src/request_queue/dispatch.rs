@@ -375,10 +375,15 @@ impl RequestQueue {
                 if self.shares_dispatch() {
                     self.share_busy();
                 }
-                if let Some(id) = list.first() {
-                    self.put_holdings(host, id);
+                self.put_holdings(host, id);
+                if hold == Hold::Tag && to != hctx {
+                    // The tag that is missing is another hardware queue's: it is the one to be
+                    // named when there is one.
+                    let _ = self.hold_run(host, to, hold, now);
+                    let _ = self.hold_run(host, hctx, Hold::Leftovers, now);
+                } else {
+                    let _ = self.hold_run(host, hctx, hold, now);
                 }
-                let _ = self.hold_run(host, hctx, hold, now);
                 return sent;
             }
         }
