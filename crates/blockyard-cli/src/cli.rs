@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Whatif(Whatif),
     /// Run published experiments and set our figures beside theirs
     Reproduce(Reproduce),
-    /// List the devices and designs that are built in
+    /// List the devices and designs that are built in, and the options of jobs
     List(List),
     /// Print the file of a built-in device or design
     Show(Show),
@@ -124,7 +124,7 @@ pub(crate) struct Whatif {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// Which experiment; all of them where none is named
+    /// Which experiment; where none is named, they are listed
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) experiment: Option<Experiment>,
 
@@ -151,6 +151,8 @@ pub(crate) enum Listed {
     Devices,
     /// Designs
     Designs,
+    /// Options of job files, and what becomes of each
+    Options,
 }
 
 #[derive(Debug, Args)]
