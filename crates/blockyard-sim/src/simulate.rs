@@ -8,7 +8,7 @@ use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
 use crate::profile::{Design, Device, DeviceModel};
-use crate::task::{Placement, Task};
+use crate::task::{Instance, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::hardware_queue::QueueMap;
@@ -58,10 +58,17 @@ impl fmt::Display for SimulationError {
         match self {
             Self::Job(error) => error.fmt(f),
             Self::FilesTooLarge { job, place } => {
-                write!(f, "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`")
+                write!(
+                    f,
+                    "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`"
+                )
             }
             Self::NoSuchCpu { job, cpu, cpus } => {
-                write!(f, "job `{job}` asks for CPU {cpu}; the device's machine has CPUs 0 to {}", cpus - 1)
+                write!(
+                    f,
+                    "job `{job}` asks for CPU {cpu}; the device's machine has CPUs 0 to {}",
+                    cpus - 1
+                )
             }
             Self::Failed { job, at, failure } => {
                 if let Some(job) = job {
@@ -80,7 +87,7 @@ impl fmt::Display for SimulationError {
     }
 }
 
-impl std::error::Error for SimulationError {}
+impl core::error::Error for SimulationError {}
 
 impl From<JobError> for SimulationError {
     fn from(error: JobError) -> Self {
@@ -137,15 +144,11 @@ pub struct Simulation {
     cpus: u16,
 }
 
-/// An instance to come.
+/// An instance to come, of the job with this index.
 #[derive(Clone, Debug)]
 struct Planned {
     job: usize,
-    instance: u32,
-    resolved: Resolved,
-    placements: Vec<Placement>,
-    cpu: CpuId,
-    stats: usize,
+    instance: Instance,
 }
 
 impl Simulation {
@@ -267,21 +270,13 @@ impl Simulation {
 
     fn begin(&mut self, planned: Planned, now: Instant) {
         let job = &self.jobs[planned.job];
-        let number = u64::from(job.first_instance + planned.instance);
+        let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
         let limit = job.runtime_ns.map(|ns| Duration::from_ns(ns.saturating_add(job.ramp_time_ns)));
-        let task = Task::new(
-            TaskId(self.next_task),
-            job,
-            planned.instance,
-            &planned.resolved,
-            planned.placements,
-            planned.cpu,
-            planned.stats,
-            self.seed,
-        );
+        let id = TaskId(self.next_task);
+        let task = Task::new(id, job, planned.instance, self.seed);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
         self.world.add_task(task, now + Duration::from_ns(delay), limit);
@@ -300,23 +295,23 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
         if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
             waves.push(Vec::new());
         }
-        for instance in 0..job.numjobs {
-            let resolved = job.resolve(instance, files.disk_bytes)?;
+        for number in 0..job.numjobs {
+            let resolved = job.resolve(number, files.disk_bytes)?;
             let placements = files.place(job, &resolved)?;
             let joins_group = job.group_reporting
-                && entries.last().is_some_and(|&(last, group)| {
-                    group == job.group && jobs[last].group_reporting
-                });
+                && entries
+                    .last()
+                    .is_some_and(|&(last, group)| group == job.group && jobs[last].group_reporting);
             if !joins_group {
                 entries.push((at, job.group));
                 stats.push(JobStats::new(job.pattern.mix.ops()));
             } else if let Some(group) = stats.last_mut() {
                 group.add_kinds(job.pattern.mix.ops());
             }
-            let cpu = cpu_for(job, instance, device.machine.cpus)?;
-            let planned =
-                Planned { job: at, instance, resolved, placements, cpu, stats: stats.len() - 1 };
-            waves.last_mut().expect("there is a first wave").push(planned);
+            let cpu = cpu_for(job, number, device.machine.cpus)?;
+            let stats = stats.len() - 1;
+            let instance = Instance { number, resolved, placements, cpu, stats };
+            waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
         }
     }
     Ok((waves, entries, stats))
@@ -357,18 +352,15 @@ impl Files {
         Self { disk_bytes, disks, names: Vec::new(), next_byte: 0 }
     }
 
-    fn place(
-        &mut self,
-        job: &Job,
-        resolved: &Resolved,
-    ) -> Result<Vec<Placement>, SimulationError> {
+    fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
         if !job.filenames.is_empty() {
             return Ok(job.filenames.iter().map(|name| self.disk_of(name)).collect());
         }
         let mut placements = Vec::new();
         for file in &resolved.files {
             let base_bytes = self.next_byte;
-            let end = base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
+            let end =
+                base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
             self.next_byte = end.ok_or_else(|| SimulationError::FilesTooLarge {
                 job: job.name.clone(),
                 place: job.place.clone(),
@@ -394,9 +386,13 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
     let machine = device.machine;
     let draws = Prng::new(seed).fork(0);
     let (model, hctxs, depth, disks, shared_tags) = match device.model {
-        DeviceModel::Null(null) => {
-            (Model::Null(Null::new(null, draws)), null.submit_queues, null.depth, 1, null.shared_tags)
-        }
+        DeviceModel::Null(null) => (
+            Model::Null(Null::new(null, draws)),
+            null.submit_queues,
+            null.depth,
+            1,
+            null.shared_tags,
+        ),
         DeviceModel::Hba(hba) => {
             (Model::Hba(Hba::new(hba, draws)), hba.hw_queues, hba.can_queue, hba.luns, false)
         }
@@ -424,9 +420,8 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
         max_waiters: instances,
         run_batch_max: 1024,
     };
-    let queues: Vec<_> = (0..disks)
-        .map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host))
-        .collect();
+    let queues: Vec<_> =
+        (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
     let served_by = |hctx: u16| {
         let cpu = config.map.default.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
         CpuId(u16::try_from(cpu.unwrap_or(0)).expect("a processor of the machine"))

@@ -291,7 +291,7 @@ impl World {
     }
 
     fn next_work(&mut self, cpu: CpuId) {
-        let Some(work) = self.cpus[cpu.index()].next() else {
+        let Some(work) = self.cpus[cpu.index()].take_work() else {
             self.cpus[cpu.index()].running = false;
             return;
         };
@@ -385,8 +385,8 @@ impl World {
 
     /// Schedules what the device said; what it finished goes to the processor that submitted it.
     fn take_answers(&mut self) {
-        for (at, event) in self.answers.events.drain(..) {
-            self.events.push(at, Event::Device(event));
+        while let Some((at, event)) = self.answers.events.pop_front() {
+            self.soon(at, Event::Device(event));
         }
         while let Some((finished, interrupt)) = self.answers.finished.pop_front() {
             self.deliver(finished, interrupt);
@@ -426,7 +426,7 @@ impl World {
 
     fn wake(&mut self, task: TaskId) -> Duration {
         self.totals.wakeups += 1;
-        self.events.push(self.now + self.machine.wakeup, Event::Wake(task));
+        self.soon(self.now + self.machine.wakeup, Event::Wake(task));
         self.machine.wakeup
     }
 
@@ -569,16 +569,15 @@ impl World {
     fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         let task = &mut self.tasks[id.0 as usize];
-        let spin = task.step_ended(end);
+        task.step_ended(end);
         let stats = &mut self.stats[task.stats];
+        stats.started = stats.started.min(self.now.max(self.measure_from));
+        let plan = if task.waits_for_tag() { Plan::AwaitCompletions } else { task.plan(end) };
+        let spin = task.take_spin();
         if self.now >= self.measure_from {
             stats.cpu_ns += (cost + spin).as_ns();
         }
-        stats.started = stats.started.min(self.now.max(self.measure_from));
-        if task.waits_for_tag() {
-            return spin;
-        }
-        match task.plan(end) {
+        match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
             Plan::AwaitCompletions => {}
             Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),

@@ -118,7 +118,7 @@ impl RequestQueue {
             self.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
         }
         self.note_idle(host, now);
-        host.has_room();
+        host.note_room();
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
         }
