@@ -87,7 +87,7 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP)]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FIO_LAYOUT}"))]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -169,6 +169,12 @@ A job given by options has a --name; every option that is not listed here then b
 
 `blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
 
+const FIO_LAYOUT: &str = "\
+With --output-format=json the answer has fio's layout, and every key that fio prints. What is not
+modelled is zero: the clock, page faults, samples of bandwidth and IOPS over time, short and dropped
+I/Os, the distribution of depths, latency of syncs. All processor time is system time.
+`job options` are the principal ones as understood; the disk of `disk_util` is the device.";
+
 const COLUMNS: &str = "\
 Columns of the table:
   IOPS              I/Os that ended, per second
@@ -180,7 +186,17 @@ Columns of the table:
   busy %            share of the time in which the device had a command
   idle gap          mean time the device waited for a command while I/Os were outstanding
   wake/I/O          threads woken for each I/O
-  ratio             IOPS relative to the first design";
+  ratio             IOPS relative to the first design
+
+With --output-format=json the answer is one object, null standing for a ratio to nothing:
+
+  {"job", "device", "seed", "designs": [...], "why"}
+
+and each design, in the order asked for:
+
+  {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
+   "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
+   "ratio"}";
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -192,7 +192,7 @@ mod tests {
         let table = published();
         assert_eq!(table.len(), 12);
         let fitted = table.iter().filter(|row| row.2.basis == Basis::Fitted).count();
-        assert_eq!(fitted, 5);
+        assert_eq!(fitted, 6);
         assert_eq!(cells().len(), 2 * 4 * (3 + PREDICTED.len()));
         assert!(cells().iter().all(|cell| Design::lookup(cell.design).is_ok()));
     }
