@@ -175,8 +175,7 @@ modelled is zero: the clock, page faults, samples of bandwidth and IOPS over tim
 I/Os, the distribution of depths, latency of syncs. All processor time is system time.
 `job options` are the principal ones as understood; the disk of `disk_util` is the device.";
 
-const COLUMNS: &str = "\
-Columns of the table:
+const COLUMNS: &str = r#"Columns of the table:
   IOPS              I/Os that ended, per second
   MiB/s             bytes that ended, per second
   p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
@@ -196,7 +195,7 @@ and each design, in the order asked for:
 
   {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio"}";
+   "ratio"}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

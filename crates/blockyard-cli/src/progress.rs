@@ -1,8 +1,9 @@
 //! How far a simulation is, on a terminal: one line that replaces itself.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use blockyard_sim::job::JobFile;
 use blockyard_sim::profile::{Design, Device};

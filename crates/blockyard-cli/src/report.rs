@@ -185,6 +185,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
     use serde_json::Value;

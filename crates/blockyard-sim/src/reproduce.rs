@@ -4,8 +4,8 @@
 //! for every cell, whether the device's profile was fitted on it. [`cells`] lists what there is to
 //! run of the SCSI experiment, [`run`] runs it.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use blockyard::time::Duration;
