@@ -1,8 +1,21 @@
 //! The answer of `whatif`: a table for people, a documented object for programs.
 //!
-//! As JSON it is an object with the fields of [`Report`], each design with those of [`Row`], under
-//! the same names but for `p99_9`, which is `p99.9`. Numbers are in the unit their name ends in;
-//! `null` stands for a mean of nothing.
+//! As JSON it is one object; `blockyard whatif --help` says the same:
+//!
+//! ```text
+//! {"job", "device", "seed", "designs": [...], "why"}
+//! ```
+//!
+//! and each design, in the order asked for:
+//!
+//! ```text
+//! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
+//!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
+//!  "ratio"}
+//! ```
+//!
+//! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
+//! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.
 
 use core::fmt::Write as _;
 use std::io::Write;
@@ -172,6 +185,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
     use serde_json::Value;
