@@ -297,8 +297,22 @@ impl RequestQueue {
         }
     }
 
+    /// The run of `open` ends, unless the next request goes to the same hardware queue (D2).
+    pub(super) fn end_run<D: Driver, S>(
+        &self,
+        host: &mut Host<D, S>,
+        open: &mut Option<HctxId>,
+        next: Option<HctxId>,
+        now: Instant,
+    ) {
+        if let Some(hctx) = open.take_if(|hctx| next != Some(*hctx)) {
+            host.driver.commit(self.id, hctx, now);
+        }
+    }
+
     /// Offers a lone request to the driver without staging it; says whether the driver took it.
     /// What finds no budget is staged, where it can merge; what is refused joins the dispatch list.
+    /// Where `last` is not set, or the driver does not take it, the caller ends the run (D2).
     pub(super) fn issue_directly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -315,7 +329,6 @@ impl RequestQueue {
         self.requests[id].times.scheduled = now;
         let answer = self.offer(host, id, last, now);
         if let Accept::Busy(busy) = answer {
-            host.driver.commit(self.id, hctx, now); // D2: those before it said more would follow
             self.hctxs[hctx.index()].busy.run_ended(true);
             let mut refused = List::new();
             refused.push_back(&mut self.requests, id);
@@ -354,6 +367,7 @@ impl RequestQueue {
                 Some(Hold::Tag)
             } else {
                 list.remove(&mut self.requests, id);
+                self.end_run(host, &mut uncommitted, Some(to), now);
                 let last = list.is_empty();
                 match self.offer(host, id, last, now) {
                     Accept::Busy(busy) => {
@@ -368,9 +382,7 @@ impl RequestQueue {
                 }
             };
             if let Some(hold) = sent.held {
-                if let Some(to) = uncommitted {
-                    host.driver.commit(self.id, to, now); // D2
-                }
+                self.end_run(host, &mut uncommitted, None, now);
                 self.hctxs[hctx.index()].busy.run_ended(true);
                 if self.shares_dispatch() {
                     self.share_busy();

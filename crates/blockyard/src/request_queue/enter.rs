@@ -376,10 +376,17 @@ impl RequestQueue {
             self.emit(host, now, Action::Unplug, first);
         }
         let mut direct = self.policies.issues_directly() && !sleeping;
+        let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.requests) {
             let hctx = self.requests[id].hctx;
             if direct {
+                self.end_run(host, &mut uncommitted, Some(hctx), now);
                 direct = self.issue_directly(host, id, list.is_empty(), now);
+                if direct && !list.is_empty() {
+                    uncommitted = Some(hctx);
+                } else if !direct {
+                    self.end_run(host, &mut uncommitted, None, now);
+                }
             } else {
                 // Since it was plugged, something it touches may have been inserted.
                 let joined = self.elevator.is_some() && self.join_staged(host, id, now);
