@@ -107,10 +107,7 @@ impl RequestQueue {
             }
             let (mut list, stopped) = self.gather(host, hctx, now);
             if list.is_empty() {
-                return match stopped {
-                    Some(hold) => self.hold_run(host, hctx, hold, now),
-                    None => RunStop::Idle,
-                };
+                return self.hold_run(host, hctx, stopped.unwrap_or(Hold::Order), now);
             }
             let sent = self.send(host, hctx, &mut list, now);
             total += sent.count;
@@ -523,7 +520,7 @@ impl RequestQueue {
         match hold {
             Hold::Tag => host.tags.starve(self.id, hctx),
             Hold::Host => host.starve(self.id, hctx),
-            Hold::Budget | Hold::Device | Hold::Resource | Hold::Leftovers => {}
+            Hold::Budget | Hold::Device | Hold::Resource | Hold::Leftovers | Hold::Order => {}
         }
         self.restarts.insert(hctx.index());
         let state = &mut self.hctxs[hctx.index()];
