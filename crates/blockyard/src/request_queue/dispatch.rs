@@ -47,8 +47,10 @@ impl RequestQueue {
             None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
             None => self.pull_from_software_queues(host, hctx, now),
         };
-        let room_is_left = !matches!(stop, RunStop::Held(Hold::Budget) | RunStop::Batch);
-        if room_is_left && self.policies.dispatch == Dispatch::Budget {
+        // What stops only this hardware queue leaves its turn to another (H4).
+        let leaves_room =
+            matches!(stop, RunStop::Idle | RunStop::Held(Hold::Tag | Hold::Resource));
+        if leaves_room && self.policies.dispatch == Dispatch::Budget {
             self.restart_one();
         }
         stop
@@ -389,10 +391,9 @@ impl RequestQueue {
                     // The tag that is missing is another hardware queue's: it is the one to be
                     // named when there is one.
                     let _ = self.hold_run(host, to, hold, now);
-                    let _ = self.hold_run(host, hctx, Hold::Leftovers, now);
-                } else {
-                    let _ = self.hold_run(host, hctx, hold, now);
+                    sent.held = Some(Hold::Leftovers);
                 }
+                let _ = self.hold_run(host, hctx, sent.held.unwrap_or(hold), now);
                 return sent;
             }
         }
@@ -520,9 +521,11 @@ impl RequestQueue {
         match hold {
             Hold::Tag => host.tags.starve(self.id, hctx),
             Hold::Host => host.starve(self.id, hctx),
-            Hold::Budget | Hold::Device | Hold::Resource | Hold::Leftovers | Hold::Order => {}
+            Hold::Resource => {} // the retry instant, below
+            Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
+                self.restarts.insert(hctx.index());
+            }
         }
-        self.restarts.insert(hctx.index());
         let state = &mut self.hctxs[hctx.index()];
         let no_completion_helps = hold == Hold::Resource || self.in_flight == 0;
         if no_completion_helps && state.retry_at.is_none() {
