@@ -15,8 +15,9 @@
 //!   refused request gives its tag back before it joins the dispatch list. Without one the driver
 //!   tag is the request's own from submission on.
 //! - **H4.** No wake-up is lost. A run that stops while there is work either sets the restart mark,
-//!   which the next completion of the queue honours, or is registered with the host, or, with
-//!   nothing in flight that could complete, sets the retry instant.
+//!   which a completion of the queue honours, or, for what queues share, is registered with the
+//!   host; for what no completion gives back, and with nothing in flight that could complete, it
+//!   sets the retry instant.
 
 use crate::bio::{Bio, Flags};
 use crate::policy::BusyTrack;

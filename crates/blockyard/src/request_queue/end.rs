@@ -123,8 +123,10 @@ impl RequestQueue {
             self.enter_rest(host, now);
         }
     }
+
     /// Under budget a completion frees room for one request, so one hardware queue is run, each in
-    /// its turn. If the run leaves room, it passes the turn on (H4).
+    /// its turn. If the run leaves room, it passes the turn on (H4); a run that does so takes no
+    /// mark itself, so the turn ends.
     pub(super) fn restart_one(&mut self) {
         if let Some(at) = self.restarts.next_wrapping(self.next_restart) {
             self.next_restart = (at + 1) % self.hctxs.len();

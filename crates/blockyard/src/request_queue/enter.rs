@@ -380,11 +380,13 @@ impl RequestQueue {
         while let Some(id) = list.pop_front(&mut self.requests) {
             let hctx = self.requests[id].hctx;
             if direct {
+                self.end_run(host, &mut uncommitted, Some(hctx), now);
                 direct = self.issue_directly(host, id, list.is_empty(), now);
-                if !direct && let Some(hctx) = uncommitted {
-                    host.driver.commit(self.id, hctx, now); // D2
+                if direct && !list.is_empty() {
+                    uncommitted = Some(hctx);
+                } else if !direct {
+                    self.end_run(host, &mut uncommitted, None, now);
                 }
-                uncommitted = Some(hctx);
             } else {
                 // Since it was plugged, something it touches may have been inserted.
                 let joined = self.elevator.is_some() && self.join_staged(host, id, now);
