@@ -9,7 +9,9 @@
 mod cli;
 mod command;
 mod human;
+mod job;
 mod message;
+mod progress;
 mod report;
 mod table;
 

@@ -4,7 +4,9 @@ use std::io;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use blockyard_sim::job::JobError;
 use blockyard_sim::profile::ProfileError;
+use blockyard_sim::simulate::SimulationError;
 
 /// Why a command did not end well.
 #[derive(Debug)]
@@ -44,6 +46,13 @@ fn fail(code: u8, words: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Says something that is worth knowing and stops nothing.
+pub(crate) fn note(words: &str) {
+    use std::io::Write;
+    // What cannot be printed cannot be reported either.
+    drop(writeln!(anstream::stderr(), "blockyard: note: {words}"));
+}
+
 impl From<clap::Error> for Failure {
     fn from(error: clap::Error) -> Self {
         Self::Usage(error)
@@ -53,6 +62,21 @@ impl From<clap::Error> for Failure {
 impl From<ProfileError> for Failure {
     fn from(error: ProfileError) -> Self {
         Self::Input(error.to_string())
+    }
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Self {
+        match error {
+            SimulationError::Failed { .. } => Self::Run(error.to_string()),
+            _ => Self::Input(error.to_string()),
+        }
     }
 }
 

@@ -4,13 +4,12 @@
 //! the same names but for `p99_9`, which is `p99.9`. Numbers are in the unit their name ends in;
 //! `null` stands for a mean of nothing.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "`whatif` fills it once the simulator is there"))]
-
 use core::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use blockyard_sim::why::Figures;
 use serde::Serialize;
 
 use crate::cli::{Answer, OutputFormat};
@@ -130,6 +129,30 @@ impl Report {
 }
 
 impl Row {
+    /// The row of the design `name`, which made `figures` of the job where the first design made
+    /// `first_iops`.
+    #[expect(clippy::float_arithmetic, reason = "the ratio is the answer, and orders nothing")]
+    pub(crate) fn new(name: &str, figures: &Figures, first_iops: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            iops: figures.iops,
+            bytes_per_s: figures.bytes_per_s,
+            lat_ns: Latency {
+                mean: figures.lat_ns.mean(),
+                p50: figures.lat_ns.percentile(50_000),
+                p99: figures.lat_ns.percentile(99_000),
+                p99_9: figures.lat_ns.percentile(99_900),
+            },
+            cpu_percent: figures.cpu_percent,
+            commands: figures.commands,
+            ios_per_command: figures.ios_per_command,
+            device_busy_percent: figures.device_busy_percent,
+            mean_idle_gap_ns: figures.mean_idle_gap_ns,
+            wakeups_per_io: figures.wakeups_per_io,
+            ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
+        }
+    }
+
     /// A cell for each of [`COLUMNS`].
     fn cells(&self) -> [String; COLUMNS.len()] {
         [

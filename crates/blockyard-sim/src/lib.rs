@@ -18,5 +18,6 @@ pub mod measure;
 pub mod profile;
 pub mod simulate;
 pub mod task;
+pub mod why;
 pub mod workload;
 pub mod world;

@@ -58,10 +58,17 @@ impl fmt::Display for SimulationError {
         match self {
             Self::Job(error) => error.fmt(f),
             Self::FilesTooLarge { job, place } => {
-                write!(f, "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`")
+                write!(
+                    f,
+                    "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`"
+                )
             }
             Self::NoSuchCpu { job, cpu, cpus } => {
-                write!(f, "job `{job}` asks for CPU {cpu}; the device's machine has CPUs 0 to {}", cpus - 1)
+                write!(
+                    f,
+                    "job `{job}` asks for CPU {cpu}; the device's machine has CPUs 0 to {}",
+                    cpus - 1
+                )
             }
             Self::Failed { job, at, failure } => {
                 if let Some(job) = job {
@@ -304,9 +311,9 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
             let resolved = job.resolve(instance, files.disk_bytes)?;
             let placements = files.place(job, &resolved)?;
             let joins_group = job.group_reporting
-                && entries.last().is_some_and(|&(last, group)| {
-                    group == job.group && jobs[last].group_reporting
-                });
+                && entries
+                    .last()
+                    .is_some_and(|&(last, group)| group == job.group && jobs[last].group_reporting);
             if !joins_group {
                 entries.push((at, job.group));
                 stats.push(JobStats::new(job.pattern.mix.ops()));
@@ -357,18 +364,15 @@ impl Files {
         Self { disk_bytes, disks, names: Vec::new(), next_byte: 0 }
     }
 
-    fn place(
-        &mut self,
-        job: &Job,
-        resolved: &Resolved,
-    ) -> Result<Vec<Placement>, SimulationError> {
+    fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
         if !job.filenames.is_empty() {
             return Ok(job.filenames.iter().map(|name| self.disk_of(name)).collect());
         }
         let mut placements = Vec::new();
         for file in &resolved.files {
             let base_bytes = self.next_byte;
-            let end = base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
+            let end =
+                base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
             self.next_byte = end.ok_or_else(|| SimulationError::FilesTooLarge {
                 job: job.name.clone(),
                 place: job.place.clone(),
@@ -394,9 +398,13 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
     let machine = device.machine;
     let draws = Prng::new(seed).fork(0);
     let (model, hctxs, depth, disks, shared_tags) = match device.model {
-        DeviceModel::Null(null) => {
-            (Model::Null(Null::new(null, draws)), null.submit_queues, null.depth, 1, null.shared_tags)
-        }
+        DeviceModel::Null(null) => (
+            Model::Null(Null::new(null, draws)),
+            null.submit_queues,
+            null.depth,
+            1,
+            null.shared_tags,
+        ),
         DeviceModel::Hba(hba) => {
             (Model::Hba(Hba::new(hba, draws)), hba.hw_queues, hba.can_queue, hba.luns, false)
         }
@@ -424,9 +432,8 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
         max_waiters: instances,
         run_batch_max: 1024,
     };
-    let queues: Vec<_> = (0..disks)
-        .map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host))
-        .collect();
+    let queues: Vec<_> =
+        (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
     let served_by = |hctx: u16| {
         let cpu = config.map.default.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
         CpuId(u16::try_from(cpu.unwrap_or(0)).expect("a processor of the machine"))

@@ -359,13 +359,8 @@ impl Task {
             *bytes += u64::from(io.len_bytes);
             *ios += 1;
         }
-        self.slots[at as usize] = Slot {
-            op,
-            len_bytes: io.len_bytes,
-            begun: now,
-            submitted: now,
-            status: Status::Ok,
-        };
+        self.slots[at as usize] =
+            Slot { op, len_bytes: io.len_bytes, begun: now, submitted: now, status: Status::Ok };
         self.submitting.push(at);
         self.think.since += 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {

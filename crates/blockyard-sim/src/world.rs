@@ -385,8 +385,8 @@ impl World {
 
     /// Schedules what the device said; what it finished goes to the processor that submitted it.
     fn take_answers(&mut self) {
-        for (at, event) in self.answers.events.drain(..) {
-            self.events.push(at, Event::Device(event));
+        while let Some((at, event)) = self.answers.events.pop_front() {
+            self.soon(at, Event::Device(event));
         }
         while let Some((finished, interrupt)) = self.answers.finished.pop_front() {
             self.deliver(finished, interrupt);
@@ -426,7 +426,7 @@ impl World {
 
     fn wake(&mut self, task: TaskId) -> Duration {
         self.totals.wakeups += 1;
-        self.events.push(self.now + self.machine.wakeup, Event::Wake(task));
+        self.soon(self.now + self.machine.wakeup, Event::Wake(task));
         self.machine.wakeup
     }
 

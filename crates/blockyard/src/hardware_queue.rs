@@ -72,11 +72,7 @@ impl QueueMap {
     #[must_use]
     pub fn even(cpus: u16, hctxs: u16) -> Self {
         assert!(cpus > 0 && hctxs > 0, "a queue map needs a processor and a hardware queue");
-        Self {
-            default: spread(cpus, 0, hctxs.min(cpus)),
-            read: Vec::new(),
-            poll: Vec::new(),
-        }
+        Self { default: spread(cpus, 0, hctxs.min(cpus)), read: Vec::new(), poll: Vec::new() }
     }
 
     /// As [`Self::even`], with `reads` hardware queues of their own for reads and `polls` for

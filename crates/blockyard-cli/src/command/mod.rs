@@ -15,7 +15,7 @@ use crate::message::Failure;
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args),
-        Command::Whatif(args) => whatif::whatif(args),
+        Command::Whatif(args) => whatif::whatif(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),

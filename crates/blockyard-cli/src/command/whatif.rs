@@ -1,12 +1,33 @@
 //! `whatif`: one job under several designs.
 
+use std::io::Write;
+
 use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::why::{Figures, why};
 
 use crate::cli::Whatif;
+use crate::job;
 use crate::message::Failure;
+use crate::progress::simulate;
+use crate::report::{Report, Row};
 
-pub(super) fn whatif(args: &Whatif) -> Result<(), Failure> {
-    Device::lookup(&args.device)?;
-    args.designs.iter().try_for_each(|design| Design::lookup(design).map(drop))?;
-    Err(Failure::Run("`whatif` is not built yet".to_owned()))
+pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
+    let device = Device::lookup(&args.device)?;
+    let designs: Vec<_> =
+        args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
+    let given = job::read(&args.job)?;
+    let mut runs = Vec::new();
+    for design in &designs {
+        let report = simulate(&given.jobs, &device, design, args.answer.seed)?;
+        runs.push((design.name.as_str(), Figures::of(&report)));
+    }
+    let first_iops = runs.first().map_or(0.0, |(_, figures)| figures.iops);
+    let report = Report {
+        job: given.name,
+        device: device.name.clone(),
+        seed: args.answer.seed,
+        designs: runs.iter().map(|(name, figures)| Row::new(name, figures, first_iops)).collect(),
+        why: why(&device, &runs),
+    };
+    report.deliver(&args.answer, out)
 }

@@ -119,7 +119,7 @@ impl Hba {
                 self.service_time(&command)
             };
             self.luns[command.finished.queue.index()].at_disk += u32::from(!refused);
-            answers.events.push((at + time, DeviceEvent(slot)));
+            answers.events.push_back((at + time, DeviceEvent(slot)));
         }
     }
 
@@ -132,7 +132,7 @@ impl Hba {
                 if command.is_read { self.profile.link_read } else { self.profile.link_write };
             let begin = self.link_free_at.max(now);
             self.link_free_at = begin + transfer_time(command.bytes, rate);
-            answers.events.push((self.link_free_at, event));
+            answers.events.push_back((self.link_free_at, event));
             return;
         }
         let finished = command.finished;

@@ -26,7 +26,7 @@ pub struct DeviceEvent(pub u32);
 #[derive(Debug, Default)]
 pub struct Answers {
     /// Events to schedule.
-    pub events: Vec<(Instant, DeviceEvent)>,
+    pub events: VecDeque<(Instant, DeviceEvent)>,
     /// Requests it is done with, and whether an interrupt tells of it.
     pub finished: VecDeque<(Finished, bool)>,
 }

@@ -47,10 +47,10 @@ impl Null {
             };
             let due = (at + delay).max(self.pass(at, bytes));
             self.activity.begin(at);
-            let slot =
-                u32::from(finished.hctx.0) * u32::from(self.profile.depth) + u32::from(finished.tag.0);
+            let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
+                + u32::from(finished.tag.0);
             self.waiting[slot as usize] = Some(finished);
-            answers.events.push((due, DeviceEvent(slot)));
+            answers.events.push_back((due, DeviceEvent(slot)));
         }
     }
 

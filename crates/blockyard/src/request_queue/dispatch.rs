@@ -297,8 +297,9 @@ impl RequestQueue {
         }
     }
 
-    /// Offers a lone request to the driver without staging it; says whether the driver took it.
-    /// What finds no budget is staged, where it can merge; what is refused joins the dispatch list.
+    /// Offers a request to the driver without staging it; says whether the driver took it. What
+    /// finds no budget is staged, where it can merge; what is refused joins the dispatch list. Both
+    /// hold the hardware queue (H4): running it again at this instant would do no more.
     pub(super) fn issue_directly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -307,23 +308,24 @@ impl RequestQueue {
         now: Instant,
     ) -> bool {
         let hctx = self.requests[id].hctx;
-        if !self.dispatch_list(hctx).is_empty() || !self.take_budget_for(host, id) {
-            let ctx = self.ctx_serving(self.requests[id].cpu, hctx);
-            self.insert(host, ctx, id, now);
-            return false;
-        }
-        self.requests[id].times.scheduled = now;
-        let answer = self.offer(host, id, last, now);
-        if let Accept::Busy(busy) = answer {
-            host.driver.commit(self.id, hctx, now); // D2: those before it said more would follow
+        let hold = if !self.dispatch_list(hctx).is_empty() {
+            Hold::Leftovers
+        } else if !self.take_budget_for(host, id) {
+            Hold::Budget
+        } else {
+            self.requests[id].times.scheduled = now;
+            let Accept::Busy(busy) = self.offer(host, id, last, now) else { return true };
             self.hctxs[hctx.index()].busy.run_ended(true);
             let mut refused = List::new();
             refused.push_back(&mut self.requests, id);
             self.keep_each(host, hctx, &mut refused, busy.into(), now);
             let _ = self.hold_run(host, hctx, busy.into(), now);
             return false;
-        }
-        true
+        };
+        let ctx = self.ctx_serving(self.requests[id].cpu, hctx);
+        self.insert(host, ctx, id, now);
+        let _ = self.hold_run(host, hctx, hold, now);
+        false
     }
 
     /// Sees to it that `id` has budget where the design wants it; says whether it has.
@@ -375,10 +377,15 @@ impl RequestQueue {
                 if self.shares_dispatch() {
                     self.share_busy();
                 }
-                if let Some(id) = list.first() {
-                    self.put_holdings(host, id);
+                self.put_holdings(host, id);
+                if hold == Hold::Tag && to != hctx {
+                    // The tag that is missing is another hardware queue's: it is the one to be
+                    // named when there is one.
+                    let _ = self.hold_run(host, to, hold, now);
+                    let _ = self.hold_run(host, hctx, Hold::Leftovers, now);
+                } else {
+                    let _ = self.hold_run(host, hctx, hold, now);
                 }
-                let _ = self.hold_run(host, hctx, hold, now);
                 return sent;
             }
         }

@@ -108,12 +108,7 @@ impl RequestQueue {
     }
 
     /// Ends the batch of `cpu` and stages what it held.
-    pub fn unplug<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        now: Instant,
-    ) {
+    pub fn unplug<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, cpu: CpuId, now: Instant) {
         self.plugs[cpu.index()].active = false;
         self.release_plug(host, cpu, false, now);
     }
@@ -284,8 +279,7 @@ impl RequestQueue {
         };
         self.emit_bio(host, now, Action::Queue, cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
-        let action =
-            if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
+        let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
         self.emit(host, now, action, id);
         if plugged.is_some() {
             return true;
@@ -317,7 +311,9 @@ impl RequestQueue {
     fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
             Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
-            None => self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent),
+            None => {
+                self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
+            }
         }
     }
 
@@ -380,18 +376,21 @@ impl RequestQueue {
             self.emit(host, now, Action::Unplug, first);
         }
         let mut direct = self.policies.issues_directly() && !sleeping;
+        let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.requests) {
             let hctx = self.requests[id].hctx;
             if direct {
                 direct = self.issue_directly(host, id, list.is_empty(), now);
+                if !direct && let Some(hctx) = uncommitted {
+                    host.driver.commit(self.id, hctx, now); // D2
+                }
+                uncommitted = Some(hctx);
             } else {
                 // Since it was plugged, something it touches may have been inserted.
                 let joined = self.elevator.is_some() && self.join_staged(host, id, now);
                 if !joined {
                     self.insert(host, self.ctx_serving(cpu, hctx), id, now);
                 }
-            }
-            if !direct {
                 self.mark_run(hctx, sleeping);
             }
         }
@@ -417,9 +416,7 @@ impl RequestQueue {
         let lone_queue = self.hctxs.len() == 1;
         let held_back = state.busy.is_busy() && (lone_queue || !self.requests[id].is_sync());
         if self.policies.issues_directly() && !held_back {
-            if !self.issue_directly(host, id, true, now) {
-                self.mark_run(hctx, false);
-            }
+            self.issue_directly(host, id, true, now);
             return;
         }
         self.insert(host, ctx, id, now);

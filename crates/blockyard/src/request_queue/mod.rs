@@ -488,7 +488,10 @@ fn hctxs_of(map: &QueueMap) -> usize {
     let named = map.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
     let cpus = map.default.len();
     for kind in map.kinds() {
-        assert!(kind.is_empty() || kind.len() == cpus, "every kind of map serves {cpus} processors");
+        assert!(
+            kind.is_empty() || kind.len() == cpus,
+            "every kind of map serves {cpus} processors"
+        );
     }
     named.max().expect("a map serves at least one processor")
 }

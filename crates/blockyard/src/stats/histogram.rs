@@ -272,6 +272,17 @@ mod tests {
             && square(deviation + 1) * n * n > scaled_variance
     }
 
+    #[test]
+    fn deviations_of_few_small_values_are_rounded_down() {
+        for code in 0..6u64.pow(4) {
+            let digits = [code % 6, code / 6 % 6, code / 36 % 6, code / 216];
+            for values in (1..=4).map(|len| &digits[..len]) {
+                let deviation = histogram_of(values).standard_deviation();
+                assert!(is_deviation(deviation, values), "{deviation} for {values:?}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn agrees_with_the_sorted_values(

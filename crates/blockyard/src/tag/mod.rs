@@ -13,8 +13,8 @@
 //! - **T4.** Under a limit, a take uses only the low bits of each word, the limit divided among
 //!   the words: requests nobody waits for leave the rest to those somebody waits for.
 //! - **T5.** Among several active queues of a set, none takes beyond its share: an equal part,
-//!   rounded up, of the tags of a hardware queue, and at least [`SHARE_MIN`]. A single tag is not
-//!   shared.
+//!   rounded up, of the tags of a hardware queue, and at least [`SHARE_MIN`], so that so few are
+//!   not divided at all.
 //! - **W1.** Whoever sleeps, a tag is in use. So a free is still to come, and the last one wakes
 //!   everybody.
 //! - **W2.** A starved hardware queue stays registered until [`TagSet::next_starved`] names it,

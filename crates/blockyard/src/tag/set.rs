@@ -183,8 +183,7 @@ impl TagSet {
     fn divide(&mut self) {
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
-        self.share =
-            if users == 1 || depth == 1 { u32::MAX } else { depth.div_ceil(users).max(SHARE_MIN) };
+        self.share = depth.div_ceil(users).max(SHARE_MIN);
         for pool in &mut self.pools {
             pool.waiters.resize(depth / users);
         }
@@ -383,6 +382,25 @@ mod tests {
         let woken = [(); 3].map(|()| tags.next_woken());
         assert_eq!(woken, [Some(7), Some(8), None]);
         assert_eq!(take_all(&mut tags, 0).len(), 16);
+    }
+
+    #[test]
+    fn waiters_of_a_shared_set_are_woken_in_smaller_batches() {
+        let frees_until_woken = |users| {
+            let mut tags = TagSet::new(TagSetConfig { depth: 64, ..CONFIG });
+            let mut held = Vec::new();
+            for queue in 0..users {
+                held.push(tags.take(QueueId(queue), H, u32::MAX).unwrap());
+            }
+            held.extend(take_all(&mut tags, 0));
+            tags.wait(H, 1).unwrap();
+            let woken = |tag: &DriverTag| {
+                tags.put(H, *tag);
+                tags.next_woken().is_some()
+            };
+            held.iter().position(woken).unwrap() + 1
+        };
+        assert_eq!([1, 2, 4].map(frees_until_woken), [8, 4, 2]);
     }
 
     #[test]

@@ -1,0 +1,120 @@
+//! One read through the core, in a program that has no std.
+//!
+//! What the core needs of its surroundings is here in whole: memory and a panic handler. Should std
+//! come in by a dependency, there are two panic handlers and this does not build.
+#![no_std]
+#![no_main]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
+use core::panic::PanicInfo;
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use blockyard::bio::Bio;
+use blockyard::driver::{Accept, Driver, Issue};
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
+
+const ARENA_BYTES: usize = 16 << 20;
+
+/// Memory that is given out once and never taken back.
+#[repr(align(64))]
+struct Arena {
+    memory: UnsafeCell<[u8; ARENA_BYTES]>,
+    used_bytes: AtomicUsize,
+}
+
+// SAFETY: `used_bytes` only grows, so no two callers are given the same byte of `memory`.
+unsafe impl Sync for Arena {}
+
+// SAFETY: what is returned lies within `memory`, is aligned as asked, and is given out once.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let base = self.memory.get().cast::<u8>();
+        let mut used = self.used_bytes.load(Ordering::Relaxed);
+        loop {
+            let pad = (base as usize + used).wrapping_neg() & (layout.align() - 1);
+            let start = used + pad;
+            let Some(end) = start.checked_add(layout.size()).filter(|end| *end <= ARENA_BYTES)
+            else {
+                return ptr::null_mut();
+            };
+            match self.used_bytes.compare_exchange(used, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                // SAFETY: `start` is within the arena.
+                Ok(_) => return unsafe { base.add(start) },
+                Err(now) => used = now,
+            }
+        }
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+}
+
+#[global_allocator]
+static ARENA: Arena =
+    Arena { memory: UnsafeCell::new([0; ARENA_BYTES]), used_bytes: AtomicUsize::new(0) };
+
+// For the calls into memory that the compiler makes, and to end.
+#[link(name = "c")]
+unsafe extern "C" {
+    fn abort() -> !;
+}
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    // SAFETY: it has no conditions.
+    unsafe { abort() }
+}
+
+/// A device that takes one request and keeps its tag.
+#[derive(Default)]
+struct One(Option<(HctxId, DriverTag)>);
+
+impl Driver for One {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        self.0 = Some((issue.hctx, issue.tag));
+        Accept::Queued
+    }
+}
+
+/// Whether a bio with `cookie` comes out of a queue of this design as it went in.
+fn passes(policies: Policies, cookie: u64) -> bool {
+    let tags = TagSetConfig {
+        hctxs: 1,
+        depth: 4,
+        reserved: 0,
+        shared_over_hctxs: false,
+        queues: 1,
+        max_waiters: 4,
+    };
+    let mut host = Host::new(One::default(), (), tags);
+    let config = QueueConfig::new(1, 1, Limits::new(1 << 21), policies);
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    let now = Instant::ZERO;
+    if queue.submit(&mut host, CpuId(0), Bio::read(8, 8, cookie), now).is_err() {
+        return false;
+    }
+    while let Some(run) = queue.next_run(&mut host, now) {
+        let _ = queue.run(&mut host, run.hctx, now);
+    }
+    let Some((hctx, tag)) = host.driver.0.take() else { return false };
+    let completed = queue.complete(&mut host, hctx, tag, Status::Ok, now);
+    let ended = queue.next_ended();
+    completed.is_ok()
+        && ended.is_some_and(|ended| ended.bio.cookie == cookie && ended.status == Status::Ok)
+        && queue.is_empty()
+}
+
+/// 0 where a read passes without an elevator and with one.
+#[unsafe(no_mangle)]
+extern "C" fn main() -> i32 {
+    i32::from(!(passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8)))
+}

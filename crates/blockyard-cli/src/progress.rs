@@ -1,0 +1,104 @@
+//! How far a simulation is, on a terminal: one line that replaces itself.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use blockyard_sim::job::JobFile;
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation, SimulationError};
+
+use crate::human::{approximate, count, digits};
+
+/// Events between two looks at the clock.
+const SLICE: u64 = 1 << 16;
+const PAUSE: Duration = Duration::from_millis(200);
+/// Back to the begin of the line, which is then erased.
+const ERASE: &str = "\r\x1b[K";
+
+/// Runs `jobs` on `device` under `design` to the end, telling how far it is while that takes long.
+///
+/// The clock decides only when the line is written, never what is simulated.
+pub(crate) fn simulate(
+    jobs: &JobFile,
+    device: &Device,
+    design: &Design,
+    seed: u64,
+) -> Result<Report, SimulationError> {
+    let mut simulation = Simulation::new(jobs, device, design, seed)?;
+    let mut line = Line::new(&design.name, expected_ns(jobs));
+    let ended = loop {
+        match simulation.advance(SLICE) {
+            Ok(true) => line.tell(&simulation),
+            Ok(false) => break Ok(simulation.report()),
+            Err(error) => break Err(error),
+        }
+    };
+    line.erase();
+    ended
+}
+
+/// Virtual nanoseconds that `jobs` will take, where time alone ends them: waves follow each other.
+fn expected_ns(jobs: &JobFile) -> Option<u64> {
+    let mut waves = Vec::new();
+    for job in &jobs.jobs {
+        if job.stonewall || waves.is_empty() {
+            waves.push(0);
+        }
+        let runtime = job.runtime_ns.filter(|_| job.time_based)?;
+        let wave = waves.last_mut()?;
+        *wave = runtime.saturating_add(job.ramp_time_ns).max(*wave);
+    }
+    Some(waves.iter().sum())
+}
+
+/// The line.
+struct Line<'a> {
+    design: &'a str,
+    expected_ns: Option<u64>,
+    begun: Instant,
+    /// When it was written last; `None`: standard error is no terminal.
+    written: Option<Instant>,
+    shown: bool,
+}
+
+impl<'a> Line<'a> {
+    fn new(design: &'a str, expected_ns: Option<u64>) -> Self {
+        let begun = Instant::now();
+        let written = io::stderr().is_terminal().then_some(begun);
+        Self { design, expected_ns, begun, written, shown: false }
+    }
+
+    /// Writes how far `simulation` is, unless it did so just now.
+    fn tell(&mut self, simulation: &Simulation) {
+        let Some(written) = self.written.filter(|written| written.elapsed() >= PAUSE) else {
+            return;
+        };
+        let spent = written.duration_since(self.begun) + written.elapsed();
+        let text = self.text(simulation.ios_done(), simulation.world().now().as_ns(), spent);
+        // A line of progress that cannot be written is no loss.
+        drop(write!(io::stderr(), "{ERASE}{text}"));
+        self.shown = true;
+        self.written = Some(Instant::now());
+    }
+
+    #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+    fn text(&self, ios: u64, reached_ns: u64, spent: Duration) -> String {
+        let (spent, reached) = (spent.as_secs_f64(), approximate(reached_ns) / 1e9);
+        let rate = count(approximate(ios) / spent);
+        let so_far = format!("{}: {rate} I/Os per second", self.design);
+        match self.expected_ns.filter(|_| reached_ns > 0) {
+            None => format!("{so_far}, virtual time {} s", digits(reached)),
+            Some(expected_ns) => {
+                let expected = approximate(expected_ns) / 1e9;
+                let left = digits(spent * (expected - reached).max(0.0) / reached);
+                format!("{so_far}, virtual time {} of {expected} s, {left} s left", digits(reached))
+            }
+        }
+    }
+
+    fn erase(&self) {
+        if self.shown {
+            drop(write!(io::stderr(), "{ERASE}"));
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Any bytes as a design and as a device: a profile within its bounds or an error that names the
+//! file, never a panic.
+#![no_main]
+
+use blockyard_sim::profile::{Design, Device, ProfileError};
+use libfuzzer_sys::fuzz_target;
+
+/// What stands for the file's name in errors.
+const NAME: &str = "profile.toml";
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    match Design::parse(NAME, &text) {
+        Ok(design) => {
+            assert_eq!(design.name, NAME);
+            assert!(design.hw_queues != Some(0) && design.depth != Some(0));
+        }
+        Err(error) => told(&error, &text),
+    }
+    match Device::parse(NAME, &text) {
+        Ok(device) => {
+            assert_eq!(device.name, NAME);
+            assert!(device.limits.capacity_sectors > 0 && device.limits.max_sectors > 0);
+        }
+        Err(error) => told(&error, &text),
+    }
+});
+
+/// An error about these bytes names the file and a line that it has.
+fn told(error: &ProfileError, text: &str) {
+    assert!(error.to_string().starts_with(NAME), "{error}");
+    let ProfileError::Wrong { line, .. } = error else { panic!("not about the text: {error}") };
+    let last = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
+    assert!((1..=last).contains(line), "line {line} of {last}");
+}
