@@ -78,7 +78,7 @@ impl IoLoop {
         let all = u32::from(DEPTH) + held;
         let policies = Policies { sched_depth: SchedDepth::Fixed(2 * all), ..policies };
         let config = QueueConfig {
-            max_bios: 2 * all,
+            max_bios: 16 * all,
             ..QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies)
         };
         let queue = RequestQueue::new(QueueId(0), config, &host);
@@ -130,7 +130,7 @@ impl IoLoop {
 
     fn submit(&mut self, bio: Bio) {
         let submitted = self.queue.submit(&mut self.host, CPU, bio, self.now);
-        submitted.expect("there are twice as many tags as bios");
+        submitted.expect("there is room for all");
     }
 
     /// Runs whatever the last calls asked for.

@@ -219,6 +219,10 @@ impl Bits {
         self.words[at / 64] &= !(1 << (at % 64));
     }
 
+    pub(crate) fn len(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }

@@ -168,6 +168,8 @@ pub struct RequestQueue {
     restarts: Bits,
     /// Where the next look for a restart mark begins.
     next_restart: usize,
+    /// How many hardware queues may still be given the turn that the last completion made.
+    turns: u32,
     /// Hardware queues with a retry instant.
     retries: u32,
     /// Hardware queues to run, in the order they were marked.
@@ -243,6 +245,7 @@ impl RequestQueue {
             shared_dispatch: List::new(),
             restarts: Bits::new(count),
             next_restart: 0,
+            turns: 0,
             retries: 0,
             runs: VecDeque::with_capacity(count),
             cursors: VecDeque::with_capacity(max_bios as usize),
@@ -401,6 +404,7 @@ impl RequestQueue {
     }
 
     fn mark_due_retries(&mut self, now: Instant) {
+        self.turns = self.restarts.len();
         for at in 0..self.hctxs.len() {
             let hctx = &mut self.hctxs[at];
             if hctx.retry_at.is_some_and(|due| due <= now) {
