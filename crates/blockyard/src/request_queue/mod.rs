@@ -64,13 +64,13 @@ pub mod enter;
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::elevator::deadline::Deadline;
-use crate::end_index::EndNodes;
 use crate::hardware_queue::{Bits, HardwareQueue, QueueMap, Run};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::plug::Plug;
 use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
+use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
 use crate::tag::{TagMap, Waiters};
 use crate::time::{Duration, Instant};
@@ -154,7 +154,7 @@ pub struct RequestQueue {
     ctxs: Vec<SoftwareQueue>,
     /// Where each software queue's hardware queue lists it.
     feeder_at: Vec<u32>,
-    end_nodes: EndNodes,
+    end_nodes: HashNodes,
     elevator: Option<Box<dyn Elevator + Send>>,
     /// One for each hardware queue; empty without an elevator.
     sched_tags: Vec<SchedTags>,
@@ -224,7 +224,7 @@ impl RequestQueue {
             bios: Bios::new(max_bios),
             ctxs,
             feeder_at,
-            end_nodes: EndNodes::new(hashed),
+            end_nodes: HashNodes::new(hashed),
             elevator: match policies.elevator {
                 ElevatorKind::None => None,
                 ElevatorKind::Deadline(tunables) => {
