@@ -452,9 +452,10 @@ impl RequestQueue {
         }
     }
 
-    /// The hardware queue and tag that `id` stands for.
+    /// The hardware queue and tag that `id`, which is or was in use, stands for.
     fn tag_of(&self, id: RequestId) -> (HctxId, u32) {
-        (hctx_id((id.0 / self.tags_per_hctx) as usize), id.0 % self.tags_per_hctx)
+        let hctx = self.requests[id].hctx;
+        (hctx, id.0 - u32::from(hctx.0) * self.tags_per_hctx)
     }
 
     fn emit<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, action: Action, id: RequestId) {
