@@ -19,6 +19,7 @@ mod plug;
 pub mod policy;
 pub mod request;
 pub mod request_queue;
+pub mod sector_hash;
 pub mod software_queue;
 pub mod stats;
 pub mod status;

@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 /// Where a request stands in its life (R1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not in use.
+    /// Not in use: its fields mean nothing, but for its hardware queue until the tag is put back.
     Idle,
     /// It carries bios and waits somewhere before the driver.
     Staged,
@@ -240,7 +240,9 @@ impl Requests {
     /// Moves every bio of `gone` behind those of `kept` and makes `gone` idle. The earlier of both
     /// start times stays.
     pub(crate) fn join(&mut self, kept: RequestId, gone: RequestId, bios: &mut Bios, merge: Merge) {
-        let from = core::mem::replace(&mut self.slots[gone.index()], Request::IDLE);
+        let from = &mut self.slots[gone.index()];
+        from.state = State::Idle;
+        let from = from.clone();
         let rq = &mut self.slots[kept.index()];
         bios.slots[rq.last_bio as usize].next = from.first_bio;
         rq.last_bio = from.last_bio;
@@ -252,9 +254,10 @@ impl Requests {
     }
 
     /// Makes `id` idle and gives back its first bio, from which the others are linked.
-    pub(crate) fn release(&mut self, id: RequestId) -> Option<BioId> {
-        let rq = core::mem::replace(&mut self.slots[id.index()], Request::IDLE);
-        (rq.first_bio != NONE).then_some(BioId(rq.first_bio))
+    pub(crate) fn release(&mut self, id: RequestId) -> BioId {
+        let rq = &mut self.slots[id.index()];
+        rq.state = State::Idle;
+        BioId(rq.first_bio)
     }
 
     /// The bios that `id` carries, in order.

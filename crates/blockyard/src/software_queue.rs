@@ -17,15 +17,18 @@
 //! nodes for no request at all.
 
 use crate::elevator::Candidate;
-use crate::end_index::{EndIndex, EndNodes, candidate};
+use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
 use crate::merge::Extent;
 use crate::policy::SwqMerge;
 use crate::request::{List, Requests};
+use crate::sector_hash::HashNodes;
 use crate::unit::RequestId;
 
 /// How far [`SwqMerge::Last8`] looks back (W2).
 const LOOK_BACK: usize = 8;
+/// What the hash is sized for: one processor seldom stages more.
+const HASHED: usize = 64;
 
 /// The requests staged by one processor for one kind of hardware queue.
 #[derive(Clone, Debug)]
@@ -38,8 +41,9 @@ pub struct SoftwareQueue {
 impl SoftwareQueue {
     /// An empty software queue that merges as `merge` says.
     #[must_use]
-    pub const fn new(merge: SwqMerge) -> Self {
-        Self { merge, queued: List::new(), ends: EndIndex::new() }
+    pub fn new(merge: SwqMerge) -> Self {
+        let hashed = if merge == SwqMerge::Hash { HASHED } else { 0 };
+        Self { merge, queued: List::new(), ends: EndIndex::new(hashed) }
     }
 
     /// How many requests are queued.
@@ -58,7 +62,7 @@ impl SoftwareQueue {
     #[must_use]
     pub fn find_merge(
         &self,
-        nodes: &EndNodes,
+        nodes: &HashNodes,
         requests: &Requests,
         limits: &Limits,
         other: &Extent,
@@ -74,7 +78,7 @@ impl SoftwareQueue {
     }
 
     /// A bio has joined `id`, in whichever way.
-    pub fn merged(&mut self, nodes: &mut EndNodes, requests: &Requests, id: RequestId) {
+    pub fn merged(&mut self, nodes: &mut HashNodes, requests: &Requests, id: RequestId) {
         if self.merge == SwqMerge::Hash {
             self.ends.refile(nodes, id, requests[id].end_sector());
         }
@@ -82,14 +86,14 @@ impl SoftwareQueue {
 
     /// `id` has grown as far as it can: the index need not offer it again. Called before or after
     /// the request is marked.
-    pub fn unmergeable(&mut self, nodes: &mut EndNodes, id: RequestId) {
+    pub fn unmergeable(&mut self, nodes: &mut HashNodes, id: RequestId) {
         if self.merge == SwqMerge::Hash {
             self.ends.remove(nodes, id);
         }
     }
 
     /// Takes `id`, which is on no list.
-    pub fn insert(&mut self, nodes: &mut EndNodes, requests: &mut Requests, id: RequestId) {
+    pub fn insert(&mut self, nodes: &mut HashNodes, requests: &mut Requests, id: RequestId) {
         self.queued.push_back(requests, id);
         let rq = requests[id].extent();
         if self.merge == SwqMerge::Hash && rq.is_mergeable() {
@@ -98,7 +102,7 @@ impl SoftwareQueue {
     }
 
     /// Gives the request that has waited longest (W1).
-    pub fn pop(&mut self, nodes: &mut EndNodes, requests: &mut Requests) -> Option<RequestId> {
+    pub fn pop(&mut self, nodes: &mut HashNodes, requests: &mut Requests) -> Option<RequestId> {
         let id = self.queued.pop_front(requests)?;
         self.unmergeable(nodes, id);
         Some(id)
@@ -106,7 +110,7 @@ impl SoftwareQueue {
 
     /// Moves everything to the end of `list` (W1): constant time, with [`SwqMerge::Hash`] a few
     /// stores for each request.
-    pub fn drain_into(&mut self, nodes: &mut EndNodes, requests: &mut Requests, list: &mut List) {
+    pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
         if self.merge == SwqMerge::Hash {
             self.queued.iter_back(requests).for_each(|id| self.ends.remove(nodes, id));
         }

@@ -30,15 +30,15 @@
 
 mod class;
 
-use self::class::Class;
-use super::sector_tree::SectorNodes;
+use self::class::{Class, Order};
 use super::{Candidate, Elevator, Place};
 use crate::bio::{IoPrio, Op, PrioClass};
-use crate::end_index::{EndIndex, EndNodes, candidate};
+use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
 use crate::merge::{Extent, Merge};
 use crate::policy::DeadlineTunables;
 use crate::request::{Request, Requests};
+use crate::sector_hash::HashNodes;
 use crate::time::Instant;
 use crate::unit::{HctxId, RequestId};
 use alloc::vec::Vec;
@@ -51,9 +51,9 @@ pub struct Deadline {
     classes: Vec<Class>,
     /// When each request was inserted.
     arrived: Vec<Instant>,
-    sector_nodes: SectorNodes,
+    order: Order,
     ends: EndIndex,
-    end_nodes: EndNodes,
+    end_nodes: HashNodes,
     len: u32,
 }
 
@@ -65,9 +65,9 @@ impl Deadline {
             tunables,
             classes: alloc::vec![Class::new(); if tunables.classes { 3 } else { 1 }],
             arrived: alloc::vec![Instant::ZERO; capacity],
-            sector_nodes: SectorNodes::new(capacity),
-            ends: EndIndex::new(),
-            end_nodes: EndNodes::new(capacity),
+            order: Order::new(capacity),
+            ends: EndIndex::new(capacity),
+            end_nodes: HashNodes::new(capacity),
             len: 0,
         }
     }
@@ -107,7 +107,7 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    /// The last request filed in any way, then backs by the hash, then fronts by the tree.
+    /// The last request filed in any way, then backs by the hash, then fronts by another.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -120,8 +120,8 @@ impl Elevator for Deadline {
         if found.is_some() || !fronts {
             return found;
         }
-        let tree = &self.classes[self.class_of(other.prio)].side(other.op).tree;
-        tree.starting_at(&self.sector_nodes, other.end_sector())
+        self.order
+            .starting_at(other.end_sector())
             .find_map(|id| candidate(requests, limits, id, other, true))
     }
 
@@ -130,8 +130,8 @@ impl Elevator for Deadline {
         if merge == Merge::Front {
             let class = self.class_of(rq.prio);
             let side = self.classes[class].side_mut(rq.op);
-            side.unsort(&mut self.sector_nodes, id);
-            side.sort(&mut self.sector_nodes, id, rq.sector);
+            side.unsort(&mut self.order, id);
+            side.sort(&mut self.order, id, rq.sector);
         }
         self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
     }
@@ -142,8 +142,10 @@ impl Elevator for Deadline {
         let same_op = |other: &RequestId| requests[*other].op == rq.op;
         match merge {
             Merge::Back => {
-                let tree = &self.classes[self.class_of(rq.prio)].side(rq.op).tree;
-                tree.starting_at(&self.sector_nodes, rq.end_sector()).find(same_op)
+                let same_class = |other: &RequestId| {
+                    self.class_of(requests[*other].prio) == self.class_of(rq.prio)
+                };
+                self.order.starting_at(rq.end_sector()).filter(same_op).find(same_class)
             }
             Merge::Front => self.ends.ending_at(&self.end_nodes, rq.sector).find(same_op),
             Merge::Discard => None,
@@ -161,7 +163,7 @@ impl Elevator for Deadline {
         } else {
             side.fifo.remove(requests, gone);
         }
-        side.unsort(&mut self.sector_nodes, gone);
+        side.unsort(&mut self.order, gone);
         self.ends.remove(&mut self.end_nodes, gone);
         self.len -= 1;
     }
@@ -180,7 +182,7 @@ impl Elevator for Deadline {
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
-                side.sort(&mut self.sector_nodes, id, rq.sector);
+                side.sort(&mut self.order, id, rq.sector);
                 if rq.is_mergeable() {
                     self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
                 }
@@ -204,7 +206,7 @@ impl Elevator for Deadline {
         } else {
             let side = class.side_mut(requests[id].op);
             side.fifo.remove(requests, id);
-            side.send(&mut self.sector_nodes, id);
+            side.send(&mut self.order, id);
             self.ends.remove(&mut self.end_nodes, id);
         }
         self.len -= 1;

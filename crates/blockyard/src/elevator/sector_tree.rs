@@ -184,16 +184,6 @@ impl SectorTree {
         request_of(found)
     }
 
-    /// The requests that start exactly at `sector`, in the order of insertion (S1).
-    pub fn starting_at<'a>(
-        &self,
-        nodes: &'a SectorNodes,
-        sector: u64,
-    ) -> impl Iterator<Item = RequestId> + 'a {
-        core::iter::successors(self.next_at_or_after(nodes, sector), |&id| nodes.step(id, RIGHT))
-            .take_while(move |&id| nodes.sector(id) == sector)
-    }
-
     /// The request before `id`, which is in this tree.
     #[must_use]
     pub fn before(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {

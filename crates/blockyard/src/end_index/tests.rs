@@ -1,6 +1,7 @@
 //! The index against a list of what is filed, the newest last.
 
 use super::*;
+use alloc::vec::Vec;
 use proptest::prelude::*;
 
 const REQUESTS: u32 = 40;
@@ -24,8 +25,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn answers_as_a_list_searched_backwards_does(steps in prop::collection::vec(step(), 1..300)) {
-        let mut nodes = EndNodes::new(REQUESTS as usize);
-        let mut indexes = [EndIndex::new(), EndIndex::new()];
+        let mut nodes = HashNodes::new(REQUESTS as usize);
+        let mut indexes = [EndIndex::new(8), EndIndex::new(8)];
         let mut lists: [Vec<(RequestId, u64)>; 2] = Default::default();
         let mut last = [None; 2];
         for step in steps {

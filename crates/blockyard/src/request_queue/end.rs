@@ -101,9 +101,8 @@ impl RequestQueue {
         }
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
-        if let Some(first) = self.requests.release(id) {
-            self.bios.end_chain(first, status);
-        }
+        let first = self.requests.release(id);
+        self.bios.end_chain(first, status);
         self.put_request_tag(host, id);
     }
 

@@ -64,13 +64,13 @@ pub mod enter;
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::elevator::deadline::Deadline;
-use crate::end_index::EndNodes;
 use crate::hardware_queue::{Bits, HardwareQueue, QueueMap, Run};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::plug::Plug;
 use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
+use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
 use crate::tag::{TagMap, Waiters};
 use crate::time::{Duration, Instant};
@@ -154,7 +154,7 @@ pub struct RequestQueue {
     ctxs: Vec<SoftwareQueue>,
     /// Where each software queue's hardware queue lists it.
     feeder_at: Vec<u32>,
-    end_nodes: EndNodes,
+    end_nodes: HashNodes,
     elevator: Option<Box<dyn Elevator + Send>>,
     /// One for each hardware queue; empty without an elevator.
     sched_tags: Vec<SchedTags>,
@@ -222,7 +222,7 @@ impl RequestQueue {
             bios: Bios::new(max_bios),
             ctxs,
             feeder_at,
-            end_nodes: EndNodes::new(hashed),
+            end_nodes: HashNodes::new(hashed),
             elevator: match policies.elevator {
                 ElevatorKind::None => None,
                 ElevatorKind::Deadline(tunables) => {
@@ -448,9 +448,10 @@ impl RequestQueue {
         }
     }
 
-    /// The hardware queue and tag that `id` stands for.
+    /// The hardware queue and tag that `id`, which is or was in use, stands for.
     fn tag_of(&self, id: RequestId) -> (HctxId, u32) {
-        (hctx_id((id.0 / self.tags_per_hctx) as usize), id.0 % self.tags_per_hctx)
+        let hctx = self.requests[id].hctx;
+        (hctx, id.0 - u32::from(hctx.0) * self.tags_per_hctx)
     }
 
     fn emit<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, action: Action, id: RequestId) {

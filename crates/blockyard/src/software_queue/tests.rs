@@ -97,7 +97,7 @@ proptest! {
         };
         let mut requests = Requests::new(REQUESTS as usize);
         let mut bios = Bios::new(512);
-        let mut nodes = EndNodes::new(if merge == SwqMerge::Hash { REQUESTS as usize } else { 0 });
+        let mut nodes = HashNodes::new(if merge == SwqMerge::Hash { REQUESTS as usize } else { 0 });
         let mut fast = [SoftwareQueue::new(merge), SoftwareQueue::new(merge)];
         let mut slow = [Slow::default(), Slow::default()];
         let mut idle: Vec<_> = (0..REQUESTS).map(RequestId).collect();
@@ -164,7 +164,7 @@ fn the_hash_finds_front_merges_only_at_the_request_touched_last() {
     let limits = Limits::new(1024);
     let mut requests = Requests::new(2);
     let mut bios = Bios::new(2);
-    let mut nodes = EndNodes::new(2);
+    let mut nodes = HashNodes::new(2);
     let mut queue = SoftwareQueue::new(SwqMerge::Hash);
     for (id, sector) in [(RequestId(0), 100), (RequestId(1), 200)] {
         let bio = bios.take(Bio::read(sector, 8, 0)).expect("two bios");

@@ -4,13 +4,38 @@ use crate::bio::Op;
 use crate::elevator::sector_tree::{SectorNodes, SectorTree};
 use crate::policy::DeadlineTunables;
 use crate::request::List;
+use crate::sector_hash::{HashNodes, SectorHash};
 use crate::time::Instant;
 use crate::unit::RequestId;
+
+/// Where requests start, for all sides together: what their trees hang on, and a hash for whoever
+/// wants one sector only.
+#[derive(Debug)]
+pub(super) struct Order {
+    nodes: SectorNodes,
+    starts: SectorHash,
+    start_nodes: HashNodes,
+}
+
+impl Order {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            nodes: SectorNodes::new(capacity),
+            starts: SectorHash::new(capacity),
+            start_nodes: HashNodes::new(capacity),
+        }
+    }
+
+    /// The requests of any side that start at `sector`, the one sorted in last first.
+    pub(super) fn starting_at(&self, sector: u64) -> impl Iterator<Item = RequestId> {
+        self.starts.at(&self.start_nodes, sector)
+    }
+}
 
 /// A direction of a class: the same requests twice, by sector and by arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
-    pub(super) tree: SectorTree,
+    tree: SectorTree,
     pub(super) fifo: List,
     /// Where the request sent last starts.
     position: u64,
@@ -21,27 +46,30 @@ pub(super) struct Side {
 
 impl Side {
     /// Sorts `id`, which starts at `sector`, in.
-    pub(super) fn sort(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
-        self.tree.insert(nodes, id, sector);
-        if sector >= self.position && self.next.is_none_or(|next| sector < nodes.sector(next)) {
+    pub(super) fn sort(&mut self, order: &mut Order, id: RequestId, sector: u64) {
+        self.tree.insert(&mut order.nodes, id, sector);
+        order.starts.insert(&mut order.start_nodes, id, sector);
+        let is_next = |next| sector < order.nodes.sector(next);
+        if sector >= self.position && self.next.is_none_or(is_next) {
             self.next = Some(id);
         }
     }
 
-    pub(super) fn unsort(&mut self, nodes: &mut SectorNodes, id: RequestId) {
+    pub(super) fn unsort(&mut self, order: &mut Order, id: RequestId) {
         if self.next == Some(id) {
-            self.next = self.tree.behind(nodes, id);
+            self.next = self.tree.behind(&order.nodes, id);
         }
-        self.tree.remove(nodes, id);
+        self.tree.remove(&mut order.nodes, id);
+        order.starts.remove(&mut order.start_nodes, id);
     }
 
     /// As [`Self::unsort`], and the order goes on from where `id` starts.
-    pub(super) fn send(&mut self, nodes: &mut SectorNodes, id: RequestId) {
+    pub(super) fn send(&mut self, order: &mut Order, id: RequestId) {
         let in_order = self.next == Some(id);
-        self.position = nodes.sector(id);
-        self.unsort(nodes, id);
+        self.position = order.nodes.sector(id);
+        self.unsort(order, id);
         if !in_order {
-            self.next = self.tree.next_at_or_after(nodes, self.position);
+            self.next = self.tree.next_at_or_after(&order.nodes, self.position);
         }
     }
 }
@@ -82,12 +110,15 @@ impl Class {
         }
     }
 
-    pub(super) const fn side(&self, op: Op) -> &Side {
-        if op.is_read() { &self.reads } else { &self.writes }
-    }
-
     pub(super) const fn side_mut(&mut self, op: Op) -> &mut Side {
         if op.is_read() { &mut self.reads } else { &mut self.writes }
+    }
+
+    #[cfg(test)]
+    pub(super) fn self_check(&self, order: &Order) {
+        for side in [&self.reads, &self.writes] {
+            assert_eq!(side.tree.self_check(&order.nodes), side.fifo.len() as usize);
+        }
     }
 
     /// Whether anything is queued or in flight.

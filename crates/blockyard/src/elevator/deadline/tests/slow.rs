@@ -80,7 +80,7 @@ impl Slow {
         }
     }
 
-    /// The last filed; then ends, the newest filed first; then starts in sorted order.
+    /// The last filed; then ends, the newest filed first; then starts, the newest sorted in first.
     pub(super) fn find_merge(
         &self,
         requests: &Requests,
@@ -105,7 +105,7 @@ impl Slow {
 
     fn starting_at(&self, sector: u64) -> Vec<&Held> {
         let mut found: Vec<_> = self.sorted.iter().filter(|held| held.sector == sector).collect();
-        found.sort_by_key(|held| held.placed);
+        found.sort_by_key(|held| core::cmp::Reverse(held.placed));
         found
     }
 

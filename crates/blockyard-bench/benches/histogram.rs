@@ -1,0 +1,15 @@
+//! What a sample costs.
+
+use blockyard::stats::Histogram;
+use blockyard_bench::Sectors;
+use divan::Bencher;
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench]
+fn record(bencher: Bencher<'_, '_>) {
+    let (mut histogram, mut values) = (Histogram::new(), Sectors::default());
+    bencher.bench_local(|| histogram.record(values.draw()));
+}

@@ -1,0 +1,146 @@
+//! What the core of Blockyard costs: nanoseconds and instructions per I/O.
+//!
+//! [`IoLoop`] is the loop all measurements share. The device completes at once and is kept full, as
+//! SPDK's `bdevperf` does with its null device: each step completes one request, takes what has
+//! ended, submits one bio in its place, and runs what the queue asks to be run.
+//!
+//! - `cargo bench -p blockyard-bench`: nanoseconds, by divan. One iteration is one I/O, the sector
+//!   generator included; `fastest` is the cost, `median` says how quiet the machine was.
+//! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, by
+//!   valgrind's callgrind. See there for the method.
+
+use blockyard::bio::Bio;
+use blockyard::device::null::NullDevice;
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::{ElevatorKind, Policies, SchedDepth};
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, QueueId};
+
+/// Requests that the device takes: the queue depth of every measurement.
+pub const DEPTH: u16 = 32;
+/// 1 GiB.
+const CAPACITY_SECTORS: u64 = 1 << 21;
+const SECTORS_PER_BIO: u32 = 8;
+const CPU: CpuId = CpuId(0);
+
+/// Random sectors: xorshift, of which a few instructions per I/O go to each measurement.
+#[derive(Clone, Debug)]
+pub struct Sectors(u64);
+
+impl Default for Sectors {
+    fn default() -> Self {
+        Self(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+impl Sectors {
+    /// The next one, a multiple of 4 KiB.
+    pub const fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % (CAPACITY_SECTORS / SECTORS_PER_BIO as u64) * SECTORS_PER_BIO as u64
+    }
+}
+
+/// A queue over a device that completes at once.
+#[derive(Debug)]
+pub struct IoLoop {
+    host: Host<NullDevice>,
+    queue: RequestQueue,
+    sectors: Sectors,
+    /// Where sequential writes go on.
+    position: u64,
+    now: Instant,
+}
+
+impl IoLoop {
+    /// A loop in which the device is full and `held` more random reads wait in the elevator.
+    ///
+    /// # Panics
+    ///
+    /// If `held` is not 0 without an elevator.
+    #[must_use]
+    pub fn new(policies: Policies, held: u32) -> Self {
+        assert!(held == 0 || policies.elevator != ElevatorKind::None, "nothing holds requests");
+        let tags = TagSetConfig {
+            hctxs: 1,
+            depth: DEPTH,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: 1,
+        };
+        let host = Host::new(NullDevice::new(1, DEPTH), (), tags);
+        let all = u32::from(DEPTH) + held;
+        let policies = Policies { sched_depth: SchedDepth::Fixed(2 * all), ..policies };
+        let config = QueueConfig {
+            max_bios: 16 * all,
+            ..QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies)
+        };
+        let queue = RequestQueue::new(QueueId(0), config, &host);
+        let (sectors, now) = (Sectors::default(), Instant::ZERO);
+        let mut io = Self { host, queue, sectors, position: 0, now };
+        for _ in 0..all {
+            io.submit_read();
+            io.run();
+        }
+        io
+    }
+
+    /// One random 4 KiB read: the oldest completes, a new one enters.
+    pub fn random_read(&mut self) {
+        self.complete_one();
+        self.submit_read();
+        self.run();
+    }
+
+    /// `count` sequential 4 KiB writes under a plug, where they become one request: the oldest
+    /// request completes, a new one enters.
+    pub fn sequential_writes(&mut self, count: u32) {
+        self.complete_one();
+        self.queue.plug(CPU);
+        for _ in 0..count {
+            let bio = Bio::write(self.position, SECTORS_PER_BIO, self.position);
+            self.position = (self.position + u64::from(SECTORS_PER_BIO)) % CAPACITY_SECTORS;
+            self.submit(bio);
+        }
+        self.queue.unplug(&mut self.host, CPU, self.now);
+        self.run();
+    }
+
+    fn complete_one(&mut self) {
+        self.now = self.now + Duration::from_us(1);
+        let done = self.host.driver.next_completed();
+        let (_, hctx, tag, status) = done.expect("the device is kept full");
+        let completed = self.queue.complete(&mut self.host, hctx, tag, status, self.now);
+        completed.expect("the device owned it");
+        while let Some(ended) = self.queue.next_ended() {
+            assert_eq!(ended.status, Status::Ok, "bio {}", ended.bio.cookie);
+        }
+    }
+
+    fn submit_read(&mut self) {
+        let sector = self.sectors.draw();
+        self.submit(Bio::read(sector, SECTORS_PER_BIO, sector));
+    }
+
+    fn submit(&mut self, bio: Bio) {
+        let submitted = self.queue.submit(&mut self.host, CPU, bio, self.now);
+        submitted.expect("there is room for all");
+    }
+
+    /// Runs whatever the last calls asked for.
+    fn run(&mut self) {
+        while let Some(run) = self.queue.next_run(&mut self.host, self.now) {
+            let _ = self.queue.run(&mut self.host, run.hctx, self.now);
+        }
+        while let Some((_, hctx)) = self.host.next_starved() {
+            let _ = self.queue.run(&mut self.host, hctx, self.now);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Requests by one sector: where they start, or where they end.
+//!
+//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], one node per request
+//! of the queue, which any number of hashes may share as long as a request is in one of them.
+//!
+//! # Rules
+//!
+//! - **X1.** A filed request is in the chain of the sector that its node names.
+//! - **X2.** Within a chain the request filed last comes first.
+
+use crate::unit::RequestId;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+const NONE: u32 = u32::MAX;
+/// No request starts or ends here: the last sector of the largest device lies far below.
+const UNFILED: u64 = u64::MAX;
+
+/// One node for each request of a queue.
+#[derive(Debug)]
+pub struct HashNodes {
+    slots: Vec<Node>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    /// What it is filed under, or [`UNFILED`].
+    sector: u64,
+    next: u32,
+    prev: u32,
+}
+
+impl HashNodes {
+    /// Memory for requests 0 to `capacity`, none filed.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { slots: alloc::vec![Node { sector: UNFILED, next: NONE, prev: NONE }; capacity] }
+    }
+
+    /// Whether `id` is filed in a hash.
+    #[must_use]
+    pub fn is_filed(&self, id: RequestId) -> bool {
+        self.slots[id.index()].sector != UNFILED
+    }
+}
+
+/// A set of requests by sector. Every call is given the nodes that the hash was first used with;
+/// each costs a few loads.
+#[derive(Clone, Debug)]
+pub struct SectorHash {
+    /// The first request of each chain. A power of two.
+    buckets: Box<[u32]>,
+    /// What brings a product down to an index.
+    shift: u32,
+}
+
+impl SectorHash {
+    /// An empty hash whose chains have one request on average while it holds `capacity`.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        let count = capacity.next_power_of_two().max(2);
+        Self {
+            buckets: alloc::vec![NONE; count].into_boxed_slice(),
+            shift: u64::BITS - count.ilog2(),
+        }
+    }
+
+    /// Files `id`, which is not filed, under `sector` (X2).
+    pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, sector: u64) {
+        debug_assert!(!nodes.is_filed(id), "request {} is filed already", id.0);
+        let bucket = self.bucket(sector);
+        let first = core::mem::replace(&mut self.buckets[bucket], id.0);
+        nodes.slots[id.index()] = Node { sector, next: first, prev: NONE };
+        if let Some(second) = nodes.slots.get_mut(first as usize) {
+            second.prev = id.0;
+        }
+    }
+
+    /// Takes `id` out, if it is filed here; says whether it was.
+    pub fn remove(&mut self, nodes: &mut HashNodes, id: RequestId) -> bool {
+        let node = &mut nodes.slots[id.index()];
+        let Node { sector, next, prev } = *node;
+        if sector == UNFILED {
+            return false;
+        }
+        node.sector = UNFILED;
+        match nodes.slots.get_mut(prev as usize) {
+            Some(before) => before.next = next,
+            None => {
+                let bucket = self.bucket(sector);
+                self.buckets[bucket] = next;
+            }
+        }
+        if let Some(behind) = nodes.slots.get_mut(next as usize) {
+            behind.prev = prev;
+        }
+        true
+    }
+
+    /// The requests filed under `sector`, the one filed last first (X2).
+    pub fn at<'a>(
+        &self,
+        nodes: &'a HashNodes,
+        sector: u64,
+    ) -> impl Iterator<Item = RequestId> + 'a {
+        let mut at = self.buckets[self.bucket(sector)];
+        core::iter::from_fn(move || {
+            loop {
+                let node = nodes.slots.get(at as usize)?;
+                let id = RequestId(at);
+                at = node.next;
+                if node.sector == sector {
+                    return Some(id);
+                }
+            }
+        })
+    }
+
+    /// Multiplicative hashing: the high bits depend on every bit of the sector.
+    fn bucket(&self, sector: u64) -> usize {
+        (sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+}
