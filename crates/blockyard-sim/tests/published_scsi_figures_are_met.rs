@@ -3,8 +3,6 @@
 //! the reason that was published: the 2017 mq-deadline loses its sequential rate because next to
 //! nothing is merged any more.
 
-#![expect(clippy::float_arithmetic, reason = "figures are compared in percent")]
-
 use blockyard_sim::reproduce::{Basis, Cell, Region, Span, cells, run};
 
 #[test]
