@@ -17,8 +17,10 @@ fn published_scsi_figures_are_met() {
         let difference = 100.0 * (figures.iops - measured) / measured;
         let allowed = if published.basis == Basis::Fitted { 3.0 } else { 8.0 };
         if difference.abs() > allowed {
-            missed
-                .push(format!("{cell:?}: {:.0} I/Os per second, {difference:+.1} %", figures.iops));
+            missed.push(format!(
+                "{} under {}, {:?} region: {:.0} I/Os per second, {difference:+.1} % ({:?})",
+                cell.op, cell.design, cell.region, figures.iops, published.basis
+            ));
         }
     }
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), cells.len(), missed.join("\n"));
