@@ -226,11 +226,14 @@ impl Difference<'_> {
                 format!(" {} us at the device for each.", instead(us(low), us(high)))
             }
         };
+        let (of_low, of_high) = (limit(device, low), limit(device, high));
+        let held = if of_low == of_high {
+            format!("Both are held by {of_low}.")
+        } else {
+            format!("{low_name} is held by {of_low}, {high_name} by {of_high}.")
+        };
         format!(
-            "{rate} times the commands per second, at {merged} I/Os per command.{at_device} \
-             {low_name} is held by {}, {high_name} by {}.",
-            limit(device, low),
-            limit(device, high),
+            "{rate} times the commands per second, at {merged} I/Os per command.{at_device} {held}"
         )
     }
 }
