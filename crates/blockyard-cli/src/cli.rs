@@ -180,10 +180,10 @@ const COLUMNS: &str = r#"Columns of the table:
   MiB/s             bytes that ended, per second
   p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
   CPU %             load of the machine's CPUs, mean over all of them
-  commands          commands given to the device: fewer than I/Os where I/Os were merged
+  cmds              commands given to the device: fewer than I/Os where I/Os were merged
   I/O/cmd           I/Os for each command
   busy %            share of the time in which the device had a command
-  idle gap          mean time the device waited for a command while I/Os were outstanding
+  gap               mean time without a command at the device, between commands
   wake/I/O          threads woken for each I/O
   ratio             IOPS relative to the first design
 

@@ -126,7 +126,8 @@ fn reproduce_lists_the_experiments() {
 /// `blockyard list | head -1` must not complain: the reader has what it wanted.
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    for args in [&["list"][..], &["show", "srp"], &["--help"]] {
+    let run = &["run", "--name=x", "--direct=1", "--size=64k"];
+    for args in [&["list"][..], &["show", "srp"], &["--help"], run] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let output = command(args).stdout(writer).output().unwrap();

@@ -226,11 +226,14 @@ impl Difference<'_> {
                 format!(" {} us at the device for each.", instead(us(low), us(high)))
             }
         };
+        let (of_low, of_high) = (limit(device, low), limit(device, high));
+        let held = if of_low == of_high {
+            format!("Both are held by {of_low}.")
+        } else {
+            format!("{low_name} is held by {of_low}, {high_name} by {of_high}.")
+        };
         format!(
-            "{rate} times the commands per second, at {merged} I/Os per command.{at_device} \
-             {low_name} is held by {}, {high_name} by {}.",
-            limit(device, low),
-            limit(device, high),
+            "{rate} times the commands per second, at {merged} I/Os per command.{at_device} {held}"
         )
     }
 }
@@ -329,4 +332,96 @@ fn digits(value: f64) -> String {
 
 fn percent(value: f64) -> String {
     format!("{value:.0} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of a second in which `commands` of `ios_per_command` each spent 440 us at the device.
+    fn run(commands: u64, ios_per_command: f64) -> Figures {
+        let iops = float(commands) * ios_per_command;
+        Figures {
+            ios: 1_000_000,
+            bytes: 4_096_000_000,
+            read_bytes: 0,
+            written_bytes: 0,
+            iops,
+            bytes_per_s: 4_096_000_000,
+            lat_ns: Histogram::new(),
+            cpu_percent: 10.0,
+            jobs_cpu_percent: 10.0,
+            spinning_percent: 0.0,
+            commands,
+            ios_per_command,
+            commands_per_s: float(commands),
+            at_device: float(commands) * 440e-6,
+            command_ns: 440e3,
+            device_busy_percent: 100.0,
+            mean_idle_gap_ns: 0,
+            wakeups_per_io: 0.1,
+            runs_per_io: 0.2,
+            refusals_per_io: 0.3,
+            taken_out_percent: 0.0,
+        }
+    }
+
+    fn told(runs: &[(&str, Figures)]) -> String {
+        why(&Device::lookup("srp").unwrap(), runs)
+    }
+
+    #[test]
+    fn fewer_ios_per_command_are_told_with_what_took_requests_out() {
+        let pulled = Figures {
+            taken_out_percent: 97.0,
+            refusals_per_io: 8.4,
+            runs_per_io: 9.5,
+            ..run(140_000, 1.0)
+        };
+        let words = told(&[("a", run(50_000, 12.0)), ("b", pulled)]);
+        assert_eq!(
+            words,
+            "b does 0.23 of the I/Os of a: 1.00 instead of 12.0 I/Os per command, at 2.80 times \
+             the commands per second. Under b requests are taken out of where they can be merged \
+             while the device is full: 8.40 refusals and 9.50 runs for each I/O, 97 % of their \
+             wait spent where nothing can join them (a: 0.30, 0.20 and 0 %)."
+        );
+    }
+
+    #[test]
+    fn fewer_commands_are_told_with_what_holds_both() {
+        let locked = Figures { spinning_percent: 60.0, ..run(70_000, 1.0) };
+        let words = told(&[("a", locked), ("b", run(140_000, 1.0))]);
+        assert_eq!(
+            words,
+            "a does 0.50 of the I/Os of b: 0.50 times the commands per second, at 1.00 I/Os per \
+             command. 30.8 instead of 61.6 commands at the device. a is held by the lock (10 % of \
+             the processors that jobs run on in use, 60 % of it waiting for the lock), b by the \
+             device's depth (61.6 of 62 commands at it)."
+        );
+    }
+
+    #[test]
+    fn the_run_furthest_from_the_first_is_explained_whatever_its_name() {
+        let runs = [("x", run(100_000, 1.0)), ("y", run(99_000, 1.0)), ("z", run(300_000, 1.0))];
+        assert!(told(&runs).starts_with("x does 0.33 of the I/Os of z: "), "{}", told(&runs));
+    }
+
+    #[test]
+    fn equals_are_told_what_holds_them_and_how_their_latency_differs() {
+        let with_latency = |ns| {
+            let mut figures = run(140_000, 1.0);
+            figures.lat_ns.record(ns);
+            figures
+        };
+        let words = told(&[("a", with_latency(3_000_000)), ("b", with_latency(30_000_000))]);
+        assert!(words.starts_with("All designs do the same within 2 %: what holds them is the de"));
+        assert!(words.ends_with("takes 30.0 ms or more under b, 3.00 under a."), "{words}");
+    }
+
+    #[test]
+    fn nothing_done_is_nothing_to_compare() {
+        let none = Figures { ios: 0, ..run(0, 0.0) };
+        assert!(told(&[("a", none), ("b", run(1, 1.0))]).starts_with("No I/O ended"));
+    }
 }

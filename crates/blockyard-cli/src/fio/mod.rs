@@ -1,4 +1,4 @@
-//! A run as fio would report it: [`json`] in its JSON layout, [`text`] for people.
+//! A run as fio would report it: [`json()`] in its JSON layout, [`text()`] for people.
 //!
 //! What has no counterpart here is there all the same, so that programs made for fio's output find
 //! the keys they look for:
