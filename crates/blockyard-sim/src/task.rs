@@ -46,6 +46,7 @@ struct Slot {
     len_bytes: u32,
     begun: Instant,
     submitted: Instant,
+    completed: Instant,
     status: Status,
 }
 
@@ -86,6 +87,8 @@ pub struct Taken {
     pub slat: Duration,
     /// Completion latency.
     pub clat: Duration,
+    /// When the device's answer was there for it.
+    pub completed: Instant,
     /// How it ended.
     pub status: Status,
 }
@@ -164,6 +167,7 @@ impl Task {
             len_bytes: 0,
             begun: Instant::ZERO,
             submitted: Instant::ZERO,
+            completed: Instant::ZERO,
             status: Status::Ok,
         };
         Self {
@@ -306,6 +310,7 @@ impl Task {
             len_bytes: slot.len_bytes,
             slat: slot.submitted.since(slot.begun),
             clat: now.since(slot.submitted),
+            completed: slot.completed,
             status: slot.status,
         })
     }
@@ -378,8 +383,14 @@ impl Task {
             *bytes += u64::from(io.len_bytes);
             *ios += 1;
         }
-        self.slots[at as usize] =
-            Slot { op, len_bytes: io.len_bytes, begun: now, submitted: now, status: Status::Ok };
+        self.slots[at as usize] = Slot {
+            op,
+            len_bytes: io.len_bytes,
+            begun: now,
+            submitted: now,
+            completed: now,
+            status: Status::Ok,
+        };
         self.submitting.push(at);
         self.think.since += 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
@@ -400,9 +411,10 @@ impl Task {
         core::mem::take(&mut self.think.spin_now)
     }
 
-    /// The I/O of `slot` has completed. Whether the task is to be woken.
-    pub fn completed(&mut self, slot: u32, status: Status) -> bool {
-        self.slots[slot as usize].status = status;
+    /// The I/O of `slot` has completed at `now`. Whether the task is to be woken.
+    pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+        let done = &mut self.slots[slot as usize];
+        (done.status, done.completed) = (status, now);
         self.completed.push_back(slot);
         match self.asleep {
             Asleep::Completions(wanted) if self.completed.len() >= wanted as usize => {

@@ -48,8 +48,7 @@ impl RequestQueue {
             None => self.pull_from_software_queues(host, hctx, now),
         };
         // What stops only this hardware queue leaves its turn to another (H4).
-        let leaves_room =
-            matches!(stop, RunStop::Idle | RunStop::Held(Hold::Tag | Hold::Resource));
+        let leaves_room = matches!(stop, RunStop::Idle | RunStop::Held(Hold::Tag | Hold::Resource));
         if leaves_room && self.policies.dispatch == Dispatch::Budget {
             self.restart_one();
         }
