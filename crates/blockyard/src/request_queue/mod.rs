@@ -542,3 +542,6 @@ fn index32(at: usize) -> u32 {
 fn is_in_flight(rq: &Request) -> bool {
     rq.state == State::InFlight
 }
+
+#[cfg(test)]
+mod tests;
