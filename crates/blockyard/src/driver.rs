@@ -88,7 +88,7 @@ pub trait Driver {
     /// A permit to send one request of `queue`, or `None` while the device has no room for it.
     ///
     /// Asked before a request leaves the elevator, where the design says
-    /// [`Dispatch::Budget`](crate::hardware_queue::Dispatch::Budget). A device without a depth of
+    /// [`Dispatch::Budget`](crate::policy::Dispatch::Budget). A device without a depth of
     /// its own leaves this as it is.
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         let _ = queue;

@@ -1,6 +1,6 @@
 //! Hardware queues: the last stage before the driver.
 //!
-//! A [`HardwareQueue`] (*hctx*) holds what the stage needs to remember between runs: the dispatch
+//! A hardware queue (*hctx*) holds what the stage needs to remember between runs: the dispatch
 //! list, how busy the device has been, whether somebody must run it again, and which software
 //! queues feed it. What a run does with it is in
 //! [`request_queue`](crate::request_queue), the one place that names every stage.

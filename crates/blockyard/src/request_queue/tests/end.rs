@@ -3,16 +3,18 @@ use super::*;
 #[test]
 fn a_requeued_request_goes_before_all_others() {
     for mut rig in [Rig::none(4), Rig::mq_deadline(4)] {
-        rig.submit(CPU, Bio::read(512, 8, 0)).unwrap();
-        rig.settle();
+        for sector in [512, 1024] {
+            rig.submit(CPU, Bio::read(sector, 8, 0)).unwrap();
+            rig.settle();
+        }
         rig.host.driver.budget = 0;
-        rig.submit(CPU, Bio::read(0, 8, 1)).unwrap();
+        rig.submit(CPU, Bio::read(2048, 8, 1)).unwrap();
         rig.settle();
         let Sent { hctx, tag, .. } = rig.host.driver.sent.pop_front().unwrap();
         rig.host.driver.budget = 2;
         rig.queue.requeue(&mut rig.host, hctx, tag, rig.now).unwrap();
         rig.settle();
-        assert_eq!(rig.sent_sectors(), [512, 0]);
+        assert_eq!(rig.sent_sectors(), [1024, 512, 2048]);
     }
 }
 
