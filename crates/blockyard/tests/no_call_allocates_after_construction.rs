@@ -14,8 +14,9 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use std::alloc::System;
 
 std::thread_local! {
     /// Allocations of this thread; the test harness has others.
