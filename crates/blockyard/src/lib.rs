@@ -1,4 +1,110 @@
 //! The block layer as a library.
+//!
+//! What stands in a kernel between those who want sectors and a device that has them: bios are
+//! split to the device's limits, merged, sorted by an elevator, given tags, handed to a driver, and
+//! ended exactly once. Here that is a value with one owner, in `no_std` with `alloc`: it reads no
+//! clock, starts no thread, makes no system call, and allocates nothing once it is made. The same
+//! code runs over real descriptors and in virtual time.
+//!
+//! ```text
+//! bio ─► split ─► plug ─► software queue ─► elevator ─► budget ─► driver tag ─► Driver::queue_rq
+//!           │      (merging is tried at these three)    ▲                            │ Busy
+//!           │                        requeue, refused: dispatch list, goes first ◄───┘
+//! bio end ◄─┴──── end ◄──── completion ◄───────────────────────── in flight
+//! ```
+//!
+//! # What there is
+//!
+//! - [`request_queue`] owns the stages and is the one place that names them all. Start there; five
+//!   calls drive it (below).
+//! - [`bio`], [`limits`]: what a submitter hands in, and what the device takes at once.
+//! - [`policy`]: what one design decides otherwise than another. Historical mechanisms stay
+//!   selectable beside today's.
+//! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`];
+//!   [`hardware_queue`]; [`tag`]; [`merge`] says when two pieces of I/O may become one, and
+//!   [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what they pass on.
+//! - [`driver`]: the one seam to a device, and [`device`] the smallest driver. [`host`] is what the
+//!   queues of one host share: driver, driver tags, and the sink of events.
+//! - [`trace`], [`stats`]: an event for each step, by blktrace's names; histograms with a stated
+//!   error. The sink `()` compiles them away.
+//!
+//! # The five calls
+//!
+//! | call | |
+//! |---|---|
+//! | [`submit`](request_queue::RequestQueue::submit) | a bio enters, or is refused and nothing changed |
+//! | [`run`](request_queue::RequestQueue::run) | hand what may go to the driver; [`next_run`](request_queue::RequestQueue::next_run) and [`Host::next_starved`](host::Host::next_starved) name the hardware queues |
+//! | [`complete`](request_queue::RequestQueue::complete) | the driver is done with a request |
+//! | [`next_ended`](request_queue::RequestQueue::next_ended) | a bio that is finished |
+//! | [`poll_at`](request_queue::RequestQueue::poll_at) | when to call `next_run` if nothing happens before |
+//!
+//! Each is given the time, in nanoseconds from a zero that the caller chose.
+//!
+//! # The whole loop
+//!
+//! Four times as many reads as the device takes, over a device that is done with everything at once:
+//!
+//! ```
+//! use blockyard::bio::Bio;
+//! use blockyard::device::null::NullDevice;
+//! use blockyard::host::Host;
+//! use blockyard::limits::Limits;
+//! use blockyard::policy::Policies;
+//! use blockyard::request_queue::{QueueConfig, RequestQueue};
+//! use blockyard::status::{Status, SubmitError};
+//! use blockyard::tag::TagSetConfig;
+//! use blockyard::time::{Duration, Instant};
+//! use blockyard::unit::{CpuId, QueueId};
+//!
+//! let tags = TagSetConfig {
+//!     hctxs: 1, depth: 8, reserved: 0, shared_over_hctxs: false, queues: 1, max_waiters: 8,
+//! };
+//! let mut host = Host::new(NullDevice::new(1, 8), (), tags);
+//! let config = QueueConfig::new(1, 1, Limits::new(1 << 21), Policies::mq_deadline());
+//! let mut queue = RequestQueue::new(QueueId(0), config, &host);
+//!
+//! let mut now = Instant::ZERO;
+//! let mut bios = (0..32).map(|at| Bio::read(at * 4096, 8, at)).peekable();
+//! let mut ended = 0;
+//! while ended < 32 {
+//!     // Submit until the tags are used up.
+//!     while let Some(&bio) = bios.peek() {
+//!         match queue.submit(&mut host, CpuId(0), bio, now) {
+//!             Ok(()) => bios.next(),
+//!             Err(SubmitError::NoTag) => break,
+//!             Err(refused) => panic!("{refused}"),
+//!         };
+//!     }
+//!     while let Some(run) = queue.next_run(&mut host, now) {
+//!         let _ = queue.run(&mut host, run.hctx, now);
+//!     }
+//!     // Here a real loop waits for its device, until `poll_at` at most.
+//!     now = now + Duration::from_us(10);
+//!     while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
+//!         queue.complete(&mut host, hctx, tag, status, now).expect("the device owned it");
+//!         while let Some((_, hctx)) = host.next_starved() {
+//!             let _ = queue.run(&mut host, hctx, now);
+//!         }
+//!     }
+//!     while let Some(end) = queue.next_ended() {
+//!         assert_eq!(end.status, Status::Ok);
+//!         ended += 1;
+//!     }
+//! }
+//! assert!(queue.is_empty());
+//! ```
+//!
+//! # What is left to others
+//!
+//! Memory for the payload (a bio carries the caller's cookie, never bytes), page caches, file
+//! systems, partitions, and sleeping: a submitter that finds no tag registers with
+//! [`wait`](request_queue::RequestQueue::wait) and is named when it should try again. Flushes are
+//! not sequenced yet: a device with a volatile cache is refused them
+//! ([`FlushNotSupported`](status::SubmitError::FlushNotSupported)).
+//!
+//! # Features
+//!
+//! None: the crate is `no_std` with `alloc` always, has no dependencies, and contains no `unsafe`.
 #![no_std]
 #![forbid(unsafe_code)]
 

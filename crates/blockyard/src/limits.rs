@@ -7,7 +7,7 @@ use crate::bio::Op;
 pub struct Limits {
     /// Size of the device.
     pub capacity_sectors: u64,
-    /// Size of a logical block: starts and lengths are multiples of it.
+    /// Size of a logical block, a power of two: starts and lengths are multiples of it.
     pub logical_block_sectors: u32,
     /// Most sectors in one read or write.
     pub max_sectors: u32,

@@ -483,7 +483,7 @@ pub(crate) fn max_part_sectors(bio: &Bio, sector: u64, limits: &Limits) -> u32 {
         max = u32::try_from(by_segments).map_or(max, |sectors| sectors.min(max));
     }
     let block = limits.logical_block_sectors;
-    (max / block * block).max(block)
+    (max & !(block - 1)).max(block)
 }
 
 /// A doubly linked list of requests; the links are in the pool (R2).

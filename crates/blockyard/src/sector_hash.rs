@@ -117,7 +117,11 @@ impl SectorHash {
     }
 
     /// Multiplicative hashing: the high bits depend on every bit of the sector.
-    fn bucket(&self, sector: u64) -> usize {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "what is left after the shift indexes the buckets, whose count is a usize"
+    )]
+    const fn bucket(&self, sector: u64) -> usize {
         (sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 }

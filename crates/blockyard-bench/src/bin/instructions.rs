@@ -9,7 +9,7 @@
 
 use blockyard::policy::Policies;
 use blockyard_bench::IoLoop;
-use std::error::Error;
+use core::error::Error;
 use std::process::Command;
 
 const FEW: u64 = 20_000;

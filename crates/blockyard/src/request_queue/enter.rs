@@ -133,8 +133,8 @@ impl RequestQueue {
         if bio.sectors == 0 || end > self.limits.capacity_sectors {
             return Err(SubmitError::OutOfRange);
         }
-        let block = u64::from(self.limits.logical_block_sectors);
-        if !bio.sector.is_multiple_of(block) || !u64::from(bio.sectors).is_multiple_of(block) {
+        let into_block = u64::from(self.limits.logical_block_sectors - 1);
+        if (bio.sector | u64::from(bio.sectors)) & into_block != 0 {
             return Err(SubmitError::Misaligned);
         }
         Ok(bio)

@@ -193,7 +193,8 @@ impl RequestQueue {
     /// # Panics
     ///
     /// If the map names a hardware queue the host does not have, its kinds serve different numbers
-    /// of processors, or the single-lock model is given more than one hardware queue.
+    /// of processors, the single-lock model is given more than one hardware queue, or a logical
+    /// block is not a power of two.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
         let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max } = config;
@@ -203,6 +204,10 @@ impl RequestQueue {
         assert!(
             policies.model == Model::Multi || count == 1,
             "the single-lock model has one hardware queue"
+        );
+        assert!(
+            limits.logical_block_sectors.is_power_of_two(),
+            "a logical block is a power of two"
         );
         assert!(run_batch_max > 0, "a run must be allowed to send something");
         let device_depth = u32::from(tag_config.depth);
@@ -538,3 +543,6 @@ fn index32(at: usize) -> u32 {
 fn is_in_flight(rq: &Request) -> bool {
     rq.state == State::InFlight
 }
+
+#[cfg(test)]
+mod tests;

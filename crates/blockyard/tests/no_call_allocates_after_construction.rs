@@ -1,0 +1,230 @@
+//! Every design, driven through merges, splits, plugs, waiters, refusals and requeues, without one
+//! allocation after construction.
+
+use blockyard::bio::{Bio, Flags};
+use blockyard::driver::{Accept, Busy, Driver, Issue};
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::{
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
+    SwqMerge,
+};
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::{Status, SubmitError};
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use std::alloc::System;
+
+std::thread_local! {
+    /// Allocations of this thread; the test harness has others.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are those that this call needs.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const CPUS: u16 = 4;
+const HCTXS: u16 = 2;
+const DEPTH: u16 = 8;
+const CAPACITY_SECTORS: u64 = 4096;
+
+/// Takes up to half of the tags, refuses now and then, and is done with requests in any order.
+struct Fickle {
+    random: u64,
+    taken: Vec<(HctxId, DriverTag)>,
+}
+
+impl Fickle {
+    fn draw(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    fn next_done(&mut self) -> Option<(HctxId, DriverTag)> {
+        let count = u64::try_from(self.taken.len()).expect("64 bits");
+        let at = usize::try_from(self.draw(count.max(1))).expect("an index");
+        (count > 0).then(|| self.taken.swap_remove(at))
+    }
+}
+
+impl Driver for Fickle {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        if self.taken.len() >= usize::from(DEPTH) {
+            return Accept::Busy(Busy::Device);
+        }
+        match self.draw(10) {
+            0 => return Accept::Busy(Busy::Resource),
+            1 => return Accept::Busy(Busy::Host),
+            2 => return Accept::Failed(Status::IoError),
+            _ => {}
+        }
+        self.taken.push((issue.hctx, issue.tag));
+        Accept::Queued
+    }
+}
+
+struct Rig {
+    host: Host<Fickle>,
+    queue: RequestQueue,
+    now: Instant,
+    /// What did happen, so that the test knows that it saw it.
+    ended: u32,
+    waited: u32,
+    woken: u32,
+}
+
+impl Rig {
+    fn new(policies: Policies) -> Self {
+        let hctxs = if policies.model == Model::SingleLock { 1 } else { HCTXS };
+        let tags = TagSetConfig {
+            hctxs,
+            depth: DEPTH,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: 8,
+        };
+        let taken = Vec::with_capacity(usize::from(DEPTH * HCTXS));
+        let host = Host::new(Fickle { random: 88_172_645_463_325_252, taken }, (), tags);
+        let limits = Limits { max_sectors: 32, ..Limits::new(CAPACITY_SECTORS) };
+        let sizes = QueueConfig {
+            max_bios: 64,
+            max_waiters: 8,
+            ..QueueConfig::new(1, 1, limits.clone(), policies)
+        };
+        let config =
+            QueueConfig { map: QueueConfig::new(CPUS, hctxs, limits, policies).map, ..sizes };
+        let queue = RequestQueue::new(QueueId(0), config, &host);
+        Self { host, queue, now: Instant::ZERO, ended: 0, waited: 0, woken: 0 }
+    }
+
+    fn draw_bio(&mut self) -> Bio {
+        let sector = self.host.driver.draw(CAPACITY_SECTORS / 8 - 16) * 8;
+        let sectors = [8, 8, 8, 8, 16, 120][usize::try_from(self.host.driver.draw(6)).unwrap()];
+        let flags = if self.host.driver.draw(8) == 0 { Flags::NOWAIT } else { Flags::NONE };
+        match self.host.driver.draw(2) {
+            0 => Bio::read(sector, sectors, sector).with_flags(flags),
+            _ => Bio::write(sector % 512, sectors, sector).with_flags(flags), // these often merge
+        }
+    }
+
+    fn step(&mut self) {
+        self.now = self.now + Duration::from_us(200);
+        let cpu = CpuId(u16::try_from(self.host.driver.draw(CPUS.into())).unwrap());
+        match self.host.driver.draw(8) {
+            0 => self.queue.plug(cpu),
+            1 => self.queue.unplug(&mut self.host, cpu, self.now),
+            2..5 => self.complete_one(),
+            _ => self.submit(cpu),
+        }
+        self.settle();
+    }
+
+    fn submit(&mut self, cpu: CpuId) {
+        let bio = self.draw_bio();
+        if self.queue.submit(&mut self.host, cpu, bio, self.now) == Err(SubmitError::NoTag) {
+            let registered = self.queue.wait(&mut self.host, cpu, &bio, bio.cookie, self.now);
+            self.waited += u32::from(registered.is_ok());
+        }
+    }
+
+    fn complete_one(&mut self) {
+        let Some((hctx, tag)) = self.host.driver.next_done() else { return };
+        let done = if self.host.driver.draw(6) == 0 {
+            self.queue.requeue(&mut self.host, hctx, tag, self.now)
+        } else {
+            self.queue.complete(&mut self.host, hctx, tag, Status::Ok, self.now)
+        };
+        done.expect("the driver owned it");
+    }
+
+    fn settle(&mut self) {
+        while let Some(run) = self.queue.next_run(&mut self.host, self.now) {
+            let _ = self.queue.run(&mut self.host, run.hctx, self.now);
+        }
+        while let Some((_, hctx)) = self.host.next_starved() {
+            let _ = self.queue.run(&mut self.host, hctx, self.now);
+        }
+        while self.queue.next_ended().is_some() {
+            self.ended += 1;
+        }
+        while self.queue.next_woken().or_else(|| self.host.next_woken()).is_some() {
+            self.woken += 1;
+        }
+    }
+}
+
+/// Today's designs, and each choice a design can make in at least one other.
+fn designs() -> Vec<Policies> {
+    let mut designs = vec![Policies::NONE, Policies::mq_deadline()];
+    let deadline =
+        ElevatorKind::Deadline(DeadlineTunables { classes: false, ..Default::default() });
+    for elevator in [ElevatorKind::None, deadline] {
+        for dispatch in
+            [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget]
+        {
+            for (busy, dequeue, swq_merge) in [
+                (BusyTrack::Off, Dequeue::SpliceAll, SwqMerge::Off),
+                (BusyTrack::Bit, Dequeue::RoundRobin, SwqMerge::Hash),
+                (BusyTrack::Ewma, Dequeue::ByBusy, SwqMerge::Last8),
+            ] {
+                let sched_depth = SchedDepth::Fixed(6);
+                let model = Model::Multi;
+                designs.push(Policies {
+                    model,
+                    elevator,
+                    dispatch,
+                    dequeue,
+                    busy,
+                    swq_merge,
+                    sched_depth,
+                });
+            }
+        }
+    }
+    designs.push(Policies { model: Model::SingleLock, ..Policies::mq_deadline() });
+    designs
+}
+
+#[test]
+fn no_call_allocates_after_construction() {
+    for design in designs() {
+        let mut rig = Rig::new(design);
+        let before = ALLOCATIONS.get();
+        for _ in 0..20_000 {
+            rig.step();
+        }
+        assert_eq!(ALLOCATIONS.get(), before, "allocations of {design:?}");
+        assert!(rig.ended > 2000, "{} bios ended with {design:?}", rig.ended);
+        assert!(rig.waited > 0 && rig.woken > 0, "nobody waited with {design:?}");
+        rig.queue.self_check(&rig.host);
+    }
+}
+
+#[test]
+fn the_allocator_counts() {
+    let before = ALLOCATIONS.get();
+    drop(Box::new(7));
+    assert_eq!(ALLOCATIONS.get(), before + 1);
+}
