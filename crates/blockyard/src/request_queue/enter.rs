@@ -142,7 +142,7 @@ impl RequestQueue {
             return Err(SubmitError::OutOfRange);
         }
         let block = u64::from(self.limits.logical_block_sectors);
-        if bio.sector % block != 0 || u64::from(bio.sectors) % block != 0 {
+        if !bio.sector.is_multiple_of(block) || !u64::from(bio.sectors).is_multiple_of(block) {
             return Err(SubmitError::Misaligned);
         }
         Ok(bio)
