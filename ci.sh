@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
 BENCHES=()
 # Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS and BLOCKYARD_SWARM_SEED.
-SWARMS=()
+SWARMS=(blockyard-sim:swarm)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
 BENCH_QUICK=(--test)
 # How many seeds the swarm takes unless told.

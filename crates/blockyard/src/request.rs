@@ -356,6 +356,11 @@ impl Bios {
         self.in_use
     }
 
+    /// Whether there is no memory for one more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.free == NONE
+    }
+
     pub(crate) fn take(&mut self, bio: Bio) -> Option<BioId> {
         let at = self.free;
         let slot = self.slots.get_mut(at as usize)?;

@@ -42,14 +42,15 @@ impl RequestQueue {
         now: Instant,
     ) -> RunStop {
         self.clear_marks(hctx);
+        if !self.cursors.is_empty() {
+            self.enter_rest(host, now);
+        }
         let stop = match self.send_leftovers(host, hctx, now) {
             Some(stop) => stop,
             None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
             None => self.pull_from_software_queues(host, hctx, now),
         };
-        // What stops only this hardware queue leaves its turn to another (H4).
-        let leaves_room = matches!(stop, RunStop::Idle | RunStop::Held(Hold::Tag | Hold::Resource));
-        if leaves_room && self.policies.dispatch == Dispatch::Budget {
+        if self.policies.dispatch == Dispatch::Budget && leaves_turn(stop) {
             self.restart_one();
         }
         stop
@@ -446,7 +447,10 @@ impl RequestQueue {
                 self.emit(host, now, Action::Issue, id);
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
-            Accept::Failed(status) => self.finish(host, id, status, now),
+            Accept::Failed(status) => {
+                self.finish(host, id, status, now);
+                self.resume_rest();
+            }
         }
         debug_assert!(answer != Accept::Queued || is_in_flight(&self.requests[id]));
         answer
@@ -535,5 +539,15 @@ impl RequestQueue {
             self.retries += 1;
         }
         RunStop::Held(hold)
+    }
+}
+
+/// Whether what stopped a run stopped this hardware queue alone, so that another may use the room
+/// there is (H4).
+const fn leaves_turn(stop: RunStop) -> bool {
+    match stop {
+        RunStop::Idle
+        | RunStop::Held(Hold::Tag | Hold::Resource | Hold::Leftovers | Hold::Order) => true,
+        RunStop::Batch | RunStop::Held(Hold::Budget | Hold::Device | Hold::Host) => false,
     }
 }

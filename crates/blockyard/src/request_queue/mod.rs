@@ -168,6 +168,8 @@ pub struct RequestQueue {
     restarts: Bits,
     /// Where the next look for a restart mark begins.
     next_restart: usize,
+    /// How often the turn that the last completion gave may be passed on.
+    turns: u32,
     /// Hardware queues with a retry instant.
     retries: u32,
     /// Hardware queues to run, in the order they were marked.
@@ -248,6 +250,7 @@ impl RequestQueue {
             shared_dispatch: List::new(),
             restarts: Bits::new(count),
             next_restart: 0,
+            turns: 0,
             retries: 0,
             runs: VecDeque::with_capacity(count),
             cursors: VecDeque::with_capacity(max_bios as usize),
@@ -305,7 +308,12 @@ impl RequestQueue {
 
     /// A bio that is finished, exactly once.
     pub fn next_ended(&mut self) -> Option<Ended> {
-        self.bios.next_ended()
+        let was_full = self.bios.is_full();
+        let ended = self.bios.next_ended()?;
+        if was_full {
+            self.resume_rest();
+        }
+        Some(ended)
     }
 
     /// A submitter that waited for a scheduler tag and should submit again.
@@ -405,12 +413,17 @@ impl RequestQueue {
         }
     }
 
+    fn all_turns(&self) -> u32 {
+        index32(self.hctxs.len())
+    }
+
     fn mark_due_retries(&mut self, now: Instant) {
         for at in 0..self.hctxs.len() {
             let hctx = &mut self.hctxs[at];
             if hctx.retry_at.is_some_and(|due| due <= now) {
                 hctx.retry_at = None;
                 self.retries -= 1;
+                self.turns = self.all_turns();
                 self.mark_run(hctx_id(at), true);
             }
         }
