@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # must be listed, so nothing is left out by a forgotten line.
 #
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
-BENCHES=()
+BENCHES=(blockyard-bench:core blockyard-bench:elevator blockyard-bench:histogram)
 # Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS and BLOCKYARD_SWARM_SEED.
 SWARMS=(blockyard-sim:swarm)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
