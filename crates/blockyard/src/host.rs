@@ -65,8 +65,10 @@ impl<D, S> Host<D, S> {
         self.tags.next_woken()
     }
 
-    /// `hctx` was refused because the host is full.
+    /// `hctx` was refused because the host is full. So it is for all others that wait: they keep
+    /// their places before this one until the next completion.
     pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
+        self.starved_ready = 0;
         if !self.starved.contains(&(queue, hctx)) {
             self.starved.push_back((queue, hctx));
         }
