@@ -23,6 +23,8 @@ struct Scripted {
     answers: VecDeque<Accept>,
     budget: Option<u32>,
     taken: u32,
+    /// Commands of all queues together.
+    host_depth: Option<usize>,
     owned: Vec<(QueueId, HctxId, DriverTag)>,
     /// First sectors, in the order they were accepted.
     order: Vec<u64>,
@@ -40,6 +42,9 @@ impl Driver for Scripted {
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        if self.host_depth.is_some_and(|depth| self.owned.len() >= depth) {
+            return Accept::Busy(Busy::Host);
+        }
         let answer = self.answers.pop_front().unwrap_or(Accept::Queued);
         if answer == Accept::Queued {
             self.owned.push((issue.queue, issue.hctx, issue.tag));
@@ -125,10 +130,6 @@ impl Rig {
 }
 
 /// A bio issued directly and refused is offered once more by the run that follows.
-fn refused_twice(busy: Busy) -> [Accept; 2] {
-    [Accept::Busy(busy); 2]
-}
-
 fn disk() -> Limits {
     Limits::new(1 << 20)
 }
@@ -161,8 +162,7 @@ fn a_refusal_just_before_the_last_completion_is_asked_again_by_it() {
         let mut rig = Rig::new(1, 4, 1, bare(dispatch), disk());
         rig.submit(0, 0, Bio::read(0, 8, 1)).unwrap();
         rig.settle();
-        let times = if bare(dispatch).issues_directly() { 2 } else { 1 };
-        rig.host.driver.answers.extend(vec![Accept::Busy(Busy::Device); times]);
+        rig.host.driver.answers.push_back(Accept::Busy(Busy::Device));
         rig.submit(0, 0, Bio::read(80, 8, 2)).unwrap();
         rig.settle();
         assert_eq!(rig.queues[0].in_flight(), 1);
@@ -176,7 +176,7 @@ fn a_refusal_just_before_the_last_completion_is_asked_again_by_it() {
 fn a_refused_queue_with_nothing_in_flight_is_retried_at_its_poll() {
     for busy in [Busy::Device, Busy::Host, Busy::Resource] {
         let mut rig = Rig::new(1, 4, 1, Policies::NONE, disk());
-        rig.host.driver.answers.extend(refused_twice(busy));
+        rig.host.driver.answers.push_back(Accept::Busy(busy));
         rig.submit(0, 0, Bio::read(0, 8, 1)).unwrap();
         rig.settle();
         assert_eq!(rig.queues[0].poll_at(), Some(NOW + RETRY_DELAY), "{busy:?}");
@@ -232,6 +232,27 @@ fn a_split_bio_goes_on_when_its_first_part_is_failed_at_once() {
     rig.settle();
     rig.complete_all();
     assert_eq!(rig.ended, [(7, Status::Medium)]);
+}
+
+/// The swarm: all queues that waited for the host were run at each completion. The first took the
+/// room and was refused at once for its next request, before the others, and so came first again.
+#[test]
+fn queues_that_wait_for_a_full_host_take_turns() {
+    for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::HoldUntilFlushed)] {
+        let mut rig = Rig::new(1, 16, 3, policies, disk());
+        rig.host.driver.host_depth = Some(1);
+        for queue in 0..3 {
+            for at in 0..4 {
+                rig.submit(queue, 0, Bio::read(1000 * queue as u64 + 80 * at, 8, 0)).unwrap();
+                rig.settle();
+            }
+        }
+        rig.complete_all();
+        let queues: Vec<_> = rig.host.driver.order.iter().map(|sector| sector / 1000).collect();
+        let first_of = |queue| queues.iter().position(|other| *other == queue).unwrap();
+        assert!(first_of(1) <= 2 && first_of(2) <= 3, "{queues:?} with {policies:?}");
+        assert_eq!(rig.ended.len(), 12);
+    }
 }
 
 /// Linux 5266caaf5660: a waiter was added while the tag it wanted came free, on depth 1 with four

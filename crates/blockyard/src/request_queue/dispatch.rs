@@ -448,8 +448,10 @@ impl RequestQueue {
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
             Accept::Failed(status) => {
+                // No completion will follow: what it would do for those that wait is done here.
                 self.finish(host, id, status, now);
                 self.resume_rest();
+                host.note_room();
             }
         }
         debug_assert!(answer != Accept::Queued || is_in_flight(&self.requests[id]));
