@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
 BENCHES=()
 # Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS and BLOCKYARD_SWARM_SEED.
-SWARMS=()
+SWARMS=(blockyard-sim:swarm)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
 BENCH_QUICK=(--test)
 # How many seeds the swarm takes unless told.
@@ -33,7 +33,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   bare             a program without std links the core, and a read passes through it
   msrv             the oldest Rust promised builds every package, where it is installed
   test             all tests and doctests; installs the programs they compare with
-  readme           the README's what-if commands run
+  readme           the README's what-if commands and every job in examples/ run
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   bench            every benchmark once, quickly
   fuzz [SECONDS]   every fuzz target for some seconds each
@@ -124,19 +124,20 @@ step_format() {
 }
 
 step_lint() {
-    local package manifest
+    local package manifest status=0
     need_compiler
     # One by one: in a run over the workspace one package's features would hide what another lacks.
     for package in $(packages); do
         say "clippy $package"
-        cargo clippy --locked -p "$package" --all-targets -- -D warnings
+        cargo clippy --locked -p "$package" --all-targets -- -D warnings || status=1
     done
     need c++ g++ || die "libFuzzer is built by a C++ compiler"
     # Not --locked, here and in what follows: their lock files learn of a new dependency of a package.
     for manifest in $(outside); do
         say "clippy $manifest"
-        cargo clippy --manifest-path "$manifest" -- -D warnings
+        cargo clippy --manifest-path "$manifest" -- -D warnings || status=1
     done
+    return "$status"
 }
 
 step_docs() {
@@ -202,7 +203,7 @@ tally() {
 }
 
 step_readme() {
-    local command output commands
+    local command output commands job
     need_compiler
     mapfile -t commands < <(sed -n 's/^\(\$ \)\?\(cargo run --release .* whatif .*\)$/\2/p' README.md)
     ((${#commands[@]} > 0)) || die "the README has no what-if command"
@@ -213,6 +214,11 @@ step_readme() {
         output="$(timeout 60 bash -c "$command")" || die "failed, or took more than a minute"
         [[ -n "$output" ]] || die "printed nothing"
         printf '%s\n' "$output"
+    done
+    for job in examples/*.fio; do
+        say "$job"
+        "$CARGO_TARGET_DIR/release/blockyard" whatif "$job" --device srp \
+            --design mq-none,mq-deadline >/dev/null
     done
 }
 
@@ -275,7 +281,7 @@ step_fuzz() {
         seed_corpus "$target"
         say "$target, $seconds s"
         "${cargo[@]}" fuzz run "$target" -- \
-            "-max_total_time=$seconds" -timeout=10 -verbosity=0 -print_final_stats=1
+            "-max_total_time=$seconds" -timeout=10 -verbosity=0 -print_funcs=0 -print_final_stats=1
     done
 }
 

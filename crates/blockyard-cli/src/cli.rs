@@ -1,6 +1,8 @@
 //! What can be asked: commands and their options.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -29,7 +31,7 @@ pub(crate) enum Command {
     Whatif(Whatif),
     /// Run published experiments and set our figures beside theirs
     Reproduce(Reproduce),
-    /// List the devices and designs that are built in
+    /// List the devices and designs that are built in, and the options of jobs
     List(List),
     /// Print the file of a built-in device or design
     Show(Show),
@@ -66,6 +68,15 @@ pub(crate) struct Answer {
     pub(crate) output: Option<PathBuf>,
 }
 
+impl Answer {
+    /// Writes `text` to the file asked for, without escape sequences, or else to `out`.
+    pub(crate) fn deliver(&self, text: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(file) = &self.output else { return Ok(out.write_all(text.as_bytes())?) };
+        let plain = anstream::adapter::strip_str(text).to_string();
+        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// For people
@@ -76,7 +87,7 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP)]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FIO_LAYOUT}"))]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -113,7 +124,7 @@ pub(crate) struct Whatif {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// Which experiment; all of them where none is named
+    /// Which experiment; where none is named, they are listed
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) experiment: Option<Experiment>,
 
@@ -140,6 +151,8 @@ pub(crate) enum Listed {
     Devices,
     /// Designs
     Designs,
+    /// Options of job files, and what becomes of each
+    Options,
 }
 
 #[derive(Debug, Args)]
@@ -156,18 +169,33 @@ A job given by options has a --name; every option that is not listed here then b
 
 `blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
 
-const COLUMNS: &str = "\
-Columns of the table:
+const FIO_LAYOUT: &str = "\
+With --output-format=json the answer has fio's layout, and every key that fio prints. What is not
+modelled is zero: the clock, page faults, samples of bandwidth and IOPS over time, short and dropped
+I/Os, the distribution of depths, latency of syncs. All processor time is system time.
+`job options` are the principal ones as understood; the disk of `disk_util` is the device.";
+
+const COLUMNS: &str = r#"Columns of the table:
   IOPS              I/Os that ended, per second
   MiB/s             bytes that ended, per second
   p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
   CPU %             load of the machine's CPUs, mean over all of them
-  commands          commands given to the device: fewer than I/Os where I/Os were merged
+  cmds              commands given to the device: fewer than I/Os where I/Os were merged
   I/O/cmd           I/Os for each command
   busy %            share of the time in which the device had a command
-  idle gap          mean time the device waited for a command while I/Os were outstanding
+  gap               mean time without a command at the device, between commands
   wake/I/O          threads woken for each I/O
-  ratio             IOPS relative to the first design";
+  ratio             IOPS relative to the first design
+
+With --output-format=json the answer is one object, null standing for a ratio to nothing:
+
+  {"job", "device", "seed", "designs": [...], "why"}
+
+and each design, in the order asked for:
+
+  {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
+   "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
+   "ratio"}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

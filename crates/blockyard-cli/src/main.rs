@@ -8,6 +8,7 @@
 
 mod cli;
 mod command;
+mod fio;
 mod human;
 mod job;
 mod message;

@@ -1,7 +1,9 @@
 //! How far a simulation is, on a terminal: one line that replaces itself.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use blockyard_sim::job::JobFile;
 use blockyard_sim::profile::{Design, Device};
@@ -97,6 +99,36 @@ impl<'a> Line<'a> {
     }
 
     fn erase(&self) {
+        if self.shown {
+            drop(write!(io::stderr(), "{ERASE}"));
+        }
+    }
+}
+
+/// How many of several things are done, told from any thread.
+pub(crate) struct Tally {
+    what: &'static str,
+    done: AtomicUsize,
+    of: usize,
+    shown: bool,
+}
+
+impl Tally {
+    /// None of `of` is done.
+    pub(crate) fn new(what: &'static str, of: usize) -> Self {
+        Self { what, done: AtomicUsize::new(0), of, shown: io::stderr().is_terminal() }
+    }
+
+    /// One more is done.
+    pub(crate) fn one_more(&self) {
+        let done = 1 + self.done.fetch_add(1, Ordering::Relaxed);
+        if self.shown {
+            drop(write!(io::stderr(), "{ERASE}{done} of {} {}", self.of, self.what));
+        }
+    }
+
+    /// Erases the line.
+    pub(crate) fn erase(&self) {
         if self.shown {
             drop(write!(io::stderr(), "{ERASE}"));
         }

@@ -1,11 +1,23 @@
 //! The answer of `whatif`: a table for people, a documented object for programs.
 //!
-//! As JSON it is an object with the fields of [`Report`], each design with those of [`Row`], under
-//! the same names but for `p99_9`, which is `p99.9`. Numbers are in the unit their name ends in;
-//! `null` stands for a mean of nothing.
+//! As JSON it is one object; `blockyard whatif --help` says the same:
+//!
+//! ```text
+//! {"job", "device", "seed", "designs": [...], "why"}
+//! ```
+//!
+//! and each design, in the order asked for:
+//!
+//! ```text
+//! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
+//!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
+//!  "ratio"}
+//! ```
+//!
+//! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
+//! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.
 
 use core::fmt::Write as _;
-use std::fs;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -66,10 +78,10 @@ const COLUMNS: &[(&str, Align)] = &[
     ("p99", Align::Right),
     ("p99.9", Align::Right),
     ("CPU %", Align::Right),
-    ("commands", Align::Right),
+    ("cmds", Align::Right),
     ("I/O/cmd", Align::Right),
     ("busy %", Align::Right),
-    ("idle gap", Align::Right),
+    ("gap", Align::Right),
     ("wake/I/O", Align::Right),
     ("ratio", Align::Right),
 ];
@@ -81,9 +93,7 @@ impl Report {
             OutputFormat::Normal => self.text(),
             OutputFormat::Json => self.json(),
         };
-        let Some(file) = &answer.output else { return Ok(out.write_all(text.as_bytes())?) };
-        let plain = anstream::adapter::strip_str(&text).to_string();
-        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+        answer.deliver(&text, out)
     }
 
     /// The report as JSON, with a line end.
@@ -97,7 +107,8 @@ impl Report {
     fn text(&self) -> String {
         let mut text = format!("{} on {}, seed {}\n\n", self.job, self.device, self.seed);
         write!(text, "{}", self.table()).expect("a string takes everything");
-        write!(text, "\n{}\nColumns are explained by `blockyard whatif --help`.\n", self.why)
+        let why = wrapped(&self.why);
+        write!(text, "\n{why}\nColumns are explained by `blockyard whatif --help`.\n")
             .expect("a string takes everything");
         text
     }
@@ -126,6 +137,23 @@ impl Report {
         };
         Style::new().fg_color(colour.map(Into::into))
     }
+}
+
+/// `words` in lines as wide as the table is likely to be.
+fn wrapped(words: &str) -> String {
+    const WIDTH: usize = 110;
+    let mut lines = vec![String::new()];
+    for word in words.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + word.chars().count() < WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
 }
 
 impl Row {
@@ -175,6 +203,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
     use serde_json::Value;
@@ -220,10 +249,10 @@ mod tests {
         let expected = "\
 seq.fio on srp, seed 1
 
-design            IOPS  MiB/s     p50     p99   p99.9  CPU %  commands  I/O/cmd  busy %  idle gap  wake/I/O  ratio
-legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3     1.15M     5.10     100       0ns      0.03   1.00
-mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3     1.15M     5.10     100       0ns      0.03   0.26
-mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3     1.15M     5.10     100       0ns      0.03   1.00
+design            IOPS  MiB/s     p50     p99   p99.9  CPU %   cmds  I/O/cmd  busy %  gap  wake/I/O  ratio
+legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
+mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   0.26
+mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
 
 mq-deadline-2017 sends 1.11 I/Os per command, legacy-deadline 5.10.
 Columns are explained by `blockyard whatif --help`.

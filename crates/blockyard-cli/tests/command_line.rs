@@ -3,6 +3,7 @@
 use std::io;
 use std::process::{Command, Output};
 
+use blockyard_sim::job::options;
 use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
 
 fn command(args: &[&str]) -> Command {
@@ -76,14 +77,6 @@ fn an_unknown_name_exits_2_and_suggests_the_nearest() {
 }
 
 #[test]
-fn what_is_not_built_yet_fails_and_says_so() {
-    fails(&["run", "--rw=read", "--name=x"], 1, "`run` is not built yet");
-    let whatif = ["whatif", "job.fio", "--device=srp", "--design=mq-none-2017,mq-none"];
-    fails(&whatif, 1, "`whatif` is not built yet");
-    fails(&["reproduce", "scsi"], 1, "`reproduce` is not built yet");
-}
-
-#[test]
 fn list_names_every_builtin() {
     let output = blockyard(&["list"]);
     assert_eq!(output.status.code(), Some(0));
@@ -111,10 +104,30 @@ fn what_show_prints_parses_to_the_same_profile() {
     }
 }
 
+#[test]
+fn list_names_every_option_of_a_job_and_what_becomes_of_it() {
+    let listed = text(&blockyard(&["list", "options"]).stdout).to_owned();
+    let line = |name: &str| {
+        let named = |line: &&str| line.split_whitespace().next() == Some(name);
+        listed.lines().find(named).unwrap_or_else(|| panic!("{name}")).to_owned()
+    };
+    assert!(options().all(|option| !line(option.name).is_empty()));
+    assert!(line("zero_buffers").contains("no effect: "));
+    assert!(line("verify").contains("not supported yet: "));
+}
+
+#[test]
+fn reproduce_lists_the_experiments() {
+    let listed = blockyard(&["reproduce"]);
+    assert_eq!(listed.status.code(), Some(0));
+    assert!(text(&listed.stdout).lines().any(|line| line.starts_with("scsi ")));
+}
+
 /// `blockyard list | head -1` must not complain: the reader has what it wanted.
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    for args in [&["list"][..], &["show", "srp"], &["--help"]] {
+    let run = &["run", "--name=x", "--direct=1", "--size=64k"];
+    for args in [&["list"][..], &["show", "srp"], &["--help"], run] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let output = command(args).stdout(writer).output().unwrap();

@@ -95,7 +95,6 @@ impl<T: Copy> EventHeap<T> {
 }
 
 /// The time in a key.
-#[expect(clippy::cast_possible_truncation, reason = "the upper half of 128 bits is 64 bits")]
 const fn at_of(key: u128) -> Instant {
     Instant::from_ns((key >> 64) as u64)
 }

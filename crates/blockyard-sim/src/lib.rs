@@ -16,6 +16,7 @@ pub mod job;
 pub mod machine;
 pub mod measure;
 pub mod profile;
+pub mod reproduce;
 pub mod simulate;
 pub mod task;
 pub mod why;

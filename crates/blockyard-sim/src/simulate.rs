@@ -8,7 +8,7 @@ use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
 use crate::profile::{Design, Device, DeviceModel};
-use crate::task::{Placement, Task};
+use crate::task::{Instance, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::hardware_queue::QueueMap;
@@ -87,7 +87,7 @@ impl fmt::Display for SimulationError {
     }
 }
 
-impl std::error::Error for SimulationError {}
+impl core::error::Error for SimulationError {}
 
 impl From<JobError> for SimulationError {
     fn from(error: JobError) -> Self {
@@ -144,15 +144,11 @@ pub struct Simulation {
     cpus: u16,
 }
 
-/// An instance to come.
+/// An instance to come, of the job with this index.
 #[derive(Clone, Debug)]
 struct Planned {
     job: usize,
-    instance: u32,
-    resolved: Resolved,
-    placements: Vec<Placement>,
-    cpu: CpuId,
-    stats: usize,
+    instance: Instance,
 }
 
 impl Simulation {
@@ -274,21 +270,13 @@ impl Simulation {
 
     fn begin(&mut self, planned: Planned, now: Instant) {
         let job = &self.jobs[planned.job];
-        let number = u64::from(job.first_instance + planned.instance);
+        let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
         let limit = job.runtime_ns.map(|ns| Duration::from_ns(ns.saturating_add(job.ramp_time_ns)));
-        let task = Task::new(
-            TaskId(self.next_task),
-            job,
-            planned.instance,
-            &planned.resolved,
-            planned.placements,
-            planned.cpu,
-            planned.stats,
-            self.seed,
-        );
+        let id = TaskId(self.next_task);
+        let task = Task::new(id, job, planned.instance, self.seed);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
         self.world.add_task(task, now + Duration::from_ns(delay), limit);
@@ -307,8 +295,8 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
         if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
             waves.push(Vec::new());
         }
-        for instance in 0..job.numjobs {
-            let resolved = job.resolve(instance, files.disk_bytes)?;
+        for number in 0..job.numjobs {
+            let resolved = job.resolve(number, files.disk_bytes)?;
             let placements = files.place(job, &resolved)?;
             let joins_group = job.group_reporting
                 && entries
@@ -320,10 +308,10 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
             } else if let Some(group) = stats.last_mut() {
                 group.add_kinds(job.pattern.mix.ops());
             }
-            let cpu = cpu_for(job, instance, device.machine.cpus)?;
-            let planned =
-                Planned { job: at, instance, resolved, placements, cpu, stats: stats.len() - 1 };
-            waves.last_mut().expect("there is a first wave").push(planned);
+            let cpu = cpu_for(job, number, device.machine.cpus)?;
+            let stats = stats.len() - 1;
+            let instance = Instance { number, resolved, placements, cpu, stats };
+            waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
         }
     }
     Ok((waves, entries, stats))

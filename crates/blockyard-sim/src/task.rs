@@ -24,6 +24,21 @@ pub struct Placement {
     pub base_bytes: u64,
 }
 
+/// One instance of a job, with everything decided that differs between instances.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Its number among the instances of its job, from 0.
+    pub number: u32,
+    /// What it covers.
+    pub resolved: Resolved,
+    /// Where its files lie.
+    pub placements: Vec<Placement>,
+    /// The processor it runs on.
+    pub cpu: CpuId,
+    /// Which statistics it counts into.
+    pub stats: usize,
+}
+
 /// An I/O under way.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -31,6 +46,7 @@ struct Slot {
     len_bytes: u32,
     begun: Instant,
     submitted: Instant,
+    completed: Instant,
     status: Status,
 }
 
@@ -71,6 +87,8 @@ pub struct Taken {
     pub slat: Duration,
     /// Completion latency.
     pub clat: Duration,
+    /// When the device's answer was there for it.
+    pub completed: Instant,
     /// How it ended.
     pub status: Status,
 }
@@ -130,21 +148,17 @@ struct Think {
     spin: Duration,
     every: u32,
     since: u32,
+    /// A pause is due once everything under way has completed.
+    due: bool,
+    /// Of the pause that has just begun, this much is spent computing.
+    spin_now: Duration,
 }
 
 impl Task {
-    /// Instance `instance` of `job`, which covers `resolved`, its files lying at `placements`.
+    /// `instance` of `job`, as task `id`; `seed` is the run's.
     #[must_use]
-    pub fn new(
-        id: TaskId,
-        job: &Job,
-        instance: u32,
-        resolved: &Resolved,
-        placements: Vec<Placement>,
-        cpu: CpuId,
-        stats: usize,
-        seed: u64,
-    ) -> Self {
+    pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
+        let Instance { number, resolved, placements, cpu, stats } = instance;
         let depth = job.depth();
         let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
         let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
@@ -153,6 +167,7 @@ impl Task {
             len_bytes: 0,
             begun: Instant::ZERO,
             submitted: Instant::ZERO,
+            completed: Instant::ZERO,
             status: Status::Ok,
         };
         Self {
@@ -160,9 +175,9 @@ impl Task {
             cpu,
             stats,
             ends_all: job.exitall,
-            generator: Generator::new(job, instance, resolved, seed),
+            generator: Generator::new(job, number, &resolved, seed),
             placements,
-            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, instance, seed)),
+            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
             issued: [(0, 0); 3],
             shape: Shape {
                 engine: job.engine,
@@ -197,6 +212,8 @@ impl Task {
                 spin: Duration::from_ns(job.thinktime_spin_ns),
                 every: job.thinktime_blocks.max(1),
                 since: 0,
+                due: false,
+                spin_now: Duration::ZERO,
             },
             pause_until: Instant::ZERO,
         }
@@ -232,8 +249,13 @@ impl Task {
         }
         self.draw();
         let finishing = self.drawn.is_none();
-        let due = self.next_due();
         let outstanding = self.outstanding();
+        if self.think.due && outstanding == 0 && !finishing {
+            self.think.due = false;
+            self.think.spin_now = self.think.spin.min(self.think.pause);
+            self.pause_until = now + self.think.pause;
+        }
+        let due = self.next_due();
         if outstanding == self.shape.depth {
             self.draining = true;
         } else if outstanding <= self.shape.low {
@@ -241,7 +263,7 @@ impl Task {
         }
         // Before it pauses, and at its end, a job waits for everything it has under way, so that
         // no result lies untaken meanwhile.
-        let settles = finishing || due > now;
+        let settles = finishing || self.think.due || due > now;
         if settles && outstanding > 0 {
             return self.await_completions(outstanding);
         }
@@ -288,6 +310,7 @@ impl Task {
             len_bytes: slot.len_bytes,
             slat: slot.submitted.since(slot.begun),
             clat: now.since(slot.submitted),
+            completed: slot.completed,
             status: slot.status,
         })
     }
@@ -307,7 +330,8 @@ impl Task {
     /// The next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, nothing
     /// left, or it is too early. Say [`Self::submitted`] or leave it: it is offered again.
     pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
-        if self.draining && self.outstanding() > self.shape.low.min(self.shape.depth - 1) {
+        let full = self.draining && self.outstanding() > self.shape.low.min(self.shape.depth - 1);
+        if full || self.think.due {
             return None;
         }
         let slot = *self.free.last()?;
@@ -359,33 +383,38 @@ impl Task {
             *bytes += u64::from(io.len_bytes);
             *ios += 1;
         }
-        self.slots[at as usize] =
-            Slot { op, len_bytes: io.len_bytes, begun: now, submitted: now, status: Status::Ok };
+        self.slots[at as usize] = Slot {
+            op,
+            len_bytes: io.len_bytes,
+            begun: now,
+            submitted: now,
+            completed: now,
+            status: Status::Ok,
+        };
         self.submitting.push(at);
         self.think.since += 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
-            self.pause_until = Instant::MAX;
+            self.think.due = true;
         }
     }
 
-    /// The step is over at `now`: what it submitted has been submitted, and a pause begins.
-    /// Returns how much of the pause is spent computing.
-    pub fn step_ended(&mut self, now: Instant) -> Duration {
+    /// The step is over at `now`: what it submitted has been submitted.
+    pub fn step_ended(&mut self, now: Instant) {
         for at in self.submitting.drain(..) {
-            let slot = &mut self.slots[at as usize];
-            slot.submitted = now;
+            self.slots[at as usize].submitted = now;
         }
-        if self.pause_until != Instant::MAX {
-            return Duration::ZERO;
-        }
-        self.pause_until = now + self.think.pause;
-        self.think.spin
     }
 
-    /// The I/O of `slot` has completed. Whether the task is to be woken.
-    pub fn completed(&mut self, slot: u32, status: Status) -> bool {
-        self.slots[slot as usize].status = status;
+    /// How long the pause that [`Self::plan`] has just begun keeps the processor busy.
+    pub fn take_spin(&mut self) -> Duration {
+        core::mem::take(&mut self.think.spin_now)
+    }
+
+    /// The I/O of `slot` has completed at `now`. Whether the task is to be woken.
+    pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+        let done = &mut self.slots[slot as usize];
+        (done.status, done.completed) = (status, now);
         self.completed.push_back(slot);
         match self.asleep {
             Asleep::Completions(wanted) if self.completed.len() >= wanted as usize => {
@@ -435,7 +464,7 @@ impl Task {
                 self.started + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
             }
         };
-        if self.pause_until == Instant::MAX { paced } else { paced.max(self.pause_until) }
+        paced.max(self.pause_until)
     }
 }
 

@@ -18,6 +18,8 @@ use crate::simulate::Report;
 
 /// Rates within this factor of each other are called equal.
 const EQUAL: f64 = 1.02;
+/// Slowest I/Os this many times slower than others are worth naming.
+const MUCH_SLOWER: f64 = 1.25;
 /// Parts in a hundred from which a resource is called used up.
 const USED_UP: f64 = 95.0;
 /// Parts in a hundred of the processor time from which waiting for the lock is worth naming.
@@ -42,6 +44,8 @@ pub struct Figures {
     pub lat_ns: Histogram,
     /// Load of the machine's processors, all together.
     pub cpu_percent: f64,
+    /// The same load, set against as many processors as there are job instances.
+    pub jobs_cpu_percent: f64,
     /// Part of the processor time that went into waiting for the lock.
     pub spinning_percent: f64,
     /// Commands that the device completed.
@@ -70,9 +74,9 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The figures of `report`.
+    /// The figures of `report`, the run of a job file with so many `instances` of jobs.
     #[must_use]
-    pub fn of(report: &Report) -> Self {
+    pub fn of(report: &Report, instances: u32) -> Self {
         let measured = || report.jobs.iter().flat_map(|job| job.stats.measured());
         let ios = measured().map(|op| op.ios).sum();
         let bytes = measured().map(|op| op.bytes).sum();
@@ -98,6 +102,10 @@ impl Figures {
             bytes_per_s: per_second(bytes, report.span.as_ns()),
             lat_ns,
             cpu_percent: ratio(100.0 * cpu, span * f64::from(report.cpus)),
+            jobs_cpu_percent: ratio(
+                100.0 * cpu,
+                span * f64::from(instances.min(report.cpus.into())),
+            ),
             spinning_percent: ratio(100.0 * float(report.totals.spinning.as_ns()), cpu),
             commands,
             ios_per_command: ratio(float(ios), float(commands)),
@@ -135,20 +143,19 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     }
     if distance(first, other) < EQUAL {
         let limit = limit(device, &first.1);
-        return format!("All designs do the same within 2 %: what holds them is {limit}.");
+        return format!(
+            "All designs do the same within 2 %: what holds them is {limit}.{}",
+            latency(runs)
+        );
     }
     let (low, high) = if other.1.iops < first.1.iops { (other, first) } else { (first, other) };
     let difference = Difference { low, high };
-    let merging = difference.of(|figures| figures.ios_per_command);
-    let rate = difference.of(|figures| figures.commands_per_s);
-    let share = difference.of(|figures| figures.iops);
-    let mut words = format!("{} does {} of the I/Os of {}", low.0, digits(share), high.0);
-    if distance_of(merging) >= distance_of(rate) {
-        difference.tell_merging(&mut words);
-    } else {
-        difference.tell_rate(device, &mut words);
-    }
-    words + "."
+    let share = digits(difference.of(|figures| figures.iops));
+    let merging = distance_of(difference.of(|figures| figures.ios_per_command));
+    let rate = distance_of(difference.of(|figures| figures.commands_per_s));
+    let reason =
+        if merging >= rate { difference.tell_merging() } else { difference.tell_rate(device) };
+    format!("{} does {share} of the I/Os of {}: {reason}", low.0, high.0)
 }
 
 /// How far apart two runs are, as a factor of at least 1.
@@ -175,64 +182,78 @@ impl Difference<'_> {
     }
 
     /// I/Os per command carry the larger part.
-    fn tell_merging(&self, words: &mut String) {
+    fn tell_merging(&self) -> String {
         let ((low_name, low), (high_name, high)) = (self.low, self.high);
+        let merged = instead(low.ios_per_command, high.ios_per_command);
         let rate = digits(self.of(|figures| figures.commands_per_s));
-        words.push_str(&format!(
-            ": {} instead of {} I/Os go into one command, at {rate} times the commands per second. ",
-            digits(low.ios_per_command), digits(high.ios_per_command),
-        ));
-        if low.taken_out_percent > high.taken_out_percent + 10.0 {
-            words.push_str(&format!(
-                "Under {low_name} requests leave the place where they can be merged while the \
-                 device is full, {} refusals and {} runs for each I/O, and pass {} of their wait \
-                 taken out ({high_name}: {}, {} and {})",
-                digits(low.refusals_per_io),
-                digits(low.runs_per_io),
-                percent(low.taken_out_percent),
-                digits(high.refusals_per_io),
-                digits(high.runs_per_io),
-                percent(high.taken_out_percent),
-            ));
-        } else {
-            words.push_str(&format!(
-                "Requests pass as much of their wait where they can be merged under both ({} and \
-                 {} of it taken out): fewer neighbours meet there under {low_name}",
-                percent(low.taken_out_percent),
-                percent(high.taken_out_percent),
-            ));
+        let begin = format!("{merged} I/Os per command, at {rate} times the commands per second.");
+        let taken_out = |figures: &Figures| percent(figures.taken_out_percent);
+        if low.taken_out_percent <= high.taken_out_percent + 10.0 {
+            return format!(
+                "{begin} Requests pass {} of their wait where nothing can join them under \
+                 {low_name}, {} under {high_name}: fewer neighbours meet under {low_name}.",
+                taken_out(low),
+                taken_out(high),
+            );
         }
+        format!(
+            "{begin} Under {low_name} requests are taken out of where they can be merged while \
+             the device is full: {} refusals and {} runs for each I/O, {} of their wait spent \
+             where nothing can join them ({high_name}: {}, {} and {}).",
+            digits(low.refusals_per_io),
+            digits(low.runs_per_io),
+            taken_out(low),
+            digits(high.refusals_per_io),
+            digits(high.runs_per_io),
+            taken_out(high),
+        )
     }
 
     /// Commands per second carry the larger part: fewer are at the device, or each stays longer.
-    fn tell_rate(&self, device: &Device, words: &mut String) {
+    fn tell_rate(&self, device: &Device) -> String {
         let ((low_name, low), (high_name, high)) = (self.low, self.high);
-        words.push_str(&format!(
-            ": {} times the commands per second, at {} instead of {} I/Os in each. ",
-            digits(self.of(|figures| figures.commands_per_s)),
-            digits(low.ios_per_command),
-            digits(high.ios_per_command),
-        ));
+        let rate = digits(self.of(|figures| figures.commands_per_s));
+        let merged = instead(low.ios_per_command, high.ios_per_command);
         let fewer = distance_of(self.of(|figures| figures.at_device));
         let longer = distance_of(self.of(|figures| figures.command_ns));
-        if fewer >= longer {
-            words.push_str(&format!(
-                "The device holds {} commands on average instead of {}: {low_name} is held by {}",
-                digits(low.at_device),
-                digits(high.at_device),
-                limit(device, low),
-            ));
+        let at_device = match device.model {
+            DeviceModel::Null(_) => String::new(),
+            DeviceModel::Hba(_) if fewer >= longer => {
+                format!(" {} commands at the device.", instead(low.at_device, high.at_device))
+            }
+            DeviceModel::Hba(_) => {
+                let us = |figures: &Figures| figures.command_ns / 1e3;
+                format!(" {} us at the device for each.", instead(us(low), us(high)))
+            }
+        };
+        let (of_low, of_high) = (limit(device, low), limit(device, high));
+        let held = if of_low == of_high {
+            format!("Both are held by {of_low}.")
         } else {
-            words.push_str(&format!(
-                "A command is at the device for {} us instead of {}: {low_name} is held by {}, \
-                 {high_name} by {}",
-                digits(low.command_ns / 1e3),
-                digits(high.command_ns / 1e3),
-                limit(device, low),
-                limit(device, high),
-            ));
-        }
+            format!("{low_name} is held by {of_low}, {high_name} by {of_high}.")
+        };
+        format!(
+            "{rate} times the commands per second, at {merged} I/Os per command.{at_device} {held}"
+        )
     }
+}
+
+/// Where latency differs between `runs` though their rates do not.
+fn latency(runs: &[(&str, Figures)]) -> String {
+    let p99_9 = |run: &&(&str, Figures)| run.1.lat_ns.percentile(99_900);
+    let (Some(least), Some(most)) = (runs.iter().min_by_key(p99_9), runs.iter().max_by_key(p99_9))
+    else {
+        return String::new();
+    };
+    let [low, high] = [least, most].map(|run| float(p99_9(&run)));
+    if high < low * MUCH_SLOWER {
+        return String::new();
+    }
+    let [low, high] = [low, high].map(|ns| digits(ns / 1e6));
+    format!(
+        " Latency differs: one I/O in a thousand takes {high} ms or more under {}, {low} under {}.",
+        most.0, least.0
+    )
 }
 
 /// What a run is held by: the resource that is used up, nearest the device first.
@@ -248,17 +269,18 @@ fn limit(device: &Device, figures: &Figures) -> String {
             return format!("the device's depth ({at_device} of {depth} commands at it)");
         }
     }
-    if figures.cpu_percent >= USED_UP || figures.spinning_percent >= MUCH_SPINNING {
+    let cpus =
+        format!("{} of the processors that jobs run on in use", percent(figures.jobs_cpu_percent));
+    if figures.spinning_percent >= MUCH_SPINNING {
         return format!(
-            "the processors ({} busy, {} of that waiting for the lock)",
-            percent(figures.cpu_percent),
+            "the lock ({cpus}, {} of it waiting for the lock)",
             percent(figures.spinning_percent)
         );
     }
-    format!(
-        "the job's own pace ({at_device} commands at the device, processors {} busy)",
-        percent(figures.cpu_percent)
-    )
+    if figures.jobs_cpu_percent >= USED_UP {
+        return format!("the processors ({cpus})");
+    }
+    format!("the pace of the jobs themselves ({at_device} commands at the device, {cpus})")
 }
 
 /// Part of the time in which data passes the link, which carries one command at a time.
@@ -292,6 +314,12 @@ const fn wide(value: u128) -> f64 {
     value as f64
 }
 
+/// `a` instead of `b`, as far as it can be seen.
+fn instead(a: f64, b: f64) -> String {
+    let (a, b) = (digits(a), digits(b));
+    if a == b { a } else { format!("{a} instead of {b}") }
+}
+
 /// Three digits for the eye.
 fn digits(value: f64) -> String {
     let decimals = match value {
@@ -304,4 +332,96 @@ fn digits(value: f64) -> String {
 
 fn percent(value: f64) -> String {
     format!("{value:.0} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of a second in which `commands` of `ios_per_command` each spent 440 us at the device.
+    fn run(commands: u64, ios_per_command: f64) -> Figures {
+        let iops = float(commands) * ios_per_command;
+        Figures {
+            ios: 1_000_000,
+            bytes: 4_096_000_000,
+            read_bytes: 0,
+            written_bytes: 0,
+            iops,
+            bytes_per_s: 4_096_000_000,
+            lat_ns: Histogram::new(),
+            cpu_percent: 10.0,
+            jobs_cpu_percent: 10.0,
+            spinning_percent: 0.0,
+            commands,
+            ios_per_command,
+            commands_per_s: float(commands),
+            at_device: float(commands) * 440e-6,
+            command_ns: 440e3,
+            device_busy_percent: 100.0,
+            mean_idle_gap_ns: 0,
+            wakeups_per_io: 0.1,
+            runs_per_io: 0.2,
+            refusals_per_io: 0.3,
+            taken_out_percent: 0.0,
+        }
+    }
+
+    fn told(runs: &[(&str, Figures)]) -> String {
+        why(&Device::lookup("srp").unwrap(), runs)
+    }
+
+    #[test]
+    fn fewer_ios_per_command_are_told_with_what_took_requests_out() {
+        let pulled = Figures {
+            taken_out_percent: 97.0,
+            refusals_per_io: 8.4,
+            runs_per_io: 9.5,
+            ..run(140_000, 1.0)
+        };
+        let words = told(&[("a", run(50_000, 12.0)), ("b", pulled)]);
+        assert_eq!(
+            words,
+            "b does 0.23 of the I/Os of a: 1.00 instead of 12.0 I/Os per command, at 2.80 times \
+             the commands per second. Under b requests are taken out of where they can be merged \
+             while the device is full: 8.40 refusals and 9.50 runs for each I/O, 97 % of their \
+             wait spent where nothing can join them (a: 0.30, 0.20 and 0 %)."
+        );
+    }
+
+    #[test]
+    fn fewer_commands_are_told_with_what_holds_both() {
+        let locked = Figures { spinning_percent: 60.0, ..run(70_000, 1.0) };
+        let words = told(&[("a", locked), ("b", run(140_000, 1.0))]);
+        assert_eq!(
+            words,
+            "a does 0.50 of the I/Os of b: 0.50 times the commands per second, at 1.00 I/Os per \
+             command. 30.8 instead of 61.6 commands at the device. a is held by the lock (10 % of \
+             the processors that jobs run on in use, 60 % of it waiting for the lock), b by the \
+             device's depth (61.6 of 62 commands at it)."
+        );
+    }
+
+    #[test]
+    fn the_run_furthest_from_the_first_is_explained_whatever_its_name() {
+        let runs = [("x", run(100_000, 1.0)), ("y", run(99_000, 1.0)), ("z", run(300_000, 1.0))];
+        assert!(told(&runs).starts_with("x does 0.33 of the I/Os of z: "), "{}", told(&runs));
+    }
+
+    #[test]
+    fn equals_are_told_what_holds_them_and_how_their_latency_differs() {
+        let with_latency = |ns| {
+            let mut figures = run(140_000, 1.0);
+            figures.lat_ns.record(ns);
+            figures
+        };
+        let words = told(&[("a", with_latency(3_000_000)), ("b", with_latency(30_000_000))]);
+        assert!(words.starts_with("All designs do the same within 2 %: what holds them is the de"));
+        assert!(words.ends_with("takes 30.0 ms or more under b, 3.00 under a."), "{words}");
+    }
+
+    #[test]
+    fn nothing_done_is_nothing_to_compare() {
+        let none = Figures { ios: 0, ..run(0, 0.0) };
+        assert!(told(&[("a", none), ("b", run(1, 1.0))]).starts_with("No I/O ended"));
+    }
 }

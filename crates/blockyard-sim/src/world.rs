@@ -291,7 +291,7 @@ impl World {
     }
 
     fn next_work(&mut self, cpu: CpuId) {
-        let Some(work) = self.cpus[cpu.index()].next() else {
+        let Some(work) = self.cpus[cpu.index()].take_work() else {
             self.cpus[cpu.index()].running = false;
             return;
         };
@@ -334,6 +334,10 @@ impl World {
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
             self.totals.context_switches += 1;
+            if let Work::Step(task) = work {
+                let task = &self.tasks[task.0 as usize];
+                self.stats[task.stats].context_switches += u64::from(self.now >= self.measure_from);
+            }
         }
         cost += match work {
             Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
@@ -418,7 +422,7 @@ impl World {
     /// A bio has ended: its task has a result, and is woken if it waits for it.
     fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
         let (task, slot) = split_cookie(cookie);
-        if self.tasks[task.0 as usize].completed(slot, status) {
+        if self.tasks[task.0 as usize].completed(slot, status, self.now) {
             return self.wake(task);
         }
         Duration::ZERO
@@ -441,9 +445,19 @@ impl World {
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
-    /// Does or schedules what a call on `queue` left to be done: runs, wake-ups, polls. After a
-    /// completion every run is left to a worker.
+    /// Does or schedules what a call on `queue` left to be done, there and at queues that it made
+    /// room for. After a completion every run is left to a worker.
     fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
+        let mut cost = self.follow_up_at(queue, after_completion);
+        while let Some((other, hctx)) = self.host.next_starved() {
+            self.run(other, hctx);
+            cost += self.follow_up_at(other, true);
+        }
+        cost
+    }
+
+    /// Runs, results, wake-ups and polls of one queue.
+    fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
             if run.deferred || after_completion {
                 self.defer_run(queue, run.hctx, self.now);
@@ -452,21 +466,18 @@ impl World {
             }
         }
         let mut cost = Duration::ZERO;
-        while let Some((other, hctx)) = self.host.next_starved() {
-            self.run(other, hctx);
-            cost += self.follow_up(other, true);
-        }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
-        let woken = |world: &mut Self| {
-            world.queues[queue.index()].next_woken().or_else(|| world.host.next_woken())
-        };
-        while let Some(waiter) = woken(self) {
+        while let Some(waiter) = self.next_woken(queue) {
             cost += self.wake(TaskId(u32::try_from(waiter).expect("waiters are tasks")));
         }
         self.schedule_poll(queue);
         cost
+    }
+
+    fn next_woken(&mut self, queue: QueueId) -> Option<u64> {
+        self.queues[queue.index()].next_woken().or_else(|| self.host.next_woken())
     }
 
     /// T4.
@@ -507,7 +518,7 @@ impl World {
         if taken.status != Status::Ok {
             self.failure.get_or_insert(Failure::Io(id, taken.status));
         }
-        if self.now < self.measure_from {
+        if taken.completed < self.measure_from {
             return;
         }
         let stats = &mut self.stats[self.tasks[id.0 as usize].stats];
@@ -569,16 +580,15 @@ impl World {
     fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         let task = &mut self.tasks[id.0 as usize];
-        let spin = task.step_ended(end);
+        task.step_ended(end);
         let stats = &mut self.stats[task.stats];
+        stats.started = stats.started.min(self.now.max(self.measure_from));
+        let plan = if task.waits_for_tag() { Plan::AwaitCompletions } else { task.plan(end) };
+        let spin = task.take_spin();
         if self.now >= self.measure_from {
             stats.cpu_ns += (cost + spin).as_ns();
         }
-        stats.started = stats.started.min(self.now.max(self.measure_from));
-        if task.waits_for_tag() {
-            return spin;
-        }
-        match task.plan(end) {
+        match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
             Plan::AwaitCompletions => {}
             Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),

@@ -15,8 +15,9 @@
 //!   refused request gives its tag back before it joins the dispatch list. Without one the driver
 //!   tag is the request's own from submission on.
 //! - **H4.** No wake-up is lost. A run that stops while there is work either sets the restart mark,
-//!   which the next completion of the queue honours, or is registered with the host, or, with
-//!   nothing in flight that could complete, sets the retry instant.
+//!   which a completion of the queue honours, or, for what queues share, is registered with the
+//!   host; for what no completion gives back, and with nothing in flight that could complete, it
+//!   sets the retry instant.
 
 use crate::bio::{Bio, Flags};
 use crate::policy::BusyTrack;
@@ -217,10 +218,6 @@ impl Bits {
 
     pub(crate) fn remove(&mut self, at: usize) {
         self.words[at / 64] &= !(1 << (at % 64));
-    }
-
-    pub(crate) fn len(&self) -> u32 {
-        self.words.iter().map(|word| word.count_ones()).sum()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -22,8 +22,8 @@ pub struct Host<D, S = ()> {
     pub(crate) tags: TagSet,
     /// Hardware queues that the driver refused because the whole host was full.
     starved: VecDeque<(QueueId, HctxId)>,
-    /// How many of `starved` were there at the last completion and may try again.
-    starved_ready: usize,
+    /// A request has completed since the host last refused one.
+    has_room: bool,
 }
 
 impl<D, S> Host<D, S> {
@@ -40,7 +40,7 @@ impl<D, S> Host<D, S> {
             sink,
             tags: TagSet::new(config),
             starved: VecDeque::with_capacity(pairs),
-            starved_ready: 0,
+            has_room: false,
         }
     }
 
@@ -51,11 +51,12 @@ impl<D, S> Host<D, S> {
     }
 
     /// A hardware queue that stopped for want of something shared which has been freed since: run
-    /// it. Each is named once; drain this after every completion.
+    /// it before the next call. Drain this after every completion.
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
-        if self.starved_ready > 0 {
-            self.starved_ready -= 1;
-            return self.starved.pop_front();
+        if self.has_room
+            && let Some(first) = self.starved.pop_front()
+        {
+            return Some(first);
         }
         self.tags.next_starved()
     }
@@ -65,15 +66,18 @@ impl<D, S> Host<D, S> {
         self.tags.next_woken()
     }
 
-    /// `hctx` was refused because the host is full.
+    /// `hctx` was refused because the host is full. Those that have waited longer keep their place
+    /// before it.
     pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
+        self.has_room = false;
         if !self.starved.contains(&(queue, hctx)) {
             self.starved.push_back((queue, hctx));
         }
     }
 
-    /// A request of some queue completed: whoever waits for the host may try again.
-    pub(crate) fn has_room(&mut self) {
-        self.starved_ready = self.starved.len();
+    /// A request of some queue completed: who waits for the host may try again, in turn, until the
+    /// host refuses one.
+    pub(crate) const fn note_room(&mut self) {
+        self.has_room = true;
     }
 }

@@ -59,7 +59,8 @@ pub struct Request {
     pub ranges: u16,
     /// What is to be done.
     pub op: Op,
-    /// Flags of its first bio; [`Flags::NO_MERGE`] is added when it has grown to a limit.
+    /// Flags of the bio it began with, the gap flags those of its outermost bios;
+    /// [`Flags::NO_MERGE`] is added when it has grown to a limit.
     pub flags: Flags,
     /// Priority that its bios share.
     pub prio: IoPrio,
@@ -79,6 +80,13 @@ pub struct Request {
     last_bio: u32,
     next: u32,
     prev: u32,
+}
+
+impl Flags {
+    /// These, with `edge` as `other` has it.
+    fn with_edge_of(self, other: Self, edge: Self) -> Self {
+        if other.contains(edge) { self | edge } else { self.without(edge) }
+    }
 }
 
 impl Request {
@@ -215,11 +223,13 @@ impl Requests {
             Merge::Back | Merge::Discard => {
                 bios.slots[rq.last_bio as usize].next = bio.0;
                 rq.last_bio = bio.0;
+                rq.flags = rq.flags.with_edge_of(added.flags, Flags::GAP_TAIL);
             }
             Merge::Front => {
                 bios.slots[bio.index()].next = rq.first_bio;
                 rq.first_bio = bio.0;
                 rq.sector = added.sector;
+                rq.flags = rq.flags.with_edge_of(added.flags, Flags::GAP_HEAD);
             }
         }
         rq.sectors += added.sectors;
@@ -236,6 +246,7 @@ impl Requests {
         let rq = &mut self.slots[kept.index()];
         bios.slots[rq.last_bio as usize].next = from.first_bio;
         rq.last_bio = from.last_bio;
+        rq.flags = rq.flags.with_edge_of(from.flags, Flags::GAP_TAIL);
         rq.sectors += from.sectors;
         rq.segments += from.segments;
         rq.ranges += if merge == Merge::Discard { from.ranges } else { 0 };
@@ -343,6 +354,11 @@ impl Bios {
     #[must_use]
     pub const fn in_use(&self) -> u32 {
         self.in_use
+    }
+
+    /// Whether there is no memory for one more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.free == NONE
     }
 
     pub(crate) fn take(&mut self, bio: Bio) -> Option<BioId> {

@@ -84,12 +84,21 @@ pub enum Hold {
     Resource,
     /// The dispatch list was not empty, so nothing left the elevator.
     Leftovers,
+    /// The elevator withholds what it has until a completion.
+    Order,
 }
 
 impl Hold {
     /// All of them, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Budget, Self::Tag, Self::Device, Self::Host, Self::Resource, Self::Leftovers];
+    pub const ALL: [Self; 7] = [
+        Self::Budget,
+        Self::Tag,
+        Self::Device,
+        Self::Host,
+        Self::Resource,
+        Self::Leftovers,
+        Self::Order,
+    ];
 }
 
 impl From<Busy> for Hold {

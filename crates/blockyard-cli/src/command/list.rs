@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use blockyard_sim::job::{Effect, options};
 use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
 
 use crate::cli::{List, Listed};
@@ -12,6 +13,7 @@ pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
     let tables = match args.what {
         Some(Listed::Devices) => vec![devices()?],
         Some(Listed::Designs) => vec![designs()?],
+        Some(Listed::Options) => vec![job_options()],
         None => vec![devices()?, designs()?],
     };
     let tables: Vec<_> = tables.iter().map(ToString::to_string).collect();
@@ -32,4 +34,18 @@ fn designs() -> Result<Table, Failure> {
         table.row([builtin.name.to_owned(), Design::lookup(builtin.name)?.title]);
     }
     Ok(table)
+}
+
+fn job_options() -> Table {
+    let columns = ["option", "also", "what it does"].map(|name| (name, Align::Left));
+    let mut table = Table::new(&columns);
+    for option in options() {
+        let does = match option.effect {
+            Effect::Modelled => option.doc.to_owned(),
+            Effect::NoEffect(reason) => format!("no effect: {reason}"),
+            Effect::Refused(reason) => format!("not supported yet: {reason}"),
+        };
+        table.row([option.name.to_owned(), option.aliases.join(", "), does]);
+    }
+    table
 }

@@ -14,9 +14,9 @@ use crate::message::Failure;
 /// Answers `command` on `out`.
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(args, out),
         Command::Whatif(args) => whatif::whatif(args, out),
-        Command::Reproduce(args) => reproduce::reproduce(args),
+        Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),
     }

@@ -1,12 +1,22 @@
 //! `run`: one job under one design.
 
+use std::io::Write;
+
 use blockyard_sim::profile::{Design, Device};
 
-use crate::cli::Run;
+use crate::cli::{OutputFormat, Run};
 use crate::message::Failure;
+use crate::progress::simulate;
+use crate::{fio, job};
 
-pub(super) fn run(args: &Run) -> Result<(), Failure> {
-    Device::lookup(&args.device)?;
-    Design::lookup(&args.design)?;
-    Err(Failure::Run("`run` is not built yet".to_owned()))
+pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
+    let device = Device::lookup(&args.device)?;
+    let design = Design::lookup(&args.design)?;
+    let given = job::read(&args.job)?;
+    let report = simulate(&given.jobs, &device, &design, args.answer.seed)?;
+    let text = match args.answer.output_format {
+        OutputFormat::Normal => fio::text(&given.jobs, &report),
+        OutputFormat::Json => fio::json(&given.jobs, &device.name, &report),
+    };
+    args.answer.deliver(&text, out)
 }

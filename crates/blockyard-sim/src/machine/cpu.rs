@@ -107,7 +107,7 @@ impl Cpu {
     }
 
     /// What to do next.
-    pub fn next(&mut self) -> Option<Work> {
+    pub fn take_work(&mut self) -> Option<Work> {
         self.urgent.pop_front().or_else(|| self.ready.pop_front())
     }
 

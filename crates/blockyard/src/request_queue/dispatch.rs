@@ -42,13 +42,15 @@ impl RequestQueue {
         now: Instant,
     ) -> RunStop {
         self.clear_marks(hctx);
+        if !self.cursors.is_empty() {
+            self.enter_rest(host, now);
+        }
         let stop = match self.send_leftovers(host, hctx, now) {
             Some(stop) => stop,
             None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
             None => self.pull_from_software_queues(host, hctx, now),
         };
-        let room_is_left = !matches!(stop, RunStop::Held(Hold::Budget) | RunStop::Batch);
-        if room_is_left && self.policies.dispatch == Dispatch::Budget {
+        if self.policies.dispatch == Dispatch::Budget && leaves_turn(stop) {
             self.restart_one();
         }
         stop
@@ -107,10 +109,7 @@ impl RequestQueue {
             }
             let (mut list, stopped) = self.gather(host, hctx, now);
             if list.is_empty() {
-                return match stopped {
-                    Some(hold) => self.hold_run(host, hctx, hold, now),
-                    None => RunStop::Idle,
-                };
+                return self.hold_run(host, hctx, stopped.unwrap_or(Hold::Order), now);
             }
             let sent = self.send(host, hctx, &mut list, now);
             total += sent.count;
@@ -297,9 +296,23 @@ impl RequestQueue {
         }
     }
 
+    /// The run of `open` ends, unless the next request goes to the same hardware queue (D2).
+    pub(super) fn end_run<D: Driver, S>(
+        &self,
+        host: &mut Host<D, S>,
+        open: &mut Option<HctxId>,
+        next: Option<HctxId>,
+        now: Instant,
+    ) {
+        if let Some(hctx) = open.take_if(|hctx| next != Some(*hctx)) {
+            host.driver.commit(self.id, hctx, now);
+        }
+    }
+
     /// Offers a request to the driver without staging it; says whether the driver took it. What
     /// finds no budget is staged, where it can merge; what is refused joins the dispatch list. Both
-    /// hold the hardware queue (H4): running it again at this instant would do no more.
+    /// hold the hardware queue (H4): running it again at this instant would do no more. Where
+    /// `last` is not set, or the driver does not take it, the caller ends the run (D2).
     pub(super) fn issue_directly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -356,6 +369,7 @@ impl RequestQueue {
                 Some(Hold::Tag)
             } else {
                 list.remove(&mut self.requests, id);
+                self.end_run(host, &mut uncommitted, Some(to), now);
                 let last = list.is_empty();
                 match self.offer(host, id, last, now) {
                     Accept::Busy(busy) => {
@@ -370,9 +384,7 @@ impl RequestQueue {
                 }
             };
             if let Some(hold) = sent.held {
-                if let Some(to) = uncommitted {
-                    host.driver.commit(self.id, to, now); // D2
-                }
+                self.end_run(host, &mut uncommitted, None, now);
                 self.hctxs[hctx.index()].busy.run_ended(true);
                 if self.shares_dispatch() {
                     self.share_busy();
@@ -382,10 +394,9 @@ impl RequestQueue {
                     // The tag that is missing is another hardware queue's: it is the one to be
                     // named when there is one.
                     let _ = self.hold_run(host, to, hold, now);
-                    let _ = self.hold_run(host, hctx, Hold::Leftovers, now);
-                } else {
-                    let _ = self.hold_run(host, hctx, hold, now);
+                    sent.held = Some(Hold::Leftovers);
                 }
+                let _ = self.hold_run(host, hctx, sent.held.unwrap_or(hold), now);
                 return sent;
             }
         }
@@ -436,7 +447,10 @@ impl RequestQueue {
                 self.emit(host, now, Action::Issue, id);
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
-            Accept::Failed(status) => self.finish(host, id, status, now),
+            Accept::Failed(status) => {
+                self.finish(host, id, status, now);
+                self.resume_rest();
+            }
         }
         debug_assert!(answer != Accept::Queued || is_in_flight(&self.requests[id]));
         answer
@@ -513,9 +527,11 @@ impl RequestQueue {
         match hold {
             Hold::Tag => host.tags.starve(self.id, hctx),
             Hold::Host => host.starve(self.id, hctx),
-            Hold::Budget | Hold::Device | Hold::Resource | Hold::Leftovers => {}
+            Hold::Resource => {} // the retry instant, below
+            Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
+                self.restarts.insert(hctx.index());
+            }
         }
-        self.restarts.insert(hctx.index());
         let state = &mut self.hctxs[hctx.index()];
         let no_completion_helps = hold == Hold::Resource || self.in_flight == 0;
         if no_completion_helps && state.retry_at.is_none() {
@@ -523,5 +539,15 @@ impl RequestQueue {
             self.retries += 1;
         }
         RunStop::Held(hold)
+    }
+}
+
+/// Whether what stopped a run stopped this hardware queue alone, so that another may use the room
+/// there is (H4).
+const fn leaves_turn(stop: RunStop) -> bool {
+    match stop {
+        RunStop::Idle
+        | RunStop::Held(Hold::Tag | Hold::Resource | Hold::Leftovers | Hold::Order) => true,
+        RunStop::Batch | RunStop::Held(Hold::Budget | Hold::Device | Hold::Host) => false,
     }
 }

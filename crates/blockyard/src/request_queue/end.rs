@@ -109,7 +109,7 @@ impl RequestQueue {
     /// A request has left the driver: whoever waited for that may try again (H4).
     fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         if self.policies.dispatch == Dispatch::Budget {
-            self.turns = self.restarts.len();
+            self.turns = self.all_turns();
             self.restart_one();
         } else {
             self.restart_all();
@@ -118,17 +118,17 @@ impl RequestQueue {
             self.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
         }
         self.note_idle(host, now);
-        host.has_room();
+        host.note_room();
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
         }
     }
+
     /// Under budget a completion frees room for one request, so one hardware queue is run, each in
-    /// its turn. If the run leaves room, it passes the turn on (H4), until every one that waited at
-    /// the completion has had it: one that is held again would else pass it to itself for ever.
+    /// its turn. If the run leaves room, it passes the turn on, once round at most (H4).
     pub(super) fn restart_one(&mut self) {
-        let Some(turns) = self.turns.checked_sub(1) else { return };
-        self.turns = turns;
+        let Some(left) = self.turns.checked_sub(1) else { return };
+        self.turns = left;
         if let Some(at) = self.restarts.next_wrapping(self.next_restart) {
             self.next_restart = (at + 1) % self.hctxs.len();
             self.restarts.remove(at);

@@ -18,6 +18,8 @@ use crate::unit::{CpuId, HctxId, RequestId};
 pub(super) struct Cursor {
     whole: BioId,
     cpu: CpuId,
+    /// The hardware queue of its parts.
+    pub(super) hctx: HctxId,
     /// The first sector that has not entered.
     sector: u64,
 }
@@ -52,7 +54,8 @@ impl RequestQueue {
         let entered = if bio.sectors <= first && bio.segments <= self.limits.max_segments.max(1) {
             self.enter(host, cpu, whole, now)
         } else {
-            self.enter_split(host, Cursor { whole, cpu, sector: bio.sector }, now)
+            let hctx = self.hctx_of(cpu, &bio);
+            self.enter_split(host, Cursor { whole, cpu, hctx, sector: bio.sector }, now)
         };
         if let Err(refused) = entered {
             self.bios.untake(whole);
@@ -84,7 +87,7 @@ impl RequestQueue {
         waiter: u64,
         now: Instant,
     ) -> Result<(), Full> {
-        let hctx = self.map.kinds()[self.map.kind_of(bio)][cpu.index()];
+        let hctx = self.hctx_of(cpu, bio);
         match self.sched_tags.get_mut(hctx.index()) {
             Some(tags) => {
                 tags.waiters.wait(waiter, tags.map.in_use())?;
@@ -111,6 +114,11 @@ impl RequestQueue {
     pub fn unplug<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, cpu: CpuId, now: Instant) {
         self.plugs[cpu.index()].active = false;
         self.release_plug(host, cpu, false, now);
+    }
+
+    /// The hardware queue that serves `bio` from `cpu`.
+    fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
+        self.map.kinds()[self.map.kind_of(bio)][cpu.index()]
     }
 
     /// What a bio must satisfy; flags that mean nothing on this device are dropped.
@@ -149,7 +157,8 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), SubmitError> {
         self.enter_part(host, &mut cursor, now)?;
-        if self.enter_parts(host, &mut cursor, now).is_err() {
+        if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
+            self.await_room(host, cursor.hctx, refused);
             self.cursors.push_back(cursor);
         }
         Ok(())
@@ -193,10 +202,26 @@ impl RequestQueue {
         Ok(())
     }
 
+    /// A run of `hctx` is to be asked for when what refused a part may have come free. For what
+    /// belongs to this queue alone, whoever frees it does that: see [`Self::resume_rest`].
+    fn await_room<D, S>(&self, host: &mut Host<D, S>, hctx: HctxId, refused: SubmitError) {
+        if refused == SubmitError::NoTag && self.keeps_driver_tag() {
+            host.tags.starve(self.id, hctx);
+        }
+    }
+
+    /// A tag or bio of this queue has come free: a run is to let the oldest split bio go on.
+    pub(super) fn resume_rest(&mut self) {
+        if let Some(cursor) = self.cursors.front() {
+            self.mark_run(cursor.hctx, true);
+        }
+    }
+
     /// A tag or bio has come free: split bios that wait go on, oldest first.
     pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         while let Some(mut cursor) = self.cursors.pop_front() {
-            if self.enter_parts(host, &mut cursor, now).is_err() {
+            if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
+                self.await_room(host, cursor.hctx, refused);
                 self.cursors.push_front(cursor);
                 return;
             }
@@ -380,11 +405,13 @@ impl RequestQueue {
         while let Some(id) = list.pop_front(&mut self.requests) {
             let hctx = self.requests[id].hctx;
             if direct {
+                self.end_run(host, &mut uncommitted, Some(hctx), now);
                 direct = self.issue_directly(host, id, list.is_empty(), now);
-                if !direct && let Some(hctx) = uncommitted {
-                    host.driver.commit(self.id, hctx, now); // D2
+                if direct && !list.is_empty() {
+                    uncommitted = Some(hctx);
+                } else if !direct {
+                    self.end_run(host, &mut uncommitted, None, now);
                 }
-                uncommitted = Some(hctx);
             } else {
                 // Since it was plugged, something it touches may have been inserted.
                 let joined = self.elevator.is_some() && self.join_staged(host, id, now);

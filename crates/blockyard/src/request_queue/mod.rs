@@ -168,7 +168,7 @@ pub struct RequestQueue {
     restarts: Bits,
     /// Where the next look for a restart mark begins.
     next_restart: usize,
-    /// How many hardware queues may still be given the turn that the last completion made.
+    /// How often the turn that the last completion gave may be passed on.
     turns: u32,
     /// Hardware queues with a retry instant.
     retries: u32,
@@ -308,7 +308,12 @@ impl RequestQueue {
 
     /// A bio that is finished, exactly once.
     pub fn next_ended(&mut self) -> Option<Ended> {
-        self.bios.next_ended()
+        let was_full = self.bios.is_full();
+        let ended = self.bios.next_ended()?;
+        if was_full {
+            self.resume_rest();
+        }
+        Some(ended)
     }
 
     /// A submitter that waited for a scheduler tag and should submit again.
@@ -408,13 +413,17 @@ impl RequestQueue {
         }
     }
 
+    fn all_turns(&self) -> u32 {
+        index32(self.hctxs.len())
+    }
+
     fn mark_due_retries(&mut self, now: Instant) {
-        self.turns = self.restarts.len();
         for at in 0..self.hctxs.len() {
             let hctx = &mut self.hctxs[at];
             if hctx.retry_at.is_some_and(|due| due <= now) {
                 hctx.retry_at = None;
                 self.retries -= 1;
+                self.turns = self.all_turns();
                 self.mark_run(hctx_id(at), true);
             }
         }

@@ -1,0 +1,69 @@
+//! Numbers as fio writes them.
+
+#![expect(
+    clippy::float_arithmetic,
+    reason = "for the eye and for reports: nothing is ordered by it"
+)]
+
+const BINARY: (f64, &[&str]) = (1024.0, &["", "Ki", "Mi", "Gi", "Ti", "Pi"]);
+const DECIMAL: (f64, &[&str]) = (1000.0, &["", "k", "M", "G", "T", "P"]);
+
+/// `part` in percent of `whole`; 0 of nothing.
+pub(super) fn percent(part: u128, whole: u128) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * float(part) / float(whole) }
+}
+
+/// `count` per second over `ns`; 0 over no time.
+pub(super) fn per_second(count: u64, ns: u64) -> f64 {
+    if ns == 0 { 0.0 } else { float(count.into()) * 1e9 / float(ns.into()) }
+}
+
+/// `sum / count`; 0 of nothing.
+pub(super) fn mean(sum: u128, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { float(sum) / float(count.into()) }
+}
+
+/// Four characters of digits and a unit of 1024, as `2290Mi` or `39.1Mi`.
+pub(super) fn binary(value: f64) -> String {
+    short(value, BINARY)
+}
+
+/// Four characters of digits and a unit of 1000, as `586k` or `23.4M`.
+pub(super) fn decimal(value: f64) -> String {
+    short(value, DECIMAL)
+}
+
+fn short(value: f64, (base, units): (f64, &[&str])) -> String {
+    let (mut value, mut unit) = (value, 0);
+    while value >= 9999.5 && unit + 1 < units.len() {
+        (value, unit) = (value / base, unit + 1);
+    }
+    let decimals = usize::from(unit > 0 && value < 99.95);
+    format!("{value:.decimals$}{}", units[unit])
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than a double has")]
+const fn float(value: u128) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_look_like_fios() {
+        assert_eq!(decimal(586_432.0), "586k");
+        assert_eq!(decimal(6_000.0), "6000");
+        assert_eq!(decimal(10_000.0), "10.0k");
+        assert_eq!(decimal(1_234_567.0), "1235k");
+        assert_eq!(binary(1_015_808.0), "992Ki");
+        assert_eq!(binary(3_178_000_000.0), "3031Mi");
+        assert_eq!(binary(65_536.0), "64.0Ki");
+    }
+
+    #[test]
+    fn nothing_is_zero() {
+        assert_eq!((percent(0, 0), per_second(5, 0), mean(0, 0)), (0.0, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,169 @@
+//! fio's summary for people.
+
+#![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+
+use core::fmt::Write as _;
+
+use blockyard::stats::Histogram;
+use blockyard_sim::job::{Job, JobFile};
+use blockyard_sim::simulate::Report;
+
+use super::{Entry, Kind, entries, latency_shares, ms, number, per_hundred_thousand};
+use crate::human::approximate;
+
+/// `report`, the run of `jobs`.
+pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
+    let entries = entries(jobs, report);
+    let mut text: String = entries.iter().map(of_entry).collect();
+    let groups = entries.last().map_or(0, |last| last.report.group + 1);
+    for group in 0..groups {
+        let of_group: Vec<_> = entries.iter().filter(|e| e.report.group == group).collect();
+        text += &status_of(group, &of_group);
+    }
+    text
+}
+
+fn of_entry(entry: &Entry<'_>) -> String {
+    let Entry { job, report, instances, .. } = entry;
+    let mut text = format!("{}: (groupid={}, jobs={instances})\n", report.name, report.group);
+    for (name, kind) in entry.kinds.iter().filter(|(_, kind)| kind.measured.ios > 0) {
+        text += &of_kind(job, name, kind);
+    }
+    text += &ranges(&entry.lat_ns());
+    let switches = report.stats.context_switches;
+    let line = format!("  cpu          : {:.2}%, ctx={switches}\n", entry.cpu_percent());
+    let total = |name| {
+        let kind = entry.kinds.iter().find(|(known, _)| *known == name);
+        kind.map_or(0, |(_, kind)| kind.measured.ios)
+    };
+    let [read, write, trim] = ["read", "write", "trim"].map(total);
+    let syncs = report.stats.syncs;
+    text + &line + &format!("     issued rwts: total={read},{write},{trim},{syncs}\n")
+}
+
+fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
+    let Kind { measured, runtime_ns } = kind;
+    let rate = kind.bytes_per_s();
+    let mut text = format!(
+        "  {name}: IOPS={}, BW={}B/s ({}B/s)({}B/{}msec)\n",
+        number::decimal(kind.iops()),
+        number::binary(approximate(rate)),
+        number::decimal(approximate(rate)),
+        number::binary(approximate(measured.bytes)),
+        ms(*runtime_ns),
+    );
+    let show = &job.reporting;
+    let latencies = [
+        ("slat", &measured.slat_ns, show.disable_slat, show.slat_percentiles),
+        ("clat", &measured.clat_ns, show.disable_clat, show.clat_percentiles),
+        ("lat", &measured.lat_ns, show.disable_lat, show.lat_percentiles),
+    ];
+    let latencies = latencies.map(|(name, values, left_out, percentiles)| {
+        (name, values, !left_out && values.count() > 0, percentiles)
+    });
+    for (name, values, shown, _) in latencies {
+        text += &if shown { extremes(name, values) } else { String::new() };
+    }
+    for (name, values, shown, percentiles) in latencies {
+        let wanted = shown && percentiles && !show.percentiles.is_empty();
+        text +=
+            &if wanted { percentiles_of(name, values, &show.percentiles) } else { String::new() };
+    }
+    text
+}
+
+/// The largest unit in which the smallest and the largest of some times still say something.
+fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
+    match (min, max) {
+        (2_000_001.., 100_000_000..) => (1_000_000, "msec"),
+        (2_001.., 100_000..) => (1_000, "usec"),
+        _ => (1, "nsec"),
+    }
+}
+
+fn extremes(name: &str, values: &Histogram) -> String {
+    let (unit, unit_name) = unit_of(values.min(), values.max());
+    format!(
+        "    {name:>4} ({unit_name}): min={}, max={}, avg={:.2}, stdev={:.2}\n",
+        values.min() / unit,
+        values.max() / unit,
+        number::mean(values.sum(), values.count()) / approximate(unit),
+        approximate(values.standard_deviation()) / approximate(unit),
+    )
+}
+
+/// Four to a line.
+fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
+    let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
+    let all: Vec<_> = percentiles.iter().map(value).collect();
+    let (least, most) = (all.iter().copied().min(), all.iter().copied().max());
+    let (unit, unit_name) = unit_of(least.unwrap_or(0), most.unwrap_or(0));
+    let width = (most.unwrap_or(0) / unit).to_string().len().max(5);
+    let shown: Vec<_> = percentiles
+        .iter()
+        .zip(&all)
+        .map(|(percentile, ns)| format!("{percentile:>5.2}th=[{:>width$}]", ns / unit))
+        .collect();
+    let lines: Vec<_> = shown.chunks(4).map(|four| four.join(", ")).collect();
+    format!("    {name} percentiles ({unit_name}):\n     | {}\n", lines.join(",\n     | "))
+}
+
+/// How many I/Os took how long.
+fn ranges(values: &Histogram) -> String {
+    let mut text = String::new();
+    for (unit, shares) in latency_shares(values) {
+        let shown = shares.iter().filter(|(_, share)| *share > 0.0);
+        let shown: Vec<_> = shown.map(|(name, share)| format!("{name}={share:.2}%")).collect();
+        if !shown.is_empty() {
+            // fio spells its units out: nsec, usec, msec.
+            writeln!(text, "  lat ({unit}ec)   : {}", shown.join(", "))
+                .expect("a string takes everything");
+        }
+    }
+    text
+}
+
+/// fio's lines on a reporting group.
+fn status_of(group: u32, entries: &[&Entry<'_>]) -> String {
+    let mut text = format!("\nRun status group {group} (all jobs):\n");
+    for name in ["read", "write", "trim", "mixed"] {
+        let kinds: Vec<&Kind> = entries
+            .iter()
+            .flat_map(|entry| &entry.kinds)
+            .filter(|(known, kind)| *known == name && kind.measured.ios > 0)
+            .map(|(_, kind)| kind)
+            .collect();
+        if !kinds.is_empty() {
+            text += &status_line(name, &kinds);
+        }
+    }
+    text
+}
+
+fn status_line(name: &str, kinds: &[&Kind]) -> String {
+    let rates: Vec<_> = kinds.iter().map(|kind| kind.bytes_per_s()).collect();
+    let runs: Vec<_> = kinds.iter().map(|kind| ms(kind.runtime_ns)).collect();
+    let extreme = |all: &[u64]| {
+        (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
+    };
+    let ((slowest, fastest), (shortest, longest)) = (extreme(&rates), extreme(&runs));
+    let bytes: u64 = kinds.iter().map(|kind| kind.measured.bytes).sum();
+    let rate = number::per_second(bytes, longest.max(1) * 1_000_000);
+    let both = |rate: u64| {
+        let rate = approximate(rate);
+        (number::binary(rate), number::decimal(rate))
+    };
+    let (slow, fast) = (both(slowest), both(fastest));
+    format!(
+        "{:>7}: bw={}B/s ({}B/s), {}B/s-{}B/s ({}B/s-{}B/s), io={}B ({}B), run={shortest}-{longest}msec\n",
+        name.to_uppercase(),
+        number::binary(rate),
+        number::decimal(rate),
+        slow.0,
+        fast.0,
+        slow.1,
+        fast.1,
+        number::binary(approximate(bytes)),
+        number::decimal(approximate(bytes)),
+    )
+}

@@ -1,0 +1,196 @@
+//! `whatif` and `run` as an engineer meets them: the examples of the repository, and bad input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn blockyard<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap()
+}
+
+/// Standard output of a command that has to succeed without a word on standard error.
+fn answer(args: &[&str]) -> String {
+    let output = blockyard(args);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), errors.as_str()), (Some(0), ""), "{args:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn example(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+const QUICK: &str = "[x]\nrw=read\nioengine=libaio\niodepth=32\ndirect=1\nsize=64m\nnumjobs=4\n";
+
+/// A folder of its own for each test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+#[test]
+fn whatif_sets_designs_side_by_side_and_says_why() {
+    let job = example("scsi-seqread.fio");
+    let designs = ["legacy-deadline", "mq-deadline-2017", "mq-deadline"];
+    let table = answer(&["whatif", &job, "--device=srp", "--design", &designs.join(",")]);
+    for design in designs {
+        let cells = |line: &str| line.split_whitespace().count();
+        let row = table.lines().find(|line| line.split(' ').next() == Some(design));
+        assert_eq!(row.map(cells), Some(13), "{table}");
+    }
+    assert!(table.contains("\nmq-deadline-2017 does 0.2"), "{table}");
+    assert!(table.contains("I/Os per command"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
+}
+
+#[test]
+fn every_example_runs() {
+    for name in ["scsi-seqread.fio", "scsi-randread.fio", "mixed.fio"] {
+        let summary = answer(&["run", &example(name), "--device=srp", "--design=mq-deadline"]);
+        assert!(summary.contains("IOPS=") && summary.contains("Run status group 0"), "{summary}");
+    }
+}
+
+#[test]
+fn whatif_as_json_has_the_documented_keys_and_no_others() {
+    let folder = Folder::new("schema");
+    let job = folder.file("quick.fio", QUICK);
+    let json = answer(&[
+        "whatif",
+        &job,
+        "--device=srp",
+        "--design=mq-none,mq-deadline",
+        "--output-format=json",
+    ]);
+    let whole: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(keys(&whole), ["designs", "device", "job", "seed", "why"]);
+    assert_eq!(whole["device"], "srp");
+    assert_eq!(whole["designs"].as_array().unwrap().len(), 2);
+    for design in whole["designs"].as_array().unwrap() {
+        let mut expected = vec![
+            "name",
+            "iops",
+            "bytes_per_s",
+            "lat_ns",
+            "cpu_percent",
+            "commands",
+            "ios_per_command",
+            "device_busy_percent",
+            "mean_idle_gap_ns",
+            "wakeups_per_io",
+            "ratio",
+        ];
+        expected.sort_unstable();
+        assert_eq!(keys(design), expected);
+        assert_eq!(keys(&design["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
+    }
+    assert_eq!(whole["designs"][0]["ratio"], 1.0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let folder = Folder::new("seed");
+    let job = folder.file("quick.fio", QUICK.replace("rw=read", "rw=randrw"));
+    for format in ["--output-format=json", "--output-format=normal"] {
+        let whatif =
+            ["whatif", &job, "--device=srp", "--design=legacy-deadline,mq-deadline", format];
+        assert_eq!(answer(&whatif), answer(&whatif));
+        let run = |seed| answer(&["run", &job, "--device=srp", format, seed]);
+        assert_eq!(run("--seed=7"), run("--seed=7"));
+        assert_ne!(run("--seed=7"), run("--seed=8"));
+    }
+}
+
+#[test]
+fn a_job_by_options_is_as_good_as_a_file() {
+    let folder = Folder::new("options");
+    let job = folder.file("quick.fio", QUICK);
+    let options: Vec<_> = QUICK.lines().skip(1).map(|option| format!("--{option}")).collect();
+    let mut args = vec!["run", "--name=x"];
+    args.extend(options.iter().map(String::as_str));
+    assert_eq!(answer(&args), answer(&["run", &job]));
+}
+
+#[test]
+fn an_answer_goes_to_the_file_asked_for() {
+    let folder = Folder::new("output");
+    let (job, file) = (folder.file("quick.fio", QUICK), folder.path("answer.json"));
+    let run = ["run", &job, "--output-format=json"];
+    let shown = answer(&run);
+    assert_eq!(answer(&[&run[..], &["--output", &file]].concat()), "");
+    assert_eq!(fs::read_to_string(&file).unwrap(), shown);
+}
+
+/// The job file, how the message begins after the name of the file, and what it says.
+const BAD: &[(&str, &str, &str)] = &[
+    ("", ": ", "no jobs"),
+    ("[x]\nrw=read\0\n", ": ", "binary data"),
+    ("[x]\ndirect=1\niodpeth=4\n", ":3: ", "did you mean `iodepth`?"),
+    ("[x]\ndirect=1\nbs=0\n", ":3: ", "`bs`: 0 is out of range"),
+    ("[x]\ndirect=1\nsize=2k\nbs=4k\n", ":3: ", "size too small"),
+    ("[x]\ndirect=1\niodepth=0\n", ":3: ", "`iodepth`: 0 is out of range"),
+    ("[x]\ndirect=1\nnumjobs=10000\n", ":3: ", "10000"),
+    ("[x]\ndirect=1\nsize=2t\n", ":3: ", "device smaller than the job"),
+    ("[x]\ndirect=1\nbuffered=1\n", ":3: ", "`buffered` contradicts `direct`"),
+    ("[x]\ndirect=1\nsize=8g\n[y]\nsize=8g\nrw=read\ndirect=0\n", ":7: ", "add direct=1"),
+    ("[x]\ndirect=1\nsize=20g\nnumjobs=64\n", ":1: ", "do not fit the device"),
+    ("[x]\ndirect=1\ntime_based\n", ":3: ", "contradicts `runtime`"),
+];
+
+#[test]
+fn bad_input_is_told_with_file_and_line_and_leaves_no_output() {
+    let folder = Folder::new("bad");
+    let output = folder.path("answer");
+    for (text, place, words) in BAD {
+        let job = folder.file("bad.fio", text);
+        for command in [
+            &["run", &job, "--device=srp", "--output", &output][..],
+            &["whatif", &job, "--device=srp", "--design=mq-none", "--output", &output],
+        ] {
+            let got = blockyard(command);
+            let message = String::from_utf8(got.stderr).unwrap();
+            assert_eq!(got.status.code(), Some(2), "{text:?}: {message}");
+            let begin = format!("blockyard: error: {job}{place}");
+            assert!(message.starts_with(&begin), "{text:?}: {message}");
+            assert!(message.contains(words), "{text:?}: {message}");
+            assert!(got.stdout.is_empty() && !Path::new(&output).exists(), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let got = blockyard(&["run", "/no/such/file.fio"]);
+    assert_eq!(got.status.code(), Some(2));
+    let message = String::from_utf8(got.stderr).unwrap();
+    assert!(message.starts_with("blockyard: error: /no/such/file.fio: cannot read"), "{message}");
+}

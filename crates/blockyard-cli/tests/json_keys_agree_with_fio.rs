@@ -1,0 +1,95 @@
+//! `run --output-format=json` has the keys that Debian's fio prints for the same job, on its null
+//! engine; no more and no fewer.
+//!
+//! Three differences are meant: fio's `job options` are those written, ours those understood, so
+//! what is below that key is not compared, nor is `global options`, which repeats them; and
+//! `disk_util` is printed by fio for real disks only, which a null engine has none of.
+//!
+//! Without fio the test is skipped, but in CI (`CI` is set) it must be there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Like `null`, and takes discards as fio's null engine does.
+const DEVICE: &str = "base = \"null\"\n[limits]\nmax-discard-sectors = 65536\n";
+
+/// Jobs without their engine. (At depth 1 fio's null engine counts as synchronous: it has no
+/// submission latency, so neither percentiles of it.)
+const JOBS: &[&str] = &[
+    "[read]\nrw=read\nsize=1m\ndirect=1\niodepth=4\n",
+    "[mixed]\nrw=randrw\nbs=8k\nsize=1m\ndirect=1\nnumjobs=2\n",
+    "[group]\nrw=randwrite\nsize=1m\ndirect=1\niodepth=8\nnumjobs=3\ngroup_reporting\n",
+    "[trims]\nrw=trimwrite\nsize=1m\ndirect=1\npercentile_list=50:99.9:99.99\n",
+    "[all]\nrw=rw\nsize=1m\ndirect=1\niodepth=4\nslat_percentiles=1\nlat_percentiles=1\n",
+    "[none]\nrw=write\nsize=1m\ndirect=1\nclat_percentiles=0\n",
+    "[one]\nrw=read\nsize=1m\ndirect=1\n[two]\nrw=write\nsize=1m\ndirect=1\nstonewall\n",
+];
+
+/// The keys of `value` with those above them. An array counts as its elements do.
+fn keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(all) => {
+            for (key, value) in all {
+                let path = format!("{above}/{key}");
+                if matches!(key.as_str(), "disk_util" | "global options") {
+                    continue;
+                }
+                found.insert(path.clone());
+                if key != "job options" {
+                    keys(value, &path, found);
+                }
+            }
+        }
+        Value::Array(all) => {
+            for (at, value) in all.iter().enumerate() {
+                keys(value, &format!("{above}/{at}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The keys that `command` prints for the job in `file`.
+fn keys_of(mut command: Command, file: &PathBuf, job: &str, engine: &str) -> BTreeSet<String> {
+    fs::write(file, job.replace("rw=", &format!("ioengine={engine}\nrw="))).unwrap();
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    let value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut found = BTreeSet::new();
+    keys(&value, "", &mut found);
+    found
+}
+
+#[test]
+fn json_keys_agree_with_fio() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "CI has to have fio");
+        eprintln!("skipped: fio is not installed");
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("blockyard-keys-{}.fio", std::process::id()));
+    let device = file.with_extension("toml");
+    fs::write(&device, DEVICE).unwrap();
+    for job in JOBS {
+        let mut fio = Command::new("fio");
+        fio.arg("--output-format=json").arg(&file);
+        let theirs = keys_of(fio, &file, job, "null");
+        let mut blockyard = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+        blockyard.args(["run", "--output-format=json", "--device"]).args([&device, &file]);
+        let ours = keys_of(blockyard, &file, job, "libaio");
+        let (more, fewer): (Vec<_>, Vec<_>) =
+            (ours.difference(&theirs).collect(), theirs.difference(&ours).collect());
+        assert!(
+            more.is_empty() && fewer.is_empty(),
+            "{job}: only ours {more:?}, only fio's {fewer:?}"
+        );
+        assert!(ours.contains("/jobs/0/latency_ms/>=2000"), "{ours:?}");
+    }
+    fs::remove_file(&file).unwrap();
+    fs::remove_file(&device).unwrap();
+}

@@ -1,0 +1,186 @@
+//! The second swarm: drawn fio jobs on drawn devices under drawn designs, through `Simulation`, the
+//! accounts checked after every piece of work. `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SEEDS` as
+//! for the swarm.
+
+use blockyard::policy::{
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth, SwqMerge,
+};
+use blockyard::time::Duration;
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{
+    Design, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
+};
+use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::workload::Prng;
+
+fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
+    choices[usize::try_from(prng.below(choices.len() as u64)).expect("below a length")]
+}
+
+fn args(prng: &mut Prng) -> Vec<String> {
+    let jobs = 1 + prng.below(3);
+    let mut args = Vec::new();
+    for job in 0..jobs {
+        let words = ["read", "write", "randread", "randwrite", "rw", "randrw"];
+        args.push(format!("--name=job{job}"));
+        args.push(format!("--rw={}", pick(prng, &words)));
+        args.push(format!("--ioengine={}", pick(prng, &["libaio", "io_uring", "psync"])));
+        args.push(format!("--bs={}", pick(prng, &["4k", "16k", "512k", "4k-64k"])));
+        args.push(format!("--iodepth={}", pick(prng, &[1, 4, 32])));
+        args.push(format!("--numjobs={}", pick(prng, &[1, 3, 12])));
+        args.push(format!("--number_ios={}", pick(prng, &[5, 40])));
+        args.push(format!("--size={}", pick(prng, &["1m", "8m"])));
+        args.push("--direct=1".to_owned());
+        let extras = [
+            "--iodepth_batch_submit=8",
+            "--iodepth_batch_complete_min=4",
+            "--thinktime=30us",
+            "--rate_iops=20k",
+            "--fsync=3",
+            "--startdelay=1ms",
+            "--prioclass=3",
+            "--group_reporting",
+            "--stonewall",
+        ];
+        args.extend(extras.iter().filter(|_| prng.below(5) == 0).map(|extra| (*extra).to_owned()));
+    }
+    let half_read = |arg: &&str| arg.contains("4k-64k");
+    let ranged = args.iter().map(String::as_str).any(|arg| half_read(&arg));
+    if ranged {
+        args.iter_mut().for_each(|arg| *arg = arg.replace("--bs=4k-64k", "--bsrange=4k-64k"));
+    }
+    args
+}
+
+fn device(prng: &mut Prng) -> Device {
+    let mut device = Device::lookup("null").expect("a built-in");
+    device.limits.write_cache = false;
+    device.limits.max_sectors = pick(prng, &[8, 64, 2560]);
+    device.limits.max_segments = pick(prng, &[1, 3, 128]);
+    device.machine.cpus = pick(prng, &[1, 2, 7, 16]);
+    let (queues, depth) = (pick(prng, &[1, 2, 4, 8]), pick(prng, &[1, 2, 5, 64]));
+    device.model = if prng.below(2) == 0 {
+        DeviceModel::Null(NullProfile {
+            completion: pick(
+                prng,
+                &[NullCompletion::None, NullCompletion::Softirq, NullCompletion::Timer],
+            ),
+            completion_time: Duration::from_us(pick(prng, &[1, 30])),
+            submit_queues: queues,
+            depth,
+            shared_tags: prng.below(3) == 0,
+            bandwidth_limit: pick(prng, &[None, Some(200_000_000)]),
+            busy_one_in: pick(prng, &[None, Some(3), Some(50)]),
+            error_one_in: None,
+        })
+    } else {
+        DeviceModel::Hba(hba(prng, queues, depth))
+    };
+    device
+}
+
+fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
+    let full = RefusalMode::LunFull {
+        ramp_down_after: pick(prng, &[1, 3]),
+        ramp_up_period: Duration::from_us(300),
+    };
+    let mode = pick(prng, &[RefusalMode::HostFull, RefusalMode::TargetFull, full]);
+    let refusal = Refusal { mode, limit: pick(prng, &[1, 3, 20]) };
+    HbaProfile {
+        hw_queues,
+        can_queue,
+        cmd_per_lun: pick(prng, &[1, 3, 62]),
+        luns: pick(prng, &[1, 2, 4]),
+        command_read: Duration::from_us(20),
+        command_write: Duration::from_us(30),
+        block_read: Duration::from_us(1),
+        block_write: Duration::from_us(2),
+        link_read: 2_000_000_000,
+        link_write: 1_000_000_000,
+        service_spread_percent: pick(prng, &[0, 40]),
+        refusal: pick(prng, &[None, Some(refusal)]),
+    }
+}
+
+fn design(prng: &mut Prng) -> Design {
+    let mut design = Design::lookup("mq-none").expect("a built-in");
+    let dispatches =
+        [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget];
+    let base = pick(prng, &[Policies::NONE, Policies::mq_deadline()]);
+    design.policies = Policies {
+        model: pick(prng, &[Model::Multi, Model::Multi, Model::SingleLock]),
+        elevator: base.elevator,
+        dispatch: pick(prng, &dispatches),
+        dequeue: pick(prng, &[Dequeue::SpliceAll, Dequeue::RoundRobin, Dequeue::ByBusy]),
+        busy: pick(prng, &[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
+        swq_merge: pick(prng, &[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
+        sched_depth: pick(prng, &[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
+    };
+    if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {
+        tunables.async_depth = pick(prng, &[None, Some(1)]);
+    }
+    design
+}
+
+/// Runs a seed to its end.
+fn run(seed: u64) -> Result<Report, String> {
+    let prng = &mut Prng::new(seed).fork(0x6a6f);
+    let (args, device, design) = (args(prng), device(prng), design(prng));
+    let jobs = parse_args(args.iter().map(String::as_str), &NoSource)
+        .map_err(|wrong| format!("{wrong}: {args:?}"))?;
+    let mut simulation = Simulation::new(&jobs, &device, &design, seed)
+        .map_err(|wrong| format!("{wrong}: {args:?}"))?;
+    simulation.check_every_step();
+    for _ in 0..2_000 {
+        match simulation.advance(1_000) {
+            Ok(true) => {}
+            Ok(false) => {
+                let empty = simulation.world().queues().iter().all(|queue| queue.is_empty());
+                let report = simulation.report();
+                return if empty { Ok(report) } else { Err("bios are left".to_owned()) };
+            }
+            Err(wrong) => return Err(format!("{wrong}: {args:?} {:?} {design:?}", device.model)),
+        }
+    }
+    Err(format!("no end: {args:?} {:?} {design:?}", device.model))
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn all_jobs_end_and_the_same_seed_gives_the_same_report() {
+    let seeds: Vec<u64> = match number("BLOCKYARD_SWARM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("BLOCKYARD_SWARM_SEEDS").unwrap_or(200) / 2).collect(),
+    };
+    let (mut ios, mut events) = (0, 0);
+    let mut failed = 0;
+    for seed in &seeds {
+        match run(*seed) {
+            Err(what) => {
+                println!(
+                    "seed {seed}: {what}\n  BLOCKYARD_SWARM_SEED={seed} cargo test --release -p \
+                     blockyard-sim --test random_jobs_on_random_devices_finish -- --nocapture"
+                );
+                failed += 1;
+            }
+            Ok(report) => {
+                ios += report
+                    .jobs
+                    .iter()
+                    .flat_map(|job| job.stats.measured())
+                    .map(|m| m.ios)
+                    .sum::<u64>();
+                events += report.totals.events;
+                if seed % 8 == 0 {
+                    let again = run(*seed).expect("it ended before");
+                    assert_eq!(format!("{again:?}"), format!("{report:?}"), "seed {seed}");
+                }
+            }
+        }
+    }
+    println!("{} seeds, {ios} I/Os, {events} events", seeds.len());
+    assert_eq!(failed, 0, "seeds failed");
+}

@@ -1,0 +1,201 @@
+//! What a job asks for and what a profile says must show in what is measured. Each expectation is
+//! derived from the job and the profile by hand, not from an earlier run.
+
+use blockyard::trace::Action;
+use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
+use blockyard_sim::measure::per_second;
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation, SimulationError};
+
+const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
+                     submit-queues = 1\ndepth = 64\n";
+
+fn args(options: &str) -> JobFile {
+    let all = format!("--name=j --direct=1 --filename=/dev/a {options}");
+    parse_args(all.split_whitespace(), &NoSource).unwrap()
+}
+
+fn device(text: &str) -> Device {
+    Device::parse("test", text).unwrap()
+}
+
+fn try_run(jobs: &JobFile, device: &Device, design: &str) -> Result<Report, SimulationError> {
+    let design = Design::lookup(design).unwrap();
+    let mut simulation = Simulation::new(jobs, device, &design, 7)?;
+    simulation.check_every_step();
+    simulation.finish()
+}
+
+fn run(options: &str, profile: &str) -> Report {
+    try_run(&args(options), &device(profile), "mq-none").unwrap()
+}
+
+fn iops(report: &Report) -> u64 {
+    let ios = report.jobs.iter().flat_map(|job| job.stats.measured()).map(|m| m.ios).sum();
+    per_second(ios, report.span.as_ns())
+}
+
+/// Whether `value` lies within `percent` of `expected`.
+#[track_caller]
+fn assert_near(value: u64, expected: u64, percent: u64) {
+    let off = value.abs_diff(expected) * 100;
+    assert!(off <= expected * percent, "{value} is not within {percent} % of {expected}");
+}
+
+#[test]
+fn a_lone_synchronous_read_waits_for_the_device_and_little_else() {
+    let report = run("--rw=randread --ioengine=psync --size=4m", TIMER);
+    let measured = report.jobs[0].stats.measured().next().unwrap();
+    assert_eq!(measured.ios, 1024);
+    assert!(measured.lat_ns.min() >= 100_000, "no answer before the device's time");
+    assert_near(iops(&report), 1_000_000_000 / 100_000, 10);
+}
+
+#[test]
+fn a_synchronous_engine_ignores_iodepth_and_an_asynchronous_one_does_not() {
+    let sync = run("--rw=randread --ioengine=psync --iodepth=16 --size=4m", TIMER);
+    let aio = run("--rw=randread --ioengine=libaio --iodepth=16 --size=4m", TIMER);
+    assert_near(iops(&sync), 10_000, 10);
+    assert_near(iops(&aio), 160_000, 15);
+}
+
+#[test]
+fn the_bandwidth_limit_of_a_null_device_is_kept_and_reached() {
+    let limited = format!("{TIMER}bandwidth-limit = \"100MB/s\"\n");
+    let report = run("--rw=read --bs=64k --ioengine=libaio --iodepth=8 --size=64m", &limited);
+    assert_near(iops(&report) * 65_536, 100_000_000, 2);
+    assert!(iops(&report) * 65_536 <= 100_100_000, "never above the limit");
+}
+
+#[test]
+fn injected_busy_delays_and_loses_nothing() {
+    let busy = format!("{TIMER}busy-one-in = 4\n");
+    let report = run("--rw=randwrite --ioengine=libaio --iodepth=8 --size=4m", &busy);
+    let measured = report.jobs[0].stats.measured().next().unwrap();
+    assert_eq!(measured.ios, 1024);
+    let refused: u64 = report.stages.count(Action::Refuse(blockyard::driver::Busy::Resource));
+    assert!(refused > 200, "one offer in four is refused: {refused}");
+}
+
+#[test]
+fn an_injected_error_fails_the_job_and_says_so() {
+    let broken = format!("{TIMER}error-one-in = 10\n");
+    let failed = try_run(&args("--rw=randread --size=4m"), &device(&broken), "mq-none");
+    let message = failed.unwrap_err().to_string();
+    assert!(message.starts_with("job `j`, at 0.0") && message.ends_with("I/O error"), "{message}");
+}
+
+#[test]
+fn rates_and_pauses_hold_a_job_back_to_what_they_say() {
+    let rated = run("--rw=randread --rate_iops=1000 --runtime=2 --time_based --size=64m", TIMER);
+    assert_near(iops(&rated), 1000, 1);
+    let capped = run("--rw=read --bs=16k --rate=1m --size=2m", TIMER);
+    assert_near(iops(&capped) * 16_384, 1_048_576, 2);
+    let thinks = run("--rw=randread --thinktime=900us --size=2m", TIMER);
+    assert_near(iops(&thinks), 1000, 3);
+}
+
+#[test]
+fn runtime_ends_a_job_and_ramp_time_is_not_measured() {
+    let report = run("--rw=randread --runtime=1 --time_based --ramp_time=1 --size=64m", TIMER);
+    assert_near(report.span.as_ns(), 1_000_000_000, 1);
+    assert_near(report.jobs[0].stats.measured().next().unwrap().ios, 10_000, 10);
+}
+
+#[test]
+fn a_stonewall_job_begins_when_those_before_have_ended() {
+    let text = "[global]\ndirect=1\nfilename=/dev/a\nsize=1m\nrw=randread\n[a]\n[b]\nstonewall\n";
+    let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
+    let report = try_run(&jobs, &device(TIMER), "mq-none").unwrap();
+    let [a, b] = &report.jobs[..] else { panic!("two jobs") };
+    assert!(b.stats.started >= a.stats.ended, "{:?} after {:?}", b.stats.started, a.stats.ended);
+    assert_eq!((a.group, b.group), (0, 1));
+}
+
+#[test]
+fn jobs_reported_as_a_group_are_counted_together() {
+    let report = run("--rw=randread --numjobs=4 --group_reporting --size=1m", TIMER);
+    assert_eq!(report.jobs.len(), 1);
+    assert_eq!(report.jobs[0].stats.measured().next().unwrap().ios, 4 * 256);
+    assert_eq!(run("--rw=randread --numjobs=4 --size=1m", TIMER).jobs.len(), 4);
+}
+
+#[test]
+fn commands_at_a_host_obey_littles_law() {
+    let profile = "base = \"srp\"\n[hba]\nservice-spread-percent = 0\ncommand-read = \"400us\"\n\
+                   block-read = \"0ns\"\n";
+    let load = "--rw=randread --ioengine=libaio --iodepth=64 --numjobs=8 --runtime=1 \
+                --time_based --group_reporting";
+    let report = run(load, profile);
+    // 62 slots of 400 us and the transfer of 4 KiB, refilled within some microseconds.
+    assert_near(iops(&report), 62 * 1_000_000 / 401, 4);
+    let held = report.commands_held_ns / u128::from(report.span.as_ns());
+    assert!((60..=62).contains(&held), "{held} of 62 slots in use");
+}
+
+#[test]
+fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
+    let profile =
+        "base = \"srp\"\n[hba]\nluns = 2\n[hba.refusal]\nmode = \"host-full\"\nlimit = 8\n";
+    let text = "[global]\ndirect=1\nrw=randread\nioengine=libaio\niodepth=32\nsize=1g\nruntime=1\n\
+                time_based\n[a]\nfilename=/dev/a\n[b]\nfilename=/dev/b\n";
+    let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
+    for design in ["mq-none", "mq-deadline"] {
+        let report = try_run(&jobs, &device(profile), design).unwrap();
+        let span = u128::from(report.span.as_ns());
+        assert!(report.commands_held_ns <= 8 * span, "{design}: at most 8 at a time");
+        assert!(report.commands_held_ns * 10 >= 75 * span, "{design}: the room is used");
+        let ios: Vec<u64> =
+            report.jobs.iter().map(|job| job.stats.measured().next().unwrap().ios).collect();
+        assert!(ios[0].abs_diff(ios[1]) * 10 <= ios[0] + ios[1], "{design}: fair: {ios:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_answers_queue_full_is_given_less_and_then_more_again() {
+    let ramp = |period: &str| {
+        format!(
+            "base = \"srp\"\n[hba.refusal]\nmode = \"lun-full\"\nlimit = 20\nramp-down-after = 4\n\
+             ramp-up-period = \"{period}\"\n"
+        )
+    };
+    let load = "--rw=randread --ioengine=libaio --iodepth=64 --runtime=1 --time_based";
+    let never_up = run(load, &ramp("100s"));
+    let often_up = run(load, &ramp("1ms"));
+    let requeued = |report: &Report| report.stages.count(Action::Requeue);
+    assert!(requeued(&never_up) >= 4, "the disk refused");
+    assert!(requeued(&never_up) < 200, "the depth came down for good: {}", requeued(&never_up));
+    assert!(requeued(&often_up) > 5 * requeued(&never_up), "the depth went up and was refused");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_and_another_seed_another() {
+    let load = "--rw=randrw --bsrange=4k-64k --ioengine=libaio --iodepth=16 --numjobs=4 --size=8m \
+                --randrepeat=0";
+    let report = |seed| {
+        let design = Design::lookup("mq-deadline").unwrap();
+        let device = Device::lookup("srp").unwrap();
+        let simulation = Simulation::new(&args(load), &device, &design, seed).unwrap();
+        format!("{:?}", simulation.finish().unwrap())
+    };
+    assert_eq!(report(1), report(1));
+    assert_ne!(report(1), report(2));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_runs() {
+    let small = "base = \"null\"\n[limits]\ncapacity = \"16MiB\"\n";
+    let design = Design::lookup("mq-none").unwrap();
+    let refuse = |options: &str| {
+        let refused = Simulation::new(&args(options), &device(small), &design, 1);
+        refused.map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(refuse("--rw=read --size=1g").starts_with("command line:"));
+    assert!(refuse("--rw=read --size=1m --cpus_allowed=99").contains("CPU 99"));
+    let own_files = parse_args(
+        "--name=j --direct=1 --rw=read --size=1m --numjobs=17".split_whitespace(),
+        &NoSource,
+    );
+    let refused = Simulation::new(&own_files.unwrap(), &device(small), &design, 1);
+    assert!(refused.map(|_| ()).unwrap_err().to_string().contains("do not fit the device"));
+}

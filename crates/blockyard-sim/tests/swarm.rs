@@ -1,0 +1,159 @@
+//! The swarm: one seed draws a whole system, its workload and its faults; checkers watch it run.
+//!
+//! ```sh
+//! BLOCKYARD_SWARM_SEEDS=5000 cargo test --release -p blockyard-sim --test swarm
+//! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test swarm -- --nocapture
+//! ```
+#![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
+
+#[path = "swarm/canary.rs"]
+mod canary;
+#[path = "swarm/check/mod.rs"]
+mod check;
+#[path = "swarm/checked.rs"]
+mod checked;
+#[path = "swarm/device.rs"]
+mod device;
+#[path = "swarm/draw.rs"]
+mod draw;
+#[path = "swarm/flaw.rs"]
+mod flaw;
+#[path = "swarm/machine.rs"]
+mod machine;
+#[path = "swarm/submitter.rs"]
+mod submitter;
+#[path = "swarm/tally.rs"]
+mod tally;
+
+use core::panic::AssertUnwindSafe;
+use draw::Plan;
+use flaw::Flaw;
+use machine::{Machine, Summary};
+use std::panic::catch_unwind;
+
+/// Runs one seed; a failure is what the checker said.
+fn run(seed: u64, plan: Plan, flaw: Option<Flaw>) -> Result<Summary, String> {
+    catch_unwind(AssertUnwindSafe(|| Machine::new(seed, plan, flaw).run())).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_else(|| "a panic without words".to_owned())
+    })
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
+}
+
+/// A seed that nobody has chosen.
+fn fresh_seed() -> u64 {
+    use core::hash::BuildHasher;
+    use std::hash::RandomState;
+    RandomState::new().hash_one(0) >> 32
+}
+
+/// The seeds of this run.
+fn seeds() -> Vec<u64> {
+    if let Some(seed) = number("BLOCKYARD_SWARM_SEED") {
+        return vec![seed];
+    }
+    let count = number("BLOCKYARD_SWARM_SEEDS").unwrap_or(300);
+    let fresh = fresh_seed();
+    println!("fresh seed {fresh}");
+    (0..count).chain([fresh]).collect()
+}
+
+fn replay(seed: u64) -> String {
+    format!(
+        "BLOCKYARD_SWARM_SEED={seed} cargo test --release -p blockyard-sim --test swarm \
+         -- --nocapture"
+    )
+}
+
+#[test]
+fn every_bio_ends_once_nothing_leaks_and_nothing_starves() {
+    let seeds = seeds();
+    let mut total = Total::default();
+    let mut failed = Vec::new();
+    for &seed in &seeds {
+        let plan = Plan::new(seed);
+        match run(seed, plan.clone(), None) {
+            Ok(summary) => total.add(&summary),
+            Err(what) => {
+                if failed.is_empty() {
+                    println!("seed {seed}: {what}\n{plan:#?}");
+                }
+                failed.push((seed, what));
+            }
+        }
+    }
+    println!("{} seeds, {total}", seeds.len());
+    for (seed, what) in &failed {
+        println!("seed {seed}: {what}\n  {}", replay(*seed));
+    }
+    assert!(failed.is_empty(), "{} of {} seeds failed", failed.len(), seeds.len());
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    for seed in seeds().into_iter().take(100) {
+        let hash = || run(seed, Plan::new(seed), None).map(|summary| summary.tally.hash);
+        assert_eq!(hash(), hash(), "[determinism] {}", replay(seed));
+    }
+}
+
+/// Sums over all seeds.
+#[derive(Default)]
+struct Total {
+    sums: [u64; 15],
+}
+
+const NAMES: [&str; 15] = [
+    "events",
+    "runs",
+    "bios",
+    "merges",
+    "joins",
+    "splits",
+    "sleeps for a tag",
+    "refusals",
+    "budgets denied",
+    "busy device",
+    "busy host",
+    "busy resource",
+    "failed at once",
+    "failed later",
+    "requeued",
+];
+
+impl Total {
+    fn add(&mut self, one: &Summary) {
+        let (tally, injected) = (&one.tally, &one.injected);
+        let counts = [
+            one.events,
+            one.runs,
+            one.bios,
+            tally.merges,
+            tally.joins,
+            tally.splits,
+            tally.sleeps,
+            tally.refusals,
+            injected.no_budget,
+            injected.busy_device,
+            injected.busy_host,
+            injected.busy_resource,
+            injected.failed,
+            injected.error,
+            injected.again,
+        ];
+        self.sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+impl core::fmt::Display for Total {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let parts: Vec<_> =
+            self.sums.iter().zip(NAMES).map(|(sum, name)| format!("{sum} {name}")).collect();
+        f.write_str(&parts.join(", "))
+    }
+}

@@ -1,0 +1,118 @@
+//! For each checker something broken on purpose, which the swarm must catch by that checker.
+
+use crate::draw::{Pattern, Plan};
+use crate::flaw::Flaw;
+use crate::run;
+use blockyard::bio::Op;
+use blockyard::policy::{DeadlineTunables, Dispatch, ElevatorKind, SchedDepth};
+use blockyard::time::Duration;
+
+/// Which checkers may catch each flaw; the first of them must, at some seed.
+const CANARIES: &[(Flaw, &[&str])] = &[
+    (Flaw::ForgetRun, &["[wake-up]"]),
+    (Flaw::LoseCompletion, &["[wake-up]"]),
+    (Flaw::CompleteTwice, &["[ends]"]),
+    (Flaw::EndTwice, &["[ends]"]),
+    (Flaw::HideError, &["[ends]"]),
+    (Flaw::PretendEnd, &["[leak]", "[wake-up]", "[cover]"]),
+    (Flaw::KeepBudget, &["[budget]", "[wake-up]", "[spin]"]),
+    (Flaw::DropCommit, &["[D2]"]),
+    (Flaw::PrepareTwice, &["[prepare]"]),
+    (Flaw::ShiftPiece, &["[cover]"]),
+    (Flaw::DuplicateRequest, &["[cover]"]),
+    (Flaw::LoseRequest, &["[cover]"]),
+    (Flaw::MixOps, &["[merges]"]),
+    (Flaw::WrongLimits, &["[limits]"]),
+    (Flaw::Spin, &["[spin]"]),
+];
+
+/// Seeds tried for each; a flaw may find no chance to strike in one of them.
+const SEEDS: u64 = 30;
+
+#[test]
+fn each_flaw_is_caught_by_its_checker() {
+    for (flaw, checkers) in CANARIES {
+        let caught = (0..SEEDS).filter(|&seed| {
+            let Err(what) = run(seed, Plan::new(seed), Some(*flaw)) else { return false };
+            let said = what.trim_start_matches("assertion `left == right` failed: ");
+            let by = checkers.iter().position(|name| said.starts_with(name));
+            let Some(by) = by else { panic!("{flaw:?} at seed {seed}: {what}") };
+            by == 0
+        });
+        let caught = caught.count();
+        println!("{flaw:?}: {} at {caught} of {SEEDS} seeds", checkers[0]);
+        assert!(caught > 0, "{flaw:?} was not caught");
+    }
+}
+
+#[test]
+fn an_influence_from_outside_is_caught_by_the_hash() {
+    let hash = || {
+        let flaw = Some(Flaw::OutsideInfluence);
+        run(1, Plan::new(1), flaw).map(|summary| summary.tally.hash)
+    };
+    assert_ne!(hash(), hash());
+}
+
+/// An elevator that never lets writes pass a stream of reads: the queue is told so, the checker
+/// holds it to the tunables of the plan.
+#[test]
+fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
+    let plan = reads_against_a_write();
+    assert!(run(1, plan.clone(), None).is_ok(), "the plan itself starves nobody");
+    let what = run(1, plan, Some(Flaw::StarveWrites)).expect_err("the write waits for all reads");
+    assert!(what.starts_with("[starved]"), "{what}");
+}
+
+/// Two slots, many reads at any time, and writes now and then.
+fn reads_against_a_write() -> Plan {
+    let mut plan = Plan::new(1);
+    plan.queues.truncate(1);
+    plan.tags.queues = 1;
+    plan.tags.hctxs = 1;
+    plan.tags.depth = 2;
+    plan.tags.reserved = 0;
+    plan.device.queue_depth = 2;
+    plan.device.host_depth = 2;
+    plan.device.service_max = Duration::from_us(20);
+    plan.faults = crate::draw::Faults::default();
+    plan.run_delay_max = Duration::ZERO;
+    let queue = &mut plan.queues[0];
+    queue.map = blockyard::hardware_queue::QueueMap::even(1, 1);
+    queue.max_bios = 4096;
+    queue.limits = blockyard::limits::Limits::new(1 << 16);
+    queue.policies = blockyard::policy::Policies {
+        dispatch: Dispatch::Budget,
+        sched_depth: SchedDepth::Fixed(16),
+        elevator: ElevatorKind::Deadline(DeadlineTunables {
+            read_expire: Duration::from_us(100),
+            write_expire: Duration::from_us(100),
+            prio_aging_expire: Duration::ZERO,
+            writes_starved: 1,
+            fifo_batch: 1,
+            ..DeadlineTunables::default()
+        }),
+        ..blockyard::policy::Policies::NONE
+    };
+    let mut reader = plan.submitters[0].clone();
+    reader.cpu = blockyard::unit::CpuId(0);
+    reader.queue = blockyard::unit::QueueId(0);
+    reader.depth = 12;
+    reader.bios = [0, 20_000];
+    reader.batch = 1;
+    reader.plugs = false;
+    reader.plug_hold_max = Duration::ZERO;
+    reader.think_max = Duration::ZERO;
+    reader.pattern = Pattern::Anywhere;
+    reader.ops = vec![Op::Read];
+    reader.sectors_max = 8;
+    reader.flags_one_in = 0;
+    reader.prio_one_in = 0;
+    reader.zone = (0, 1 << 15);
+    let mut writer = reader.clone();
+    writer.depth = 1;
+    writer.bios = [0, 2];
+    writer.ops = vec![Op::Write];
+    plan.submitters = vec![reader, writer];
+    plan
+}

@@ -1,0 +1,65 @@
+//! The pieces of a bio that the driver sees tile it: no sector is lost, duplicated or misplaced.
+
+use blockyard::bio::{Bio, Op};
+use blockyard::request::Piece;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    WithDriver,
+    Done,
+}
+
+/// The parts of each bio that has not ended, by cookie and first sector.
+#[derive(Debug, Default)]
+pub(crate) struct Cover {
+    parts: BTreeMap<(u64, u64), (u64, Part)>,
+}
+
+impl Cover {
+    /// The driver was handed `piece` of `bio`.
+    pub(crate) fn sent(&mut self, bio: &Bio, piece: &Piece) {
+        let end = piece.sector + u64::from(piece.sectors);
+        let within = piece.sector >= bio.sector && end <= bio.end_sector() && piece.sectors > 0;
+        assert!(within, "[cover] {piece:?} is not within {bio:?}");
+        let offset = piece.sector - bio.sector;
+        assert_eq!(u64::from(piece.offset_sectors), offset, "[cover] offset of {piece:?}");
+        let before = self.parts.range((piece.cookie, 0)..(piece.cookie, end)).next_back();
+        if let Some((key, (other_end, part))) = before {
+            assert!(*other_end <= piece.sector, "[cover] {piece:?} is {part:?} from {key:?} on");
+        }
+        self.parts.insert((piece.cookie, piece.sector), (end, Part::WithDriver));
+    }
+
+    pub(crate) fn done(&mut self, piece: &Piece) {
+        let part = self.parts.get_mut(&(piece.cookie, piece.sector));
+        let Some((_, part @ Part::WithDriver)) = part else {
+            panic!("[cover] {piece:?} is done, and was not with the driver")
+        };
+        *part = Part::Done;
+    }
+
+    /// The driver gave `piece` back undone.
+    pub(crate) fn back(&mut self, piece: &Piece) {
+        self.parts.remove(&(piece.cookie, piece.sector));
+    }
+
+    pub(crate) fn ended(&mut self, bio: &Bio) {
+        if bio.op == Op::Flush {
+            return;
+        }
+        let mut at = bio.sector;
+        let keys: Vec<_> = self
+            .parts
+            .range((bio.cookie, 0)..=(bio.cookie, u64::MAX))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            let (end, part) = self.parts.remove(&key).expect("it was there just now");
+            assert_eq!(part, Part::Done, "[cover] {bio:?} ended while {key:?} is with the driver");
+            assert_eq!(key.1, at, "[cover] a hole in {bio:?}");
+            at = end;
+        }
+        assert_eq!(at, bio.end_sector(), "[cover] {bio:?} ended with the rest not done");
+    }
+}

@@ -1,0 +1,70 @@
+//! Each bio that was taken ends exactly once, as its parts did.
+
+use blockyard::bio::Bio;
+use blockyard::request::Ended;
+use blockyard::status::Status;
+use blockyard::unit::QueueId;
+
+/// A bio that was taken.
+#[derive(Clone, Debug)]
+struct Entry {
+    queue: QueueId,
+    bio: Bio,
+    /// How its parts failed so far.
+    failures: Vec<Status>,
+    ended: bool,
+}
+
+/// Every bio, by cookie.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    entries: Vec<Option<Entry>>,
+    pub(crate) outstanding: u64,
+}
+
+impl Ends {
+    pub(crate) fn entered(&mut self, queue: QueueId, bio: Bio) {
+        let at = index(bio.cookie);
+        if at >= self.entries.len() {
+            self.entries.resize(at + 1, None);
+        }
+        assert!(self.entries[at].is_none(), "[ends] cookie {at} was used before");
+        self.entries[at] = Some(Entry { queue, bio, failures: Vec::new(), ended: false });
+        self.outstanding += 1;
+    }
+
+    /// The bio called `cookie`, as far as it has not ended.
+    pub(crate) fn bio(&self, cookie: u64) -> &Bio {
+        let entry = self.entries.get(index(cookie)).and_then(Option::as_ref);
+        let Some(entry) = entry else { panic!("[ends] nobody submitted bio {cookie}") };
+        assert!(!entry.ended, "[ends] bio {cookie} has ended already");
+        &entry.bio
+    }
+
+    pub(crate) fn part_failed(&mut self, cookie: u64, status: Status) {
+        if let Some(entry) = &mut self.entries[index(cookie)] {
+            entry.failures.push(status);
+        }
+    }
+
+    pub(crate) fn ended(&mut self, queue: QueueId, ended: &Ended) {
+        let cookie = ended.bio.cookie;
+        let _ = self.bio(cookie);
+        let entry = self.entries[index(cookie)].as_mut().expect("it was there just now");
+        assert_eq!(entry.queue, queue, "[ends] bio {cookie} came out of another queue");
+        let same_range =
+            (entry.bio.sector, entry.bio.sectors) == (ended.bio.sector, ended.bio.sectors);
+        assert!(same_range, "[ends] {:?} ended as {ended:?}", entry.bio);
+        let right = match ended.status {
+            Status::Ok => entry.failures.is_empty(),
+            status => entry.failures.contains(&status),
+        };
+        assert!(right, "[ends] {ended:?} although {:?}", entry.failures);
+        entry.ended = true;
+        self.outstanding -= 1;
+    }
+}
+
+fn index(cookie: u64) -> usize {
+    usize::try_from(cookie).expect("cookies count up from zero")
+}

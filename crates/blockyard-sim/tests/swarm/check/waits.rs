@@ -1,0 +1,75 @@
+//! Nothing starves: a bio submitted while there are no faults ends within a bound.
+//!
+//! # The bound
+//!
+//! In the queue's own words: `ahead` requests can be ahead of a bio's own, for each of its parts: as
+//! many as the queue holds, since who comes later is behind. Under mq-deadline each of them may let
+//! `fifo_batch` x (`writes_starved` + 1) later ones pass (A4, A5), once its own deadline has passed
+//! (A6) and its class has aged (A1); without an elevator, one of each other software queue, as those
+//! take turns. One request takes the longest service and run delay; where several queues share the
+//! host, as many more take turns with it; and it may be held until the retry once.
+
+use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
+use blockyard::time::{Duration, Instant};
+
+use crate::draw::Plan;
+use std::collections::BTreeMap;
+
+const RETRY_NS: u64 = blockyard::hardware_queue::RETRY_DELAY.as_ns();
+
+#[derive(Debug)]
+pub(crate) struct Waits {
+    bounds: Vec<Duration>,
+    since: BTreeMap<u64, Instant>,
+    pub(crate) longest: Duration,
+}
+
+impl Waits {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let bounds = (0..plan.queues.len()).map(|queue| bound(plan, queue)).collect();
+        Self { bounds, since: BTreeMap::new(), longest: Duration::ZERO }
+    }
+
+    pub(crate) fn entered(&mut self, cookie: u64, now: Instant) {
+        self.since.insert(cookie, now);
+    }
+
+    pub(crate) fn ended(&mut self, queue: usize, cookie: u64, now: Instant) {
+        let Some(since) = self.since.remove(&cookie) else { return };
+        let (waited, bound) = (now.since(since), self.bounds[queue]);
+        self.longest = self.longest.max(waited);
+        assert!(waited <= bound, "[starved] bio {cookie} took {waited:?}, at most {bound:?}");
+    }
+}
+
+fn bound(plan: &Plan, queue: usize) -> Duration {
+    let config = &plan.queues[queue];
+    let hctxs = u64::from(plan.tags.hctxs);
+    let cpus = config.map.default.len() as u64;
+    let depth = u64::from(plan.tags.depth);
+    let (held, passes, patience_ns) = of_elevator(&config.policies, depth, 3 * cpus);
+    let ahead = (held * hctxs).min(u64::from(config.max_bios));
+    let step = plan.device.service_max.as_ns() + plan.run_delay_max.as_ns() + plug_ns(plan);
+    let turns = plan.queues.len() as u64 * hctxs;
+    let parts = 64;
+    let moves = (ahead + parts).saturating_mul(passes);
+    let ns =
+        moves.saturating_mul(step * turns).saturating_add(patience_ns).saturating_add(RETRY_NS);
+    Duration::from_ns(ns)
+}
+
+/// Requests it may hold for a hardware queue, how many pass each, how long it may let one wait.
+fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
+    let ElevatorKind::Deadline(tunables) = &policies.elevator else { return (depth, ctxs, 0) };
+    let device_depth = u32::try_from(depth).expect("a depth is 16 bits");
+    let held = u64::from(policies.sched_depth.tags(device_depth));
+    let DeadlineTunables { fifo_batch, writes_starved, .. } = *tunables;
+    let passes = u64::from(fifo_batch.max(1)).saturating_mul(u64::from(writes_starved) + 1);
+    let aging = if tunables.classes { tunables.prio_aging_expire } else { Duration::ZERO };
+    let patience = tunables.read_expire.max(tunables.write_expire) + aging;
+    (held, passes, patience.as_ns())
+}
+
+fn plug_ns(plan: &Plan) -> u64 {
+    plan.submitters.iter().map(|submitter| submitter.plug_hold_max.as_ns()).max().unwrap_or(0)
+}

@@ -1,0 +1,112 @@
+//! Canaries: one thing broken on purpose, so that a checker has something to catch.
+
+use crate::checked::Checked;
+use crate::device::Target;
+use blockyard::driver::{Accept, Driver, Issue};
+use blockyard::request::Request;
+use blockyard::time::Instant;
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// The loop forgets a hardware queue it was told to run.
+    ForgetRun,
+    /// The device completes a command twice.
+    CompleteTwice,
+    /// The device never completes a command.
+    LoseCompletion,
+    /// The device never completes a command, and its bios are said to have ended.
+    PretendEnd,
+    /// A bio is reported as ended twice.
+    EndTwice,
+    /// An error of the device is reported as success.
+    HideError,
+    /// A budget is not given back.
+    KeepBudget,
+    /// The end of a run is not told to the driver.
+    DropCommit,
+    /// A request is prepared twice.
+    PrepareTwice,
+    /// A piece lies a sector too far.
+    ShiftPiece,
+    /// A request comes out of the elevator twice.
+    DuplicateRequest,
+    /// A request is lost on its way and yet completes.
+    LoseRequest,
+    /// A bio merges into a request of another op.
+    MixOps,
+    /// The queue was told larger limits than the device has.
+    WrongLimits,
+    /// The elevator prefers reads without end.
+    StarveWrites,
+    /// Something but the seed decides how long a command takes.
+    OutsideInfluence,
+    /// The loop runs a hardware queue over and over.
+    Spin,
+}
+
+/// The chance at which a flaw strikes: not the first, so that much is under way.
+const CHANCE: u32 = 5;
+
+/// Counts a flaw's chances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Striker {
+    pub(crate) flaw: Option<Flaw>,
+    chances: u32,
+}
+
+impl Striker {
+    pub(crate) const fn new(flaw: Option<Flaw>) -> Self {
+        Self { flaw, chances: 0 }
+    }
+
+    /// Whether `flaw` is to strike now: once.
+    pub(crate) fn strikes(&mut self, flaw: Flaw) -> bool {
+        if self.flaw != Some(flaw) {
+            return false;
+        }
+        self.chances += 1;
+        self.chances == CHANCE
+    }
+}
+
+/// Breaks what the core says to the driver, where a flaw asks for it; else passes it on.
+#[derive(Debug)]
+pub(crate) struct Meddler {
+    pub(crate) inner: Checked<Target>,
+    pub(crate) striker: Striker,
+}
+
+impl Driver for Meddler {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        self.inner.take_budget(queue)
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        if !self.striker.strikes(Flaw::KeepBudget) {
+            self.inner.return_budget(queue, budget);
+        }
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        self.inner.prepare(issue);
+        if self.striker.strikes(Flaw::PrepareTwice) {
+            self.inner.prepare(issue);
+        }
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        self.inner.queue_rq(issue)
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        if !self.striker.strikes(Flaw::DropCommit) {
+            self.inner.commit(queue, hctx, now);
+        }
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        self.inner.finish(queue, hctx, tag, request);
+    }
+}

@@ -1,0 +1,77 @@
+//! A thread that submits bios.
+
+use crate::draw::SubmitterPlan;
+use blockyard::bio::{Bio, Flags};
+use blockyard::limits::Limits;
+use blockyard_sim::workload::Prng;
+use std::collections::BTreeSet;
+
+/// What it sleeps for, beside its own bios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asleep {
+    No,
+    ForTag,
+    ForMemory,
+}
+
+#[derive(Debug)]
+pub(crate) struct Submitter {
+    pub(crate) plan: SubmitterPlan,
+    /// Bios it has yet to submit.
+    pub(crate) left: u64,
+    pub(crate) asleep: Asleep,
+    /// Drawn, and refused so far.
+    drawn: Option<Bio>,
+    /// Where the last bio began and ended.
+    at: (u64, u64),
+    under_way: BTreeSet<u64>,
+}
+
+impl Submitter {
+    pub(crate) fn new(plan: SubmitterPlan) -> Self {
+        let at = plan.zone;
+        let under_way = BTreeSet::new();
+        Self { plan, left: 0, asleep: Asleep::No, drawn: None, at, under_way }
+    }
+
+    pub(crate) fn may_submit(&self) -> bool {
+        self.left > 0 && (self.under_way.len() as u64) < self.plan.depth
+    }
+
+    /// The bio to submit, under the number `cookie`: the one refused before, or a new one.
+    pub(crate) fn next_bio(&mut self, prng: &mut Prng, limits: &Limits, cookie: u64) -> Bio {
+        let bio = match self.drawn {
+            Some(bio) => Bio { cookie, ..bio },
+            None => self.plan.bio(prng, limits, self.at, cookie),
+        };
+        self.drawn = Some(bio);
+        bio
+    }
+
+    /// The next try is without `flag`.
+    pub(crate) fn retry_without(&mut self, flag: Flags) {
+        if let Some(bio) = &mut self.drawn {
+            bio.flags = bio.flags.without(flag);
+        }
+    }
+
+    pub(crate) fn taken(&mut self, cookie: u64) {
+        let bio = self.drawn.take().expect("it was drawn");
+        if bio.sectors > 0 {
+            self.at = (bio.sector, bio.end_sector());
+        }
+        self.under_way.insert(cookie);
+        self.left -= 1;
+    }
+
+    pub(crate) fn owns(&self, cookie: u64) -> bool {
+        self.under_way.contains(&cookie)
+    }
+
+    /// Its bio has ended; says whether it had waited for that.
+    pub(crate) fn ended(&mut self, cookie: u64) -> bool {
+        let full = self.under_way.len() as u64 >= self.plan.depth;
+        self.under_way.remove(&cookie);
+        full && self.left > 0
+    }
+}
