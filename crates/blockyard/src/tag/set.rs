@@ -224,6 +224,9 @@ impl TagSet {
     /// Run it before the next call. If it takes the tag, nobody else is woken for it in vain; if
     /// it does not, the next one is named for it (W2).
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
+        if self.starved.line.is_empty() {
+            return None; // as after almost every completion
+        }
         let at = self.starved.line.iter().position(|&(queue, hctx)| self.may_take(queue, hctx))?;
         Some(self.starved.remove(at))
     }
