@@ -259,10 +259,7 @@ impl World {
     /// A queue's own time has come: what it wants to run is left to workers.
     fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
-        while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
-            self.defer_run(queue, run.hctx, self.now);
-        }
-        self.schedule_poll(queue);
+        self.follow_up(queue, true);
     }
 
     fn schedule_poll(&mut self, queue: QueueId) {

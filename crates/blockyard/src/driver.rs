@@ -21,6 +21,7 @@ use crate::request::{Bios, Piece, Request, Requests};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
+use core::fmt;
 
 /// What a driver says to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,6 @@ pub enum Busy {
 }
 
 /// A request as it is handed to a driver.
-#[derive(Debug)]
 pub struct Issue<'a> {
     /// The request queue it comes from.
     pub queue: QueueId,
@@ -84,6 +84,21 @@ impl Issue<'_> {
     }
 }
 
+/// Of the request only its number and range: the pools behind it are long.
+impl fmt::Debug for Issue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rq = self.request();
+        f.debug_struct("Issue")
+            .field("queue", &self.queue)
+            .field("hctx", &self.hctx)
+            .field("tag", &self.tag)
+            .field("id", &self.id)
+            .field("range", &(rq.op, rq.sector, rq.sectors))
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A device, or a layer over one.
 pub trait Driver {
     /// A permit to send one request of `queue`, or `None` while the device has no room for it.
@@ -102,7 +117,7 @@ pub trait Driver {
     }
 
     /// Gets a request ready: called once for each, before it is first offered to
-    /// [`Self::queue_rq`].
+    /// [`Self::queue_rq`]; and once more after [`Self::finish`] where it was requeued.
     fn prepare(&mut self, issue: &Issue<'_>) {
         let _ = issue;
     }
@@ -116,7 +131,7 @@ pub trait Driver {
     }
 
     /// Cleans up after a request that was accepted: called while it is being completed, before its
-    /// bios end.
+    /// bios end, or requeued.
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         let _ = (queue, hctx, tag, request);
     }

@@ -51,7 +51,7 @@ impl<D, S> Host<D, S> {
     }
 
     /// A hardware queue that stopped for want of something shared which has been freed since: run
-    /// it before the next call. Drain this after every completion.
+    /// it before the next call. Drain this after every call on a queue of the host.
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
         if self.has_room
             && let Some(first) = self.starved.pop_front()

@@ -42,8 +42,6 @@ pub(crate) struct Checked<D> {
     budgets: BTreeSet<(QueueId, Budget)>,
     prepared: BTreeMap<(QueueId, RequestId), Extent>,
     uncommitted: BTreeSet<(QueueId, HctxId)>,
-    /// The next [`Driver::finish`] is for a requeue: the request stays prepared.
-    pub(crate) requeues: bool,
     /// What was taken or failed since the loop last looked.
     pub(crate) seen: Vec<Seen>,
 }
@@ -58,7 +56,6 @@ impl<D> Checked<D> {
             budgets: BTreeSet::new(),
             prepared: BTreeMap::new(),
             uncommitted: BTreeSet::new(),
-            requeues: false,
             seen: Vec::new(),
         }
     }
@@ -176,9 +173,7 @@ impl<D: Driver> Driver for Checked<D> {
         let owned = self.owned.remove(&self.slot(hctx, tag));
         let Some((owner, id)) = owned else { panic!("[D1] {hctx:?} {tag:?} is not owned") };
         assert_eq!(owner, queue, "[D1] {hctx:?} {tag:?} is another queue's");
-        if !core::mem::take(&mut self.requeues) {
-            self.prepared.remove(&(queue, id));
-        }
+        self.prepared.remove(&(queue, id));
         self.inner.finish(queue, hctx, tag, request);
     }
 }

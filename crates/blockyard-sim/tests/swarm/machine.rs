@@ -285,10 +285,7 @@ impl Machine {
         let target = &mut self.queues[queue.index()];
         let known = match outcome {
             Outcome::Done(status) => target.complete(&mut self.host, hctx, tag, status, self.now),
-            Outcome::Again => {
-                self.host.driver.inner.requeues = true;
-                target.requeue(&mut self.host, hctx, tag, self.now)
-            }
+            Outcome::Again => target.requeue(&mut self.host, hctx, tag, self.now),
         };
         assert!(known.is_ok(), "[ends] the queue does not know {command:?}");
     }

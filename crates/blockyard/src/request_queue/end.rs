@@ -36,7 +36,8 @@ impl RequestQueue {
     }
 
     /// The driver gives back the request it knows as `tag` of `hctx` undone: it goes to the front
-    /// of the elevator, or of the dispatch list where the driver had prepared it already.
+    /// of the elevator, or without one of the dispatch list, and is prepared anew before it is
+    /// offered again. Drain what [`Self::complete`] says.
     ///
     /// # Errors
     ///
@@ -49,7 +50,9 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), NotInFlight> {
         let id = self.take_back(host, hctx, tag)?;
-        self.requests[id].state = State::Staged;
+        let rq = &mut self.requests[id];
+        rq.state = State::Staged;
+        rq.prepared = false;
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
         self.emit(host, now, Action::Requeue, id);
