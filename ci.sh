@@ -17,7 +17,7 @@ SWARM_SEEDS=2000
 # How long each fuzz target runs unless told.
 FUZZ_SECONDS=10
 # What `all` runs: what fails fast first.
-STEPS=(format lint docs features bare msrv test readme swarm bench fuzz deny)
+STEPS=(format lint docs features bare msrv test readme repeat swarm bench fuzz deny)
 
 # One target directory for everything, whatever folder a manifest is in.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -34,6 +34,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   msrv             the oldest Rust promised builds every package, where it is installed
   test             all tests and doctests; installs the programs they compare with
   readme           the README's what-if commands and every job in examples/ run
+  repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   bench            every benchmark once, quickly
   fuzz [SECONDS]   every fuzz target for some seconds each
@@ -219,6 +220,23 @@ step_readme() {
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" whatif "$job" --device srp \
             --design mq-none,mq-deadline >/dev/null
+    done
+}
+
+step_repeat() {
+    local out="$CARGO_TARGET_DIR/repeat" build job run
+    mkdir -p "$out"
+    for build in release dev; do
+        cargo build -q --locked --profile "$build" -p blockyard-cli
+    done
+    for job in examples/scsi-randread.fio examples/mixed.fio; do
+        for run in release/first release/second debug/first; do
+            "$CARGO_TARGET_DIR/${run%/*}/blockyard" whatif "$job" --device qla2xxx --seed 5 \
+                --design mq-none,mq-deadline,mq-deadline-2017 --output-format json >"$out/${run/\//-}"
+        done
+        cmp "$out/release-first" "$out/release-second"
+        cmp "$out/release-first" "$out/debug-first"
+        say "$job: the same bytes three times"
     done
 }
 
