@@ -75,6 +75,11 @@ impl Flags {
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
+
+    /// These, with `edge` as `other` has it.
+    pub(crate) fn with_edge_of(self, other: Self, edge: Self) -> Self {
+        if other.contains(edge) { self | edge } else { self.without(edge) }
+    }
 }
 
 impl BitOr for Flags {

@@ -1,0 +1,148 @@
+//! Lists of requests.
+
+use super::{NONE, Requests};
+use crate::unit::RequestId;
+
+/// A doubly linked list of requests; the links are in the pool (R2).
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl List {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { first: NONE, last: NONE, len: 0 }
+    }
+
+    /// How many requests are on it.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first request.
+    #[must_use]
+    pub const fn first(&self) -> Option<RequestId> {
+        if self.first == NONE { None } else { Some(RequestId(self.first)) }
+    }
+
+    /// The last request.
+    #[must_use]
+    pub const fn last(&self) -> Option<RequestId> {
+        if self.last == NONE { None } else { Some(RequestId(self.last)) }
+    }
+
+    /// Adds `id`, which is on no list, at the end.
+    pub fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
+        let last = self.last;
+        let rq = &mut requests[id];
+        debug_assert!(rq.next == NONE && rq.prev == NONE, "R2");
+        rq.prev = last;
+        match requests.slots.get_mut(last as usize) {
+            Some(before) => before.next = id.0,
+            None => self.first = id.0,
+        }
+        self.last = id.0;
+        self.len += 1;
+    }
+
+    /// Adds `id`, which is on no list, at the front.
+    pub fn push_front(&mut self, requests: &mut Requests, id: RequestId) {
+        let first = self.first;
+        let rq = &mut requests[id];
+        debug_assert!(rq.next == NONE && rq.prev == NONE, "R2");
+        rq.next = first;
+        match requests.slots.get_mut(first as usize) {
+            Some(behind) => behind.prev = id.0,
+            None => self.last = id.0,
+        }
+        self.first = id.0;
+        self.len += 1;
+    }
+
+    /// Takes the first request off.
+    pub fn pop_front(&mut self, requests: &mut Requests) -> Option<RequestId> {
+        let id = self.first()?;
+        self.remove(requests, id);
+        Some(id)
+    }
+
+    /// Takes `id`, which is on this list, off it.
+    pub fn remove(&mut self, requests: &mut Requests, id: RequestId) {
+        let rq = &mut requests[id];
+        let (prev, next) = (rq.prev, rq.next);
+        rq.prev = NONE;
+        rq.next = NONE;
+        match requests.slots.get_mut(prev as usize) {
+            Some(before) => before.next = next,
+            None => self.first = next,
+        }
+        match requests.slots.get_mut(next as usize) {
+            Some(behind) => behind.prev = prev,
+            None => self.last = prev,
+        }
+        self.len -= 1;
+    }
+
+    /// Puts `id`, which is on no list, where `other` stands, and takes `other` off.
+    pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
+        let (prev, next) = (requests[other].prev, requests[other].next);
+        let rq = &mut requests[id];
+        debug_assert!(rq.next == NONE && rq.prev == NONE, "R2");
+        (rq.prev, rq.next) = (prev, next);
+        let gone = &mut requests[other];
+        (gone.prev, gone.next) = (NONE, NONE);
+        match requests.slots.get_mut(prev as usize) {
+            Some(before) => before.next = id.0,
+            None => self.first = id.0,
+        }
+        match requests.slots.get_mut(next as usize) {
+            Some(behind) => behind.prev = id.0,
+            None => self.last = id.0,
+        }
+    }
+
+    /// Moves all of `other` to the end of this list; constant time.
+    pub fn append(&mut self, requests: &mut Requests, other: &mut Self) {
+        let taken = core::mem::take(other);
+        if taken.is_empty() {
+            return;
+        }
+        match requests.slots.get_mut(self.last as usize) {
+            Some(last) => {
+                last.next = taken.first;
+                requests.slots[taken.first as usize].prev = self.last;
+                self.last = taken.last;
+                self.len += taken.len;
+            }
+            None => *self = taken,
+        }
+    }
+
+    /// The requests from the last to the first.
+    pub fn iter_back<'a>(&self, requests: &'a Requests) -> impl Iterator<Item = RequestId> + 'a {
+        let mut at = self.last;
+        core::iter::from_fn(move || {
+            let slot = requests.slots.get(at as usize)?;
+            let id = RequestId(at);
+            at = slot.prev;
+            Some(id)
+        })
+    }
+}
