@@ -191,11 +191,4 @@ impl Bio {
     pub const fn is_sync(&self) -> bool {
         self.op.is_read() || self.flags.contains(Flags::SYNC)
     }
-
-    /// Whether it may share a request with others at all.
-    #[must_use]
-    pub const fn is_mergeable(&self) -> bool {
-        const NEVER: Flags = Flags(Flags::NO_MERGE.0 | Flags::PREFLUSH.0 | Flags::FUA.0);
-        !matches!(self.op, Op::Flush) && !self.flags.intersects(NEVER)
-    }
 }

@@ -15,7 +15,7 @@ use crate::unit::{CpuId, HctxId, QueueId, RequestId};
 pub enum Action {
     /// `Q`: a bio entered the queue.
     Queue,
-    /// `X`: a bio was cut; the event names the part that was cut off.
+    /// `X`: a bio was cut; the event names the part that was cut off at the front.
     Split,
     /// `M`: a bio joined a request at its back, or as a discard range.
     BackMerge,

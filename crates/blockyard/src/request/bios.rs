@@ -120,6 +120,15 @@ impl Bios {
         Some(part)
     }
 
+    /// The submitted bio that enters with `id`: itself, or the whole whose first part it is.
+    pub(crate) fn entering(&self, id: BioId) -> Option<BioId> {
+        let slot = &self.slots[id.index()];
+        match self.slots.get(slot.parent as usize) {
+            None => Some(id),
+            Some(whole) => (whole.bio.sector == slot.bio.sector).then_some(BioId(slot.parent)),
+        }
+    }
+
     /// Gives back a bio that was taken and never joined a request.
     pub(crate) fn untake(&mut self, id: BioId) {
         let parent = self.slots[id.index()].parent;

@@ -197,8 +197,10 @@ impl RequestQueue {
             self.bios.untake(part);
             return Err(refused);
         }
-        self.emit_bio(host, now, Action::Split, cursor.cpu, part);
         cursor.sector += u64::from(sectors);
+        if cursor.sector < bio.end_sector() {
+            self.emit_bio(host, now, Action::Split, cursor.cpu, part);
+        }
         Ok(())
     }
 
@@ -238,13 +240,13 @@ impl RequestQueue {
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
         let ctx = self.ctx_of(kind, cpu);
-        if self.bios[bio].is_mergeable() && self.merge_bio(host, cpu, ctx, bio, now) {
+        if self.merge_bio(host, cpu, ctx, bio, now) {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
         let sync = self.bios[bio].is_sync();
         let id = self.take_request(host, hctx, sync).ok_or(SubmitError::NoTag)?;
-        self.emit_bio(host, now, Action::Queue, cpu, bio);
+        self.emit_queued(host, now, cpu, bio);
         self.held += 1;
         self.idle_at = None;
         self.requests.start(id, &self.bios, bio, cpu, hctx, now);
@@ -292,6 +294,9 @@ impl RequestQueue {
         now: Instant,
     ) -> bool {
         let extent = Extent::from(&self.bios[bio]);
+        if !extent.is_mergeable() {
+            return false;
+        }
         let plugged = self.find_in_plug(cpu, &extent);
         let found = plugged.or_else(|| self.find_staged(ctx, &extent));
         let (id, merge) = match found {
@@ -302,7 +307,7 @@ impl RequestQueue {
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
         };
-        self.emit_bio(host, now, Action::Queue, cpu, bio);
+        self.emit_queued(host, now, cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
         let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
         self.emit(host, now, action, id);
@@ -487,6 +492,15 @@ impl RequestQueue {
         self.emit(host, now, Action::Join, kept);
         self.join_neighbour(host, kept, merge, now);
         true
+    }
+
+    /// A submitted bio has entered: with its first part, if it is split.
+    fn emit_queued<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, cpu: CpuId, bio: BioId) {
+        if S::ENABLED
+            && let Some(whole) = self.bios.entering(bio)
+        {
+            self.emit_bio(host, now, Action::Queue, cpu, whole);
+        }
     }
 
     fn emit_bio<D, S: Sink>(

@@ -1,0 +1,85 @@
+//! The event stream says what blktrace would: one letter for each step, in order, and a bio that is
+//! split is queued once and cut once less than it has parts.
+
+use blockyard::bio::Bio;
+use blockyard::device::null::NullDevice;
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
+use blockyard::trace::{Event, Sink};
+use blockyard::unit::{CpuId, QueueId};
+
+/// The letters of the events, those without one left out.
+#[derive(Default)]
+struct Letters(String);
+
+impl Sink for Letters {
+    fn event(&mut self, event: &Event<'_>) {
+        self.0.extend(event.action.letter());
+    }
+}
+
+/// What `bios`, submitted as one batch or one by one, lead to until all have ended.
+fn letters(bios: &[Bio], plugged: bool, policies: Policies) -> String {
+    let tags = TagSetConfig {
+        hctxs: 1,
+        depth: 8,
+        reserved: 0,
+        shared_over_hctxs: false,
+        queues: 1,
+        max_waiters: 1,
+    };
+    let mut host = Host::new(NullDevice::new(1, 8), Letters::default(), tags);
+    let limits = Limits { max_sectors: 16, ..Limits::new(1 << 20) };
+    let config = QueueConfig::new(1, 1, limits, policies);
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    let (cpu, now) = (CpuId(0), Instant::ZERO);
+    if plugged {
+        queue.plug(cpu);
+    }
+    for bio in bios {
+        queue.submit(&mut host, cpu, *bio, now).unwrap();
+    }
+    if plugged {
+        queue.unplug(&mut host, cpu, now);
+    }
+    while let Some(run) = queue.next_run(&mut host, now) {
+        let _ = queue.run(&mut host, run.hctx, now);
+    }
+    while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
+        queue.complete(&mut host, hctx, tag, status, now).unwrap();
+    }
+    while queue.next_ended().is_some() {}
+    assert!(queue.is_empty());
+    host.sink.0
+}
+
+#[test]
+fn a_lone_read_is_issued_directly_without_an_elevator_and_inserted_with_one() {
+    let read = [Bio::read(0, 8, 0)];
+    assert_eq!(letters(&read, false, Policies::NONE), "QGDC");
+    assert_eq!(letters(&read, false, Policies::mq_deadline()), "QGIDC");
+}
+
+#[test]
+fn a_bio_in_three_parts_is_queued_once_and_split_twice() {
+    let letters = letters(&[Bio::read(0, 48, 0)], false, Policies::NONE);
+    assert_eq!(letters, "QGDXGDXGDCCC");
+}
+
+#[test]
+fn neighbours_of_a_batch_merge_on_the_plug() {
+    let batch = [Bio::read(8, 8, 0), Bio::read(16, 8, 1), Bio::read(100, 8, 2)];
+    assert_eq!(letters(&batch, true, Policies::NONE), "QGPQMQGUDDCC");
+    let fronts = [Bio::read(8, 8, 0), Bio::read(0, 8, 1)];
+    assert_eq!(letters(&fronts, true, Policies::mq_deadline()), "QGPQFUIDC");
+}
+
+#[test]
+fn what_the_elevator_holds_merges_until_the_queue_is_run() {
+    let writes = [Bio::write(8, 8, 0), Bio::write(16, 8, 1)];
+    assert_eq!(letters(&writes, false, Policies::mq_deadline()), "QGIQMDC");
+}
