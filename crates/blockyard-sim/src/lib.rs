@@ -12,6 +12,7 @@
 
 pub mod device;
 pub mod event;
+pub mod fit;
 pub mod job;
 pub mod machine;
 pub mod measure;

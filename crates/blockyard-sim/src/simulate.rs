@@ -3,6 +3,7 @@
 use crate::device::Model;
 use crate::device::hba::Hba;
 use crate::device::null::Null;
+use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
@@ -32,6 +33,13 @@ pub enum SimulationError {
         job: String,
         /// Where it stands.
         place: crate::job::Place,
+    },
+    /// The job asks for what the device does not have.
+    Unfit {
+        /// Where.
+        place: crate::job::Place,
+        /// What.
+        unfit: Unfit,
     },
     /// The job asks for a processor that the device's machine does not have.
     NoSuchCpu {
@@ -63,6 +71,7 @@ impl fmt::Display for SimulationError {
                     "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`"
                 )
             }
+            Self::Unfit { place, unfit } => write!(f, "{place}: {unfit}"),
             Self::NoSuchCpu { job, cpu, cpus } => {
                 write!(
                     f,
@@ -255,31 +264,38 @@ impl Simulation {
 
     /// Begins the next wave; whether there was one.
     fn begin_wave(&mut self) -> bool {
-        let Some(wave) = self.waves.pop() else { return false };
-        let now = self.world.now().max(self.world.last_end());
+        let Some(wave) = self.waves.pop() else {
+            self.world.end_measuring();
+            return false;
+        };
         let first = self.next_task == 0;
-        let ramp = wave.iter().map(|planned| self.jobs[planned.job].ramp_time_ns).max();
-        if let Some(ramp) = ramp.filter(|ramp| first && *ramp > 0) {
-            self.world.measure_from(now + Duration::from_ns(ramp));
-        }
+        let now = self.world.now().max(self.world.last_end());
+        let mut earliest = Instant::MAX;
         for planned in wave {
-            self.begin(planned, now);
+            earliest = earliest.min(self.begin(planned, now));
+        }
+        if first {
+            self.world.measure_from(earliest);
         }
         true
     }
 
-    fn begin(&mut self, planned: Planned, now: Instant) {
+    /// Begins an instance; when measuring it begins.
+    fn begin(&mut self, planned: Planned, now: Instant) -> Instant {
         let job = &self.jobs[planned.job];
         let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
-        let limit = job.runtime_ns.map(|ns| Duration::from_ns(ns.saturating_add(job.ramp_time_ns)));
+        let begin = now + Duration::from_ns(delay);
+        let ramp = Duration::from_ns(job.ramp_time_ns);
+        let limit = job.runtime_ns.map(Duration::from_ns);
         let id = TaskId(self.next_task);
         let task = Task::new(id, job, planned.instance, self.seed);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
-        self.world.add_task(task, now + Duration::from_ns(delay), limit);
+        self.world.add_task(task, begin, ramp, limit);
+        begin + ramp
     }
 }
 
@@ -291,12 +307,20 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
     let mut files = Files::new(device);
+    let mut in_flight = 0;
     for (at, job) in jobs.iter().enumerate() {
+        in_flight += u64::from(job.numjobs) * u64::from(job.depth());
+        if in_flight > IN_FLIGHT_MAX {
+            let place = job.place_of("iodepth").clone();
+            return Err(SimulationError::Unfit { place, unfit: Unfit::TooDeep });
+        }
         if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
             waves.push(Vec::new());
         }
         for number in 0..job.numjobs {
             let resolved = job.resolve(number, files.disk_bytes)?;
+            fit::check(job, &resolved, &device.limits)
+                .map_err(|(place, unfit)| SimulationError::Unfit { place, unfit })?;
             let placements = files.place(job, &resolved)?;
             let joins_group = job.group_reporting
                 && entries
@@ -333,7 +357,7 @@ fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError
     Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
 }
 
-/// Where files lie: each name is a disk of its own, as long as there are disks; files without a
+/// Where files lie: each name is a disk of its own; files without a
 /// name lie one behind the other on the first disk.
 struct Files {
     disk_bytes: u64,
@@ -354,7 +378,7 @@ impl Files {
 
     fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
         if !job.filenames.is_empty() {
-            return Ok(job.filenames.iter().map(|name| self.disk_of(name)).collect());
+            return job.filenames.iter().map(|name| self.disk_of(job, name)).collect();
         }
         let mut placements = Vec::new();
         for file in &resolved.files {
@@ -370,14 +394,18 @@ impl Files {
         Ok(placements)
     }
 
-    fn disk_of(&mut self, name: &str) -> Placement {
+    fn disk_of(&mut self, job: &Job, name: &str) -> Result<Placement, SimulationError> {
         let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.names.len() - 1
         });
-        let disk = at % usize::from(self.disks);
-        let queue = QueueId(u16::try_from(disk).expect("below the number of disks"));
-        Placement { queue, base_bytes: 0 }
+        match u16::try_from(at).ok().filter(|disk| *disk < self.disks) {
+            Some(disk) => Ok(Placement { queue: QueueId(disk), base_bytes: 0 }),
+            None => Err(SimulationError::Unfit {
+                place: job.place_of("filename").clone(),
+                unfit: Unfit::TooFewDisks { disks: self.disks },
+            }),
+        }
     }
 }
 
@@ -433,7 +461,9 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
 fn bios_needed(jobs: &[Job], device: &Device) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
-    let part = limits.max_sectors.min(u32::from(limits.max_segments) * page_sectors).max(1);
+    let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
+    let by_segments = u32::from(limits.max_segments) * page_sectors;
+    let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
     let of_job = |job: &Job| {
         let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();
         let parts = (largest.unwrap_or(0) / SECTOR_BYTES).div_ceil(part) + 1;

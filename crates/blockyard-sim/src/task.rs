@@ -123,6 +123,8 @@ pub struct Task {
     taking: bool,
     asleep: Asleep,
     started: Instant,
+    /// What completes from here on is measured.
+    measured_from: Instant,
     stop_at: Instant,
     think: Think,
     pause_until: Instant,
@@ -206,6 +208,7 @@ impl Task {
             taking: false,
             asleep: Asleep::Instant,
             started: Instant::ZERO,
+            measured_from: Instant::ZERO,
             stop_at: Instant::MAX,
             think: Think {
                 pause: Duration::from_ns(job.thinktime_ns),
@@ -219,10 +222,18 @@ impl Task {
         }
     }
 
-    /// The instance begins at `now` and stops asking for more after `limit`.
-    pub fn begin(&mut self, now: Instant, limit: Option<Duration>) {
+    /// The instance begins at `now`, is measured after `ramp`, and stops asking for more `limit`
+    /// after that.
+    pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
         self.started = now;
-        self.stop_at = limit.map_or(Instant::MAX, |limit| now + limit);
+        self.measured_from = now + ramp;
+        self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
+    }
+
+    /// When measuring it begins.
+    #[must_use]
+    pub const fn measured_from(&self) -> Instant {
+        self.measured_from
     }
 
     /// Whether more than one I/O can be in flight, and completions are asked for by a call of
@@ -330,8 +341,10 @@ impl Task {
     /// The next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, nothing
     /// left, or it is too early. Say [`Self::submitted`] or leave it: it is offered again.
     pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
-        let full = self.draining && self.outstanding() > self.shape.low.min(self.shape.depth - 1);
-        if full || self.think.due {
+        if self.outstanding() <= self.shape.low.min(self.shape.depth - 1) {
+            self.draining = false;
+        }
+        if self.draining || self.think.due {
             return None;
         }
         let slot = *self.free.last()?;
@@ -382,6 +395,7 @@ impl Task {
             let (bytes, ios) = &mut self.issued[op as usize];
             *bytes += u64::from(io.len_bytes);
             *ios += 1;
+            self.think.since += 1;
         }
         self.slots[at as usize] = Slot {
             op,
@@ -392,7 +406,6 @@ impl Task {
             status: Status::Ok,
         };
         self.submitting.push(at);
-        self.think.since += 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
             self.think.due = true;
@@ -455,7 +468,7 @@ impl Task {
             IoOp::Read => Op::Read,
             IoOp::Write => Op::Write,
             IoOp::Trim => Op::Trim,
-            IoOp::Sync { .. } => return Instant::ZERO,
+            IoOp::Sync { .. } => return self.pause_until,
         };
         let paced = match &mut self.pacers[op as usize] {
             None => Instant::ZERO,

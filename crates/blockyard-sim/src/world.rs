@@ -159,20 +159,35 @@ impl World {
         self.self_check = true;
     }
 
-    /// Adds a task that begins at `begin` and asks for nothing more after `limit`.
-    pub fn add_task(&mut self, mut task: Task, begin: Instant, limit: Option<Duration>) {
+    /// Adds a task that begins at `begin`; see [`Task::begin`].
+    pub fn add_task(
+        &mut self,
+        mut task: Task,
+        begin: Instant,
+        ramp: Duration,
+        limit: Option<Duration>,
+    ) {
         assert_eq!(task.id.0 as usize, self.tasks.len(), "tasks are numbered in order");
-        task.begin(begin, limit);
+        task.begin(begin, ramp, limit);
+        let stats = &mut self.stats[task.stats];
+        stats.started = stats.started.min(task.measured_from());
         self.events.push(begin, Event::Wake(task.id));
         self.tasks.push(task);
         self.alive += 1;
     }
 
-    /// Forgets at `from` what was counted until then.
+    /// Forgets at `from` what was counted of the machine and the device until then.
     pub fn measure_from(&mut self, from: Instant) {
         self.measure_from = from;
         if from > Instant::ZERO {
             self.events.push(from, Event::Measure);
+        }
+    }
+
+    /// All jobs have ended: if they did so before measuring began, nothing was measured.
+    pub fn end_measuring(&mut self) {
+        if self.now < self.measure_from {
+            self.forget();
         }
     }
 
@@ -333,7 +348,8 @@ impl World {
             self.totals.context_switches += 1;
             if let Work::Step(task) = work {
                 let task = &self.tasks[task.0 as usize];
-                self.stats[task.stats].context_switches += u64::from(self.now >= self.measure_from);
+                let counts = self.now >= task.measured_from();
+                self.stats[task.stats].context_switches += u64::from(counts);
             }
         }
         cost += match work {
@@ -341,6 +357,9 @@ impl World {
             Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
             Work::Step(task) => self.step(task),
         };
+        while let Some(finished) = self.host.driver.finished_inline() {
+            cost += self.complete(finished, false);
+        }
         let (free_ns, locked_ns) = self.host.sink.0.take();
         let locked = Duration::from_ns(locked_ns);
         if self.locks.submitting {
@@ -515,10 +534,11 @@ impl World {
         if taken.status != Status::Ok {
             self.failure.get_or_insert(Failure::Io(id, taken.status));
         }
-        if taken.completed < self.measure_from {
+        let task = &self.tasks[id.0 as usize];
+        if taken.completed < task.measured_from() {
             return;
         }
-        let stats = &mut self.stats[self.tasks[id.0 as usize].stats];
+        let stats = &mut self.stats[task.stats];
         let Some(op) = taken.op else {
             stats.syncs += 1;
             return;
@@ -579,10 +599,9 @@ impl World {
         let task = &mut self.tasks[id.0 as usize];
         task.step_ended(end);
         let stats = &mut self.stats[task.stats];
-        stats.started = stats.started.min(self.now.max(self.measure_from));
         let plan = if task.waits_for_tag() { Plan::AwaitCompletions } else { task.plan(end) };
         let spin = task.take_spin();
-        if self.now >= self.measure_from {
+        if self.now >= task.measured_from() {
             stats.cpu_ns += (cost + spin).as_ns();
         }
         match plan {

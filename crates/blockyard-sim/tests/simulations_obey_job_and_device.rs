@@ -199,3 +199,68 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let refused = Simulation::new(&own_files.unwrap(), &device(small), &design, 1);
     assert!(refused.map(|_| ()).unwrap_err().to_string().contains("do not fit the device"));
 }
+
+/// Found by an audit: a job fell to its low mark once and stayed there, instead of filling up again.
+#[test]
+fn a_low_mark_lets_the_depth_fall_and_then_fills_it_up_again() {
+    let depth = |low: &str| {
+        let load = format!("--rw=randread --ioengine=libaio --iodepth=32 --size=16m {low}");
+        let report = run(&load, TIMER);
+        report.commands_held_ns / u128::from(report.span.as_ns())
+    };
+    let (full, swings) = (depth(""), depth("--iodepth_low=4"));
+    assert!(full >= 28, "about 32 all the time: {full}");
+    assert!((10..=24).contains(&swings), "between 4 and 32, so about the middle: {swings}");
+}
+
+#[test]
+fn each_job_is_measured_after_its_own_delay_and_ramp() {
+    let text = "[global]\ndirect=1\nfilename=/dev/a\nsize=64m\nrw=randread\ntime_based\nruntime=1\n\
+                [a]\nramp_time=1\n[b]\nstartdelay=3\nramp_time=2\n[c]\nstonewall\nramp_time=1\n";
+    let jobs = parse_bytes("three.fio", text.as_bytes(), &NoSource).unwrap();
+    let report = try_run(&jobs, &device(TIMER), "mq-none").unwrap();
+    for job in &report.jobs {
+        assert_near(job.stats.runtime_ns(), 1_000_000_000, 1);
+        assert_near(job.stats.measured().next().unwrap().ios, 10_000, 10);
+    }
+}
+
+#[test]
+fn the_three_completions_of_a_null_device_cost_more_from_one_to_the_next() {
+    let latency = |completion: &str| {
+        let profile = format!(
+            "base = \"null\"\n[null]\ncompletion = \"{completion}\"\nsubmit-queues = 1\ndepth = 8\n"
+        );
+        let report = run("--rw=randread --size=4m", &profile);
+        report.jobs[0].stats.measured().next().unwrap().lat_ns.mean()
+    };
+    let [none, softirq, timer] = ["none", "softirq", "timer"].map(latency);
+    assert!(none < softirq, "{none} < {softirq}: nobody sleeps for what ends within the call");
+    assert!(softirq + 9_000 < timer, "{softirq} < {timer}: the timer's 10 us and an interrupt");
+}
+
+#[test]
+fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
+    let refuse = |options: &str, profile: &str| {
+        let text = format!("[a]\ndirect=1\nfilename=/dev/a\nsize=1m\n{options}\n");
+        let jobs = parse_bytes("a.fio", text.as_bytes(), &NoSource).unwrap();
+        let design = Design::lookup("mq-none").unwrap();
+        let refused = Simulation::new(&jobs, &device(profile), &design, 1);
+        refused.map(|_| ()).unwrap_err().to_string()
+    };
+    let large = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nlogical-block = \"4KiB\"\n";
+    let cached = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nwrite-cache = true\n";
+    let no_discard = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nmax-discard-sectors = 0\n";
+    for (options, profile, begins) in [
+        ("bs=513", TIMER, "a.fio:5: `bs`: offsets and lengths"),
+        ("bs=512", large, "a.fio:5: `bs`: offsets and lengths"),
+        ("offset=1k", large, "a.fio:5: `offset`: offsets and lengths"),
+        ("rw=trim", no_discard, "a.fio:5: the device does not take trims"),
+        ("rw=write\nfsync=9", cached, "a.fio:6: the device has a volatile cache"),
+        ("filename=/dev/a:/dev/b", TIMER, "a.fio:5: more file names than disks"),
+        ("ioengine=libaio\niodepth=1000000\nnumjobs=2", TIMER, "a.fio:6: more than 1048576 I/Os"),
+    ] {
+        let message = refuse(options, profile);
+        assert!(message.starts_with(begins), "{options}: {message}");
+    }
+}

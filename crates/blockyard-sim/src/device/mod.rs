@@ -49,6 +49,14 @@ impl Model {
         }
     }
 
+    /// A request that the device was done with within the call that handed it over.
+    pub fn finished_inline(&mut self) -> Option<Finished> {
+        match self {
+            Self::Null(null) => null.finished_inline(),
+            Self::Hba(_) => None,
+        }
+    }
+
     /// An event of the device's is due.
     pub fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
         match self {

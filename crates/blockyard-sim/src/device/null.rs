@@ -9,6 +9,7 @@ use blockyard::driver::{Accept, Busy, Driver, Issue};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
+use std::collections::VecDeque;
 
 /// The model.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Null {
     /// When the data of all that was accepted has passed, under a bandwidth limit.
     passed_at: Instant,
     handed_over: Vec<(Finished, u64)>,
+    /// Done within the call.
+    inline: VecDeque<Finished>,
     /// By hardware queue and tag.
     waiting: Vec<Option<Finished>>,
     pub(super) activity: Activity,
@@ -33,9 +36,15 @@ impl Null {
             prng,
             passed_at: Instant::ZERO,
             handed_over: Vec::new(),
+            inline: VecDeque::new(),
             waiting: vec![None; commands],
             activity: Activity::default(),
         }
+    }
+
+    /// A request done within the call that handed it over.
+    pub(super) fn finished_inline(&mut self) -> Option<Finished> {
+        self.inline.pop_front()
     }
 
     /// Starts what was handed over.
@@ -94,6 +103,11 @@ impl Driver for Null {
             tag: issue.tag,
             outcome: Outcome::Done(status),
         };
+        let within_call = self.profile.completion == NullCompletion::None;
+        if within_call && self.profile.bandwidth_limit.is_none() {
+            self.inline.push_back(finished);
+            return Accept::Queued;
+        }
         let bytes = u64::from(issue.request().sectors) * u64::from(SECTOR_BYTES);
         self.handed_over.push((finished, bytes));
         Accept::Queued

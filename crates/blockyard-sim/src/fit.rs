@@ -1,0 +1,105 @@
+//! Whether a job can run on a device at all: asked before anything runs.
+
+use crate::job::{BlockSizes, Job, Op, Place, Resolved, SyncMode};
+use blockyard::limits::Limits;
+use blockyard::unit::SECTOR_BYTES;
+use std::fmt;
+
+/// Most I/Os that all instances of a file may have in flight together: what there is memory for.
+pub const IN_FLIGHT_MAX: u64 = 1 << 20;
+
+/// What a job asks for that the device does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// An offset or length is not a multiple of the logical block.
+    Misaligned {
+        /// The option that says so.
+        option: &'static str,
+        /// Bytes of a logical block.
+        block_bytes: u64,
+    },
+    /// It trims, and the device does not discard.
+    NoDiscard,
+    /// It asks for durability, and the device's volatile cache cannot be flushed yet.
+    NoFlush,
+    /// Its files have more names than the device has disks.
+    TooFewDisks {
+        /// How many disks there are.
+        disks: u16,
+    },
+    /// It and the jobs before it have more I/Os in flight than there may be.
+    TooDeep,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misaligned { option, block_bytes } => write!(
+                f,
+                "`{option}`: offsets and lengths must be multiples of the device's {block_bytes} bytes"
+            ),
+            Self::NoDiscard => f.write_str("the device does not take trims"),
+            Self::NoFlush => f.write_str(
+                "the device has a volatile cache, and flushing it is not modelled yet: no sync, fsync or fdatasync",
+            ),
+            Self::TooFewDisks { disks } => {
+                write!(f, "more file names than disks: the device has {disks}")
+            }
+            Self::TooDeep => write!(
+                f,
+                "more than {IN_FLIGHT_MAX} I/Os in flight over all jobs (numjobs times iodepth)"
+            ),
+        }
+    }
+}
+
+/// Checks `job`, which covers `resolved`, against a device with `limits`.
+///
+/// # Errors
+///
+/// What does not fit first, and where the job says so.
+pub fn check(job: &Job, resolved: &Resolved, limits: &Limits) -> Result<(), (Place, Unfit)> {
+    let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
+    if let Some(option) = misaligned(job, resolved, block_bytes) {
+        let place = job.place_of(option).clone();
+        return Err((place, Unfit::Misaligned { option, block_bytes }));
+    }
+    let trims = job.pattern.mix.ops().contains(&Op::Trim);
+    if trims && limits.max_discard_sectors == 0 {
+        return Err((job.place_of("rw").clone(), Unfit::NoDiscard));
+    }
+    let syncs = [
+        ("sync", job.sync != SyncMode::None),
+        ("fsync", job.fsync > 0),
+        ("fdatasync", job.fdatasync > 0),
+        ("end_fsync", job.end_fsync),
+    ];
+    match syncs.into_iter().find(|(_, asked)| *asked && limits.write_cache) {
+        Some((option, _)) => Err((job.place_of(option).clone(), Unfit::NoFlush)),
+        None => Ok(()),
+    }
+}
+
+/// The option by which an I/O may begin or end within a block.
+fn misaligned(job: &Job, resolved: &Resolved, block_bytes: u64) -> Option<&'static str> {
+    let whole = |bytes: u64| bytes.is_multiple_of(block_bytes);
+    let lengths = |sizes: &BlockSizes| match sizes {
+        BlockSizes::Fixed(bytes) => whole((*bytes).into()),
+        BlockSizes::Range { min_bytes, max_bytes } => {
+            whole((*min_bytes).into()) && whole((*max_bytes).into()) && !job.block_unaligned
+        }
+        BlockSizes::Split(entries) => entries.iter().all(|(bytes, _)| whole((*bytes).into())),
+    };
+    let ops = job.pattern.mix.ops();
+    if !ops.iter().all(|op| lengths(job.block.of(*op))) {
+        return Some("bs");
+    }
+    if !ops.iter().filter_map(|op| *job.block_align_bytes.of(*op)).all(whole) {
+        return Some("ba");
+    }
+    if !whole(job.pattern.skip_bytes) {
+        return Some("rw");
+    }
+    let starts_whole = resolved.files.iter().all(|file| whole(file.start_bytes));
+    (!starts_whole).then_some("offset")
+}
