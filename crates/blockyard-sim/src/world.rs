@@ -15,11 +15,12 @@
 use crate::device::{Answers, DeviceEvent, Model};
 use crate::event::EventHeap;
 use crate::machine::cost::CostSink;
-use crate::machine::cpu::{Cpu, Finished, Outcome, TaskId, Work};
+use crate::machine::cpu::{Cpu, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
 use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
+use blockyard::driver::{Finished, Outcome};
 use blockyard::host::Host;
 use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;

@@ -46,6 +46,29 @@ pub enum Busy {
     Resource,
 }
 
+/// How a driver ended its part of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done with it: [`complete`](crate::request_queue::RequestQueue::complete) it.
+    Done(Status),
+    /// The device did not take it after all:
+    /// [`requeue`](crate::request_queue::RequestQueue::requeue) it, to be tried again.
+    Again,
+}
+
+/// A request that a driver is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The request's queue.
+    pub queue: QueueId,
+    /// Its hardware queue.
+    pub hctx: HctxId,
+    /// Its driver tag.
+    pub tag: DriverTag,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
 /// A request as it is handed to a driver.
 pub struct Issue<'a> {
     /// The request queue it comes from.

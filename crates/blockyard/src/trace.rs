@@ -3,7 +3,7 @@
 //! Every step of a request's way emits an [`Event`] named by blktrace's action letter where it has
 //! one. A [`Sink`] receives them; the sink `()` receives none, and the calls are compiled away.
 
-use crate::bio::Op;
+use crate::bio::{Flags, Op};
 use crate::driver::Busy;
 use crate::request::Request;
 use crate::status::Status;
@@ -126,6 +126,8 @@ pub struct Event<'a> {
     pub hctx: HctxId,
     /// Operation of the bio or request.
     pub op: Op,
+    /// Its flags.
+    pub flags: Flags,
     /// Its first sector.
     pub sector: u64,
     /// Its sectors.

@@ -16,11 +16,10 @@
 use super::activity::Activity;
 use super::null::transfer_time;
 use super::{Answers, DeviceEvent};
-use crate::machine::cpu::{Finished, Outcome};
 use crate::profile::{HbaProfile, Refusal, RefusalMode};
 use crate::workload::Prng;
 use blockyard::bio::Op;
-use blockyard::driver::{Accept, Busy, Driver, Issue};
+use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};

@@ -8,9 +8,8 @@ pub mod activity;
 pub mod hba;
 pub mod null;
 
-use crate::machine::cpu::Finished;
 use activity::Activity;
-use blockyard::driver::{Accept, Driver, Issue};
+use blockyard::driver::{Accept, Driver, Finished, Issue};
 use blockyard::request::Request;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};

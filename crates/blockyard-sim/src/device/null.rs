@@ -2,10 +2,9 @@
 
 use super::activity::Activity;
 use super::{Answers, DeviceEvent};
-use crate::machine::cpu::{Finished, Outcome};
 use crate::profile::{NullCompletion, NullProfile};
 use crate::workload::Prng;
-use blockyard::driver::{Accept, Busy, Driver, Issue};
+use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;

@@ -1,35 +1,13 @@
 //! Processors: each runs one thing at a time.
 
-use blockyard::status::Status;
+use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{DriverTag, HctxId, QueueId};
+use blockyard::unit::{HctxId, QueueId};
 use std::collections::VecDeque;
 
 /// A job instance, as the machine sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(pub u32);
-
-/// How a device ended its part of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Done with it.
-    Done(Status),
-    /// It did not take it after all: to be tried again.
-    Again,
-}
-
-/// A request that the device is done with.
-#[derive(Clone, Copy, Debug)]
-pub struct Finished {
-    /// The request's queue.
-    pub queue: QueueId,
-    /// Its hardware queue.
-    pub hctx: HctxId,
-    /// Its driver tag.
-    pub tag: DriverTag,
-    /// How it ended.
-    pub outcome: Outcome,
-}
 
 /// One thing for a processor to do.
 #[derive(Clone, Copy, Debug)]

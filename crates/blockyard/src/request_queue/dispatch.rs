@@ -3,7 +3,7 @@
 //! The rules H1 to H4 are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::{RequestQueue, is_in_flight};
-use crate::bio::Op;
+use crate::bio::{Flags, Op};
 use crate::driver::{Accept, Driver, Issue};
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::host::Host;
@@ -521,6 +521,7 @@ impl RequestQueue {
                 cpu: CpuId(0),
                 hctx,
                 op: Op::Read,
+                flags: Flags::NONE,
                 sector: 0,
                 sectors: 0,
                 request: None,

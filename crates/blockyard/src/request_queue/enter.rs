@@ -531,6 +531,7 @@ impl RequestQueue {
             cpu,
             hctx,
             op: bio.op,
+            flags: bio.flags,
             sector: bio.sector,
             sectors: bio.sectors,
             request: None,

@@ -482,6 +482,7 @@ impl RequestQueue {
                 cpu: rq.cpu,
                 hctx: rq.hctx,
                 op: rq.op,
+                flags: rq.flags,
                 sector: rq.sector,
                 sectors: rq.sectors,
                 request: Some((id, rq)),

@@ -184,7 +184,7 @@ fn slot_of(action: Action) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bio::Bio;
+    use crate::bio::{Bio, Flags};
     use crate::driver::Busy;
     use crate::request::{Bios, Request, Requests};
     use crate::unit::{CpuId, HctxId, QueueId, RequestId};
@@ -201,6 +201,7 @@ mod tests {
             cpu: CpuId(0),
             hctx: HctxId(0),
             op,
+            flags: Flags::NONE,
             sector: 0,
             sectors: 8,
             request: request.map(|request| (ID, request)),
