@@ -12,7 +12,6 @@ use crate::profile::{Design, Device, DeviceModel};
 use crate::task::{Instance, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
-use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::policy::Model as Locking;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -441,12 +440,9 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
     let sinks = (CostSink::new(&machine, &policies), StageStats::new());
     let host = Host::new(model, sinks, tags);
     let config = QueueConfig {
-        map: QueueMap::even(machine.cpus, hctxs),
-        limits: device.limits.clone(),
-        policies,
         max_bios: bios_needed(jobs, device),
         max_waiters: instances,
-        run_batch_max: 1024,
+        ..QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies)
     };
     let queues: Vec<_> =
         (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();

@@ -427,12 +427,10 @@ impl World {
         let known = match outcome {
             Outcome::Done(status) => target.complete(&mut self.host, hctx, tag, status, self.now),
             Outcome::Again => target.requeue(&mut self.host, hctx, tag, self.now),
+            Outcome::AgainPrepared => target.requeue_prepared(&mut self.host, hctx, tag, self.now),
         };
         known.expect("a device finishes what it owns, once");
-        let mut cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
-        while let Some(ended) = self.queues[queue.index()].next_ended() {
-            cost += self.end_io(ended.bio.cookie, ended.status);
-        }
+        let cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
         cost + self.follow_up(queue, true)
     }
 

@@ -16,6 +16,8 @@
 //! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion
 //!   makes room, [`Busy::Host`] one of some queue of the host. Where none is, the core asks again
 //!   after a delay, as for [`Busy::Resource`].
+//! - **D5.** A request that [`Driver::timed_out`] has ended is not reported as finished any more: its
+//!   tag may be another request's by then.
 
 use crate::request::{Bios, Piece, Request, Requests};
 use crate::status::Status;
@@ -54,6 +56,19 @@ pub enum Outcome {
     /// The device did not take it after all:
     /// [`requeue`](crate::request_queue::RequestQueue::requeue) it, to be tried again.
     Again,
+    /// As [`Self::Again`], and the driver keeps what it prepared:
+    /// [`requeue_prepared`](crate::request_queue::RequestQueue::requeue_prepared) it.
+    AgainPrepared,
+}
+
+/// What a driver says of a request that it has had for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedOut {
+    /// It has taken the request back from the device, which will not touch it again: it ends, or
+    /// goes back to be tried again, now. The driver does not report it later (D5).
+    Ended(Outcome),
+    /// It still waits for the device: ask again after another timeout.
+    Reset,
 }
 
 /// A request that a driver is done with.
@@ -153,8 +168,22 @@ pub trait Driver {
         let _ = (queue, hctx, now);
     }
 
+    /// The driver has had `request` for longer than the queue's timeout: what is to become of it?
+    /// Until it says otherwise, it waits on.
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        let _ = (queue, hctx, tag, request, now);
+        TimedOut::Reset
+    }
+
     /// Cleans up after a request that was accepted: called while it is being completed, before its
-    /// bios end, or requeued.
+    /// bios end, or requeued (unless it is to stay prepared).
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         let _ = (queue, hctx, tag, request);
     }

@@ -21,7 +21,7 @@
 //! - [`policy`]: what one design decides otherwise than another. Historical mechanisms stay
 //!   selectable beside today's.
 //! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`];
-//!   [`hardware_queue`]; [`tag`]; [`merge`] says when two pieces of I/O may become one, and
+//!   [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] says when two pieces of I/O may become one, and
 //!   [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what they pass on.
 //! - [`driver`]: the one seam to a device, and [`device`] the smallest driver. [`host`] is what the
 //!   queues of one host share: driver, driver tags, and the sink of events.
@@ -98,9 +98,7 @@
 //!
 //! Memory for the payload (a bio carries the caller's cookie, never bytes), page caches, file
 //! systems, partitions, and sleeping: a submitter that finds no tag registers with
-//! [`wait`](request_queue::RequestQueue::wait) and is named when it should try again. Flushes are
-//! not sequenced yet: a device with a volatile cache is refused them
-//! ([`FlushNotSupported`](status::SubmitError::FlushNotSupported)).
+//! [`wait`](request_queue::RequestQueue::wait) and is named when it should try again.
 //!
 //! # Features
 //!
@@ -117,6 +115,7 @@ pub mod device;
 pub mod driver;
 pub mod elevator;
 pub mod end_index;
+pub mod flush;
 pub mod hardware_queue;
 pub mod host;
 pub mod limits;

@@ -137,7 +137,7 @@ impl Hba {
         let finished = command.finished;
         let lun = &mut self.luns[finished.queue.index()];
         match finished.outcome {
-            Outcome::Again => self.note_refusal(finished.queue, now),
+            Outcome::Again | Outcome::AgainPrepared => self.note_refusal(finished.queue, now),
             Outcome::Done(_) => {
                 lun.at_disk -= 1;
                 lun.refused_in_row = 0;

@@ -132,6 +132,7 @@ impl Plan {
                 max_bios: pick(prng, &[4, 16, 64, 4096, 4096]),
                 max_waiters: 64,
                 run_batch_max: pick(prng, &[1, 2, 8, 1024]),
+                timeout: Duration::from_secs(30),
             })
             .collect();
         let threads = between(prng, 1, 12);

@@ -3,14 +3,18 @@
 mod dispatch;
 mod end;
 mod enter;
+mod expire;
+mod pause;
+mod sequence;
 
 use super::*;
-use crate::bio::Bio;
-use crate::driver::{Accept, Issue};
+use crate::bio::{Bio, Flags, Op};
+use crate::driver::{Accept, Issue, TimedOut};
 use crate::request::Piece;
 use crate::status::{Status, SubmitError};
 use crate::tag::TagSetConfig;
 use crate::unit::Budget;
+use alloc::string::String;
 
 const H0: HctxId = HctxId(0);
 const CPU: CpuId = CpuId(0);
@@ -21,6 +25,8 @@ const CAPACITY_SECTORS: u64 = 1 << 20;
 struct Sent {
     hctx: HctxId,
     tag: DriverTag,
+    op: Op,
+    flags: Flags,
     sector: u64,
     sectors: u32,
     pieces: Vec<Piece>,
@@ -31,6 +37,10 @@ struct Obedient {
     answers: VecDeque<Accept>,
     budget: u32,
     sent: VecDeque<Sent>,
+    prepared: u32,
+    finished: u32,
+    /// What it says to a timeout; waits where it is told nothing.
+    timeouts: VecDeque<TimedOut>,
 }
 
 impl Driver for Obedient {
@@ -46,24 +56,53 @@ impl Driver for Obedient {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = self.answers.pop_front().unwrap_or(Accept::Queued);
         if answer == Accept::Queued {
-            let Request { sector, sectors, .. } = *issue.request();
+            let Request { op, flags, sector, sectors, .. } = *issue.request();
             let pieces = issue.pieces().collect();
-            self.sent.push_back(Sent { hctx: issue.hctx, tag: issue.tag, sector, sectors, pieces });
+            let (hctx, tag) = (issue.hctx, issue.tag);
+            self.sent.push_back(Sent { hctx, tag, op, flags, sector, sectors, pieces });
+        }
+        answer
+    }
+
+    fn prepare(&mut self, _issue: &Issue<'_>) {
+        self.prepared += 1;
+    }
+
+    fn finish(&mut self, _queue: QueueId, _hctx: HctxId, _tag: DriverTag, _request: &Request) {
+        self.finished += 1;
+    }
+
+    fn timed_out(
+        &mut self,
+        _queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        _request: &Request,
+        _now: Instant,
+    ) -> TimedOut {
+        let answer = self.timeouts.pop_front().unwrap_or(TimedOut::Reset);
+        if answer != TimedOut::Reset {
+            self.sent.retain(|sent| (sent.hctx, sent.tag) != (hctx, tag));
         }
         answer
     }
 }
 
 fn host(hctxs: u16, depth: u16, queues: u16) -> Host<Obedient> {
-    let config = TagSetConfig {
-        hctxs,
-        depth,
-        reserved: 0,
-        shared_over_hctxs: false,
-        queues,
-        max_waiters: 8,
+    reserving_host(hctxs, depth, 0, queues)
+}
+
+fn reserving_host(hctxs: u16, depth: u16, reserved: u16, queues: u16) -> Host<Obedient> {
+    let config =
+        TagSetConfig { hctxs, depth, reserved, shared_over_hctxs: false, queues, max_waiters: 8 };
+    let driver = Obedient {
+        answers: VecDeque::new(),
+        budget: 1000,
+        sent: VecDeque::new(),
+        prepared: 0,
+        finished: 0,
+        timeouts: VecDeque::new(),
     };
-    let driver = Obedient { answers: VecDeque::new(), budget: 1000, sent: VecDeque::new() };
     Host::new(driver, (), config)
 }
 
@@ -76,7 +115,10 @@ struct Rig {
 
 impl Rig {
     fn new(hctxs: u16, depth: u16, policies: Policies, limits: Limits) -> Self {
-        let host = host(hctxs, depth, 1);
+        Self::on(host(hctxs, depth, 1), hctxs, policies, limits)
+    }
+
+    fn on(host: Host<Obedient>, hctxs: u16, policies: Policies, limits: Limits) -> Self {
         let config = QueueConfig { max_bios: 64, ..QueueConfig::new(2, hctxs, limits, policies) };
         let queue = RequestQueue::new(QueueId(0), config, &host);
         Self { host, queue, now: Instant::ZERO }
@@ -115,9 +157,32 @@ impl Rig {
 
     /// Completes the oldest request in flight.
     fn complete(&mut self) {
+        self.complete_with(Status::Ok);
+    }
+
+    fn complete_with(&mut self, status: Status) {
         let Sent { hctx, tag, .. } = self.host.driver.sent.pop_front().expect("in flight");
-        self.queue.complete(&mut self.host, hctx, tag, Status::Ok, self.now).expect("in flight");
+        self.queue.complete(&mut self.host, hctx, tag, status, self.now).expect("in flight");
         self.queue.self_check(&self.host);
+    }
+
+    /// The cookies of the bios that have ended, and how.
+    fn ended(&mut self) -> Vec<(u64, Status)> {
+        core::iter::from_fn(|| self.queue.next_ended())
+            .map(|ended| (ended.bio.cookie, ended.status))
+            .collect()
+    }
+
+    /// The requests in flight, in the order the driver took them: `f` is a flush.
+    fn sent_ops(&self) -> String {
+        let letter = |sent: &Sent| match sent.op {
+            Op::Read => 'r',
+            Op::Write => 'w',
+            Op::Flush => 'f',
+            Op::DriverIn | Op::DriverOut => 'p',
+            _ => '?',
+        };
+        self.host.driver.sent.iter().map(letter).collect()
     }
 
     /// Where the requests in flight start, in the order the driver took them.

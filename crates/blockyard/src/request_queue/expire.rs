@@ -1,0 +1,69 @@
+//! What the driver has had for too long, and flushes that were held back for too long.
+//!
+//! # Rules
+//!
+//! - **X1.** A request that the driver has had for the queue's timeout is asked about once, at the
+//!   next whole second; if the driver still waits for it, again after another timeout.
+//! - **X2.** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
+//!   nothing in flight under the tag and changes nothing.
+
+use super::{RequestQueue, hctx_id, is_in_flight, request_id};
+use crate::driver::{Driver, Outcome, TimedOut};
+use crate::host::Host;
+use crate::time::{Duration, Instant};
+use crate::trace::{Action, Sink};
+use crate::unit::RequestId;
+
+/// The timer goes off at multiples of this, so that many requests share one look.
+const GRAIN: Duration = Duration::from_secs(1);
+
+impl RequestQueue {
+    /// The timer goes off at `at`, rounded up to a whole second, or before.
+    pub(super) fn arm_timer(&mut self, at: Instant) {
+        if self.timer.is_none_or(|timer| at < timer) && at < Instant::MAX {
+            let grains = at.as_ns().div_ceil(GRAIN.as_ns());
+            self.timer = Some(Instant::from_ns(grains.saturating_mul(GRAIN.as_ns())));
+        }
+    }
+
+    /// The timer has gone off.
+    pub(super) fn look_after<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        self.timer = None;
+        for id in (0..self.requests.capacity()).map(request_id) {
+            let rq = &self.requests[id];
+            if is_in_flight(rq) && rq.deadline <= now {
+                self.timed_out(host, id, now);
+            }
+            let rq = &self.requests[id];
+            if is_in_flight(rq) {
+                self.arm_timer(rq.deadline);
+            }
+        }
+        for at in 0..self.hctxs.len() {
+            self.begin_flush(host, hctx_id(at), now); // C3
+        }
+    }
+
+    /// X1.
+    fn timed_out<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        now: Instant,
+    ) {
+        self.emit(host, now, Action::TimedOut, id);
+        let rq = &self.requests[id];
+        let hctx = rq.hctx;
+        let tag = rq.driver_tag.expect("a request in flight has a driver tag");
+        let ended = match host.driver.timed_out(self.id, hctx, tag, rq, now) {
+            TimedOut::Reset => {
+                self.requests[id].deadline = now + self.timeout;
+                return;
+            }
+            TimedOut::Ended(Outcome::Done(status)) => self.complete(host, hctx, tag, status, now),
+            TimedOut::Ended(Outcome::Again) => self.requeue(host, hctx, tag, now),
+            TimedOut::Ended(Outcome::AgainPrepared) => self.requeue_prepared(host, hctx, tag, now),
+        };
+        ended.expect("it was in flight");
+    }
+}
