@@ -19,16 +19,23 @@ const GRAIN: Duration = Duration::from_secs(1);
 
 impl RequestQueue {
     /// The timer goes off at `at`, rounded up to a whole second, or before.
+    #[inline]
     pub(super) fn arm_timer(&mut self, at: Instant) {
-        if self.timer.is_none_or(|timer| at < timer) && at < Instant::MAX {
-            let grains = at.as_ns().div_ceil(GRAIN.as_ns());
-            self.timer = Some(Instant::from_ns(grains.saturating_mul(GRAIN.as_ns())));
+        if at < self.timer {
+            self.set_timer(at);
         }
     }
 
+    #[cold]
+    fn set_timer(&mut self, at: Instant) {
+        let grains = at.as_ns().div_ceil(GRAIN.as_ns());
+        self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
+    }
+
     /// The timer has gone off.
+    #[cold]
     pub(super) fn look_after<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        self.timer = None;
+        self.timer = Instant::MAX;
         for id in (0..self.requests.capacity()).map(request_id) {
             let rq = &self.requests[id];
             if is_in_flight(rq) && rq.deadline <= now {

@@ -188,8 +188,9 @@ pub struct RequestQueue {
     /// Requests that are not idle.
     held: u32,
     in_flight: u32,
-    /// When to look for requests that timed out, and for flushes held back for too long.
-    timer: Option<Instant>,
+    /// When to look for requests that timed out, and for flushes held back for too long;
+    /// [`Instant::MAX`]: never.
+    timer: Instant,
     pauses: Pauses,
     /// When it stops counting as one that shares the host's tags; set while it holds nothing.
     idle_at: Option<Instant>,
@@ -271,7 +272,7 @@ impl RequestQueue {
             woken: VecDeque::with_capacity((waiting_lines + 1) * max_waiters as usize),
             held: 0,
             in_flight: 0,
-            timer: None,
+            timer: Instant::MAX,
             pauses: Pauses::new(max_waiters),
             idle_at: None,
             policies,
@@ -350,7 +351,7 @@ impl RequestQueue {
         host: &mut Host<D, S>,
         now: Instant,
     ) -> Option<Run> {
-        if self.timer.is_some_and(|due| due <= now) {
+        if self.timer <= now {
             self.look_after(host, now);
         }
         if self.retries > 0 {
@@ -369,7 +370,8 @@ impl RequestQueue {
     /// made before, or `None`.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let timers = self.timer.into_iter().chain(self.idle_at);
+        let timer = (self.timer < Instant::MAX).then_some(self.timer);
+        let timers = timer.into_iter().chain(self.idle_at);
         if self.retries == 0 {
             return timers.min();
         }
