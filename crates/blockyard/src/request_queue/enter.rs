@@ -1,4 +1,9 @@
 //! The way in: a bio is checked, cut to the limits, merged, or given a request and staged.
+//!
+//! # Rules
+//!
+//! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
+//!   comes later, and merges with nothing, is refused one until every part of it has its own.
 
 use super::{RequestQueue, driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
@@ -24,6 +29,8 @@ pub(super) struct Cursor {
     pub(super) hctx: HctxId,
     /// The first sector that has not entered.
     sector: u64,
+    /// It waits for a tag, not for memory.
+    starved: bool,
 }
 
 impl RequestQueue {
@@ -62,7 +69,11 @@ impl RequestQueue {
             Err(SubmitError::WouldBlock)
         } else {
             let hctx = self.hctx_of(cpu, &bio);
-            self.enter_split(host, Cursor { whole, cpu, hctx, sector: bio.sector }, now)
+            self.enter_split(
+                host,
+                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false },
+                now,
+            )
         };
         if let Err(refused) = entered {
             self.bios.untake(whole);
@@ -169,7 +180,7 @@ impl RequestQueue {
     ) -> Result<(), SubmitError> {
         self.enter_part(host, &mut cursor, now)?;
         if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
-            self.await_room(host, &cursor, refused);
+            self.await_room(host, &mut cursor, refused);
             self.cursors.push_back(cursor);
         }
         Ok(())
@@ -217,8 +228,9 @@ impl RequestQueue {
 
     /// A run is to be asked for when what refused a part of `cursor` may have come free. For what
     /// belongs to this queue alone, whoever frees it does that: see [`Self::resume_rest`].
-    fn await_room<D, S>(&self, host: &mut Host<D, S>, cursor: &Cursor, refused: SubmitError) {
-        if refused == SubmitError::NoTag && self.keeps_driver_tag() {
+    fn await_room<D, S>(&self, host: &mut Host<D, S>, cursor: &mut Cursor, refused: SubmitError) {
+        cursor.starved = refused == SubmitError::NoTag;
+        if cursor.starved && self.keeps_driver_tag() {
             let reserved = self.bios[cursor.whole].flags.contains(Flags::RESERVED);
             host.tags.starve(self.id, cursor.hctx, reserved);
         }
@@ -231,15 +243,28 @@ impl RequestQueue {
         }
     }
 
-    /// A tag or bio has come free: split bios that wait go on, oldest first.
+    /// A tag or bio has come free: split bios that wait go on, of each hardware queue the oldest
+    /// first (S1).
     pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        while let Some(mut cursor) = self.cursors.pop_front() {
-            if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
-                self.await_room(host, &cursor, refused);
-                self.cursors.push_front(cursor);
-                return;
+        let mut waiting = self.cursors.len();
+        for _ in 0..waiting {
+            let Some(mut cursor) = self.cursors.pop_front() else { return };
+            waiting -= 1;
+            let older = self.cursors.iter().skip(waiting);
+            let stands_behind = { older }.any(|older| older.starved && older.hctx == cursor.hctx);
+            if stands_behind {
+                self.cursors.push_back(cursor);
+            } else if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
+                self.await_room(host, &mut cursor, refused);
+                self.cursors.push_back(cursor);
             }
         }
+    }
+
+    /// S1: whether a bio that has not begun to enter goes behind a split one that has.
+    fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
+        let starved = |cursor: &Cursor| cursor.starved && cursor.hctx == hctx;
+        self.bios.entering(bio).is_some() && self.cursors.iter().any(starved)
     }
 
     /// A bio within the limits merges, or gets a request.
@@ -256,6 +281,9 @@ impl RequestQueue {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
+        if !self.cursors.is_empty() && self.goes_behind(bio, hctx) {
+            return Err(SubmitError::NoTag);
+        }
         let id = self.take_request(host, hctx, bio).ok_or(SubmitError::NoTag)?;
         self.emit_queued(host, now, cpu, bio);
         self.held += 1;
