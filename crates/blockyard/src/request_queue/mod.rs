@@ -29,6 +29,7 @@
 //! ```
 //! use blockyard::bio::Bio;
 //! use blockyard::device::null::NullDevice;
+//! use blockyard::driver::Device;
 //! use blockyard::host::Host;
 //! use blockyard::limits::Limits;
 //! use blockyard::policy::Policies;
@@ -50,8 +51,8 @@
 //! while let Some(run) = queue.next_run(&mut host, now) {
 //!     let _ = queue.run(&mut host, run.hctx, now);
 //! }
-//! while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
-//!     queue.complete(&mut host, hctx, tag, status, now).unwrap();
+//! while let Some(finished) = host.driver.next_finished(now) {
+//!     queue.conclude(&mut host, &finished, now).unwrap();
 //! }
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
@@ -72,7 +73,7 @@ use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
-use crate::tag::{TagMap, Waiters};
+use crate::tag::{TagMap, TagSetConfig, Waiters};
 use crate::time::{Duration, Instant};
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
@@ -116,6 +117,22 @@ impl QueueConfig {
             max_waiters: 1024,
             run_batch_max: 1024,
         }
+    }
+
+    /// Requests that each hardware queue may hold: scheduler tags, or without an elevator the
+    /// `device_depth` driver tags.
+    #[must_use]
+    pub fn tags_per_hctx(&self, device_depth: u32) -> u32 {
+        if self.policies.elevator == ElevatorKind::None {
+            return device_depth;
+        }
+        self.policies.sched_depth.tags(device_depth)
+    }
+
+    /// Requests of a queue of this making on a host with these tags.
+    #[must_use]
+    pub fn requests(&self, tags: &TagSetConfig) -> usize {
+        hctxs_of(&self.map) * self.tags_per_hctx(u32::from(tags.depth)) as usize
     }
 }
 
@@ -199,8 +216,10 @@ impl RequestQueue {
     /// block is not a power of two.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
-        let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max } = config;
         let tag_config = host.tags.config();
+        let tags_per_hctx = config.tags_per_hctx(u32::from(tag_config.depth));
+        let capacity = config.requests(tag_config);
+        let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max } = config;
         let count = hctxs_of(&map);
         assert!(count <= usize::from(tag_config.hctxs), "the map names {count} hardware queues");
         assert!(
@@ -212,11 +231,7 @@ impl RequestQueue {
             "a logical block is a power of two"
         );
         assert!(run_batch_max > 0, "a run must be allowed to send something");
-        let device_depth = u32::from(tag_config.depth);
         let has_elevator = policies.elevator != ElevatorKind::None;
-        let tags_per_hctx =
-            if has_elevator { policies.sched_depth.tags(device_depth) } else { device_depth };
-        let capacity = count * tags_per_hctx as usize;
         let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
         let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
         let waiters = if has_elevator { max_waiters } else { 0 };
