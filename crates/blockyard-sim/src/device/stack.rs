@@ -4,26 +4,13 @@ use super::Model;
 use crate::profile::FaultRules;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::layer::checked::{Checked, Terms};
-use blockyard::layer::fault::Faulty;
+use blockyard::layer::fault::{Count, FaultRule, Faulty};
 use blockyard::prng::Prng;
 use blockyard::request::Request;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
-
-/// A model and its layers.
-///
-/// The combinations that there are, rather than layers behind pointers: a run without layers pays
-/// one comparison for each call.
-#[derive(Debug)]
-pub enum Stack {
-    /// The model alone.
-    Bare(Model),
-    /// With faults.
-    Faulty(Box<Faulty<Model>>),
-    /// With faults, should there be rules, and with the contract checked above and below them.
-    Checked(Box<Checked<Faulty<Checked<Model>>>>),
-}
+use core::fmt::Debug;
 
 /// How often a rule of a fault file was met, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,15 +23,118 @@ pub struct FaultCount {
     pub fired: u64,
 }
 
+/// What a simulation asks of a stack, whatever its layers: each answers for itself and for what is
+/// below it.
+pub trait Layers: Device + Debug {
+    /// The model at the bottom.
+    fn model(&self) -> &Model;
+
+    /// As [`Self::model`].
+    fn model_mut(&mut self) -> &mut Model;
+
+    /// How often each fault rule was met, in their order.
+    fn fault_counts(&self) -> Vec<FaultCount> {
+        Vec::new()
+    }
+
+    /// Completions that fault rules lost.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// A piece of work has been done: no run is open (D2).
+    fn call_ended(&self) {}
+}
+
+impl Layers for Model {
+    fn model(&self) -> &Model {
+        self
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        self
+    }
+}
+
+impl<D: Layers> Layers for Faulty<D> {
+    fn model(&self) -> &Model {
+        self.below.model()
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        self.below.model_mut()
+    }
+
+    fn fault_counts(&self) -> Vec<FaultCount> {
+        let count = |(rule, Count { matched, fired }): (&FaultRule, Count)| FaultCount {
+            name: rule.name.clone(),
+            matched,
+            fired,
+        };
+        self.counts().map(count).chain(self.below.fault_counts()).collect()
+    }
+
+    fn lost(&self) -> u64 {
+        Self::lost(self) + self.below.lost()
+    }
+
+    fn call_ended(&self) {
+        self.below.call_ended();
+    }
+}
+
+impl<D: Layers> Layers for Checked<D> {
+    fn model(&self) -> &Model {
+        self.below.model()
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        self.below.model_mut()
+    }
+
+    fn fault_counts(&self) -> Vec<FaultCount> {
+        self.below.fault_counts()
+    }
+
+    fn lost(&self) -> u64 {
+        self.below.lost()
+    }
+
+    fn call_ended(&self) {
+        Self::call_ended(self);
+        self.below.call_ended();
+    }
+}
+
+/// A model, alone or under layers: alone, it pays one comparison for each call.
+#[derive(Debug)]
+pub enum Stack {
+    /// The model alone.
+    Bare(Model),
+    /// Under layers.
+    Layered(Box<dyn Layers + Send>),
+}
+
+/// Passes a call to the device that there is.
+macro_rules! each {
+    ($stack:expr, $device:ident => $call:expr) => {
+        match $stack {
+            Self::Bare($device) => $call,
+            Self::Layered($device) => $call,
+        }
+    };
+}
+
 impl Stack {
     /// `model` with the faults of `rules`; `draws` is their chance.
     #[must_use]
     pub fn new(model: Model, rules: Option<&FaultRules>, draws: Prng, tags: &TagSetConfig) -> Self {
         let Some(rules) = rules else { return Self::Bare(model) };
-        Self::Faulty(Box::new(Faulty::new(model, rules.rules.clone(), draws, tags)))
+        Self::Layered(Box::new(Faulty::new(model, rules.rules.clone(), draws, tags)))
     }
 
-    /// As [`Self::new`], with every call held against the contract, for queues of these `terms`.
+    /// As [`Self::new`], with every call held against the contract above and below the faults, for
+    /// queues of these `terms`.
     #[must_use]
     pub fn checked(
         model: Model,
@@ -56,101 +146,75 @@ impl Stack {
         let rules = rules.map_or_else(Vec::new, |rules| rules.rules.clone());
         let model = Checked::new(model, terms.to_vec(), tags);
         let faulty = Faulty::new(model, rules, draws, tags);
-        Self::Checked(Box::new(Checked::new(faulty, terms.to_vec(), tags)))
+        Self::Layered(Box::new(Checked::new(faulty, terms.to_vec(), tags)))
     }
 
-    /// The model at the bottom.
+    /// As [`Layers::model`].
     #[must_use]
     pub fn model(&self) -> &Model {
-        match self {
-            Self::Bare(model) => model,
-            Self::Faulty(faulty) => &faulty.below,
-            Self::Checked(checked) => &checked.below.below.below,
-        }
+        each!(self, device => device.model())
     }
 
-    /// As [`Self::model`].
+    /// As [`Layers::model_mut`].
     pub fn model_mut(&mut self) -> &mut Model {
-        match self {
-            Self::Bare(model) => model,
-            Self::Faulty(faulty) => &mut faulty.below,
-            Self::Checked(checked) => &mut checked.below.below.below,
-        }
+        each!(self, device => device.model_mut())
     }
 
-    /// How often each rule was met, in the order of the file.
+    /// As [`Layers::fault_counts`].
     #[must_use]
     pub fn fault_counts(&self) -> Vec<FaultCount> {
-        let counts = |(rule, count): (&blockyard::layer::fault::FaultRule, _)| {
-            let blockyard::layer::fault::Count { matched, fired } = count;
-            FaultCount { name: rule.name.clone(), matched, fired }
-        };
-        match self {
-            Self::Bare(_) => Vec::new(),
-            Self::Faulty(faulty) => faulty.counts().map(counts).collect(),
-            Self::Checked(checked) => checked.below.counts().map(counts).collect(),
-        }
+        each!(self, device => device.fault_counts())
     }
 
-    /// Completions that rules lost.
+    /// As [`Layers::lost`].
     #[must_use]
     pub fn lost(&self) -> u64 {
-        match self {
-            Self::Bare(_) => 0,
-            Self::Faulty(faulty) => faulty.lost(),
-            Self::Checked(checked) => checked.below.lost(),
-        }
+        each!(self, device => device.lost())
     }
 
-    /// A piece of work has been done: no run is open (D2).
+    /// As [`Layers::call_ended`].
     pub fn call_ended(&self) {
-        if let Self::Checked(checked) = self {
-            checked.call_ended();
-            checked.below.below.call_ended();
-        }
+        each!(self, device => device.call_ended());
     }
-}
-
-/// Passes a call to the device that there is.
-macro_rules! each {
-    ($stack:expr, $device:ident => $call:expr) => {
-        match $stack {
-            Self::Bare($device) => $call,
-            Self::Faulty($device) => $call,
-            Self::Checked($device) => $call,
-        }
-    };
 }
 
 impl Driver for Stack {
+    #[inline]
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         each!(self, device => device.take_budget(queue))
     }
 
+    #[inline]
     fn return_budget(&mut self, queue: QueueId, budget: Budget) {
         each!(self, device => device.return_budget(queue, budget));
     }
 
+    #[inline]
     fn prepare(&mut self, issue: &Issue<'_>) {
         each!(self, device => device.prepare(issue));
     }
 
+    #[inline]
     fn unprepare(&mut self, issue: &Issue<'_>) {
         each!(self, device => device.unprepare(issue));
     }
 
+    #[inline]
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         each!(self, device => device.queue_rq(issue))
     }
 
+    #[inline]
     fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
         each!(self, device => device.commit(queue, hctx, now));
     }
 
+    #[inline]
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         each!(self, device => device.finish(queue, hctx, tag, request));
     }
 
+    #[inline]
     fn timed_out(
         &mut self,
         queue: QueueId,
@@ -164,10 +228,12 @@ impl Driver for Stack {
 }
 
 impl Device for Stack {
+    #[inline]
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         each!(self, device => device.next_finished(now))
     }
 
+    #[inline]
     fn poll_at(&self) -> Option<Instant> {
         each!(self, device => device.poll_at())
     }
