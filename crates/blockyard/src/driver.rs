@@ -1,7 +1,8 @@
 //! The one seam to a device.
 //!
-//! A [`Driver`] prepares, takes or refuses, and cleans up after requests. Drivers stack: a driver
-//! that injects faults or delays wraps another.
+//! A [`Driver`] prepares, takes or refuses, and cleans up after requests. A [`Device`] is a driver
+//! whose completions are pulled. Both stack: a [`layer`](crate::layer) that injects faults, delays
+//! or watches is a device over a device.
 //!
 //! # Rules
 //!
@@ -84,7 +85,25 @@ pub struct Finished {
     pub outcome: Outcome,
 }
 
+/// What becomes of the data of a request at a device that honours it.
+///
+/// Payloads are opaque to the core. A layer that spoils data says here what the device below is to
+/// do with it; the device then answers as if it had done all that was asked. A device without a
+/// model of its data need not look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataEffect {
+    /// All of it is done: what every request asks for.
+    Whole,
+    /// Only so many of its first sectors are written (a torn write).
+    First(u32),
+    /// Nothing is read or written.
+    Nowhere,
+    /// It is written as if it began at this sector (a misdirected write).
+    At(u64),
+}
+
 /// A request as it is handed to a driver.
+#[derive(Clone, Copy)]
 pub struct Issue<'a> {
     /// The request queue it comes from.
     pub queue: QueueId,
@@ -98,16 +117,29 @@ pub struct Issue<'a> {
     pub last: bool,
     /// Now.
     pub now: Instant,
+    pub(crate) effect: DataEffect,
     pub(crate) id: RequestId,
     pub(crate) requests: &'a Requests,
     pub(crate) bios: &'a Bios,
 }
 
-impl Issue<'_> {
+impl<'a> Issue<'a> {
     /// The request.
     #[must_use]
-    pub fn request(&self) -> &Request {
+    pub fn request(&self) -> &'a Request {
         &self.requests[self.id]
+    }
+
+    /// What is to become of its data.
+    #[must_use]
+    pub const fn effect(&self) -> DataEffect {
+        self.effect
+    }
+
+    /// The same request, of whose data this becomes: for a layer to pass on.
+    #[must_use]
+    pub const fn with_effect(self, effect: DataEffect) -> Self {
+        Self { effect, ..self }
     }
 
     /// The request's handle within its queue.
@@ -117,7 +149,7 @@ impl Issue<'_> {
     }
 
     /// The parts of callers' bios that the request carries, in order.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + use<'a> {
         self.requests.bios(self.id, self.bios)
     }
 }
@@ -137,7 +169,7 @@ impl fmt::Debug for Issue<'_> {
     }
 }
 
-/// A device, or a layer over one.
+/// What takes requests: a device, or a layer over one.
 pub trait Driver {
     /// A permit to send one request of `queue`, or `None` while the device has no room for it.
     ///
@@ -157,6 +189,12 @@ pub trait Driver {
     /// Gets a request ready: called once for each, before it is first offered to
     /// [`Self::queue_rq`]; and once more after [`Self::finish`] where it was requeued.
     fn prepare(&mut self, issue: &Issue<'_>) {
+        let _ = issue;
+    }
+
+    /// Drops what [`Self::prepare`] did for a request that is not accepted and will not be offered
+    /// again. A layer that fails a request by itself tells the one below so.
+    fn unprepare(&mut self, issue: &Issue<'_>) {
         let _ = issue;
     }
 
@@ -187,4 +225,19 @@ pub trait Driver {
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         let _ = (queue, hctx, tag, request);
     }
+}
+
+/// A driver whose completions are pulled.
+///
+/// After each call on a queue, when [`Self::poll_at`] falls due, and when the device itself rings,
+/// drain [`Self::next_finished`] and pass each answer to its queue.
+pub trait Device: Driver {
+    /// A request it is done with at `now`: each that it took, once (D1), in the order in which they
+    /// are to be completed. `now` is not earlier than in any call before.
+    fn next_finished(&mut self, now: Instant) -> Option<Finished>;
+
+    /// The earliest instant at which [`Self::next_finished`] may have an answer although nothing
+    /// happens before; one that has passed means now. `None` where there is none, or where the
+    /// device rings by other means. Once [`Self::next_finished`] has answered `None`, it is later.
+    fn poll_at(&self) -> Option<Instant>;
 }

@@ -4,7 +4,7 @@
 
 use super::{RequestQueue, is_in_flight};
 use crate::bio::{Flags, Op};
-use crate::driver::{Accept, Driver, Issue};
+use crate::driver::{Accept, DataEffect, Driver, Issue};
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::host::Host;
 use crate::policy::{Dequeue, Dispatch, Model};
@@ -474,6 +474,7 @@ impl RequestQueue {
             budget,
             last,
             now,
+            effect: DataEffect::Whole,
             id,
             requests: &self.requests,
             bios: &self.bios,

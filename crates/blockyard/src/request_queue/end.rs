@@ -1,7 +1,7 @@
 //! The way back: completions, requeues, and who may go on because of them.
 
 use super::{NotInFlight, RequestQueue, hctx_id, is_in_flight};
-use crate::driver::Driver;
+use crate::driver::{Driver, Finished, Outcome};
 use crate::elevator::Place;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dispatch};
@@ -13,6 +13,25 @@ use crate::trace::{Action, Sink};
 use crate::unit::{DriverTag, HctxId, RequestId};
 
 impl RequestQueue {
+    /// What a device named as finished: [`Self::complete`] or [`Self::requeue`], as it ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::complete`].
+    pub fn conclude<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        finished: &Finished,
+        now: Instant,
+    ) -> Result<(), NotInFlight> {
+        let Finished { hctx, tag, .. } = *finished;
+        match finished.outcome {
+            Outcome::Done(status) => self.complete(host, hctx, tag, status, now),
+            Outcome::Again => self.requeue(host, hctx, tag, now),
+            Outcome::AgainPrepared => self.requeue_prepared(host, hctx, tag, now),
+        }
+    }
+
     /// The driver is done with the request it knows as `tag` of `hctx`; its bios end with `status`.
     ///
     /// Then drain [`Self::next_ended`], [`Self::next_run`], [`Host::next_starved`] and the wake-ups

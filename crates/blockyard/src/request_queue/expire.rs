@@ -8,7 +8,7 @@
 //!   nothing in flight under the tag and changes nothing.
 
 use super::{RequestQueue, hctx_id, is_in_flight, request_id};
-use crate::driver::{Driver, Outcome, TimedOut};
+use crate::driver::{Driver, Finished, TimedOut};
 use crate::host::Host;
 use crate::time::{Duration, Instant};
 use crate::trace::{Action, Sink};
@@ -67,9 +67,9 @@ impl RequestQueue {
                 self.requests[id].deadline = now + self.timeout;
                 return;
             }
-            TimedOut::Ended(Outcome::Done(status)) => self.complete(host, hctx, tag, status, now),
-            TimedOut::Ended(Outcome::Again) => self.requeue(host, hctx, tag, now),
-            TimedOut::Ended(Outcome::AgainPrepared) => self.requeue_prepared(host, hctx, tag, now),
+            TimedOut::Ended(outcome) => {
+                self.conclude(host, &Finished { queue: self.id, hctx, tag, outcome }, now)
+            }
         };
         ended.expect("it was in flight");
     }

@@ -30,6 +30,7 @@
 //! ```
 //! use blockyard::bio::Bio;
 //! use blockyard::device::null::NullDevice;
+//! use blockyard::driver::Device;
 //! use blockyard::host::Host;
 //! use blockyard::limits::Limits;
 //! use blockyard::policy::Policies;
@@ -51,8 +52,8 @@
 //! while let Some(run) = queue.next_run(&mut host, now) {
 //!     let _ = queue.run(&mut host, run.hctx, now);
 //! }
-//! while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
-//!     queue.complete(&mut host, hctx, tag, status, now).unwrap();
+//! while let Some(finished) = host.driver.next_finished(now) {
+//!     queue.conclude(&mut host, &finished, now).unwrap();
 //! }
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
@@ -76,7 +77,7 @@ use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
-use crate::tag::TagPool;
+use crate::tag::{TagPool, TagSetConfig};
 use crate::time::{Duration, Instant};
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
@@ -126,6 +127,23 @@ impl QueueConfig {
             run_batch_max: 1024,
             timeout: Duration::from_secs(30),
         }
+    }
+
+    /// Requests that each hardware queue may hold on a host with these tags: scheduler tags, and as
+    /// many reserved ones as the host has; or, without an elevator, driver tags.
+    fn tags_per_hctx(&self, tags: &TagSetConfig) -> u32 {
+        let device_depth = u32::from(tags.depth);
+        if self.policies.elevator == ElevatorKind::None {
+            return device_depth;
+        }
+        self.policies.sched_depth.tags(device_depth) + u32::from(tags.reserved)
+    }
+
+    /// How many numbers of requests a queue of this making uses on a host with these tags, flush
+    /// commands included.
+    #[must_use]
+    pub fn requests(&self, tags: &TagSetConfig) -> usize {
+        hctxs_of(&self.map) * (self.tags_per_hctx(tags) as usize + 1)
     }
 }
 
@@ -210,9 +228,11 @@ impl RequestQueue {
     /// block is not a power of two.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
+        let tag_config = host.tags.config();
+        let tags_per_hctx = config.tags_per_hctx(tag_config);
+        let requests = config.requests(tag_config);
         let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max, timeout } =
             config;
-        let tag_config = host.tags.config();
         let count = hctxs_of(&map);
         assert!(count <= usize::from(tag_config.hctxs), "the map names {count} hardware queues");
         assert!(
@@ -224,14 +244,8 @@ impl RequestQueue {
             "a logical block is a power of two"
         );
         assert!(run_batch_max > 0, "a run must be allowed to send something");
-        let device_depth = u32::from(tag_config.depth);
         let has_elevator = policies.elevator != ElevatorKind::None;
         let reserved = u32::from(tag_config.reserved);
-        let tags_per_hctx = if has_elevator {
-            policies.sched_depth.tags(device_depth) + reserved
-        } else {
-            device_depth
-        };
         let capacity = count * tags_per_hctx as usize;
         let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
         let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
@@ -242,7 +256,7 @@ impl RequestQueue {
             map,
             run_batch_max,
             timeout,
-            requests: Requests::new(capacity + count),
+            requests: Requests::new(requests),
             bios: Bios::new(max_bios),
             ctxs,
             feeder_at,
