@@ -326,3 +326,6 @@ impl<D: Device> Device for Checked<D> {
         self.below.poll_at()
     }
 }
+
+#[cfg(test)]
+mod tests;

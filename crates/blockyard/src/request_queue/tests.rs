@@ -7,10 +7,13 @@ mod enter;
 use super::*;
 use crate::bio::Bio;
 use crate::driver::{Accept, Issue};
+use crate::layer::checked::{Checked, Terms};
 use crate::request::Piece;
 use crate::status::{Status, SubmitError};
 use crate::tag::TagSetConfig;
 use crate::unit::Budget;
+use core::ops::{Deref, DerefMut};
+use std::vec;
 
 const H0: HctxId = HctxId(0);
 const CPU: CpuId = CpuId(0);
@@ -54,8 +57,26 @@ impl Driver for Obedient {
     }
 }
 
-fn host(hctxs: u16, depth: u16, queues: u16) -> Host<Obedient> {
-    let config = TagSetConfig {
+/// It says what a test tells it to, promises that it cannot keep (D4) among that.
+type Watched = Checked<Obedient>;
+
+impl Deref for Watched {
+    type Target = Obedient;
+    fn deref(&self) -> &Obedient {
+        &self.below
+    }
+}
+
+impl DerefMut for Watched {
+    fn deref_mut(&mut self) -> &mut Obedient {
+        &mut self.below
+    }
+}
+
+/// A host whose queues are made by `config`.
+fn host(hctxs: u16, depth: u16, queues: u16, config: &QueueConfig) -> Host<Watched> {
+    let terms = |tags: &TagSetConfig| vec![Terms::of(config, tags); usize::from(queues)];
+    let tags = TagSetConfig {
         hctxs,
         depth,
         reserved: 0,
@@ -64,20 +85,21 @@ fn host(hctxs: u16, depth: u16, queues: u16) -> Host<Obedient> {
         max_waiters: 8,
     };
     let driver = Obedient { answers: VecDeque::new(), budget: 1000, sent: VecDeque::new() };
-    Host::new(driver, (), config)
+    let driver = Checked::new(driver, terms(&tags), &tags).trusting_promises();
+    Host::new(driver, (), tags)
 }
 
 /// One queue and its host; two processors.
 struct Rig {
-    host: Host<Obedient>,
+    host: Host<Watched>,
     queue: RequestQueue,
     now: Instant,
 }
 
 impl Rig {
     fn new(hctxs: u16, depth: u16, policies: Policies, limits: Limits) -> Self {
-        let host = host(hctxs, depth, 1);
         let config = QueueConfig { max_bios: 64, ..QueueConfig::new(2, hctxs, limits, policies) };
+        let host = host(hctxs, depth, 1, &config);
         let queue = RequestQueue::new(QueueId(0), config, &host);
         Self { host, queue, now: Instant::ZERO }
     }
@@ -92,7 +114,7 @@ impl Rig {
 
     fn submit(&mut self, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
         let submitted = self.queue.submit(&mut self.host, cpu, bio, self.now);
-        self.queue.self_check(&self.host);
+        self.check();
         submitted
     }
 
@@ -101,7 +123,7 @@ impl Rig {
         let mut runs = 0;
         while let Some(hctx) = self.next_to_run() {
             let _ = self.queue.run(&mut self.host, hctx, self.now);
-            self.queue.self_check(&self.host);
+            self.check();
             runs += 1;
             assert!(runs < 100, "runs go round in circles");
         }
@@ -117,6 +139,12 @@ impl Rig {
     fn complete(&mut self) {
         let Sent { hctx, tag, .. } = self.host.driver.sent.pop_front().expect("in flight");
         self.queue.complete(&mut self.host, hctx, tag, Status::Ok, self.now).expect("in flight");
+        self.check();
+    }
+
+    /// A call has returned: no run is open, and the accounts agree.
+    fn check(&self) {
+        self.host.driver.call_ended();
         self.queue.self_check(&self.host);
     }
 
