@@ -85,7 +85,7 @@ fn host(hctxs: u16, depth: u16, queues: u16, config: &QueueConfig) -> Host<Watch
         max_waiters: 8,
     };
     let driver = Obedient { answers: VecDeque::new(), budget: 1000, sent: VecDeque::new() };
-    let driver = Checked::new(driver, terms(&tags), &tags).trusting_promises();
+    let driver = Checked::new(driver, terms(&tags), &tags).trusting_promises(true);
     Host::new(driver, (), tags)
 }
 

@@ -281,7 +281,7 @@ fn d4_promises() {
             rig.send(0);
         });
         let mut trusting = Rig::new();
-        trusting.checked = trusting.checked.trusting_promises();
+        trusting.checked = trusting.checked.trusting_promises(true);
         trusting.checked.below.answer = Accept::Busy(busy);
         trusting.send(0);
     }
