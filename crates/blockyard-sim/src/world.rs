@@ -281,7 +281,7 @@ impl World {
                 self.take_finished();
             }
             Event::Layers => {
-                self.layers_at = None;
+                self.layers_at = self.layers_at.filter(|at| *at > self.now);
                 self.take_finished();
             }
             Event::Measure => self.forget(),

@@ -115,10 +115,10 @@ impl<D> Checked<D> {
         }
     }
 
-    /// The same without \[D4\]: for a driver that breaks its promises on purpose.
+    /// The same, which leaves \[D4\] out where `trusts`: for a driver that lies on purpose.
     #[must_use]
-    pub fn trusting_promises(self) -> Self {
-        Self { trusts_promises: true, ..self }
+    pub fn trusting_promises(self, trusts: bool) -> Self {
+        Self { trusts_promises: trusts, ..self }
     }
 
     /// A call on a queue has returned.
@@ -334,3 +334,6 @@ impl<D: Device> Device for Checked<D> {
         self.below.poll_at()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,9 +49,6 @@ pub mod rate;
 mod tagged;
 pub mod trace;
 
-#[cfg(test)]
-mod tests;
-
 /// Calls of [`Driver`](crate::driver::Driver) that a layer passes on as they are to `self.below`.
 macro_rules! pass_on {
     ($($call:ident),+ $(,)?) => { $($crate::layer::pass_on!(@$call);)+ };

@@ -10,11 +10,14 @@ mod sequence;
 use super::*;
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::{Accept, Issue, TimedOut};
+use crate::layer::checked::{Checked, Terms};
 use crate::request::Piece;
 use crate::status::{Status, SubmitError};
 use crate::tag::TagSetConfig;
 use crate::unit::Budget;
 use alloc::string::String;
+use core::ops::{Deref, DerefMut};
+use std::vec;
 
 const H0: HctxId = HctxId(0);
 const CPU: CpuId = CpuId(0);
@@ -88,13 +91,29 @@ impl Driver for Obedient {
     }
 }
 
-fn host(hctxs: u16, depth: u16, queues: u16) -> Host<Obedient> {
-    reserving_host(hctxs, depth, 0, queues)
+/// It says what a test tells it to, promises that it cannot keep (D4) among that.
+type Watched = Checked<Obedient>;
+
+impl Deref for Watched {
+    type Target = Obedient;
+    fn deref(&self) -> &Obedient {
+        &self.below
+    }
 }
 
-fn reserving_host(hctxs: u16, depth: u16, reserved: u16, queues: u16) -> Host<Obedient> {
-    let config =
-        TagSetConfig { hctxs, depth, reserved, shared_over_hctxs: false, queues, max_waiters: 8 };
+impl DerefMut for Watched {
+    fn deref_mut(&mut self) -> &mut Obedient {
+        &mut self.below
+    }
+}
+
+fn tags(hctxs: u16, depth: u16, reserved: u16, queues: u16) -> TagSetConfig {
+    TagSetConfig { hctxs, depth, reserved, shared_over_hctxs: false, queues, max_waiters: 8 }
+}
+
+/// A host whose queues are made by `config`.
+fn host(tags: TagSetConfig, config: &QueueConfig) -> Host<Watched> {
+    let terms = vec![Terms::of(config, &tags); usize::from(tags.queues)];
     let driver = Obedient {
         answers: VecDeque::new(),
         budget: 1000,
@@ -103,23 +122,25 @@ fn reserving_host(hctxs: u16, depth: u16, reserved: u16, queues: u16) -> Host<Ob
         finished: 0,
         timeouts: VecDeque::new(),
     };
-    Host::new(driver, (), config)
+    Host::new(Checked::new(driver, terms, &tags).trusting_promises(true), (), tags)
 }
 
 /// One queue and its host; two processors.
 struct Rig {
-    host: Host<Obedient>,
+    host: Host<Watched>,
     queue: RequestQueue,
     now: Instant,
 }
 
 impl Rig {
     fn new(hctxs: u16, depth: u16, policies: Policies, limits: Limits) -> Self {
-        Self::on(host(hctxs, depth, 1), hctxs, policies, limits)
+        Self::on(tags(hctxs, depth, 0, 1), policies, limits)
     }
 
-    fn on(host: Host<Obedient>, hctxs: u16, policies: Policies, limits: Limits) -> Self {
-        let config = QueueConfig { max_bios: 64, ..QueueConfig::new(2, hctxs, limits, policies) };
+    fn on(tags: TagSetConfig, policies: Policies, limits: Limits) -> Self {
+        let usual = QueueConfig::new(2, tags.hctxs, limits, policies);
+        let config = QueueConfig { max_bios: 64, ..usual };
+        let host = host(tags, &config);
         let queue = RequestQueue::new(QueueId(0), config, &host);
         Self { host, queue, now: Instant::ZERO }
     }
@@ -134,7 +155,7 @@ impl Rig {
 
     fn submit(&mut self, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
         let submitted = self.queue.submit(&mut self.host, cpu, bio, self.now);
-        self.queue.self_check(&self.host);
+        self.check();
         submitted
     }
 
@@ -143,7 +164,7 @@ impl Rig {
         let mut runs = 0;
         while let Some(hctx) = self.next_to_run() {
             let _ = self.queue.run(&mut self.host, hctx, self.now);
-            self.queue.self_check(&self.host);
+            self.check();
             runs += 1;
             assert!(runs < 100, "runs go round in circles");
         }
@@ -163,7 +184,7 @@ impl Rig {
     fn complete_with(&mut self, status: Status) {
         let Sent { hctx, tag, .. } = self.host.driver.sent.pop_front().expect("in flight");
         self.queue.complete(&mut self.host, hctx, tag, status, self.now).expect("in flight");
-        self.queue.self_check(&self.host);
+        self.check();
     }
 
     /// The cookies of the bios that have ended, and how.
@@ -183,6 +204,12 @@ impl Rig {
             _ => '?',
         };
         self.host.driver.sent.iter().map(letter).collect()
+    }
+
+    /// A call has returned: no run is open, and the accounts agree.
+    fn check(&self) {
+        self.host.driver.call_ended();
+        self.queue.self_check(&self.host);
     }
 
     /// Where the requests in flight start, in the order the driver took them.

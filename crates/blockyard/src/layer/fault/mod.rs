@@ -57,6 +57,7 @@ pub struct Faulty<D> {
     /// What the faults are injected into.
     pub below: D,
     rules: Rules,
+    lifted: bool,
     /// Of each request below (F2).
     fates: Tagged<Fate>,
     held: Held,
@@ -79,11 +80,17 @@ impl<D> Faulty<D> {
         Self {
             below,
             rules: Rules::new(rules, draws),
+            lifted: false,
             fates: Tagged::new(Fate::Plain, tags),
             held: Held::new(tags),
             coming: alloc::vec![0; usize::from(tags.queues)],
             lost: 0,
         }
+    }
+
+    /// From now on no rule is asked. What rules have said of requests in flight holds (F2).
+    pub const fn lift(&mut self) {
+        self.lifted = true;
     }
 
     /// The rules, in order, and how often each was met.
@@ -136,6 +143,9 @@ impl<D: Driver> Driver for Faulty<D> {
     pass_on!(take_budget, return_budget, prepare, unprepare, commit);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        if self.lifted {
+            return self.pass(issue, None);
+        }
         let verdict = self.rules.judge(issue.queue, issue.request());
         let answer = match verdict.action {
             Some(Action::Fail(status)) => self.answer(issue, Accept::Failed(status)),

@@ -86,8 +86,7 @@ fn a_run_held_for_want_of_a_tag_does_not_pass_the_turn_to_itself() {
 fn a_command_of_the_driver_gets_a_reserved_tag_when_all_others_are_in_use() {
     for policies in [Policies::NONE, Policies::mq_deadline()] {
         let policies = Policies { sched_depth: SchedDepth::Fixed(2), ..policies };
-        let host = reserving_host(1, 3, 1, 1);
-        let mut rig = Rig::on(host, 1, policies, Limits::new(CAPACITY_SECTORS));
+        let mut rig = Rig::on(tags(1, 3, 1, 1), policies, Limits::new(CAPACITY_SECTORS));
         rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
         rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
         assert_eq!(rig.submit(CPU, Bio::read(128, 8, 2)), Err(SubmitError::NoTag));

@@ -19,7 +19,7 @@ fn in_flight(mut rig: Rig) -> Rig {
 fn sleep(rig: &mut Rig) {
     rig.now = rig.queue.poll_at().expect("there is a timer");
     rig.settle();
-    rig.queue.self_check(&rig.host);
+    rig.check();
 }
 
 #[test]

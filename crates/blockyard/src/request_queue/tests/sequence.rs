@@ -197,7 +197,7 @@ fn a_flush_given_back_undone_is_sent_again() {
         rig.settle();
         let Sent { hctx, tag, .. } = rig.host.driver.sent.pop_front().unwrap();
         rig.queue.requeue(&mut rig.host, hctx, tag, rig.now).unwrap();
-        rig.queue.self_check(&rig.host);
+        rig.check();
         assert_eq!((run_dry(&mut rig), rig.ended()), (String::from("f"), alloc::vec![(0, OK)]));
     }
 }
