@@ -3,7 +3,7 @@
 use super::{RequestQueue, driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
-use crate::elevator::{Candidate, Place};
+use crate::elevator::{Candidate, Ctx, Place};
 use crate::host::Host;
 use crate::merge::{Extent, Fit, Merge, fit};
 use crate::request::{BioId, max_part_sectors, segments_of_part};
@@ -240,10 +240,10 @@ impl RequestQueue {
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
         let ctx = self.ctx_of(kind, cpu);
-        if self.merge_bio(host, cpu, ctx, bio, now) {
+        let hctx = self.map.kinds()[kind][cpu.index()];
+        if self.merge_bio(host, Ctx { cpu, hctx }, ctx, bio, now) {
             return Ok(());
         }
-        let hctx = self.map.kinds()[kind][cpu.index()];
         let sync = self.bios[bio].is_sync();
         let id = self.take_request(host, hctx, sync).ok_or(SubmitError::NoTag)?;
         self.emit_queued(host, now, cpu, bio);
@@ -288,7 +288,7 @@ impl RequestQueue {
     fn merge_bio<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
-        cpu: CpuId,
+        from: Ctx,
         ctx: usize,
         bio: BioId,
         now: Instant,
@@ -297,8 +297,8 @@ impl RequestQueue {
         if !extent.is_mergeable() {
             return false;
         }
-        let plugged = self.find_in_plug(cpu, &extent);
-        let found = plugged.or_else(|| self.find_staged(ctx, &extent));
+        let plugged = self.find_in_plug(from.cpu, &extent);
+        let found = plugged.or_else(|| self.find_staged(from, ctx, &extent));
         let (id, merge) = match found {
             None => return false,
             Some(Candidate::TooBig(id)) => {
@@ -307,7 +307,7 @@ impl RequestQueue {
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
         };
-        self.emit_queued(host, now, cpu, bio);
+        self.emit_queued(host, now, from.cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
         let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
         self.emit(host, now, action, id);
@@ -338,9 +338,9 @@ impl RequestQueue {
         })
     }
 
-    fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
+    fn find_staged(&mut self, from: Ctx, ctx: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
-            Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
+            Some(elevator) => elevator.find_merge(&self.requests, &self.limits, from, extent, true),
             None => {
                 self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
             }
@@ -430,9 +430,7 @@ impl RequestQueue {
 
     /// The software queue through which `cpu` uses `hctx`.
     pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
-        let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
-        let kind = self.map.kinds().iter().position(serves);
-        self.ctx_of(kind.expect("a request's hardware queue serves its processor"), cpu)
+        self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
     }
 
     /// Stages a request that is not part of a batch.
@@ -484,7 +482,8 @@ impl RequestQueue {
         if !extent.is_mergeable() {
             return false;
         }
-        let found = elevator.find_merge(&self.requests, &self.limits, &extent, false);
+        let from = Ctx::of(&self.requests[id]);
+        let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
         self.requests.join(kept, id, &mut self.bios, merge);
         elevator.merged(&self.requests, kept, merge);

@@ -64,6 +64,7 @@ pub mod enter;
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::elevator::deadline::Deadline;
+use crate::elevator::kyber::Kyber;
 use crate::hardware_queue::{Bits, HardwareQueue, QueueMap, Run};
 use crate::host::Host;
 use crate::limits::Limits;
@@ -195,8 +196,8 @@ impl RequestQueue {
     /// # Panics
     ///
     /// If the map names a hardware queue the host does not have, its kinds serve different numbers
-    /// of processors, the single-lock model is given more than one hardware queue, or a logical
-    /// block is not a power of two.
+    /// of processors, the single-lock model is given more than one hardware queue, a logical block
+    /// is not a power of two, or a depth of kyber is 0.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
         let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max } = config;
@@ -220,6 +221,11 @@ impl RequestQueue {
         let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
         let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
         let waiters = if has_elevator { max_waiters } else { 0 };
+        let elevator: Option<Box<dyn Elevator + Send>> = match policies.elevator {
+            ElevatorKind::None => None,
+            ElevatorKind::Deadline(tunables) => Some(Box::new(Deadline::new(capacity, tunables))),
+            ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&map, tunables))),
+        };
         Self {
             id,
             plugs: map.default.iter().map(|_| Plug::default()).collect(),
@@ -230,12 +236,7 @@ impl RequestQueue {
             ctxs,
             feeder_at,
             end_nodes: HashNodes::new(hashed),
-            elevator: match policies.elevator {
-                ElevatorKind::None => None,
-                ElevatorKind::Deadline(tunables) => {
-                    Some(Box::new(Deadline::new(capacity, tunables)))
-                }
-            },
+            elevator,
             sched_tags: (0..if has_elevator { count } else { 0 })
                 .map(|_| SchedTags {
                     map: TagMap::new(tags_per_hctx, 0),
@@ -505,7 +506,6 @@ impl RequestQueue {
 
 /// How many hardware queues `map` names.
 fn hctxs_of(map: &QueueMap) -> usize {
-    let named = map.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
     let cpus = map.default.len();
     for kind in map.kinds() {
         assert!(
@@ -513,7 +513,7 @@ fn hctxs_of(map: &QueueMap) -> usize {
             "every kind of map serves {cpus} processors"
         );
     }
-    named.max().expect("a map serves at least one processor")
+    map.hctxs()
 }
 
 /// The software queues of `map`, where each stands among the feeders of its hardware queue, and
