@@ -98,6 +98,15 @@ pub enum ElevatorKind {
     Kyber(KyberTunables),
 }
 
+impl ElevatorKind {
+    /// Whether all it holds is under one lock: mq-deadline keeps one order for the whole queue,
+    /// kyber has a lock for each software queue and each hardware queue.
+    #[must_use]
+    pub const fn has_one_lock(self) -> bool {
+        matches!(self, Self::Deadline(_))
+    }
+}
+
 /// The tunables of mq-deadline, with Linux's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineTunables {

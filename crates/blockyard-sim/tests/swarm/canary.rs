@@ -14,7 +14,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::CompleteTwice, &["[ends]"]),
     (Flaw::EndTwice, &["[ends]"]),
     (Flaw::HideError, &["[ends]"]),
-    (Flaw::PretendEnd, &["[leak]", "[wake-up]", "[cover]"]),
+    (Flaw::PretendEnd, &["[leak]", "[wake-up]", "[cover]", "[ends]"]),
     (Flaw::KeepBudget, &["[budget]", "[wake-up]", "[spin]"]),
     (Flaw::DropCommit, &["[D2]"]),
     (Flaw::PrepareTwice, &["[prepare]"]),
