@@ -150,3 +150,6 @@ impl Adjust for Percentiles {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

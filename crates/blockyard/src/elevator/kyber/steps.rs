@@ -146,3 +146,6 @@ const fn more(depth: u32, tokens: u32) -> u32 {
 fn less(depth: u32, part: u32) -> u32 {
     depth - (depth / part).max(1)
 }
+
+#[cfg(test)]
+mod tests;
