@@ -234,7 +234,11 @@ impl Elevator for Kyber {
         now: Instant,
     ) -> Option<RequestId> {
         self.adjust_what_is_due(now);
-        let Lane { turn, batched, .. } = self.lanes[hctx.index()];
+        let Lane { turn, batched, len, .. } = self.lanes[hctx.index()];
+        if len == 0 {
+            self.lanes[hctx.index()].batched = 0;
+            return None;
+        }
         if batched < turn.batch(self.kind)
             && let Some(id) = self.take(requests, hctx, turn)
         {

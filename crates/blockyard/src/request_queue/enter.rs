@@ -239,11 +239,10 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
-        let ctx = self.ctx_of(kind, cpu);
-        let hctx = self.map.kinds()[kind][cpu.index()];
-        if self.merge_bio(host, Ctx { cpu, hctx }, ctx, bio, now) {
+        if self.merge_bio(host, cpu, kind, bio, now) {
             return Ok(());
         }
+        let hctx = self.map.kinds()[kind][cpu.index()];
         let sync = self.bios[bio].is_sync();
         let id = self.take_request(host, hctx, sync).ok_or(SubmitError::NoTag)?;
         self.emit_queued(host, now, cpu, bio);
@@ -259,7 +258,7 @@ impl RequestQueue {
         if self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
-            self.stage_alone(host, ctx, id, now);
+            self.stage_alone(host, self.ctx_of(kind, cpu), id, now);
         }
         Ok(())
     }
@@ -288,8 +287,8 @@ impl RequestQueue {
     fn merge_bio<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
-        from: Ctx,
-        ctx: usize,
+        cpu: CpuId,
+        kind: usize,
         bio: BioId,
         now: Instant,
     ) -> bool {
@@ -297,17 +296,17 @@ impl RequestQueue {
         if !extent.is_mergeable() {
             return false;
         }
-        let plugged = self.find_in_plug(from.cpu, &extent);
-        let found = plugged.or_else(|| self.find_staged(from, ctx, &extent));
+        let plugged = self.find_in_plug(cpu, &extent);
+        let found = plugged.or_else(|| self.find_staged(cpu, kind, &extent));
         let (id, merge) = match found {
             None => return false,
             Some(Candidate::TooBig(id)) => {
-                self.mark_unmergeable(ctx, plugged.is_some(), id);
+                self.mark_unmergeable(self.ctx_of(kind, cpu), plugged.is_some(), id);
                 return false;
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
         };
-        self.emit_queued(host, now, from.cpu, bio);
+        self.emit_queued(host, now, cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
         let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
         self.emit(host, now, action, id);
@@ -319,7 +318,10 @@ impl RequestQueue {
                 elevator.merged(&self.requests, id, merge);
                 self.join_neighbour(host, id, merge, now);
             }
-            None => self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id),
+            None => {
+                let ctx = self.ctx_of(kind, cpu);
+                self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id);
+            }
         }
         true
     }
@@ -338,10 +340,14 @@ impl RequestQueue {
         })
     }
 
-    fn find_staged(&mut self, from: Ctx, ctx: usize, extent: &Extent) -> Option<Candidate> {
+    fn find_staged(&mut self, cpu: CpuId, kind: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
-            Some(elevator) => elevator.find_merge(&self.requests, &self.limits, from, extent, true),
+            Some(elevator) => {
+                let from = Ctx { cpu, hctx: self.map.kinds()[kind][cpu.index()] };
+                elevator.find_merge(&self.requests, &self.limits, from, extent, true)
+            }
             None => {
+                let ctx = self.ctx_of(kind, cpu);
                 self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
             }
         }
