@@ -20,9 +20,10 @@
 //! - [`bio`], [`limits`]: what a submitter hands in, and what the device takes at once.
 //! - [`policy`]: what one design decides otherwise than another. Historical mechanisms stay
 //!   selectable beside today's.
-//! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`];
-//!   [`hardware_queue`]; [`tag`]; [`merge`] says when two pieces of I/O may become one, and
-//!   [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what they pass on.
+//! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`] and
+//!   kyber in [`elevator::kyber`]; [`hardware_queue`]; [`tag`]; [`merge`] says when two pieces of I/O
+//!   may become one, and [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what
+//!   they pass on.
 //! - [`driver`]: the one seam to a device, and [`device`] the smallest driver. [`host`] is what the
 //!   queues of one host share: driver, driver tags, and the sink of events.
 //! - [`trace`], [`stats`]: an event for each step, by blktrace's names; histograms with a stated

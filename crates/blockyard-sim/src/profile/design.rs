@@ -218,8 +218,8 @@ fn of_kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
     let depth = |key, linux| Ok(table.take(key, Count(1..=10_240))?.unwrap_or(linux));
     let adjust = table.take("adjust", OneOf(ADJUST))?.unwrap_or(linux.adjust);
     if adjust == KyberAdjust::Steps && table.has("discard-depth") {
-        let words = "`discard-depth` goes only with `adjust = \"percentiles\"`: before, discards \
-                     were among the others";
+        let words = "`discard-depth` goes only with `adjust = \"percentiles\"`: with steps \
+                     discards are among the others";
         return Err(table.wrong("discard-depth", Problem::Contradiction(words)));
     }
     Ok(KyberTunables {

@@ -16,7 +16,7 @@
 //!   that list's front.
 //! - **K3.** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none where no
 //!   domain with work has one left, until a completion (E2). While more tokens are out than a depth
-//!   that has fallen, none is given.
+//!   that has fallen, none is given. Hardware queues take them as they are run.
 //! - **K4.** A hardware queue goes on with one domain for as many requests as its batch is (reads
 //!   16, writes 8, discards and others 1; with steps others 8), while it has work and tokens. Then
 //!   it is the turn of the next domain, round and round, that has both.
@@ -28,13 +28,15 @@
 //!   measured before, and nothing that could tell the difference happens in between.
 //! - **K7.** Depths are at least 1 and at most what the tunables say, where they begin.
 //!
-//! How latencies become depths is in `percentiles` (P1 to P4) and `steps` (Q1 to Q4). From K2 to
-//! K4: a request is passed in its hardware queue by those of its domain that came before it and, for
-//! each of them, by one batch of every other domain at most.
+//! How latencies become depths is in `percentiles` (P1 to P4) and `steps` (Q1 to Q4).
+//!
+//! From K2 and K4: while its domain has tokens, a request is passed in its hardware queue by those of
+//! its domain that were let out of the software queues before it and, before each of them and before
+//! itself, by one batch of every other domain at most: 25 requests by default.
 //!
 //! Two things differ from Linux. Its tokens are numbered, so that after a cut one with a low number
-//! may be given while more are out than there should be (K3). And until 4.18 its software queues
-//! were not kept by domain, so that what eight requests are looked at was shared by all.
+//! may be given although more are out than there should be (K3). And before 4.18 its software queues
+//! were not kept by domain, so that the last eight were those of all domains together (K2).
 
 mod domain;
 mod percentiles;

@@ -22,7 +22,7 @@ use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 
 /// Buckets that one target makes.
-const QUARTERS: u64 = 4;
+const QUARTERS: u32 = 4;
 /// Buckets in all: up to twice the target, and beyond.
 const BUCKETS: usize = 2 * QUARTERS as usize;
 /// P1.
@@ -41,7 +41,7 @@ struct Counts([u64; BUCKETS]);
 impl Counts {
     /// P1.
     fn add(&mut self, latency: Duration, target: Duration) {
-        let width = (target.as_ns() / QUARTERS).max(1);
+        let width = (target.as_ns() / u64::from(QUARTERS)).max(1);
         let at = latency.as_ns().saturating_sub(1) / width;
         let last = BUCKETS - 1;
         self.0[usize::try_from(at).map_or(last, |at| at.min(last))] += 1;
@@ -108,7 +108,7 @@ impl Measured {
 
 /// Whether a latency that takes so many quarters of its target misses it.
 const fn misses(quarters: u32) -> bool {
-    quarters as u64 > QUARTERS
+    quarters > QUARTERS
 }
 
 /// The domains that are measured.
@@ -143,7 +143,7 @@ impl Adjust for Percentiles {
         for measured in &mut self.0 {
             if let Some(factor) = measured.factor(congested, at) {
                 let tokens = &mut tokens[measured.domain.index()];
-                let scaled = u64::from(tokens.depth()) * u64::from(factor) / QUARTERS;
+                let scaled = u64::from(tokens.depth()) * u64::from(factor) / u64::from(QUARTERS);
                 tokens.resize(u32::try_from(scaled).unwrap_or(u32::MAX));
             }
         }
