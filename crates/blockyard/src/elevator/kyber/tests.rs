@@ -268,6 +268,20 @@ fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     assert_eq!(waited_for, [16, 8, 1, 0]);
 }
 
+/// K1.
+#[test]
+fn every_operation_is_of_a_domain() {
+    use Domain::{Discard, Other, Read, Write};
+    let ops = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::SecureErase, Op::Flush];
+    let of = |kind, flags| ops.map(|op| Domain::of(kind, op, flags));
+    for flags in [Flags::NONE, Flags::SYNC] {
+        let percentiles = of(KyberAdjust::Percentiles, flags);
+        assert_eq!(percentiles, [Read, Write, Discard, Other, Other, Other]);
+    }
+    assert_eq!(of(KyberAdjust::Steps, Flags::NONE), [Read, Other, Other, Other, Other, Other]);
+    assert_eq!(of(KyberAdjust::Steps, Flags::SYNC), [Read, Write, Other, Other, Other, Other]);
+}
+
 /// A hardware queue that has nothing of its own is not held for what another has.
 #[test]
 fn a_hardware_queue_has_work_only_of_its_own() {

@@ -134,6 +134,30 @@ proptest! {
     }
 }
 
+/// P1 by its edges: a quarter of a target of 400 ns is 100.
+#[test]
+fn a_latency_counts_in_the_quarter_it_ends_in() {
+    for (latency, bucket) in
+        [(0, 0), (1, 0), (100, 0), (101, 1), (400, 3), (401, 4), (700, 6), (701, 7), (u64::MAX, 7)]
+    {
+        let mut counts = Counts::default();
+        counts.add(Duration::from_ns(latency), Duration::from_ns(400));
+        assert_eq!(counts.0.iter().position(|count| *count == 1), Some(bucket), "{latency} ns");
+    }
+}
+
+/// P3: few latencies are looked at for one second, to the nanosecond.
+#[test]
+fn a_percentile_of_few_is_found_after_a_second() {
+    let mut counts = Counts::default();
+    counts.add(Duration::ZERO, DISCARD_LATENCY);
+    let (mut patience, first) = (None, Instant::from_ns(7));
+    let mut take = |ns| counts.take(99, first + Duration::from_ns(ns), &mut patience);
+    assert_eq!([0, 999_999_999].map(&mut take), [None; 2]);
+    assert_eq!(take(1_000_000_000), Some(1));
+    assert_eq!(take(3_000_000_000), None, "they were cleared");
+}
+
 /// P2: 100 ms from the first completion on, whatever follows; and nothing is due without one.
 #[test]
 fn depths_are_adjusted_100_ms_after_a_first_completion() {

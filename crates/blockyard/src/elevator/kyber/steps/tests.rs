@@ -3,6 +3,7 @@
 use super::*;
 use Status::{Awful, Bad, Good, Great};
 use alloc::vec::Vec;
+use core::cmp::Ordering::{Equal, Greater, Less};
 use proptest::prelude::*;
 
 /// Q2 by its edges: a target of 100 ns.
@@ -92,6 +93,19 @@ proptest! {
                 // Who misses the target is never cut, and nobody is beside one who meets it.
                 prop_assert!(!(is_cut[0] && (slow_reads || !slow_writes)));
                 prop_assert!(!(is_cut[1] && (slow_writes || !slow_reads)));
+                // Others grow while one of the two meets its target or there is neither; where those
+                // there are all miss it, they are cut once they complete.
+                let others = mean(Domain::Other).is_some();
+                let one_is_well = read.is_some() && !slow_reads || write.is_some() && !slow_writes;
+                let neither = read.is_none() && write.is_none();
+                let change = match () {
+                    () if neither || (one_is_well && others) => Greater,
+                    () if others => Less,
+                    () => Equal,
+                };
+                let limited = before[3] == if change == Greater { 64 } else { 1 };
+                let change = if limited { Equal } else { change };
+                prop_assert_eq!(tokens[3].depth().cmp(&before[3]), change);
                 let goes_on = slow_reads || slow_writes || tokens[3].depth() < 64;
                 slow.ends = goes_on.then(|| at + Duration::from_ms(100));
                 prop_assert_eq!(due, slow.ends);
