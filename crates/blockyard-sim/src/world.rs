@@ -23,7 +23,7 @@ use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
 use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
-use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
+use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
 use blockyard::status::{Status, SubmitError};
@@ -137,7 +137,7 @@ impl World {
         worker_cpu: Vec<CpuId>,
     ) -> Self {
         let single = policies.model == Locking::SingleLock;
-        let elevator = policies.elevator != ElevatorKind::None;
+        let elevator = policies.elevator.has_one_lock();
         Self {
             now: Instant::ZERO,
             events: EventHeap::new(),

@@ -6,8 +6,8 @@ use blockyard::driver::{Accept, Busy, Driver, Issue};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
+    Model, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
@@ -175,12 +175,27 @@ impl Rig {
     }
 }
 
+/// So few that requests wait for them, and targets that are missed.
+fn few_tokens() -> KyberTunables {
+    KyberTunables {
+        read_latency: Duration::from_us(100),
+        read_depth: 3,
+        write_depth: 2,
+        ..Default::default()
+    }
+}
+
 /// Today's designs, and each choice a design can make in at least one other.
 fn designs() -> Vec<Policies> {
-    let mut designs = vec![Policies::NONE, Policies::mq_deadline()];
+    let mut designs = vec![
+        Policies::NONE,
+        Policies::mq_deadline(),
+        Policies { elevator: ElevatorKind::Kyber(few_tokens()), ..Policies::NONE },
+    ];
     let deadline =
         ElevatorKind::Deadline(DeadlineTunables { classes: false, ..Default::default() });
-    for elevator in [ElevatorKind::None, deadline] {
+    let kyber = ElevatorKind::Kyber(KyberTunables { adjust: KyberAdjust::Steps, ..few_tokens() });
+    for elevator in [ElevatorKind::None, deadline, kyber] {
         for dispatch in
             [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget]
         {

@@ -135,7 +135,7 @@ impl RequestQueue {
             if self.is_barred(hctx) {
                 return self.hold_run(host, hctx, Hold::Device, now);
             }
-            if self.elevator.as_ref().is_none_or(|elevator| elevator.is_empty()) {
+            if self.elevator.as_ref().is_none_or(|elevator| !elevator.has_work(hctx)) {
                 return RunStop::Idle;
             }
             let (mut list, stopped) = self.gather(host, hctx, now);

@@ -8,7 +8,7 @@
 use super::{RequestQueue, driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
-use crate::elevator::{Candidate, Place};
+use crate::elevator::{Candidate, Ctx, Place};
 use crate::flush::Steps;
 use crate::host::Host;
 use crate::limits::Limits;
@@ -276,8 +276,7 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
-        let ctx = self.ctx_of(kind, cpu);
-        if self.merge_bio(host, cpu, ctx, bio, now) {
+        if self.merge_bio(host, cpu, kind, bio, now) {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
@@ -306,7 +305,7 @@ impl RequestQueue {
         } else if self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
-            self.stage_alone(host, ctx, id, now);
+            self.stage_alone(host, self.ctx_of(kind, cpu), id, now);
         }
         Ok(())
     }
@@ -342,7 +341,7 @@ impl RequestQueue {
         &mut self,
         host: &mut Host<D, S>,
         cpu: CpuId,
-        ctx: usize,
+        kind: usize,
         bio: BioId,
         now: Instant,
     ) -> bool {
@@ -351,11 +350,11 @@ impl RequestQueue {
             return false;
         }
         let plugged = self.find_in_plug(cpu, &extent);
-        let found = plugged.or_else(|| self.find_staged(ctx, &extent));
+        let found = plugged.or_else(|| self.find_staged(cpu, kind, &extent));
         let (id, merge) = match found {
             None => return false,
             Some(Candidate::TooBig(id)) => {
-                self.mark_unmergeable(ctx, plugged.is_some(), id);
+                self.mark_unmergeable(self.ctx_of(kind, cpu), plugged.is_some(), id);
                 return false;
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
@@ -372,7 +371,10 @@ impl RequestQueue {
                 elevator.merged(&self.requests, id, merge);
                 self.join_neighbour(host, id, merge, now);
             }
-            None => self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id),
+            None => {
+                let ctx = self.ctx_of(kind, cpu);
+                self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id);
+            }
         }
         true
     }
@@ -391,10 +393,14 @@ impl RequestQueue {
         })
     }
 
-    fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
+    fn find_staged(&mut self, cpu: CpuId, kind: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
-            Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
+            Some(elevator) => {
+                let from = Ctx { cpu, hctx: self.map.kinds()[kind][cpu.index()] };
+                elevator.find_merge(&self.requests, &self.limits, from, extent, true)
+            }
             None => {
+                let ctx = self.ctx_of(kind, cpu);
                 self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
             }
         }
@@ -483,9 +489,7 @@ impl RequestQueue {
 
     /// The software queue through which `cpu` uses `hctx`.
     pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
-        let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
-        let kind = self.map.kinds().iter().position(serves);
-        self.ctx_of(kind.expect("a request's hardware queue serves its processor"), cpu)
+        self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
     }
 
     /// Stages a request that is not part of a batch.
@@ -537,7 +541,8 @@ impl RequestQueue {
         if !extent.is_mergeable() {
             return false;
         }
-        let found = elevator.find_merge(&self.requests, &self.limits, &extent, false);
+        let from = Ctx::of(&self.requests[id]);
+        let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
         self.requests.join(kept, id, &mut self.bios, merge);
         elevator.merged(&self.requests, kept, merge);
