@@ -89,7 +89,8 @@ pub(crate) struct Rig<D> {
 
 /// What queue a [`Rig`] has.
 pub(crate) fn config(policies: Policies) -> QueueConfig {
-    QueueConfig::new(1, 1, Limits { max_sectors: 64, ..Limits::new(1 << 20) }, policies)
+    let limits = Limits { max_sectors: 64, ..Limits::new(1 << 20) };
+    QueueConfig { timeout: Duration::MAX, ..QueueConfig::new(1, 1, limits, policies) }
 }
 
 impl<D: Device> Rig<D> {
