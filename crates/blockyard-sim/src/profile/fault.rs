@@ -209,9 +209,9 @@ fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
     let every = table.take("every", Count(NUMBER))?;
     let first = table.take("first", Count(NUMBER))?;
     let last = table.take("last", Count(NUMBER))?;
-    let said = ["nth", "every", "first", "last"].into_iter().filter(|key| table.has(key));
+    let mut said = ["nth", "every", "first", "last"].into_iter().filter(|key| table.has(key));
     let kinds = [nth.is_some(), every.is_some(), first.is_some() || last.is_some()];
-    if let Some(key) = said.last()
+    if let Some(key) = said.next_back()
         && kinds.into_iter().filter(|kind| *kind).count() > 1
     {
         let words = "a rule has `nth`, or `every`, or `first` and `last`";
