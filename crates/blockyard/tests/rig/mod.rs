@@ -144,15 +144,4 @@ impl<D: Device> Rig<D> {
         }
         self.queue.self_check(&self.host);
     }
-
-    /// When the bio called `cookie` ended.
-    pub(crate) fn ended_at(&self, cookie: u64) -> Option<Instant> {
-        self.ends.iter().find(|end| end.cookie == cookie).map(|end| end.at)
-    }
-
-    /// The bios that failed, and how.
-    pub(crate) fn failures(&self) -> Vec<(u64, Status)> {
-        let failed = self.ends.iter().filter(|end| end.status != Status::Ok);
-        failed.map(|end| (end.cookie, end.status)).collect()
-    }
 }
