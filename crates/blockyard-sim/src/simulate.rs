@@ -5,6 +5,7 @@ use crate::device::hba::Hba;
 use crate::device::null::Null;
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
+use crate::log::{LogError, Logs};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
@@ -50,6 +51,8 @@ pub enum SimulationError {
         /// How many there are.
         cpus: u16,
     },
+    /// A log cannot be written.
+    Log(LogError),
     /// The run failed at this virtual time.
     Failed {
         /// The job it failed for, where there is one.
@@ -65,6 +68,7 @@ impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
             Self::FilesTooLarge { job, place } => {
                 write!(
                     f,
@@ -101,6 +105,12 @@ impl core::error::Error for SimulationError {}
 impl From<JobError> for SimulationError {
     fn from(error: JobError) -> Self {
         Self::Job(error)
+    }
+}
+
+impl From<LogError> for SimulationError {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
     }
 }
 
@@ -190,6 +200,16 @@ impl Simulation {
         Ok(simulation)
     }
 
+    /// Writes the logs that the jobs ask for; without this call none are written.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError::Log`] if a file cannot be made.
+    pub fn write_logs(&mut self) -> Result<(), SimulationError> {
+        self.world.logs = Logs::create(&self.jobs)?;
+        Ok(())
+    }
+
     /// Checks the queues' accounts after every step; slow.
     pub const fn check_every_step(&mut self) {
         self.world.check_every_step();
@@ -199,17 +219,22 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Failed`].
+    /// [`SimulationError::Failed`], [`SimulationError::Log`].
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
         let more = self.world.advance(max).map_err(|failure| self.failed(failure))?;
-        Ok(more || self.begin_wave())
+        self.world.logs.write_due()?;
+        if more || self.begin_wave() {
+            return Ok(true);
+        }
+        self.world.logs.write_all()?;
+        Ok(false)
     }
 
     /// Runs to the end.
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Failed`].
+    /// As [`Self::advance`].
     pub fn finish(mut self) -> Result<Report, SimulationError> {
         while self.advance(1 << 20)? {}
         Ok(self.report())
@@ -438,7 +463,7 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
         queues: disks,
         max_waiters: instances,
     };
-    let sinks = (CostSink::new(&machine, &policies), StageStats::new());
+    let sinks = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
     let host = Host::new(model, sinks, tags);
     let config = QueueConfig {
         map: QueueMap::even(machine.cpus, hctxs),

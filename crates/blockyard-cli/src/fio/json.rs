@@ -158,7 +158,7 @@ fn of_job(entry: &Entry<'_>) -> OfJob {
             .iter()
             .map(|(name, kind)| ((*name).to_owned(), of_kind(job, kind)))
             .collect(),
-        sync: Sync { total_ios: stats.syncs, lat_ns: Times::default() },
+        sync: Sync { total_ios: stats.syncs(), lat_ns: Times::default() },
         job_runtime: ms(stats.runtime_ns()) * u64::from(*instances),
         usr_cpu: 0.0,
         sys_cpu: entry.cpu_percent(),

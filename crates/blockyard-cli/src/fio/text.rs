@@ -37,7 +37,7 @@ fn of_entry(entry: &Entry<'_>) -> String {
         kind.map_or(0, |(_, kind)| kind.measured.ios)
     };
     let [read, write, trim] = ["read", "write", "trim"].map(total);
-    let syncs = report.stats.syncs;
+    let syncs = report.stats.syncs();
     text + &line + &format!("     issued rwts: total={read},{write},{trim},{syncs}\n")
 }
 
