@@ -59,10 +59,6 @@ pub(crate) struct Answer {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// How to print the answer
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) output_format: OutputFormat,
-
     /// Write the answer to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -86,8 +82,39 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
+/// What `run` prints, in the order in which several of them are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// fio's terse format, version 3: a line for each job
+    Terse,
+    /// fio's JSON
+    Json,
+    /// The same with whole distributions of latencies
+    #[value(name = "json+")]
+    JsonPlus,
+    /// For people
+    Normal,
+}
+
+/// Logs that a command line asks for, of every job.
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FIO_LAYOUT}"))]
+#[command(next_help_heading = "Logs, as of fio's write_lat_log, write_bw_log and write_iops_log")]
+pub(crate) struct JobLogs {
+    /// Log latencies: PREFIX_lat.1.log, PREFIX_clat.1.log, PREFIX_slat.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) lat_log: Option<String>,
+
+    /// Log bandwidth: PREFIX_bw.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) bw_log: Option<String>,
+
+    /// Log I/Os per second: PREFIX_iops.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) iops_log: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{LOGS}\n\n{FIO_LAYOUT}"))]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -102,6 +129,13 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) answer: Answer,
+
+    /// How to print the answer; several at once, separated by commas
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
+    pub(crate) output_format: Vec<RunFormat>,
+
+    #[command(flatten)]
+    pub(crate) logs: JobLogs,
 }
 
 #[derive(Debug, Args)]
@@ -120,6 +154,10 @@ pub(crate) struct Whatif {
 
     #[command(flatten)]
     pub(crate) answer: Answer,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Debug, Args)]
@@ -130,6 +168,10 @@ pub(crate) struct Reproduce {
 
     #[command(flatten)]
     pub(crate) answer: Answer,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -169,11 +211,18 @@ A job given by options has a --name; every option that is not listed here then b
 
 `blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
 
+const LOGS: &str = "\
+Logs have fio's names and lines: time (ms), value, 0 read 1 write 2 trim, bytes, offset (with
+log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and I/Os
+per second. Of a job, log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
+iopsavgtime are heeded. What was in the files is lost.";
+
 const FIO_LAYOUT: &str = "\
-With --output-format=json the answer has fio's layout, and every key that fio prints. What is not
-modelled is zero: the clock, page faults, samples of bandwidth and IOPS over time, short and dropped
-I/Os, the distribution of depths, latency of syncs. All processor time is system time.
-`job options` are the principal ones as understood; the disk of `disk_util` is the device.";
+With --output-format=json the answer has fio's layout, and every key that fio prints; json+ adds the
+bins of latencies to each list of percentiles, terse prints fio's version 3. Bandwidth and IOPS are
+sampled every 500 ms of virtual time, whether they are logged or not. What is not modelled is zero:
+the clock, page faults, short and dropped I/Os. All processor time is system time. `job options` are
+the principal ones as understood; the disk of `disk_util` is the device.";
 
 const COLUMNS: &str = r#"Columns of the table:
   IOPS              I/Os that ended, per second

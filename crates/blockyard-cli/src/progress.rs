@@ -26,8 +26,16 @@ pub(crate) fn simulate(
     design: &Design,
     seed: u64,
 ) -> Result<Report, SimulationError> {
-    let mut simulation = Simulation::new(jobs, device, design, seed)?;
-    let mut line = Line::new(&design.name, expected_ns(jobs));
+    finish(Simulation::new(jobs, device, design, seed)?, &design.name, jobs)
+}
+
+/// As [`simulate`], a simulation of `jobs` under the design so called.
+pub(crate) fn finish(
+    mut simulation: Simulation,
+    design: &str,
+    jobs: &JobFile,
+) -> Result<Report, SimulationError> {
+    let mut line = Line::new(design, expected_ns(jobs));
     let ended = loop {
         match simulation.advance(SLICE) {
             Ok(true) => line.tell(&simulation),

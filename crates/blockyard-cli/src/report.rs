@@ -87,9 +87,14 @@ const COLUMNS: &[(&str, Align)] = &[
 ];
 
 impl Report {
-    /// Writes the report as `answer` asks: to its file, or else to `out`.
-    pub(crate) fn deliver(&self, answer: &Answer, out: &mut dyn Write) -> Result<(), Failure> {
-        let text = match answer.output_format {
+    /// Writes the report in `format` as `answer` asks: to its file, or else to `out`.
+    pub(crate) fn deliver(
+        &self,
+        format: OutputFormat,
+        answer: &Answer,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let text = match format {
             OutputFormat::Normal => self.text(),
             OutputFormat::Json => self.json(),
         };
@@ -240,8 +245,8 @@ mod tests {
         }
     }
 
-    fn answer(output_format: OutputFormat, output: Option<PathBuf>) -> Answer {
-        Answer { seed: 1, output_format, output }
+    fn answer(output: Option<PathBuf>) -> Answer {
+        Answer { seed: 1, output }
     }
 
     #[test]
@@ -300,20 +305,21 @@ Columns are explained by `blockyard whatif --help`.
     fn an_answer_goes_to_its_file_without_colours_or_else_to_the_output() {
         let file = std::env::temp_dir().join(format!("blockyard-report-{}", std::process::id()));
         let mut out = Vec::new();
-        let to_file = answer(OutputFormat::Normal, Some(file.clone()));
-        report().deliver(&to_file, &mut out).unwrap();
+        let to_file = answer(Some(file.clone()));
+        report().deliver(OutputFormat::Normal, &to_file, &mut out).unwrap();
         assert!(out.is_empty());
         let written = fs::read_to_string(&file).unwrap();
         fs::remove_file(&file).unwrap();
         assert!(written.starts_with("seq.fio on srp, seed 1\n") && !written.contains('\u{1b}'));
-        report().deliver(&answer(OutputFormat::Json, None), &mut out).unwrap();
+        report().deliver(OutputFormat::Json, &answer(None), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), report().json());
     }
 
     #[test]
     fn a_file_that_cannot_be_written_fails_the_run() {
-        let nowhere = answer(OutputFormat::Json, Some("/no/such/folder/x".into()));
-        let failure = report().deliver(&nowhere, &mut Vec::new()).unwrap_err();
+        let nowhere = answer(Some("/no/such/folder/x".into()));
+        let failed = report().deliver(OutputFormat::Json, &nowhere, &mut Vec::new());
+        let failure = failed.unwrap_err();
         assert!(matches!(failure, Failure::Run(words) if words.starts_with("/no/such/folder/x: ")));
     }
 }

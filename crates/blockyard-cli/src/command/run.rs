@@ -2,21 +2,55 @@
 
 use std::io::Write;
 
+use blockyard_sim::job::{JobFile, LogPrefix};
 use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation};
 
-use crate::cli::{OutputFormat, Run};
+use crate::cli::{JobLogs, Run, RunFormat};
 use crate::message::Failure;
-use crate::progress::simulate;
+use crate::progress::finish;
 use crate::{fio, job};
 
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
     let design = Design::lookup(&args.design)?;
-    let given = job::read(&args.job)?;
-    let report = simulate(&given.jobs, &device, &design, args.answer.seed)?;
-    let text = match args.answer.output_format {
-        OutputFormat::Normal => fio::text(&given.jobs, &report),
-        OutputFormat::Json => fio::json(&given.jobs, &device.name, &report),
-    };
-    args.answer.deliver(&text, out)
+    let mut jobs = job::read(&args.job)?.jobs;
+    ask_for(&args.logs, &mut jobs);
+    let mut simulation = Simulation::new(&jobs, &device, &design, args.answer.seed)?;
+    simulation.write_logs()?;
+    let report = finish(simulation, &design.name, &jobs)?;
+    args.answer.deliver(&text(&args.output_format, &jobs, &device.name, &report), out)
+}
+
+/// Every job is to write the logs that the command line asks for, whatever it says itself.
+fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
+    for job in &mut jobs.jobs {
+        let own = &mut job.reporting.logging;
+        for (log, asked) in [
+            (&mut own.latency, &logs.lat_log),
+            (&mut own.bandwidth, &logs.bw_log),
+            (&mut own.iops, &logs.iops_log),
+        ] {
+            if let Some(prefix) = asked {
+                *log = Some(LogPrefix::Given(prefix.clone()));
+            }
+        }
+    }
+}
+
+/// The report in each of `formats`, in fio's order.
+fn text(formats: &[RunFormat], jobs: &JobFile, device: &str, report: &Report) -> String {
+    let wanted = |format| formats.contains(&format);
+    let mut text = String::new();
+    if wanted(RunFormat::Terse) {
+        text += &fio::terse(jobs, device, report);
+    }
+    if wanted(RunFormat::Json) || wanted(RunFormat::JsonPlus) {
+        text += &fio::json(jobs, device, report, wanted(RunFormat::JsonPlus));
+    }
+    if wanted(RunFormat::Normal) {
+        text += if text.is_empty() { "" } else { "\n" };
+        text += &fio::text(jobs, report);
+    }
+    text
 }

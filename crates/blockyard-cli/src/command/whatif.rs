@@ -30,5 +30,5 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         designs: runs.iter().map(|(name, figures)| Row::new(name, figures, first_iops)).collect(),
         why: why(&device, &runs),
     };
-    report.deliver(&args.answer, out)
+    report.deliver(args.output_format, &args.answer, out)
 }

@@ -2,7 +2,7 @@
 
 use super::LogError;
 use crate::job::Op;
-use std::fmt::{self, Write as _};
+use core::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::Write;
 
