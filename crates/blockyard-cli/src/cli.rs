@@ -236,6 +236,24 @@ const COLUMNS: &str = r#"Columns of the table:
   wake/I/O          threads woken for each I/O
   ratio             IOPS relative to the first design
 
+Where a request spends its life, mean and share of the whole:
+  life              all of what follows
+  for a tag         until a tag was free for it: the job sleeps in its call (of an I/O)
+  staged            in the elevator or a software queue, where others can join it
+  held              taken out of there, until the driver accepted it
+  in driver         until the driver was done with it
+  untaken           until the job took the result (of an I/O)
+
+What holds it back, where a run of a hardware queue stopped while there was work: how often, for each
+I/O, and the share of its time that a hardware queue stood so, until the next request was issued:
+  budget            the device had no room, asked before a request was taken out
+  tag               there was no driver tag
+  device            the driver refused: the device is full
+  host              the driver refused: what the disks of the host share is used up
+  resource          the driver refused: something else ran out
+  leftovers         what was taken out before had to go first
+  order             the elevator withheld what it had
+
 With --output-format=json the answer is one object, null standing for a ratio to nothing:
 
   {"job", "device", "seed", "designs": [...], "why"}
@@ -244,7 +262,8 @@ and each design, in the order asked for:
 
   {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio"}"#;
+   "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
+   "holds": {REASON: {"count", "per_io", "percent"}}}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -11,6 +11,7 @@ mod command;
 mod fio;
 mod human;
 mod job;
+mod life;
 mod message;
 mod progress;
 mod report;

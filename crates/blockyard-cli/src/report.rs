@@ -11,7 +11,8 @@
 //! ```text
 //! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-//!  "ratio"}
+//!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
+//!  "holds": {REASON: {"count", "per_io", "percent"}}}
 //! ```
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
@@ -26,6 +27,7 @@ use serde::Serialize;
 
 use crate::cli::{Answer, OutputFormat};
 use crate::human::{approximate, count, digits, mebibytes, time};
+use crate::life::{Holds, Life, holds, lives, reasons};
 use crate::message::Failure;
 use crate::table::{Align, Cell, Table};
 
@@ -58,6 +60,8 @@ pub(crate) struct Row {
     pub(crate) wakeups_per_io: f64,
     /// IOPS over those of the first design.
     pub(crate) ratio: f64,
+    pub(crate) life_ns: Life,
+    pub(crate) holds: Holds,
 }
 
 /// From submission to end, nanoseconds.
@@ -111,7 +115,17 @@ impl Report {
     /// The report for people, with escape sequences for a terminal.
     fn text(&self) -> String {
         let mut text = format!("{} on {}, seed {}\n\n", self.job, self.device, self.seed);
-        write!(text, "{}", self.table()).expect("a string takes everything");
+        let designs = || self.designs.iter().map(|row| (row.name.as_str(), row));
+        let lives = lives(designs().map(|(name, row)| (name, &row.life_ns)));
+        write!(text, "{}\nWhere a request spends its life, on average:\n{lives}", self.table())
+            .expect("a string takes everything");
+        if let Some(reasons) = reasons(designs().map(|(name, row)| (name, &row.holds))) {
+            write!(
+                text,
+                "\nWhat holds it back, times for each I/O and share of the time:\n{reasons}"
+            )
+            .expect("a string takes everything");
+        }
         let why = wrapped(&self.why);
         write!(text, "\n{why}\nColumns are explained by `blockyard whatif --help`.\n")
             .expect("a string takes everything");
@@ -183,6 +197,8 @@ impl Row {
             mean_idle_gap_ns: figures.mean_idle_gap_ns,
             wakeups_per_io: figures.wakeups_per_io,
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
+            life_ns: Life::of(figures),
+            holds: holds(figures),
         }
     }
 

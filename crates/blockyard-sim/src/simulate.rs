@@ -136,6 +136,8 @@ pub struct Report {
     pub span: Duration,
     /// Processors of the machine.
     pub cpus: u16,
+    /// Hardware queues, of all disks together.
+    pub hctxs: u32,
     /// Counts of the machine.
     pub totals: Totals,
     /// Counts and times of the queues' stages.
@@ -267,6 +269,7 @@ impl Simulation {
             jobs: jobs.collect(),
             span: world.last_end().since(world.measured_from()),
             cpus: self.cpus,
+            hctxs: world.hctxs(),
             totals: *world.totals(),
             stages: world.host.sink.1.clone(),
             device_busy: activity.busy(),

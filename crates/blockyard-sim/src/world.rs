@@ -79,6 +79,8 @@ pub struct Totals {
     pub tag_waits: u64,
     /// Time they waited, all added up.
     pub tag_wait: Duration,
+    /// Time from the end of I/Os until their jobs took the results, all added up.
+    pub untaken: Duration,
 }
 
 /// Everything there is.
@@ -229,6 +231,13 @@ impl World {
     #[must_use]
     pub fn queues(&self) -> &[RequestQueue] {
         &self.queues
+    }
+
+    /// Hardware queues of all request queues together.
+    #[must_use]
+    pub fn hctxs(&self) -> u32 {
+        let all = self.queues.len() * self.worker_cpu.len();
+        u32::try_from(all).expect("both are 16 bits")
     }
 
     /// Handles up to `max` events. Whether jobs remain to be done.
@@ -561,6 +570,7 @@ impl World {
             return;
         };
         let Some(measured) = stats.op_mut(op) else { return };
+        self.totals.untaken += self.now.since(taken.completed);
         measured.ios += 1;
         measured.bytes += u64::from(taken.len_bytes);
         measured.slat_ns.record(slat);

@@ -7,7 +7,7 @@ use blockyard_sim::why::{Figures, why};
 
 use crate::cli::Whatif;
 use crate::job;
-use crate::message::Failure;
+use crate::message::{Failure, note};
 use crate::progress::simulate;
 use crate::report::{Report, Row};
 
@@ -16,6 +16,9 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let designs: Vec<_> =
         args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let given = job::read(&args.job)?;
+    if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
+        note("logs are written by `run` only: designs would write over each other's");
+    }
     let instances = given.jobs.jobs.iter().map(|job| job.numjobs).sum();
     let mut runs = Vec::new();
     for design in &designs {
