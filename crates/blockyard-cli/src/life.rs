@@ -116,3 +116,29 @@ pub(crate) fn reasons<'a>(
     }
     Some(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reasons_that_held_something_have_a_column() {
+        let holds = |count| {
+            let held = Held { count, per_io: 1.5, percent: 42.0 };
+            let none = |hold| (name_of(hold), Held::default());
+            let mut holds: Holds = Hold::ALL.map(none).into();
+            holds.insert("tag", held);
+            holds
+        };
+        let (some, none) = (holds(3), holds(0));
+        let table = reasons([("a", &some), ("b", &none)].into_iter()).unwrap().to_string();
+        assert_eq!(table, "design        tag\na       1.50  42%\nb               -\n");
+        assert!(reasons([("b", &none)].into_iter()).is_none());
+    }
+
+    #[test]
+    fn a_life_of_nothing_has_no_shares() {
+        let cells = Life::default().cells();
+        assert_eq!(cells.map(|cell| cell.trim().to_owned())[1], "0ns   0%");
+    }
+}

@@ -230,6 +230,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::life::Held;
 
     fn row(name: &str, iops: f64, ratio: f64) -> Row {
         Row {
@@ -244,7 +245,29 @@ mod tests {
             mean_idle_gap_ns: 0,
             wakeups_per_io: 0.031,
             ratio,
+            life_ns: Life {
+                for_tag: 0.0,
+                staged: 1_000_000.0,
+                held: 250_000.0,
+                in_driver: 5_750_000.4,
+                untaken: 3000.0,
+            },
+            holds: holds(),
         }
+    }
+
+    fn holds() -> Holds {
+        let none = Held { count: 0, per_io: 0.0, percent: 0.0 };
+        let held = |percent| Held { count: 7, per_io: 0.209, percent };
+        Holds::from([
+            ("budget", held(99.4)),
+            ("device", none),
+            ("host", none),
+            ("leftovers", held(0.2)),
+            ("order", none),
+            ("resource", none),
+            ("tag", none),
+        ])
     }
 
     fn report() -> Report {
@@ -275,6 +298,18 @@ legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10    
 mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   0.26
 mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
 
+Where a request spends its life, on average:
+design              life  for a tag       staged        held    in driver      untaken
+legacy-deadline   7.00ms   0ns   0%  1.00ms  14%  250us   4%  5.75ms  82%  3.00us   0%
+mq-deadline-2017  7.00ms   0ns   0%  1.00ms  14%  250us   4%  5.75ms  82%  3.00us   0%
+mq-deadline       7.00ms   0ns   0%  1.00ms  14%  250us   4%  5.75ms  82%  3.00us   0%
+
+What holds it back, times for each I/O and share of the time:
+design               budget  leftovers
+legacy-deadline   0.21  99%  0.21   0%
+mq-deadline-2017  0.21  99%  0.21   0%
+mq-deadline       0.21  99%  0.21   0%
+
 mq-deadline-2017 sends 1.11 I/Os per command, legacy-deadline 5.10.
 Columns are explained by `blockyard whatif --help`.
 ";
@@ -302,9 +337,11 @@ Columns are explained by `blockyard whatif --help`.
             "commands",
             "cpu_percent",
             "device_busy_percent",
+            "holds",
             "iops",
             "ios_per_command",
             "lat_ns",
+            "life_ns",
             "mean_idle_gap_ns",
             "name",
             "ratio",
@@ -312,6 +349,10 @@ Columns are explained by `blockyard whatif --help`.
         ];
         assert_eq!(keys(row), fields);
         assert_eq!(keys(&row["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
+        assert_eq!(keys(&row["life_ns"]), ["for_tag", "held", "in_driver", "staged", "untaken"]);
+        assert_eq!(keys(&row["holds"]["budget"]), ["count", "per_io", "percent"]);
+        let reasons = ["budget", "device", "host", "leftovers", "order", "resource", "tag"];
+        assert_eq!(keys(&row["holds"]), reasons);
         assert_eq!(row["name"], "mq-deadline-2017");
         assert_eq!(row["lat_ns"]["p99.9"], 12_345_678);
         assert_eq!(row["ratio"], 0.264);

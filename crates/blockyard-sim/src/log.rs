@@ -192,7 +192,8 @@ impl Logs {
             slat: if reporting.disable_slat { None } else { log(latency, "slat", true)? },
             clat: log(latency, "clat", true)?,
             lat: if reporting.disable_lat { None } else { log(latency, "lat", true)? },
-            bandwidth: log(&logging.bandwidth, "bw", false)?,
+            // What is not measured leaves the file empty.
+            bandwidth: log(&logging.bandwidth, "bw", false)?.filter(|_| !reporting.disable_bw),
             iops: log(&logging.iops, "iops", false)?,
             shape: Shape::of(job),
         })
