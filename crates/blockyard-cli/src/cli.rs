@@ -244,8 +244,8 @@ Where a request spends its life, mean and share of the whole:
   in driver         until the driver was done with it
   untaken           until the job took the result (of an I/O)
 
-What holds it back, where a run of a hardware queue stopped while there was work: how often, for each
-I/O, and the share of its time that a hardware queue stood so, until the next request was issued:
+What holds it back, where a run of a hardware queue stopped while there was work: how often for each
+I/O, and the share of time that a hardware queue stood so, until the next request was issued for it:
   budget            the device had no room, asked before a request was taken out
   tag               there was no driver tag
   device            the driver refused: the device is full
