@@ -77,6 +77,7 @@ fn form(line: &str) -> String {
 const JOBS: &[&str] = &[
     "[x]\nrw=write\nbs=8k\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log\nwrite_bw_log\nwrite_iops_log\n",
     "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\nwrite_bw_log=b\nlog_prio=1\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\nwrite_lat_log=a\n",
     "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\ndisable_slat=1\n",
     "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\ndisable_lat=1\n",
     "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_bw_log=a\ndisable_bw=1\n",

@@ -12,9 +12,9 @@
 //!   them is gone.
 //! - **L2.** Without windows there is a line for each I/O. Its bandwidth is its length over its
 //!   completion latency, in units of 1000 bytes; as I/Os per second it is 1.
-//! - **L3.** With windows (`log_avg_msec`) latencies are told once a window and kind, see
-//!   [`window`]; bandwidth, in KiB per second, and I/Os per second as they are sampled. Length,
-//!   offset and priority are 0.
+//! - **L3.** With windows (`log_avg_msec`) latencies are told once a window, kind by kind: the first
+//!   I/O that ends beyond a window is still of it, and closes it. Bandwidth, in KiB per second, and
+//!   I/Os per second are told as they are sampled. Length, offset and priority are 0.
 //! - **L4.** An I/O of a synchronous engine has no submission latency: all of it is completion
 //!   latency. Syncs are not logged.
 //! - **L5.** Lines are written as they come, in large pieces. A file is open only meanwhile, so that
