@@ -75,10 +75,6 @@ pub(crate) struct Answer {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// How to print the answer
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) output_format: OutputFormat,
-
     /// Write the answer to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -102,8 +98,42 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
+/// What `run` prints, in the order in which several of them are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// fio's terse format, version 3: a line for each job
+    Terse,
+    /// fio's JSON
+    Json,
+    /// The same with whole distributions of latencies
+    #[value(name = "json+")]
+    JsonPlus,
+    /// For people
+    Normal,
+}
+
+/// Logs that a command line asks for, of every job.
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{FIO_LAYOUT}"))]
+#[command(next_help_heading = "Logs, as of fio's write_lat_log, write_bw_log and write_iops_log")]
+pub(crate) struct JobLogs {
+    /// Log latencies: PREFIX_lat.1.log, PREFIX_clat.1.log, PREFIX_slat.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) lat_log: Option<String>,
+
+    /// Log bandwidth: PREFIX_bw.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) bw_log: Option<String>,
+
+    /// Log I/Os per second: PREFIX_iops.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) iops_log: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = JOB_HELP,
+    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{LOGS}\n\n{FIO_LAYOUT}")
+)]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -121,6 +151,13 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) answer: Answer,
+
+    /// How to print the answer; several at once, separated by commas
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
+    pub(crate) output_format: Vec<RunFormat>,
+
+    #[command(flatten)]
+    pub(crate) logs: JobLogs,
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +179,10 @@ pub(crate) struct Whatif {
 
     #[command(flatten)]
     pub(crate) answer: Answer,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Debug, Args)]
@@ -152,6 +193,10 @@ pub(crate) struct Reproduce {
 
     #[command(flatten)]
     pub(crate) answer: Answer,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -209,11 +254,18 @@ requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write 
 misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
 The answer counts for each rule how often it matched a request, and how often it fired."#;
 
+const LOGS: &str = "\
+Logs have fio's names and lines: time (ms), value, 0 read 1 write 2 trim, bytes, offset (with
+log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and I/Os
+per second. Of a job, log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
+iopsavgtime are heeded. What was in the files is lost.";
+
 const FIO_LAYOUT: &str = "\
-With --output-format=json the answer has fio's layout, and every key that fio prints. What is not
-modelled is zero: the clock, page faults, samples of bandwidth and IOPS over time, short and dropped
-I/Os, the distribution of depths, latency of syncs. All processor time is system time.
-`job options` are the principal ones as understood; the disk of `disk_util` is the device.";
+With --output-format=json the answer has fio's layout, and every key that fio prints; json+ adds the
+bins of latencies to each list of percentiles, terse prints fio's version 3. Bandwidth and IOPS are
+sampled every 500 ms of virtual time, whether they are logged or not. What is not modelled is zero:
+the clock, page faults, short and dropped I/Os. All processor time is system time. `job options` are
+the principal ones as understood; the disk of `disk_util` is the device.";
 
 const COLUMNS: &str = r#"Columns of the table:
   IOPS              I/Os that ended, per second
@@ -227,6 +279,25 @@ const COLUMNS: &str = r#"Columns of the table:
   wake/I/O          threads woken for each I/O
   ratio             IOPS relative to the first design
 
+Where a request spends its life, mean and share of the whole:
+  life              all of what follows
+  for a tag         until a tag was free for it: the job sleeps in its call (of an I/O)
+  staged            in the elevator or a software queue, where others can join it
+  held              taken out of there, until the driver accepted it
+  in driver         until the driver was done with it
+  untaken           until the job took the result (of an I/O)
+
+What holds it back, where a run of a hardware queue stopped while there was work: how often for each
+I/O, and the share of time that a hardware queue stood so, until the next request was issued for it:
+  budget            the device had no room, asked before a request was taken out
+  tag               there was no driver tag
+  device            the driver refused: the device is full
+  host              the driver refused: what the disks of the host share is used up
+  resource          the driver refused: something else ran out
+  leftovers         what was taken out before had to go first
+  order             the elevator withheld what it had
+  quiesced          runs were stopped from outside
+
 With --output-format=json the answer is one object, null standing for a ratio to nothing:
 
   {"job", "device", "seed", "designs": [...], "why"}
@@ -235,7 +306,9 @@ and each design, in the order asked for:
 
   {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio", "faults": [{"name", "matched", "fired"}, ...] with --faults}"#;
+   "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
+   "holds": {REASON: {"count", "per_io", "percent"}},
+   "faults": [{"name", "matched", "fired"}, ...] with --faults}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

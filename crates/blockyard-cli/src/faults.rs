@@ -32,9 +32,15 @@ const COLUMNS: &[(&str, Align)] = &[
     ("fired", Align::Right),
 ];
 
-/// A table of the rules under each design, or of those of a single run that names none.
-pub(crate) fn text<'a>(of: impl Iterator<Item = (Option<&'a str>, &'a [FaultRow])>) -> String {
+/// A table of the rules under each design, or of those of a single run that names none; `None` where
+/// there are no rules.
+pub(crate) fn table<'a>(
+    of: impl Iterator<Item = (Option<&'a str>, &'a [FaultRow])>,
+) -> Option<Table> {
     let of: Vec<_> = of.collect();
+    if of.iter().all(|(_, rows)| rows.is_empty()) {
+        return None;
+    }
     let named = of.iter().any(|(design, _)| design.is_some());
     let mut table = Table::new(if named { COLUMNS } else { &COLUMNS[1..] });
     for (design, rows) in of {
@@ -43,7 +49,7 @@ pub(crate) fn text<'a>(of: impl Iterator<Item = (Option<&'a str>, &'a [FaultRow]
             table.row(design.map(str::to_owned).into_iter().chain(cells));
         }
     }
-    table.to_string()
+    Some(table)
 }
 
 #[cfg(test)]
@@ -60,11 +66,14 @@ mod tests {
     fn the_rules_of_a_run_and_of_several_designs() {
         let of_run =
             "rule       matched  fired\nbad-block       12     12\nhiccup      100000     97\n";
-        assert_eq!(text([(None, counts().as_slice())].into_iter()), of_run);
-        let of_designs = text([(Some("mq-none"), &counts()[..1])].into_iter());
+        let counts = counts();
+        let text = |of| table([of].into_iter()).unwrap().to_string();
+        assert_eq!(text((None, &counts[..])), of_run);
+        let of_designs = text((Some("mq-none"), &counts[..1]));
         assert_eq!(
             of_designs,
             "design   rule       matched  fired\nmq-none  bad-block       12     12\n"
         );
+        assert!(table([(None, &counts[..0])].into_iter()).is_none());
     }
 }

@@ -12,7 +12,12 @@ pub(crate) fn count(value: f64) -> String {
 
 /// A time in nanoseconds, as `8.70us`.
 pub(crate) fn time(ns: u64) -> String {
-    scaled(approximate(ns), TIMES)
+    nanoseconds(approximate(ns))
+}
+
+/// The same of a mean.
+pub(crate) fn nanoseconds(ns: f64) -> String {
+    scaled(ns, TIMES)
 }
 
 /// Bytes in MiB, without the unit, as `2293` or `59.7`.

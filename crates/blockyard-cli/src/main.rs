@@ -12,6 +12,7 @@ mod faults;
 mod fio;
 mod human;
 mod job;
+mod life;
 mod message;
 mod progress;
 mod report;

@@ -74,7 +74,9 @@ impl From<JobError> for Failure {
 impl From<SimulationError> for Failure {
     fn from(error: SimulationError) -> Self {
         match error {
-            SimulationError::Failed { .. } => Self::Run(error.to_string()),
+            SimulationError::Failed { .. } | SimulationError::Log(_) => {
+                Self::Run(error.to_string())
+            }
             _ => Self::Input(error.to_string()),
         }
     }

@@ -11,7 +11,9 @@
 //! ```text
 //! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-//!  "ratio", "faults": [{"name", "matched", "fired"}, ...]}
+//!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
+//!  "holds": {REASON: {"count", "per_io", "percent"}},
+//!  "faults": [{"name", "matched", "fired"}, ...]}
 //! ```
 //!
 //! `faults` is there where faults were asked for.
@@ -29,6 +31,7 @@ use serde::Serialize;
 use crate::cli::{Answer, OutputFormat};
 use crate::faults::{self, FaultRow};
 use crate::human::{approximate, count, digits, mebibytes, time};
+use crate::life::{Holds, Life, holds, lives, reasons};
 use crate::message::Failure;
 use crate::table::{Align, Cell, Table};
 
@@ -61,6 +64,8 @@ pub(crate) struct Row {
     pub(crate) wakeups_per_io: f64,
     /// IOPS over those of the first design.
     pub(crate) ratio: f64,
+    pub(crate) life_ns: Life,
+    pub(crate) holds: Holds,
     /// How often each rule was met; none where no faults were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) faults: Option<Vec<FaultRow>>,
@@ -93,9 +98,14 @@ const COLUMNS: &[(&str, Align)] = &[
 ];
 
 impl Report {
-    /// Writes the report as `answer` asks: to its file, or else to `out`.
-    pub(crate) fn deliver(&self, answer: &Answer, out: &mut dyn Write) -> Result<(), Failure> {
-        let text = match answer.output_format {
+    /// Writes the report in `format` as `answer` asks: to its file, or else to `out`.
+    pub(crate) fn deliver(
+        &self,
+        format: OutputFormat,
+        answer: &Answer,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let text = match format {
             OutputFormat::Normal => self.text(),
             OutputFormat::Json => self.json(),
         };
@@ -112,12 +122,21 @@ impl Report {
     /// The report for people, with escape sequences for a terminal.
     fn text(&self) -> String {
         let mut text = format!("{} on {}, seed {}\n\n", self.job, self.device, self.seed);
-        write!(text, "{}", self.table()).expect("a string takes everything");
-        if self.designs.iter().any(|row| row.faults.is_some()) {
-            let rules = self.designs.iter();
-            let rules = rules.map(|row| (Some(row.name.as_str()), row.faults.as_deref()));
-            let rules = rules.filter_map(|(name, rules)| Some((name, rules?)));
-            write!(text, "\n{}", faults::text(rules)).expect("a string takes everything");
+        let designs = || self.designs.iter().map(|row| (row.name.as_str(), row));
+        let lives = lives(designs().map(|(name, row)| (name, &row.life_ns)));
+        write!(text, "{}\nWhere a request spends its life, on average:\n{lives}", self.table())
+            .expect("a string takes everything");
+        if let Some(reasons) = reasons(designs().map(|(name, row)| (name, &row.holds))) {
+            write!(
+                text,
+                "\nWhat holds it back, times for each I/O and share of the time:\n{reasons}"
+            )
+            .expect("a string takes everything");
+        }
+        let rules = designs().filter_map(|(name, row)| Some((Some(name), row.faults.as_deref()?)));
+        if let Some(rules) = faults::table(rules) {
+            write!(text, "\nFaults, of requests offered to the device:\n{rules}")
+                .expect("a string takes everything");
         }
         let why = wrapped(&self.why);
         write!(text, "\n{why}\nColumns are explained by `blockyard whatif --help`.\n")
@@ -190,6 +209,8 @@ impl Row {
             mean_idle_gap_ns: figures.mean_idle_gap_ns,
             wakeups_per_io: figures.wakeups_per_io,
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
+            life_ns: Life::of(figures),
+            holds: holds(figures),
             faults: None,
         }
     }
@@ -222,6 +243,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::life::Held;
 
     fn row(name: &str, iops: f64, ratio: f64) -> Row {
         Row {
@@ -236,8 +258,31 @@ mod tests {
             mean_idle_gap_ns: 0,
             wakeups_per_io: 0.031,
             ratio,
+            life_ns: Life {
+                for_tag: 0.0,
+                staged: 1_000_000.0,
+                held: 250_000.0,
+                in_driver: 5_750_000.4,
+                untaken: 3000.0,
+            },
+            holds: holds(),
             faults: None,
         }
+    }
+
+    fn holds() -> Holds {
+        let none = Held { count: 0, per_io: 0.0, percent: 0.0 };
+        let held = |percent| Held { count: 7, per_io: 0.209, percent };
+        Holds::from([
+            ("budget", held(99.4)),
+            ("device", none),
+            ("host", none),
+            ("leftovers", held(0.2)),
+            ("order", none),
+            ("quiesced", none),
+            ("resource", none),
+            ("tag", none),
+        ])
     }
 
     fn report() -> Report {
@@ -254,8 +299,8 @@ mod tests {
         }
     }
 
-    fn answer(output_format: OutputFormat, output: Option<PathBuf>) -> Answer {
-        Answer { seed: 1, output_format, output }
+    fn answer(output: Option<PathBuf>) -> Answer {
+        Answer { seed: 1, output }
     }
 
     #[test]
@@ -267,6 +312,18 @@ design            IOPS  MiB/s     p50     p99   p99.9  CPU %   cmds  I/O/cmd  bu
 legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
 mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   0.26
 mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
+
+Where a request spends its life, on average:
+design              life  for a tag       staged        held    in driver      untaken
+legacy-deadline   7.00ms   0ns   0%  1.00ms  14%  250us   4%  5.75ms  82%  3.00us   0%
+mq-deadline-2017  7.00ms   0ns   0%  1.00ms  14%  250us   4%  5.75ms  82%  3.00us   0%
+mq-deadline       7.00ms   0ns   0%  1.00ms  14%  250us   4%  5.75ms  82%  3.00us   0%
+
+What holds it back, times for each I/O and share of the time:
+design               budget  leftovers
+legacy-deadline   0.21  99%  0.21   0%
+mq-deadline-2017  0.21  99%  0.21   0%
+mq-deadline       0.21  99%  0.21   0%
 
 mq-deadline-2017 sends 1.11 I/Os per command, legacy-deadline 5.10.
 Columns are explained by `blockyard whatif --help`.
@@ -295,9 +352,11 @@ Columns are explained by `blockyard whatif --help`.
             "commands",
             "cpu_percent",
             "device_busy_percent",
+            "holds",
             "iops",
             "ios_per_command",
             "lat_ns",
+            "life_ns",
             "mean_idle_gap_ns",
             "name",
             "ratio",
@@ -305,6 +364,10 @@ Columns are explained by `blockyard whatif --help`.
         ];
         assert_eq!(keys(row), fields);
         assert_eq!(keys(&row["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
+        assert_eq!(keys(&row["life_ns"]), ["for_tag", "held", "in_driver", "staged", "untaken"]);
+        assert_eq!(keys(&row["holds"]["budget"]), ["count", "per_io", "percent"]);
+        let reasons = ["budget", "device", "host", "leftovers", "order", "resource", "tag"];
+        assert_eq!(keys(&row["holds"]), reasons);
         assert_eq!(row["name"], "mq-deadline-2017");
         assert_eq!(row["lat_ns"]["p99.9"], 12_345_678);
         assert_eq!(row["ratio"], 0.264);
@@ -314,20 +377,21 @@ Columns are explained by `blockyard whatif --help`.
     fn an_answer_goes_to_its_file_without_colours_or_else_to_the_output() {
         let file = std::env::temp_dir().join(format!("blockyard-report-{}", std::process::id()));
         let mut out = Vec::new();
-        let to_file = answer(OutputFormat::Normal, Some(file.clone()));
-        report().deliver(&to_file, &mut out).unwrap();
+        let to_file = answer(Some(file.clone()));
+        report().deliver(OutputFormat::Normal, &to_file, &mut out).unwrap();
         assert!(out.is_empty());
         let written = fs::read_to_string(&file).unwrap();
         fs::remove_file(&file).unwrap();
         assert!(written.starts_with("seq.fio on srp, seed 1\n") && !written.contains('\u{1b}'));
-        report().deliver(&answer(OutputFormat::Json, None), &mut out).unwrap();
+        report().deliver(OutputFormat::Json, &answer(None), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), report().json());
     }
 
     #[test]
     fn a_file_that_cannot_be_written_fails_the_run() {
-        let nowhere = answer(OutputFormat::Json, Some("/no/such/folder/x".into()));
-        let failure = report().deliver(&nowhere, &mut Vec::new()).unwrap_err();
+        let nowhere = answer(Some("/no/such/folder/x".into()));
+        let failed = report().deliver(OutputFormat::Json, &nowhere, &mut Vec::new());
+        let failure = failed.unwrap_err();
         assert!(matches!(failure, Failure::Run(words) if words.starts_with("/no/such/folder/x: ")));
     }
 }

@@ -108,10 +108,16 @@ fn whatif_as_json_has_the_documented_keys_and_no_others() {
             "mean_idle_gap_ns",
             "wakeups_per_io",
             "ratio",
+            "life_ns",
+            "holds",
         ];
         expected.sort_unstable();
         assert_eq!(keys(design), expected);
         assert_eq!(keys(&design["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
+        assert_eq!(keys(&design["life_ns"]), ["for_tag", "held", "in_driver", "staged", "untaken"]);
+        for held in design["holds"].as_object().unwrap().values() {
+            assert_eq!(keys(held), ["count", "per_io", "percent"]);
+        }
     }
     assert_eq!(whole["designs"][0]["ratio"], 1.0);
 }

@@ -1,5 +1,5 @@
-//! `run --output-format=json` has the keys that Debian's fio prints for the same job, on its null
-//! engine; no more and no fewer.
+//! `run --output-format=json` and `json+` have the keys that Debian's fio prints for the same job, on
+//! its null engine; no more and no fewer. Keys of bins are values, which are not compared.
 //!
 //! Three differences are meant: fio's `job options` are those written, ours those understood, so
 //! what is below that key is not compared, nor is `global options`, which repeats them; and
@@ -26,6 +26,10 @@ const JOBS: &[&str] = &[
     "[trims]\nrw=trimwrite\nsize=1m\ndirect=1\npercentile_list=50:99.9:99.99\n",
     "[all]\nrw=rw\nsize=1m\ndirect=1\niodepth=4\nslat_percentiles=1\nlat_percentiles=1\n",
     "[none]\nrw=write\nsize=1m\ndirect=1\nclat_percentiles=0\n",
+    "[syncs]\nrw=randrw\nfsync=8\nsize=1m\ndirect=1\niodepth=4\n",
+    "[syncs]\nrw=write\nfsync=8\nsize=1m\ndirect=1\nclat_percentiles=0\nlat_percentiles=1\n",
+    "[syncs]\nrw=write\nfsync=8\nsize=1m\ndirect=1\ndisable_clat=1\n",
+    "[syncs]\nrw=write\nfsync=8\nsize=1m\ndirect=1\nclat_percentiles=0\n",
     "[one]\nrw=read\nsize=1m\ndirect=1\n[two]\nrw=write\nsize=1m\ndirect=1\nstonewall\n",
 ];
 
@@ -39,7 +43,7 @@ fn keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
                     continue;
                 }
                 found.insert(path.clone());
-                if key != "job options" {
+                if !matches!(key.as_str(), "job options" | "bins") {
                     keys(value, &path, found);
                 }
             }
@@ -75,18 +79,19 @@ fn json_keys_agree_with_fio() {
     let file = std::env::temp_dir().join(format!("blockyard-keys-{}.fio", std::process::id()));
     let device = file.with_extension("toml");
     fs::write(&device, DEVICE).unwrap();
-    for job in JOBS {
+    let formats = ["--output-format=json", "--output-format=json+"];
+    for (job, format) in JOBS.iter().flat_map(|job| formats.map(|format| (job, format))) {
         let mut fio = Command::new("fio");
-        fio.arg("--output-format=json").arg(&file);
+        fio.arg(format).arg(&file);
         let theirs = keys_of(fio, &file, job, "null");
         let mut blockyard = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-        blockyard.args(["run", "--output-format=json", "--device"]).args([&device, &file]);
+        blockyard.args(["run", format, "--device"]).args([&device, &file]);
         let ours = keys_of(blockyard, &file, job, "libaio");
         let (more, fewer): (Vec<_>, Vec<_>) =
             (ours.difference(&theirs).collect(), theirs.difference(&ours).collect());
         assert!(
             more.is_empty() && fewer.is_empty(),
-            "{job}: only ours {more:?}, only fio's {fewer:?}"
+            "{job}, {format}: only ours {more:?}, only fio's {fewer:?}"
         );
         assert!(ours.contains("/jobs/0/latency_ms/>=2000"), "{ours:?}");
     }

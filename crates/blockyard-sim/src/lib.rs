@@ -14,6 +14,7 @@ pub mod device;
 pub mod event;
 pub mod fit;
 pub mod job;
+pub mod log;
 pub mod machine;
 pub mod measure;
 pub mod profile;

@@ -1,9 +1,15 @@
-//! What is measured of a job: counts and latencies per kind of I/O.
+//! What is measured of a job: counts, latencies and samples per kind of I/O, depths, syncs.
+
+pub mod depth;
+pub mod meter;
+pub mod sampler;
 
 use crate::job::{Op, PerOp};
 use blockyard::stats::Histogram;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use depth::Depths;
+use sampler::Samples;
 
 /// Latencies and amounts of one kind of I/O.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +24,10 @@ pub struct Measured {
     pub clat_ns: Histogram,
     /// Both together.
     pub lat_ns: Histogram,
+    /// Samples of the bandwidth over time in KiB per second, of each instance that has any.
+    pub bandwidth: Vec<Samples>,
+    /// The same of I/Os per second.
+    pub iops: Vec<Samples>,
 }
 
 /// What one instance, or a group reported as one, did.
@@ -33,8 +43,11 @@ pub struct JobStats {
     pub cpu_ns: u64,
     /// Context switches to it.
     pub context_switches: u64,
-    /// Syncs that completed.
-    pub syncs: u64,
+    /// How deep it went.
+    pub depths: Depths,
+    /// Latency of syncs in nanoseconds, from before the call until the job has the result; `None`
+    /// where there were none.
+    pub sync_lat_ns: Option<Box<Histogram>>,
     /// I/Os and syncs that failed.
     pub errors: u64,
     /// How the first of them failed.
@@ -52,7 +65,8 @@ impl JobStats {
             ended: Instant::ZERO,
             cpu_ns: 0,
             context_switches: 0,
-            syncs: 0,
+            depths: Depths::default(),
+            sync_lat_ns: None,
             errors: 0,
             first_error: None,
         }
@@ -78,6 +92,12 @@ impl JobStats {
             Op::Write => self.ops.write.as_deref_mut(),
             Op::Trim => self.ops.trim.as_deref_mut(),
         }
+    }
+
+    /// Syncs that completed.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.sync_lat_ns.as_ref().map_or(0, |all| all.count())
     }
 
     /// Time from the first start to the last end, in nanoseconds; at least 1.

@@ -6,6 +6,7 @@ use crate::device::null::Null;
 use crate::device::stack::{FaultCount, Stack};
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
+use crate::log::{LogError, Logs};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
@@ -51,6 +52,8 @@ pub enum SimulationError {
         /// How many there are.
         cpus: u16,
     },
+    /// A log cannot be written.
+    Log(LogError),
     /// The run failed at this virtual time.
     Failed {
         /// The job it failed for, where there is one.
@@ -66,6 +69,7 @@ impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
             Self::FilesTooLarge { job, place } => {
                 write!(
                     f,
@@ -109,6 +113,12 @@ impl From<JobError> for SimulationError {
     }
 }
 
+impl From<LogError> for SimulationError {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
 /// What one job, or one instance of it, did.
 #[derive(Clone, Debug)]
 pub struct JobReport {
@@ -131,6 +141,8 @@ pub struct Report {
     pub span: Duration,
     /// Processors of the machine.
     pub cpus: u16,
+    /// Hardware queues, of all disks together.
+    pub hctxs: u32,
     /// Counts of the machine.
     pub totals: Totals,
     /// Counts and times of the queues' stages.
@@ -145,7 +157,7 @@ pub struct Report {
     pub faults: Vec<FaultCount>,
 }
 
-/// What a simulation is subject to, beside its job, device and design.
+/// What a simulation is subject to beside its job, device and design, and what comes with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
     /// All random draws are from this.
@@ -154,13 +166,15 @@ pub struct Conditions<'a> {
     pub faults: Option<&'a FaultRules>,
     /// Whether each call of a driver is held against its contract. Changes nothing but speed.
     pub checked: bool,
+    /// Whether the logs that the jobs ask for are written.
+    pub logs: bool,
 }
 
 impl Conditions<'_> {
-    /// No faults; checked in builds with debug assertions.
+    /// No faults, no logs; checked in builds with debug assertions.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, faults: None, checked: cfg!(debug_assertions) }
+        Self { seed, faults: None, checked: cfg!(debug_assertions), logs: false }
     }
 }
 
@@ -205,7 +219,7 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As there, and [`SimulationError::Log`] if a log cannot be made.
     pub fn under(
         jobs: &JobFile,
         device: &Device,
@@ -215,6 +229,9 @@ impl Simulation {
         let (waves, entries, stats) = plan(&jobs.jobs, device)?;
         let mut world = build_world(&jobs.jobs, device, design, conditions);
         world.stats = stats;
+        if conditions.logs {
+            world.logs = Logs::create(&jobs.jobs)?;
+        }
         let mut simulation = Self {
             world,
             jobs: jobs.jobs.clone(),
@@ -239,17 +256,22 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Failed`].
+    /// [`SimulationError::Failed`], [`SimulationError::Log`].
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
         let more = self.world.advance(max).map_err(|failure| self.failed(failure))?;
-        Ok(more || self.begin_wave())
+        self.world.logs.write_due()?;
+        if more || self.begin_wave() {
+            return Ok(true);
+        }
+        self.world.logs.write_all()?;
+        Ok(false)
     }
 
     /// Runs to the end.
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Failed`].
+    /// As [`Self::advance`].
     pub fn finish(mut self) -> Result<Report, SimulationError> {
         while self.advance(1 << 20)? {}
         Ok(self.report())
@@ -282,6 +304,7 @@ impl Simulation {
             jobs: jobs.collect(),
             span: world.last_end().since(world.measured_from()),
             cpus: self.cpus,
+            hctxs: world.hctxs(),
             totals: *world.totals(),
             stages: world.host.sink.1.clone(),
             device_busy: activity.busy(),
@@ -485,7 +508,7 @@ fn build_world(
         queues: disks,
         max_waiters: instances,
     };
-    let sinks = (CostSink::new(&machine, &policies), StageStats::new());
+    let sinks = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
     let config = QueueConfig {
         max_bios: bios_needed(jobs, device),
         max_waiters: instances,

@@ -5,6 +5,7 @@
 
 use crate::job::{ContinueOnError, Engine, Job, Op, Resolved, SyncMode};
 use crate::machine::cpu::TaskId;
+use crate::measure::meter::Meter;
 use crate::workload::{Generator, Io, IoOp, Pacer};
 use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
 use blockyard::status::Status;
@@ -44,6 +45,7 @@ pub struct Instance {
 struct Slot {
     op: Option<Op>,
     len_bytes: u32,
+    offset_bytes: u64,
     begun: Instant,
     submitted: Instant,
     completed: Instant,
@@ -83,6 +85,8 @@ pub struct Taken {
     pub op: Option<Op>,
     /// Its bytes.
     pub len_bytes: u32,
+    /// Where in its file it begins.
+    pub offset_bytes: u64,
     /// Submission latency.
     pub slat: Duration,
     /// Completion latency.
@@ -102,6 +106,8 @@ pub struct Task {
     pub cpu: CpuId,
     /// Which statistics it counts into.
     pub stats: usize,
+    /// Samples of what it does over time.
+    pub meter: Meter,
     /// Its end is the end of all (`exitall`).
     pub ends_all: bool,
     continue_on_error: ContinueOnError,
@@ -123,6 +129,8 @@ pub struct Task {
     /// The next step takes results.
     taking: bool,
     asleep: Asleep,
+    /// When the queue first refused the I/O drawn, for want of a tag.
+    refused_at: Option<Instant>,
     started: Instant,
     /// What completes from here on is measured.
     measured_from: Instant,
@@ -168,6 +176,7 @@ impl Task {
         let idle = Slot {
             op: None,
             len_bytes: 0,
+            offset_bytes: 0,
             begun: Instant::ZERO,
             submitted: Instant::ZERO,
             completed: Instant::ZERO,
@@ -177,6 +186,7 @@ impl Task {
             id,
             cpu,
             stats,
+            meter: Meter::new(&job.reporting),
             ends_all: job.exitall,
             continue_on_error: job.continue_on_error,
             generator: Generator::new(job, number, &resolved, seed),
@@ -209,6 +219,7 @@ impl Task {
             draining: false,
             taking: false,
             asleep: Asleep::Instant,
+            refused_at: None,
             started: Instant::ZERO,
             measured_from: Instant::ZERO,
             stop_at: Instant::MAX,
@@ -229,6 +240,7 @@ impl Task {
     pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
         self.started = now;
         self.measured_from = now + ramp;
+        self.meter.begin(self.measured_from);
         self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
     }
 
@@ -330,6 +342,7 @@ impl Task {
         Some(Taken {
             op: slot.op,
             len_bytes: slot.len_bytes,
+            offset_bytes: slot.offset_bytes,
             slat: slot.submitted.since(slot.begun),
             clat: now.since(slot.submitted),
             completed: slot.completed,
@@ -392,8 +405,10 @@ impl Task {
         Some((place.queue, bio))
     }
 
-    /// What [`Self::next_bio`] offered was taken by the queue in a step that began at `now`.
-    pub fn submitted(&mut self, now: Instant) {
+    /// What [`Self::next_bio`] offered was taken by the queue in a step that began at `now`. Says
+    /// how long the call that submits it waited for a tag before.
+    pub fn submitted(&mut self, now: Instant) -> Duration {
+        let begun = self.refused_at.take().unwrap_or(now);
         let io = self.drawn.take().expect("an I/O was offered");
         let at = self.free.pop().expect("a slot was offered");
         let op = match io.op {
@@ -411,7 +426,8 @@ impl Task {
         self.slots[at as usize] = Slot {
             op,
             len_bytes: io.len_bytes,
-            begun: now,
+            offset_bytes: io.offset_bytes,
+            begun,
             submitted: now,
             completed: now,
             status: Status::Ok,
@@ -421,6 +437,7 @@ impl Task {
             self.think.since = 0;
             self.think.due = true;
         }
+        now.since(begun)
     }
 
     /// The step is over at `now`: what it submitted has been submitted.
@@ -449,8 +466,9 @@ impl Task {
         }
     }
 
-    /// It sleeps until it is woken for a tag.
-    pub const fn sleep_for_tag(&mut self) {
+    /// What [`Self::next_bio`] offered was refused at `now`: it sleeps until it is woken for a tag.
+    pub fn sleep_for_tag(&mut self, now: Instant) {
+        self.refused_at.get_or_insert(now);
         self.asleep = Asleep::Tag;
     }
 

@@ -71,6 +71,37 @@ pub struct Figures {
     /// Of a request's time before the device, the part after it was taken out: nothing can be
     /// merged with it then.
     pub taken_out_percent: f64,
+    /// Where a request spent its life.
+    pub life: Life,
+    /// What held hardware queues, for every [`Hold`] in its order.
+    pub holds: [Held; Hold::ALL.len()],
+}
+
+/// Mean times of a request's life, in nanoseconds: the first and the last of an I/O, the others of
+/// the request that carries it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Life {
+    /// An I/O waiting for a tag, before it could be submitted.
+    pub for_tag_ns: f64,
+    /// From submission until it left the elevator or software queue.
+    pub staged_ns: f64,
+    /// From there until the driver accepted it.
+    pub held_ns: f64,
+    /// From there until the driver was done with it.
+    pub in_driver_ns: f64,
+    /// From the end of an I/O until its job took the result.
+    pub untaken_ns: f64,
+}
+
+/// How a reason held hardware queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Held {
+    /// How often a run stopped for it.
+    pub count: u64,
+    /// The same for each I/O.
+    pub per_io: f64,
+    /// Part of the time that a hardware queue stood held for it, mean over all of them.
+    pub percent: f64,
 }
 
 impl Figures {
@@ -91,7 +122,22 @@ impl Figures {
         let commands = report.stages.count(Action::Complete(Status::Ok));
         let refused = [Hold::Budget, Hold::Device, Hold::Host, Hold::Resource].map(Action::Hold);
         let refusals: u64 = refused.iter().map(|action| report.stages.count(*action)).sum();
-        let (staged, held) = (mean_ns(report, Stage::Staged), mean_ns(report, Stage::Held));
+        let life = Life {
+            for_tag_ns: ratio(float(report.totals.tag_wait.as_ns()), float(ios)),
+            staged_ns: mean_ns(report, Stage::Staged),
+            held_ns: mean_ns(report, Stage::Held),
+            in_driver_ns: mean_ns(report, Stage::InDriver),
+            untaken_ns: ratio(float(report.totals.untaken.as_ns()), float(ios)),
+        };
+        let hctxs = f64::from(report.hctxs);
+        let holds = Hold::ALL.map(|hold| {
+            let count = report.stages.count(Action::Hold(hold));
+            Held {
+                count,
+                per_io: ratio(float(count), float(ios)),
+                percent: ratio(100.0 * wide(report.stages.held_ns(hold)), span * hctxs),
+            }
+        });
         let command_ns = wide(report.commands_held_ns);
         Self {
             ios,
@@ -117,7 +163,9 @@ impl Figures {
             wakeups_per_io: ratio(float(report.totals.wakeups), float(ios)),
             runs_per_io: ratio(float(report.totals.runs), float(ios)),
             refusals_per_io: ratio(float(refusals), float(ios)),
-            taken_out_percent: ratio(100.0 * held, staged + held),
+            taken_out_percent: ratio(100.0 * life.held_ns, life.staged_ns + life.held_ns),
+            life,
+            holds,
         }
     }
 }
@@ -363,6 +411,8 @@ mod tests {
             runs_per_io: 0.2,
             refusals_per_io: 0.3,
             taken_out_percent: 0.0,
+            life: Life::default(),
+            holds: [Held::default(); Hold::ALL.len()],
         }
     }
 

@@ -15,12 +15,14 @@
 use crate::device::stack::Stack;
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
+use crate::log::Logs;
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::{Cpu, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
 use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
+use blockyard::bio;
 use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
 use blockyard::policy::{Model as Locking, Policies};
@@ -76,6 +78,12 @@ pub struct Totals {
     pub runs: u64,
     /// Events handled.
     pub events: u64,
+    /// I/Os whose submission had to wait for a tag.
+    pub tag_waits: u64,
+    /// Time they waited, all added up.
+    pub tag_wait: Duration,
+    /// Time from the end of I/Os until their jobs took the results, all added up.
+    pub untaken: Duration,
 }
 
 /// Everything there is.
@@ -101,6 +109,8 @@ pub struct World {
     tasks: Vec<Task>,
     /// Statistics, one for each instance or group reported as one.
     pub stats: Vec<JobStats>,
+    /// Logs of what tasks do, where any are asked for.
+    pub logs: Logs,
     alive: u32,
     last_end: Instant,
     measure_from: Instant,
@@ -153,6 +163,7 @@ impl World {
             worker_cpu,
             tasks: Vec::new(),
             stats: Vec::new(),
+            logs: Logs::default(),
             alive: 0,
             last_end: Instant::ZERO,
             measure_from: Instant::ZERO,
@@ -229,6 +240,13 @@ impl World {
     #[must_use]
     pub fn queues(&self) -> &[RequestQueue] {
         &self.queues
+    }
+
+    /// Hardware queues of all request queues together.
+    #[must_use]
+    pub fn hctxs(&self) -> u32 {
+        let all = self.queues.len() * self.worker_cpu.len();
+        u32::try_from(all).expect("both are 16 bits")
     }
 
     /// Handles up to `max` events. Whether jobs remain to be done.
@@ -557,9 +575,15 @@ impl World {
         if !self.tasks[at].takes_now() {
             return Duration::ZERO;
         }
-        for _ in 0..self.tasks[at].take_max() {
+        let mut results = 0;
+        while results < self.tasks[at].take_max() {
             let Some(taken) = self.tasks[at].take_completed(self.now) else { break };
             self.count(id, &taken);
+            results += 1;
+        }
+        let task = &self.tasks[at];
+        if self.now >= task.measured_from() {
+            self.stats[task.stats].depths.completed(results);
         }
         if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
     }
@@ -573,6 +597,7 @@ impl World {
         if taken.completed < task.measured_from() {
             return;
         }
+        let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
         let stats = &mut self.stats[task.stats];
         if failed {
             stats.errors += 1;
@@ -580,23 +605,45 @@ impl World {
             return;
         }
         let Some(op) = taken.op else {
-            stats.syncs += 1;
+            stats.sync_lat_ns.get_or_insert_default().record(slat + clat);
             return;
         };
         let Some(measured) = stats.op_mut(op) else { return };
+        self.totals.untaken += self.now.since(taken.completed);
         measured.ios += 1;
         measured.bytes += u64::from(taken.len_bytes);
-        let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
         measured.slat_ns.record(slat);
         measured.clat_ns.record(clat);
         measured.lat_ns.record(slat + clat);
+        let from_begin = self.now.since(task.measured_from());
+        self.sample(id, self.now);
+        self.tasks[id.0 as usize].meter.add(op, taken.len_bytes);
+        self.logs.io(id, op, taken, from_begin);
+    }
+
+    /// Takes the samples of a task that are due at `now`.
+    fn sample(&mut self, id: TaskId, now: Instant) {
+        while let Some(rate) = self.tasks[id.0 as usize].meter.next(now) {
+            self.logs.rate(id, rate);
+        }
+    }
+
+    /// A task has ended at `end`: nothing more is measured of it.
+    fn end_measuring_of(&mut self, id: TaskId, end: Instant) {
+        let task = &self.tasks[id.0 as usize];
+        let (stats, from) = (task.stats, task.measured_from());
+        if end >= from {
+            self.sample(id, end);
+            self.logs.end(id, end.since(from));
+        }
+        self.tasks[id.0 as usize].meter.end(&mut self.stats[stats]);
     }
 
     /// Submits as many I/Os as the task does in one call. Says how many, and the queue used.
     fn submit_batch(&mut self, id: TaskId) -> (u32, Option<QueueId>) {
         let at = id.0 as usize;
         let (cpu, max) = (self.tasks[at].cpu, self.tasks[at].submit_max());
-        let mut submitted = 0;
+        let (mut submitted, mut syncs) = (0, 0);
         let mut used = None;
         while submitted < max {
             let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
@@ -610,11 +657,14 @@ impl World {
             used = Some(queue);
             match target.submit(&mut self.host, cpu, bio, self.now) {
                 Ok(()) => {
-                    self.tasks[at].submitted(self.now);
+                    let waited = self.tasks[at].submitted(self.now);
+                    self.totals.tag_wait += waited;
+                    self.totals.tag_waits += u64::from(waited > Duration::ZERO);
                     submitted += 1;
+                    syncs += u32::from(bio.op == bio::Op::Flush);
                 }
                 Err(SubmitError::NoTag) => {
-                    self.tasks[at].sleep_for_tag();
+                    self.tasks[at].sleep_for_tag(self.now);
                     target
                         .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
                         .expect("there is room for every task to wait");
@@ -625,6 +675,11 @@ impl World {
                     break;
                 }
             }
+        }
+        let task = &self.tasks[at];
+        if submitted > 0 && self.now >= task.measured_from() {
+            let depths = &mut self.stats[task.stats].depths;
+            depths.submitted(submitted, submitted - syncs, task.outstanding());
         }
         if let Some(queue) = used.filter(|_| max > 1) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
@@ -655,6 +710,7 @@ impl World {
                 if task.ends_all {
                     self.tasks.iter_mut().for_each(|task| task.stop(end));
                 }
+                self.end_measuring_of(id, end);
             }
         }
         spin

@@ -7,7 +7,7 @@ use blockyard_sim::why::Figures;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::cli::{Answer, Experiment, OutputFormat, Reproduce};
+use crate::cli::{Experiment, OutputFormat, Reproduce};
 use crate::human::{count, digits};
 use crate::message::Failure;
 use crate::progress::Tally;
@@ -42,7 +42,7 @@ struct Row {
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     match args.experiment {
         None => args.answer.deliver(&experiments(), out),
-        Some(Experiment::Scsi) => scsi(&args.answer, out),
+        Some(Experiment::Scsi) => scsi(args, out),
     }
 }
 
@@ -58,25 +58,25 @@ fn experiments() -> String {
     table.to_string()
 }
 
-fn scsi(answer: &Answer, out: &mut dyn Write) -> Result<(), Failure> {
+fn scsi(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     let cells = cells();
     let tally = Tally::new("cells", cells.len());
-    let figures = run(&cells, Span::default(), answer.seed, &|| tally.one_more())?;
+    let figures = run(&cells, Span::default(), args.answer.seed, &|| tally.one_more())?;
     tally.erase();
     let answered = Answered {
         experiment: "scsi",
         source: SCSI_SOURCE,
         device: SCSI_DEVICE,
-        seed: answer.seed,
+        seed: args.answer.seed,
         cells: cells.iter().zip(&figures).map(|(cell, figures)| Row::new(cell, figures)).collect(),
     };
-    let text = match answer.output_format {
+    let text = match args.output_format {
         OutputFormat::Normal => answered.text(),
         OutputFormat::Json => {
             serde_json::to_string_pretty(&answered).expect("names are strings") + "\n"
         }
     };
-    answer.deliver(&text, out)
+    args.answer.deliver(&text, out)
 }
 
 impl Row {

@@ -9,7 +9,7 @@ use blockyard_sim::why::{Figures, why};
 use crate::cli::Whatif;
 use crate::faults::rows;
 use crate::job;
-use crate::message::Failure;
+use crate::message::{Failure, note};
 use crate::progress::simulate;
 use crate::report::{Report, Row};
 
@@ -20,6 +20,9 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let faults = args.faults.read()?;
     let conditions = Conditions { faults: faults.as_ref(), ..Conditions::new(args.answer.seed) };
     let given = job::read(&args.job)?;
+    if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
+        note("logs are written by `run` only: designs would write over each other's");
+    }
     let instances = given.jobs.jobs.iter().map(|job| job.numjobs).sum();
     let (mut runs, mut counts) = (Vec::new(), Vec::new());
     for design in &designs {
@@ -42,5 +45,5 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
             .collect(),
         why: why(&device, &runs),
     };
-    report.deliver(&args.answer, out)
+    report.deliver(args.output_format, &args.answer, out)
 }

@@ -1,13 +1,17 @@
 //! fio's JSON layout.
 
-use blockyard::stats::{Direction, Histogram, Stage};
-use blockyard::status::Status;
-use blockyard::trace::Action;
+use blockyard::stats::Histogram;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile, Mix};
+use blockyard_sim::measure::JobStats;
+use blockyard_sim::measure::depth::Classes;
 use blockyard_sim::simulate::Report;
 use serde::{Serialize, Serializer};
 
-use super::{Entry, Kind, entries, latency_shares, ms, number, per_hundred_thousand};
+use super::disk::Disk;
+use super::{
+    BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
+    per_hundred_thousand, shares, tells_sync_percentiles,
+};
 use crate::faults::FaultRow;
 use crate::human::approximate;
 
@@ -29,7 +33,7 @@ impl<T> FromIterator<(String, T)> for Object<T> {
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(rename = "fio version")]
-    version: String,
+    version: &'static str,
     timestamp: u64,
     timestamp_ms: u64,
     time: &'static str,
@@ -95,8 +99,8 @@ struct OfKind {
     samples: Samples,
 }
 
-/// fio's samples over time, of which none are taken here.
-#[derive(Default, Serialize)]
+/// fio's samples over time, bandwidth in KiB per second.
+#[derive(Serialize)]
 struct Samples {
     bw_min: u64,
     bw_max: u64,
@@ -121,6 +125,8 @@ struct Times {
     count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     percentile: Option<Object<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bins: Option<Object<u64>>,
 }
 
 #[derive(Serialize)]
@@ -129,42 +135,32 @@ struct Sync {
     lat_ns: Times,
 }
 
-#[derive(Serialize)]
-struct Disk {
-    name: String,
-    read_ios: u64,
-    write_ios: u64,
-    read_merges: u64,
-    write_merges: u64,
-    read_ticks: u64,
-    write_ticks: u64,
-    in_queue: u64,
-    util: f64,
-}
-
-/// `report`, the run of `jobs` on the device called `device`, with a line end. What fio does not
-/// have, `faults`, comes last.
+/// `report`, the run of `jobs` on the device called `device`, with a line end; with `bins`, as fio's
+/// `json+`, which also tells whole distributions of latencies. What fio does not have, `faults`,
+/// comes last.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
     report: &Report,
     faults: Option<&[FaultRow]>,
+    bins: bool,
 ) -> String {
     let whole = Whole {
-        version: concat!("blockyard-", env!("CARGO_PKG_VERSION")).to_owned(),
+        version: VERSION,
         timestamp: 0,
         timestamp_ms: 0,
         time: "Thu Jan  1 00:00:00 1970",
-        jobs: entries(jobs, report).iter().map(of_job).collect(),
-        disk_util: [disk(device, report)],
+        jobs: entries(jobs, report).iter().map(|entry| of_job(entry, bins)).collect(),
+        disk_util: [Disk::of(device, report)],
         faults,
     };
     serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
 }
 
-fn of_job(entry: &Entry<'_>) -> OfJob {
+fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
     let Entry { job, report, instances, .. } = entry;
     let stats = &report.stats;
+    let depths = &stats.depths;
     OfJob {
         jobname: report.name.clone(),
         groupid: report.group,
@@ -175,18 +171,18 @@ fn of_job(entry: &Entry<'_>) -> OfJob {
         kinds: entry
             .kinds
             .iter()
-            .map(|(name, kind)| ((*name).to_owned(), of_kind(job, kind)))
+            .map(|(name, kind)| ((*name).to_owned(), of_kind(job, kind, bins)))
             .collect(),
-        sync: Sync { total_ios: stats.syncs, lat_ns: Times::default() },
+        sync: syncs(job, stats, bins),
         job_runtime: ms(stats.runtime_ns()) * u64::from(*instances),
         usr_cpu: 0.0,
         sys_cpu: entry.cpu_percent(),
         ctx: stats.context_switches,
         majf: 0,
         minf: 0,
-        iodepth_level: zeros(&["1", "2", "4", "8", "16", "32", ">=64"]),
-        iodepth_submit: zeros(&["0", "4", "8", "16", "32", "64", ">=64"]),
-        iodepth_complete: zeros(&["0", "4", "8", "16", "32", "64", ">=64"]),
+        iodepth_level: depths_of(LEVELS, &depths.level),
+        iodepth_submit: depths_of(BATCHES, &depths.submit),
+        iodepth_complete: depths_of(BATCHES, &depths.complete),
         latency: latency(&entry.lat_ns()),
         errors: (job.continue_on_error != ContinueOnError::default()).then(|| Errors {
             total_err: stats.errors,
@@ -199,8 +195,16 @@ fn of_job(entry: &Entry<'_>) -> OfJob {
     }
 }
 
-fn zeros(names: &[&str]) -> Object<f64> {
-    names.iter().map(|name| ((*name).to_owned(), 0.0)).collect()
+fn depths_of(names: [&str; 7], classes: &Classes) -> Object<f64> {
+    names.map(str::to_owned).into_iter().zip(shares(classes)).collect()
+}
+
+fn syncs(job: &Job, stats: &JobStats, bins: bool) -> Sync {
+    let show = &job.reporting;
+    let lat_ns = stats.sync_lat_ns.as_deref().map_or_else(Times::default, |values| {
+        times_of(values, tells_sync_percentiles(show).then_some(&show.percentiles), bins)
+    });
+    Sync { total_ios: stats.syncs(), lat_ns }
 }
 
 /// The options that most decide what was measured.
@@ -226,44 +230,59 @@ fn options(job: &Job) -> Object<String> {
     .collect()
 }
 
-fn of_kind(job: &Job, kind: &Kind) -> OfKind {
-    let Kind { measured, runtime_ns } = kind;
-    let reporting = &job.reporting;
+fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
+    let Kind { measured, runtime_ns, bandwidth, share_percent, iops } = kind;
+    let show = &job.reporting;
     let times = |left_out: bool, percentiles: bool, values: &Histogram| {
         if left_out {
             return Times::default();
         }
-        Times {
-            percentile: (percentiles && values.count() > 0)
-                .then(|| percentiles_of(values, &reporting.percentiles)),
-            ..times_of(values)
-        }
+        times_of(values, percentiles.then_some(&show.percentiles), bins)
     };
     OfKind {
         io_bytes: measured.bytes,
         io_kbytes: measured.bytes >> 10,
         bw_bytes: kind.bytes_per_s(),
         bw: kind.bytes_per_s() >> 10,
-        iops: kind.iops(),
+        iops: kind.iops_of_run(),
         runtime: ms(*runtime_ns),
         total_ios: measured.ios,
         short_ios: 0,
         drop_ios: 0,
-        slat_ns: times(reporting.disable_slat, reporting.slat_percentiles, &measured.slat_ns),
-        clat_ns: times(reporting.disable_clat, reporting.clat_percentiles, &measured.clat_ns),
-        lat_ns: times(reporting.disable_lat, reporting.lat_percentiles, &measured.lat_ns),
-        samples: Samples::default(),
+        slat_ns: times(show.disable_slat, show.slat_percentiles, &measured.slat_ns),
+        clat_ns: times(show.disable_clat, show.clat_percentiles, &measured.clat_ns),
+        lat_ns: times(show.disable_lat, show.lat_percentiles, &measured.lat_ns),
+        samples: Samples {
+            bw_min: bandwidth.min,
+            bw_max: bandwidth.max,
+            bw_agg: *share_percent,
+            bw_mean: bandwidth.mean,
+            bw_dev: bandwidth.deviation(),
+            bw_samples: bandwidth.count,
+            iops_min: iops.min,
+            iops_max: iops.max,
+            iops_mean: iops.mean,
+            iops_stddev: iops.deviation(),
+            iops_samples: iops.count,
+        },
     }
 }
 
-fn times_of(values: &Histogram) -> Times {
+/// With `percentiles` where they are asked for and there are values, and then also with bins if
+/// those are.
+fn times_of(values: &Histogram, percentiles: Option<&Vec<f64>>, bins: bool) -> Times {
+    let percentiles = percentiles.filter(|_| values.count() > 0);
+    let bin = |(value, count): (u64, u64)| (value.to_string(), count);
     Times {
         min: values.min(),
         max: values.max(),
         mean: number::mean(values.sum(), values.count()),
         stddev: approximate(values.standard_deviation()),
         count: values.count(),
-        percentile: None,
+        percentile: percentiles.map(|wanted| percentiles_of(values, wanted)),
+        bins: percentiles
+            .filter(|_| bins)
+            .map(|_| bins::bins(values).into_iter().map(bin).collect()),
     }
 }
 
@@ -278,29 +297,4 @@ fn percentiles_of(values: &Histogram, percentiles: &[f64]) -> Object<u64> {
 fn latency(values: &Histogram) -> Object<Object<f64>> {
     let unit = |(unit, shares): (&str, _)| (format!("latency_{unit}"), Object(shares));
     latency_shares(values).into_iter().map(unit).collect()
-}
-
-/// What Linux would count of the disk.
-fn disk(device: &str, report: &Report) -> Disk {
-    let stages = &report.stages;
-    let [(read_ios, read_merges, read_ticks), (write_ios, write_merges, write_ticks)] =
-        Direction::ALL.map(|direction| {
-            let count = |action| stages.count_of(direction, action);
-            let merges = count(Action::BackMerge) + count(Action::FrontMerge) + count(Action::Join);
-            let waited_ns = stages.times_ns(direction, Stage::Total).sum();
-            let ticks = u64::try_from(waited_ns / 1_000_000).unwrap_or(u64::MAX);
-            (count(Action::Complete(Status::Ok)), merges, ticks)
-        });
-    let busy = number::percent(report.device_busy.as_ns().into(), report.span.as_ns().into());
-    Disk {
-        name: device.to_owned(),
-        read_ios,
-        write_ios,
-        read_merges,
-        write_merges,
-        read_ticks,
-        write_ticks,
-        in_queue: read_ticks.saturating_add(write_ticks),
-        util: busy,
-    }
 }

@@ -1,26 +1,36 @@
-//! A run as fio would report it: [`json()`] in its JSON layout, [`text()`] for people.
+//! A run as fio would report it: [`json()`] in its JSON layout, [`terse()`] as lines of fields,
+//! [`text()`] for people.
 //!
 //! What has no counterpart here is there all the same, so that programs made for fio's output find
 //! the keys they look for:
 //!
-//! - always zero: page faults, samples of bandwidth and IOPS over time, short and dropped I/Os, the
-//!   distribution of depths, latency of syncs, and the clock (`timestamp`, `time`);
+//! - always zero: page faults, short and dropped I/Os, and the clock (`timestamp`, `time`);
 //! - all processor time of a job counts as system time;
 //! - `job options` are the principal ones as they were understood, not as they were written.
 //!
 //! As in fio, an I/O of a synchronous engine has no submission latency of its own.
 
+mod bins;
+mod disk;
 mod json;
 mod number;
+mod rates;
+mod terse;
 mod text;
 
 pub(crate) use json::json;
+pub(crate) use terse::terse;
 pub(crate) use text::text;
 
+use std::collections::BTreeMap;
+
 use blockyard::stats::Histogram;
-use blockyard_sim::job::{Job, JobFile, Op, UnifiedReporting};
+use blockyard_sim::job::{Job, JobFile, Op, Reporting, UnifiedReporting};
+use blockyard_sim::measure::depth::Classes;
 use blockyard_sim::measure::{Measured, per_second};
 use blockyard_sim::simulate::{JobReport, Report};
+
+use rates::Rates;
 
 /// What fio reports as one: an instance, or a group of them.
 struct Entry<'a> {
@@ -36,6 +46,12 @@ struct Entry<'a> {
 struct Kind {
     measured: Measured,
     runtime_ns: u64,
+    /// Samples in KiB per second.
+    bandwidth: Rates,
+    /// Their mean, in percent of the bandwidth of all its group.
+    share_percent: f64,
+    /// Samples in I/Os per second.
+    iops: Rates,
 }
 
 const OPS: [(&str, Op); 3] = [("read", Op::Read), ("write", Op::Write), ("trim", Op::Trim)];
@@ -49,7 +65,28 @@ fn entries<'a>(jobs: &'a JobFile, report: &'a Report) -> Vec<Entry<'a>> {
         let instances = together.iter().map(|job| job.numjobs).sum::<u32>().max(1);
         Entry { job, report: of, instances, kinds: kinds(job, of) }
     };
-    report.jobs.iter().enumerate().map(entry).collect()
+    let mut entries: Vec<_> = report.jobs.iter().enumerate().map(entry).collect();
+    share_groups(&mut entries);
+    entries
+}
+
+/// Sets [`Kind::share_percent`].
+fn share_groups(entries: &mut [Entry<'_>]) {
+    let mut groups: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
+    for entry in &*entries {
+        for (name, kind) in &entry.kinds {
+            let (bytes, runtime_ns) = groups.entry((entry.report.group, name)).or_default();
+            *bytes += kind.measured.bytes;
+            *runtime_ns = kind.runtime_ns.max(*runtime_ns);
+        }
+    }
+    for entry in entries {
+        for (name, kind) in &mut entry.kinds {
+            let (bytes, runtime_ns) = groups[&(entry.report.group, *name)];
+            let share = kind.bandwidth.share_percent(number::per_second(bytes, runtime_ns));
+            kind.share_percent = share;
+        }
+    }
 }
 
 fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
@@ -59,16 +96,17 @@ fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
             if job.engine.is_async() { all.clone() } else { without_submission(all) }
         });
         let runtime_ns = if measured.ios > 0 { runtime_ns } else { 0 };
-        Kind { measured, runtime_ns }
+        Kind::new(measured, runtime_ns)
     };
     let apart = OPS.map(|(name, op)| (name, of(op)));
     if job.reporting.unified == UnifiedReporting::None {
         return apart.into();
     }
-    let mut mixed = Kind { measured: Measured::default(), runtime_ns };
+    let mut mixed = Measured::default();
     for (_, kind) in &apart {
-        add(&mut mixed.measured, &kind.measured);
+        add(&mut mixed, &kind.measured);
     }
+    let mixed = Kind::new(mixed, runtime_ns);
     let keep = job.reporting.unified == UnifiedReporting::Both;
     apart.into_iter().filter(|_| keep).chain([("mixed", mixed)]).collect()
 }
@@ -84,6 +122,8 @@ fn add(to: &mut Measured, more: &Measured) {
     to.slat_ns.merge(&more.slat_ns);
     to.clat_ns.merge(&more.clat_ns);
     to.lat_ns.merge(&more.lat_ns);
+    to.bandwidth.extend(&more.bandwidth);
+    to.iops.extend(&more.iops);
 }
 
 impl Entry<'_> {
@@ -102,11 +142,16 @@ impl Entry<'_> {
 }
 
 impl Kind {
+    fn new(measured: Measured, runtime_ns: u64) -> Self {
+        let (bandwidth, iops) = (Rates::of(&measured.bandwidth), Rates::of(&measured.iops));
+        Self { measured, runtime_ns, bandwidth, share_percent: 0.0, iops }
+    }
+
     fn bytes_per_s(&self) -> u64 {
         if self.runtime_ns == 0 { 0 } else { per_second(self.measured.bytes, self.runtime_ns) }
     }
 
-    fn iops(&self) -> f64 {
+    fn iops_of_run(&self) -> f64 {
         number::per_second(self.measured.ios, self.runtime_ns)
     }
 }
@@ -125,6 +170,30 @@ const fn ms(ns: u64) -> u64 {
 )]
 fn per_hundred_thousand(percentile: f64) -> u32 {
     (percentile * 1000.0).round() as u32
+}
+
+/// What stands for fio's version.
+const VERSION: &str = concat!("blockyard-", env!("CARGO_PKG_VERSION"));
+
+/// Names of fio's classes of depths under way.
+const LEVELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+/// Names of fio's classes of I/Os submitted or completed at a time.
+const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+
+/// The percentage in each class.
+fn shares(classes: &Classes) -> [f64; 7] {
+    let all = classes.iter().sum::<u64>().into();
+    classes.map(|count| number::percent(count.into(), all))
+}
+
+/// The same as shown with one digit: what there is does not look like nothing.
+fn shown_shares(classes: &Classes) -> [f64; 7] {
+    shares(classes).map(|share| if share > 0.0 { share.max(0.1) } else { share })
+}
+
+/// Whether percentiles of syncs are told: with those of any latency.
+const fn tells_sync_percentiles(show: &Reporting) -> bool {
+    (show.clat_percentiles && !show.disable_clat) || (show.lat_percentiles && !show.disable_lat)
 }
 
 /// The shares of what `values` recorded in each of fio's ranges of latency, by unit: the name of

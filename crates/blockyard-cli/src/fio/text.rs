@@ -6,9 +6,14 @@ use core::fmt::Write as _;
 
 use blockyard::stats::Histogram;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile};
+use blockyard_sim::measure::JobStats;
+use blockyard_sim::measure::depth::Depths;
 use blockyard_sim::simulate::Report;
 
-use super::{Entry, Kind, entries, latency_shares, ms, number, per_hundred_thousand};
+use super::{
+    BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, per_hundred_thousand,
+    shown_shares, tells_sync_percentiles,
+};
 use crate::human::approximate;
 
 /// `report`, the run of `jobs`.
@@ -29,16 +34,18 @@ fn of_entry(entry: &Entry<'_>) -> String {
     for (name, kind) in entry.kinds.iter().filter(|(_, kind)| kind.measured.ios > 0) {
         text += &of_kind(job, name, kind);
     }
+    text += &syncs(job, &report.stats);
     text += &ranges(&entry.lat_ns());
     let switches = report.stats.context_switches;
-    let line = format!("  cpu          : {:.2}%, ctx={switches}\n", entry.cpu_percent());
+    writeln!(text, "  cpu          : {:.2}%, ctx={switches}", entry.cpu_percent())
+        .expect("a string takes everything");
+    text += &depths(&report.stats.depths);
     let total = |name| {
         let kind = entry.kinds.iter().find(|(known, _)| *known == name);
         kind.map_or(0, |(_, kind)| kind.measured.ios)
     };
     let [read, write, trim] = ["read", "write", "trim"].map(total);
-    let syncs = report.stats.syncs;
-    text += &line;
+    let syncs = report.stats.syncs();
     text += &format!("     issued rwts: total={read},{write},{trim},{syncs}\n");
     if job.continue_on_error != ContinueOnError::default() {
         let stats = &report.stats;
@@ -50,11 +57,11 @@ fn of_entry(entry: &Entry<'_>) -> String {
 }
 
 fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
-    let Kind { measured, runtime_ns } = kind;
+    let Kind { measured, runtime_ns, .. } = kind;
     let rate = kind.bytes_per_s();
     let mut text = format!(
         "  {name}: IOPS={}, BW={}B/s ({}B/s)({}B/{}msec)\n",
-        number::decimal(kind.iops()),
+        number::decimal(kind.iops_of_run()),
         number::binary(approximate(rate)),
         number::decimal(approximate(rate)),
         number::binary(approximate(measured.bytes)),
@@ -77,7 +84,64 @@ fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
         text +=
             &if wanted { percentiles_of(name, values, &show.percentiles) } else { String::new() };
     }
+    text + &samples(kind)
+}
+
+/// The rates over time, where there are samples.
+fn samples(kind: &Kind) -> String {
+    let Kind { bandwidth, iops, share_percent, .. } = kind;
+    let mut text = String::new();
+    if bandwidth.count > 0 {
+        let (unit, name) = if bandwidth.min >= 1 << 20 { (1024, "MiB/s") } else { (1, "KiB/s") };
+        writeln!(
+            text,
+            "   bw (  {name}): min={:>5}, max={:>5}, per={share_percent:.2}%, avg={:.2}, stdev={:.2}, samples={}",
+            bandwidth.min / unit,
+            bandwidth.max / unit,
+            bandwidth.mean / approximate(unit),
+            bandwidth.deviation() / approximate(unit),
+            bandwidth.count,
+        )
+        .expect("a string takes everything");
+    }
+    if iops.count > 0 {
+        writeln!(
+            text,
+            "   iops        : min={:>5}, max={:>5}, avg={:.2}, stdev={:.2}, samples={}",
+            iops.min,
+            iops.max,
+            iops.mean,
+            iops.deviation(),
+            iops.count,
+        )
+        .expect("a string takes everything");
+    }
     text
+}
+
+/// Latency of syncs, where there were any.
+fn syncs(job: &Job, stats: &JobStats) -> String {
+    let Some(values) = &stats.sync_lat_ns else { return String::new() };
+    let show = &job.reporting;
+    let mut text = "  fsync/fdatasync/sync_file_range:\n".to_owned() + &extremes("sync", values);
+    if tells_sync_percentiles(show) && !show.percentiles.is_empty() {
+        text += &percentiles_of("sync", values, &show.percentiles);
+    }
+    text
+}
+
+fn depths(depths: &Depths) -> String {
+    [
+        ("  IO depths    ", LEVELS, &depths.level),
+        ("     submit    ", BATCHES, &depths.submit),
+        ("     complete  ", BATCHES, &depths.complete),
+    ]
+    .map(|(title, names, classes)| {
+        let share = |(name, share): (&str, f64)| format!("{name}={share:.1}%");
+        let shares: Vec<_> = names.into_iter().zip(shown_shares(classes)).map(share).collect();
+        format!("{title}: {}\n", shares.join(", "))
+    })
+    .concat()
 }
 
 /// The largest unit in which the smallest and the largest of some times still say something.

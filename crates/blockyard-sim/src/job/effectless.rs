@@ -7,7 +7,9 @@ use super::value::{Parsed, Value};
 const NO_DATA: &str = "the simulator moves no data";
 const NO_FILES: &str = "there are no files to create, keep or remove";
 const NO_CACHE: &str = "I/O is direct: no page cache is involved";
-const NO_LOGS: &str = "no log files are written";
+const NO_HISTOGRAM_LOG: &str = "no log of histograms is written";
+const STREAMED: &str = "logs are written as they come, and as plain text";
+const NO_EPOCH: &str = "virtual time begins at zero";
 const NO_CLOCK: &str = "virtual time costs nothing to read";
 const NO_PROCESS: &str = "no process is started";
 const NO_MAP: &str = "each block once a pass needs no map here";
@@ -102,26 +104,16 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("ignore_error", &[], NO_ERRORS, text),
     ignored("exitall_on_error", &[], NO_ERRORS, flag),
     ignored("exit_what", &[], "exitall ends all jobs", text),
-    ignored("write_bw_log", &[], NO_LOGS, text_or_nothing),
-    ignored("write_lat_log", &[], NO_LOGS, text_or_nothing),
-    ignored("write_iops_log", &[], NO_LOGS, text_or_nothing),
-    ignored("write_hist_log", &[], NO_LOGS, text_or_nothing),
-    ignored("per_job_logs", &[], NO_LOGS, boolean),
-    ignored("log_entries", &[], NO_LOGS, number),
-    ignored("log_avg_msec", &[], NO_LOGS, number),
-    ignored("log_hist_msec", &[], NO_LOGS, number),
-    ignored("log_hist_coarseness", &[], NO_LOGS, number),
-    ignored("log_max_value", &[], NO_LOGS, boolean),
-    ignored("log_offset", &[], NO_LOGS, boolean),
-    ignored("log_prio", &[], NO_LOGS, boolean),
-    ignored("log_compression", &[], NO_LOGS, number),
-    ignored("log_compression_cpus", &[], NO_LOGS, text),
-    ignored("log_store_compressed", &[], NO_LOGS, boolean),
-    ignored("log_unix_epoch", &[], NO_LOGS, boolean),
-    ignored("log_alternate_epoch", &[], NO_LOGS, boolean),
-    ignored("log_alternate_epoch_clock_id", &[], NO_LOGS, number),
-    ignored("bwavgtime", &[], NO_LOGS, number),
-    ignored("iopsavgtime", &[], NO_LOGS, number),
+    ignored("write_hist_log", &[], NO_HISTOGRAM_LOG, text_or_nothing),
+    ignored("log_entries", &[], STREAMED, number),
+    ignored("log_hist_msec", &[], NO_HISTOGRAM_LOG, number),
+    ignored("log_hist_coarseness", &[], NO_HISTOGRAM_LOG, number),
+    ignored("log_compression", &[], STREAMED, number),
+    ignored("log_compression_cpus", &[], STREAMED, text),
+    ignored("log_store_compressed", &[], STREAMED, boolean),
+    ignored("log_unix_epoch", &[], NO_EPOCH, boolean),
+    ignored("log_alternate_epoch", &[], NO_EPOCH, boolean),
+    ignored("log_alternate_epoch_clock_id", &[], NO_EPOCH, number),
     ignored("unit_base", &[], TEXT_ONLY, number),
     ignored("significant_figures", &[], TEXT_ONLY, number),
     ignored("disk_util", &[], TEXT_ONLY, boolean),

@@ -25,6 +25,7 @@ mod build;
 mod check;
 mod effectless;
 mod error;
+mod logging;
 mod model;
 mod modelled;
 mod option;
@@ -37,6 +38,7 @@ mod value;
 
 pub use build::{JobFile, parse_args, parse_bytes, parse_file};
 pub use error::{Fault, JobError, Note, Place, ValueFault};
+pub use logging::{LogPrefix, Logging};
 pub use model::{
     Amount, BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FileService, Job, Mix,
     Op, Pattern, PerOp, PriorityClass, RandomGenerator, RateProcess, Reporting, Sequencer,

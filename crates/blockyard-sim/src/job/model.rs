@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::Place;
+use super::logging::Logging;
 
 /// The three kinds of I/O that move or drop sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -343,6 +344,8 @@ pub struct Reporting {
     pub disable_bw: bool,
     /// Default `None`.
     pub unified: UnifiedReporting,
+    /// Logs and samples over time.
+    pub logging: Logging,
 }
 
 /// Where each option was last set.
@@ -630,6 +633,7 @@ impl Default for Reporting {
             disable_slat: false,
             disable_bw: false,
             unified: UnifiedReporting::None,
+            logging: Logging::default(),
         }
     }
 }

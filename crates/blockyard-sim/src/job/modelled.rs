@@ -1,5 +1,6 @@
 //! The options that change a job.
 
+use super::logging::LogPrefix;
 use super::model::{
     BlockSizes, ContinueOnError, CpuPolicy, Engine, Job, PriorityClass, RandomGenerator,
     RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
@@ -62,6 +63,18 @@ const GENERATORS: &[(&str, RandomGenerator)] = &[
 
 fn owned(value: Value<'_>) -> Parsed<String> {
     value.text().map(str::to_owned)
+}
+
+/// A log's prefix; the name of the job where there is no value.
+fn log_prefix(value: Value<'_>) -> Parsed<Option<LogPrefix>> {
+    if value.text.is_none() {
+        return Ok(Some(LogPrefix::JobName));
+    }
+    owned(value).map(LogPrefix::Given).map(Some)
+}
+
+fn milliseconds(value: Value<'_>) -> Parsed<u64> {
+    value.count(0, u32::MAX.into())
 }
 
 fn block_bytes(value: Value<'_>) -> Parsed<u32> {
@@ -298,6 +311,36 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     }),
     option("disable_bw_measurement", &["disable_bw"], "leave out bandwidth samples", |j, v| {
         set(&mut j.reporting.disable_bw, v.boolean())
+    }),
+    option("write_lat_log", &[], "log latencies, in files so called", |j, v| {
+        set(&mut j.reporting.logging.latency, log_prefix(v))
+    }),
+    option("write_bw_log", &[], "log bandwidth, in files so called", |j, v| {
+        set(&mut j.reporting.logging.bandwidth, log_prefix(v))
+    }),
+    option("write_iops_log", &[], "log I/Os per second, in files so called", |j, v| {
+        set(&mut j.reporting.logging.iops, log_prefix(v))
+    }),
+    option("per_job_logs", &[], "a log for each instance", |j, v| {
+        set(&mut j.reporting.logging.per_instance, v.boolean())
+    }),
+    option("log_avg_msec", &[], "log one entry in so many ms", |j, v| {
+        set(&mut j.reporting.logging.window_ms, milliseconds(v))
+    }),
+    option("log_max_value", &[], "log the largest value of a window", |j, v| {
+        set(&mut j.reporting.logging.largest, v.boolean())
+    }),
+    option("log_offset", &[], "log offsets", |j, v| {
+        set(&mut j.reporting.logging.offset, v.boolean())
+    }),
+    option("log_prio", &[], "log the priority in full", |j, v| {
+        set(&mut j.reporting.logging.priority, v.boolean())
+    }),
+    option("bwavgtime", &[], "ms between samples of bandwidth", |j, v| {
+        set(&mut j.reporting.logging.bandwidth_sample_ms, milliseconds(v).map(Some))
+    }),
+    option("iopsavgtime", &[], "ms between samples of I/Os per second", |j, v| {
+        set(&mut j.reporting.logging.iops_sample_ms, milliseconds(v).map(Some))
     }),
     option("unified_rw_reporting", &[], "sum reads, writes and trims", |j, v| {
         set(&mut j.reporting.unified, v.word(UNIFIED))

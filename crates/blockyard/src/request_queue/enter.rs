@@ -246,10 +246,8 @@ impl RequestQueue {
     /// A tag or bio has come free: split bios that wait go on, of each hardware queue the oldest
     /// first (S1).
     pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        let mut waiting = self.cursors.len();
-        for _ in 0..waiting {
+        for waiting in (0..self.cursors.len()).rev() {
             let Some(mut cursor) = self.cursors.pop_front() else { return };
-            waiting -= 1;
             let older = self.cursors.iter().skip(waiting);
             let stands_behind = { older }.any(|older| older.starved && older.hctx == cursor.hctx);
             if stands_behind {

@@ -10,6 +10,7 @@
 //! - **S3.** Count, sums, smallest and largest value are exact.
 
 use alloc::boxed::Box;
+use core::ops::RangeInclusive;
 
 /// Binary logarithm of the buckets in which a power of two is divided (S1).
 const SUB_BITS: u32 = 7;
@@ -172,6 +173,16 @@ impl Histogram {
         }
         0
     }
+
+    /// The buckets that are not empty, in order: the values each is for (S1), and how many of them
+    /// were recorded.
+    pub fn buckets(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        let filled = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(bucket, &count)| {
+            let highest = highest_of(bucket);
+            (highest - ((1 << shift_of(highest)) - 1)..=highest, count)
+        })
+    }
 }
 
 /// The bucket of `value` (S1).
@@ -216,6 +227,19 @@ mod tests {
             lowest = highest.wrapping_add(1);
         }
         assert_eq!(lowest, 0, "the last bucket ends with the largest value");
+    }
+
+    #[test]
+    fn the_buckets_told_are_those_of_the_values_recorded() {
+        let mut histogram = Histogram::new();
+        for value in [0, 127, 256, 257, 258, u64::MAX, u64::MAX] {
+            histogram.record(value);
+        }
+        let last = u64::MAX - ((1 << 56) - 1);
+        let told: Vec<_> = histogram.buckets().collect();
+        let expected = [(0..=0, 1), (127..=127, 1), (256..=257, 2), (258..=259, 1)];
+        assert_eq!(told[..4], expected);
+        assert_eq!(told[4..], [(last..=u64::MAX, 2)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! way, apart for reads and writes, and counts every [`Action`](crate::trace::Action).
 
 mod histogram;
+mod hold;
 mod stage;
 
 pub use histogram::Histogram;

@@ -1,6 +1,7 @@
 //! Where requests spend their time, and what happened to them on the way.
 
 use super::Histogram;
+use super::hold::HoldTimes;
 use crate::bio::Op;
 use crate::status::Status;
 use crate::time::Instant;
@@ -44,28 +45,38 @@ impl Stage {
     pub const ALL: [Self; 4] = [Self::Staged, Self::Held, Self::InDriver, Self::Total];
 }
 
-/// A sink that keeps the time requests spend in each stage, and counts actions.
+/// A sink that keeps the time requests spend in each stage, and counts actions. One made by
+/// [`Self::watching`] also keeps how long hardware queues stood held, by reason.
 ///
 /// An event costs one count. A completion also records up to four times, in nanoseconds; a request
 /// that the driver never took has none in the stages it did not reach.
 #[derive(Clone, Debug, Default)]
 pub struct StageStats {
     directions: [DirectionStats; 2],
+    holds: HoldTimes,
 }
 
 impl StageStats {
-    /// Nothing counted. Reserves all its memory, half a megabyte.
+    /// Nothing counted, and no hardware queue watched. Reserves all its memory, half a megabyte.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets everything counted.
+    /// As [`Self::new`], watching `hctxs` hardware queues of each of `queues` request queues, all
+    /// numbered from 0: [`Self::held_ns`] says how long they stood held.
+    #[must_use]
+    pub fn watching(queues: u16, hctxs: u16) -> Self {
+        Self { holds: HoldTimes::new(queues, hctxs), ..Self::default() }
+    }
+
+    /// Forgets everything counted, and the holds that have begun.
     pub fn clear(&mut self) {
         for direction in &mut self.directions {
             direction.times.iter_mut().for_each(Histogram::clear);
             direction.counts.fill(0);
         }
+        self.holds.clear();
     }
 
     /// Adds everything that `other` counted.
@@ -78,12 +89,21 @@ impl StageStats {
                 *count += more;
             }
         }
+        self.holds.merge(&other.holds);
     }
 
     /// The times, in nanoseconds, that completed requests spent in `stage`.
     #[must_use]
     pub fn times_ns(&self, direction: Direction, stage: Stage) -> &Histogram {
         &self.directions[direction as usize].times[stage as usize]
+    }
+
+    /// Nanoseconds that the hardware queues watched stood held for `hold`, all added up: each from
+    /// a run that stopped for it until the driver accepted the next request for that hardware
+    /// queue, or another reason took over.
+    #[must_use]
+    pub const fn held_ns(&self, hold: Hold) -> u128 {
+        self.holds.held_ns(hold)
     }
 
     /// How often `action` happened, in both directions.
@@ -120,9 +140,14 @@ impl Sink for StageStats {
     fn event(&mut self, event: &Event<'_>) {
         let stats = &mut self.directions[Direction::from(event.op) as usize];
         stats.counts[slot_of(event.action)] += 1;
-        if let (Action::Complete(_), Some((_, request))) = (event.action, event.request) {
-            let times = request.times;
-            stats.completed([times.queued, times.scheduled, times.issued, event.at]);
+        match (event.action, event.request) {
+            (Action::Complete(_), Some((_, request))) => {
+                let times = request.times;
+                stats.completed([times.queued, times.scheduled, times.issued, event.at]);
+            }
+            (Action::Hold(hold), _) => self.holds.held(event.queue, event.hctx, hold, event.at),
+            (Action::Issue, _) => self.holds.issued(event.queue, event.hctx, event.at),
+            _ => {}
         }
     }
 }
@@ -280,6 +305,20 @@ mod tests {
         stats.clear();
         assert_eq!(stats.count(Action::Complete(Status::Ok)), 0);
         assert_eq!(sums(&stats, Direction::Read), [(0, 0); 4]);
+    }
+
+    #[test]
+    fn holds_of_the_hardware_queues_watched_are_timed() {
+        let held = |mut stats: StageStats| {
+            for (ns, action) in [(100, Action::Hold(Hold::Device)), (350, Action::Issue)] {
+                stats.event(&event(ns, action, Op::Read, None));
+            }
+            let once = stats.clone();
+            stats.merge(&once);
+            stats.held_ns(Hold::Device)
+        };
+        assert_eq!(held(StageStats::watching(1, 1)), 500);
+        assert_eq!(held(StageStats::new()), 0);
     }
 
     #[test]

@@ -1,0 +1,88 @@
+//! Samples over time as fio sums them up.
+
+#![expect(clippy::float_arithmetic, reason = "for reports: nothing is ordered by it")]
+
+use blockyard_sim::measure::sampler::Samples;
+
+use super::number;
+
+/// The samples of one rate, of all instances of an entry.
+///
+/// Instances run side by side, so where there are several their smallest, largest and mean values
+/// are added up; so are their squared deviations, and the number of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Rates {
+    pub(super) count: u64,
+    pub(super) min: u64,
+    pub(super) max: u64,
+    pub(super) mean: f64,
+    /// Sum of squared deviations from the mean of their instance.
+    squares: f64,
+}
+
+impl Rates {
+    /// Of these instances.
+    pub(super) fn of(instances: &[Samples]) -> Self {
+        instances.iter().fold(Self::default(), |all, samples| {
+            let mean = number::mean(samples.sum, samples.count);
+            let squares =
+                number::mean(samples.sum_squares, 1) - mean * number::mean(samples.sum, 1);
+            Self {
+                count: all.count + samples.count,
+                min: all.min + samples.min,
+                max: all.max + samples.max,
+                mean: all.mean + mean,
+                squares: all.squares + squares.max(0.0),
+            }
+        })
+    }
+
+    /// The mean in percent of `bytes_per_s`, where these are KiB per second; at most 100.
+    pub(super) fn share_percent(&self, bytes_per_s: f64) -> f64 {
+        if bytes_per_s > 0.0 { (self.mean * 1024.0 * 100.0 / bytes_per_s).min(100.0) } else { 0.0 }
+    }
+
+    /// The standard deviation.
+    pub(super) fn deviation(&self) -> f64 {
+        match self.count {
+            0 | 1 => 0.0,
+            count => (self.squares / number::mean(u128::from(count) - 1, 1)).sqrt(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(values: &[u64]) -> Samples {
+        Samples {
+            count: values.len() as u64,
+            min: values.iter().copied().min().unwrap(),
+            max: values.iter().copied().max().unwrap(),
+            sum: values.iter().copied().map(u128::from).sum(),
+            sum_squares: values.iter().map(|value| u128::from(value * value)).sum(),
+        }
+    }
+
+    /// What fio 3.33 printed of one and of three instances at 1000 I/Os of 8 KiB a second.
+    #[test]
+    fn instances_add_up_as_fios_do() {
+        let one = samples(&[8000, 8016, 8016]);
+        let two_digits = |value: f64| format!("{value:.2}");
+        let alone = Rates::of(&[one]);
+        assert_eq!((alone.count, alone.min, alone.max), (3, 8000, 8016));
+        assert_eq!(two_digits(alone.mean), "8010.67");
+        assert_eq!(two_digits(alone.deviation()), "9.24");
+        let three = Rates::of(&[one; 3]);
+        assert_eq!((three.count, three.min, three.max), (9, 24_000, 24_048));
+        assert_eq!(two_digits(three.mean), "24032.00");
+        assert_eq!(two_digits(three.deviation()), "8.00");
+    }
+
+    #[test]
+    fn one_sample_or_none_does_not_deviate() {
+        assert_eq!(Rates::of(&[]), Rates::default());
+        assert_eq!(Rates::of(&[samples(&[5])]).deviation().to_bits(), 0.0f64.to_bits());
+    }
+}

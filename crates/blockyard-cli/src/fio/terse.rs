@@ -1,0 +1,113 @@
+//! fio's terse format, version 3: a line for each entry, its fields separated by semicolons.
+//!
+//! Times are in microseconds, rates in KiB per second. Trims are left out, as fio leaves them out.
+
+#![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
+
+use blockyard::stats::Histogram;
+use blockyard_sim::job::{JobFile, Reporting};
+use blockyard_sim::simulate::Report;
+
+use super::disk::Disk;
+use super::{
+    Entry, Kind, VERSION, entries, latency_shares, ms, number, per_hundred_thousand, shown_shares,
+};
+use crate::human::approximate;
+
+/// fio always writes so many percentiles, the missing ones as 0.
+const PERCENTILES: usize = 20;
+
+/// `report`, the run of `jobs` on the device called `device`.
+pub(crate) fn terse(jobs: &JobFile, device: &str, report: &Report) -> String {
+    let disk = disk(&Disk::of(device, report));
+    let line = |entry: &Entry<'_>| of_entry(entry, &disk).join(";") + "\n";
+    entries(jobs, report).iter().map(line).collect()
+}
+
+fn of_entry(entry: &Entry<'_>, disk: &[String]) -> Vec<String> {
+    let Entry { job, report, .. } = entry;
+    let stats = &report.stats;
+    let mut fields: Vec<String> = ["3", VERSION, &report.name].map(str::to_owned).into();
+    fields.extend([report.group.to_string(), "0".to_owned()]);
+    for (_, kind) in entry.kinds.iter().filter(|(name, _)| *name != "trim") {
+        fields.extend(of_kind(&job.reporting, kind));
+    }
+    fields.extend([format!("{:.6}%", 0.0), format!("{:.6}%", entry.cpu_percent())]);
+    fields.extend([stats.context_switches, 0, 0].map(|count| count.to_string()));
+    fields.extend(shown_shares(&stats.depths.level).map(|share| format!("{share:.1}%")));
+    let [(_, ns), (_, us), (_, ms)] = latency_shares(&entry.lat_ns());
+    let below_us: f64 = ns.iter().map(|(_, share)| share).sum();
+    let mut ranges: Vec<_> = us.into_iter().chain(ms).map(|(_, share)| share).collect();
+    ranges[0] += below_us; // up to 2 us
+    fields.extend(ranges.iter().map(|share| format!("{share:.2}%")));
+    fields.extend_from_slice(disk);
+    fields.extend(job.description.clone());
+    fields
+}
+
+fn of_kind(show: &Reporting, kind: &Kind) -> Vec<String> {
+    let Kind { measured, runtime_ns, bandwidth, .. } = kind;
+    let mut fields = vec![
+        (measured.bytes >> 10).to_string(),
+        (kind.bytes_per_s() >> 10).to_string(),
+        format!("{:.0}", kind.iops_of_run().trunc()),
+        ms(*runtime_ns).to_string(),
+    ];
+    fields.extend(times(&measured.slat_ns, show.disable_slat));
+    fields.extend(times(&measured.clat_ns, show.disable_clat));
+    let of = match (show.lat_percentiles, show.clat_percentiles) {
+        (true, _) => Some(&measured.lat_ns),
+        (false, true) => Some(&measured.clat_ns),
+        (false, false) => None,
+    };
+    fields.extend(percentiles(of, &show.percentiles));
+    fields.extend(times(&measured.lat_ns, show.disable_lat));
+    fields.extend([
+        bandwidth.min.to_string(),
+        bandwidth.max.to_string(),
+        format!("{:.6}%", kind.share_percent),
+        format!("{:.6}", bandwidth.mean),
+        format!("{:.6}", bandwidth.deviation()),
+    ]);
+    fields
+}
+
+/// Smallest, largest, mean, deviation.
+fn times(ns: &Histogram, left_out: bool) -> [String; 4] {
+    if left_out {
+        return times(&Histogram::new(), false);
+    }
+    [
+        (ns.min() / 1000).to_string(),
+        (ns.max() / 1000).to_string(),
+        format!("{:.6}", number::mean(ns.sum(), ns.count()) / 1e3),
+        format!("{:.6}", approximate(ns.standard_deviation()) / 1e3),
+    ]
+}
+
+fn percentiles(ns: Option<&Histogram>, wanted: &[f64]) -> [String; PERCENTILES] {
+    core::array::from_fn(|at| match (ns, wanted.get(at)) {
+        (Some(ns), Some(percentile)) => {
+            let value = ns.percentile(per_hundred_thousand(*percentile));
+            format!("{percentile:.6}%={}", value / 1000)
+        }
+        _ => "0%=0".to_owned(),
+    })
+}
+
+fn disk(disk: &Disk) -> Vec<String> {
+    let Disk { name, read_ios, write_ios, read_merges, write_merges, .. } = disk;
+    let counts = [
+        read_ios,
+        write_ios,
+        read_merges,
+        write_merges,
+        &disk.read_ticks,
+        &disk.write_ticks,
+        &disk.in_queue,
+    ];
+    let mut fields = vec![name.clone()];
+    fields.extend(counts.map(u64::to_string));
+    fields.push(format!("{:.2}%", disk.util));
+    fields
+}

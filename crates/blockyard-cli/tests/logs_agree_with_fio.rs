@@ -1,0 +1,286 @@
+//! The logs of `run`: files and lines as fio writes them for the same job, and values that are those
+//! of the answer.
+//!
+//! fio runs on its null engine. At depth 1 that counts as synchronous, which is why jobs that compare
+//! submission latencies go deeper. Without fio the comparison is skipped, but in CI (`CI` is set) it
+//! must be there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A folder of its own for each test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The logs in it, by name.
+    fn logs(&self) -> BTreeMap<String, String> {
+        let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        let logs = entries.filter(|path| path.extension().is_some_and(|end| end == "log"));
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        logs.map(|path| (name(&path), fs::read_to_string(path).unwrap())).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Runs `job` in `folder`.
+fn run(folder: &Folder, job: &str, args: &[&str]) -> Output {
+    fs::write(folder.0.join("job.fio"), job).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(["run", "job.fio"]).args(args).current_dir(&folder.0).output().unwrap()
+}
+
+/// The answer as JSON to `job`, whose logs are then in `folder`.
+fn answer(folder: &Folder, job: &str, args: &[&str]) -> Value {
+    let output = run(folder, job, &[args, &["--output-format=json"]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), errors.as_ref()), (Some(0), ""), "{job}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Columns of a log.
+fn columns(log: &str) -> Vec<Vec<u64>> {
+    let number = |text: &str| {
+        let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
+        u64::from_str_radix(digits, radix).unwrap_or_else(|_| panic!("`{text}` in {log}"))
+    };
+    log.lines().map(|line| line.split(", ").map(number).collect()).collect()
+}
+
+/// What a line looks like: numbers as N, the rest as it is.
+fn form(line: &str) -> String {
+    let fields = line.split(", ").enumerate().map(|(at, field)| match field.strip_prefix("0x") {
+        Some(hex) => format!("0x[{}]", hex.len()),
+        // Time and value depend on the machine; direction, length and what follows do not.
+        None if at < 2 && field.bytes().all(|byte| byte.is_ascii_digit()) => "N".to_owned(),
+        None => field.to_owned(),
+    });
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+/// Jobs without their engine; all I/Os of a job look the same, but for their offsets.
+const JOBS: &[&str] = &[
+    "[x]\nrw=write\nbs=8k\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log\nwrite_bw_log\nwrite_iops_log\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\nwrite_bw_log=b\nlog_prio=1\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\nwrite_lat_log=a\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\ndisable_slat=1\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\ndisable_lat=1\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_bw_log=a\ndisable_bw=1\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nprio=3\nwrite_lat_log=a\nlog_prio=1\n",
+    "[x]\nrw=read\nsize=64k\nbs=64k\ndirect=1\niodepth=4\nwrite_lat_log=a\nlog_offset=1\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\nnumjobs=3\ngroup_reporting\nwrite_iops_log=a\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nnumjobs=2\nper_job_logs=0\nwrite_lat_log=a\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\n[y]\nrw=write\nsize=1m\ndirect=1\nwrite_bw_log=b\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\nlog_avg_msec=60000\n",
+    "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\nlog_avg_msec=60000\nlog_offset=1\nlog_prio=1\n",
+];
+
+#[test]
+fn files_and_lines_agree_with_fio() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "CI has to have fio");
+        eprintln!("skipped: fio is not installed");
+        return;
+    }
+    for job in JOBS {
+        let with_engine = |engine| job.replace("rw=", &format!("ioengine={engine}\nrw="));
+        let (theirs, ours) = (Folder::new("logs-fio"), Folder::new("logs-ours"));
+        fs::write(theirs.0.join("job.fio"), with_engine("null")).unwrap();
+        let fio = Command::new("fio").arg("job.fio").current_dir(&theirs.0).output().unwrap();
+        assert!(fio.status.success(), "{job}");
+        let engine = if job.contains("iodepth") { "libaio" } else { "psync" };
+        answer(&ours, &with_engine(engine), &[]);
+        // Per file: what its lines look like, and how many there are.
+        let forms = |folder: &Folder| -> BTreeMap<_, _> {
+            let forms_of =
+                |log: &str| (log.lines().map(form).collect::<BTreeSet<_>>(), log.lines().count());
+            folder.logs().into_iter().map(|(name, log)| (name, forms_of(&log))).collect()
+        };
+        assert_eq!(forms(&ours), forms(&theirs), "{job}");
+    }
+}
+
+/// Sequential reads and random writes, each at their own pace, on a device that takes its time.
+const PACED: &str = "\
+[x]
+ioengine=libaio
+rw=randrw
+bs=8k
+size=1g
+direct=1
+iodepth=4
+rate_iops=700,300
+time_based
+runtime=2
+";
+
+const DIRECTIONS: [(&str, u64); 2] = [("read", 0), ("write", 1)];
+
+#[test]
+fn every_io_is_logged_with_what_the_answer_counts() {
+    let folder = Folder::new("logs-values");
+    let args = ["--device=srp", "--lat-log=p", "--bw-log=p", "--iops-log=p"];
+    let json = answer(&folder, &PACED.replace("size=1g", "size=1g\nlog_offset=1"), &args);
+    let logs = folder.logs();
+    for (name, direction) in DIRECTIONS {
+        let of = |kind: &str| -> Vec<Vec<u64>> {
+            let log = columns(&logs[&format!("p_{kind}.1.log")]);
+            log.into_iter().filter(|line| line[2] == direction).collect()
+        };
+        let counted = &json["jobs"][0][name];
+        let ios = counted["total_ios"].as_u64().unwrap();
+        assert!(ios > 500, "{counted}");
+        for latency in ["slat", "clat", "lat"] {
+            let values: Vec<u64> = of(latency).iter().map(|line| line[1]).collect();
+            let counted = &counted[&format!("{latency}_ns")];
+            assert_eq!(values.len() as u64, ios, "{name} {latency}");
+            assert_eq!(values.iter().min().copied(), counted["min"].as_u64());
+            assert_eq!(values.iter().max().copied(), counted["max"].as_u64());
+            let mean = values.iter().sum::<u64>() as f64 / values.len() as f64;
+            assert!((mean - counted["mean"].as_f64().unwrap()).abs() < 0.001, "{name} {latency}");
+        }
+        assert!(of("iops").iter().all(|line| line[1] == 1 && line[3] == 8192));
+        assert!(of("iops").iter().all(|line| line[4] % 8192 == 0 && line[4] < 1 << 30));
+        assert!(of("iops").iter().any(|line| line[4] > 1 << 28), "offsets are random");
+        for (bandwidth, clat) in of("bw").iter().zip(of("clat")) {
+            assert_eq!(bandwidth[1], 8192 * 1_000_000 / clat[1]);
+        }
+    }
+    for log in logs.values() {
+        let times: Vec<_> = columns(log).iter().map(|line| line[0]).collect();
+        assert!(times.is_sorted() && times.last().is_some_and(|ms| (1950..2100).contains(ms)));
+    }
+}
+
+/// The logs with windows against those without, added up slowly.
+#[test]
+fn windows_tell_what_the_ios_in_them_did() {
+    const WINDOW_MS: u64 = 130;
+    let (each, windowed) = (Folder::new("logs-each"), Folder::new("logs-windows"));
+    let args = ["--device=srp", "--lat-log=p", "--bw-log=p", "--iops-log=p"];
+    answer(&each, PACED, &args);
+    let job = PACED.replace("size=1g", &format!("size=1g\nlog_avg_msec={WINDOW_MS}"));
+    let json = answer(&windowed, &job, &args);
+    let (each, windowed) = (each.logs(), windowed.logs());
+    for (name, direction) in DIRECTIONS {
+        let of = |logs: &BTreeMap<String, String>, kind: &str| -> Vec<(u64, u64)> {
+            let log = columns(&logs[&format!("p_{kind}.1.log")]);
+            let lines = log.iter().filter(|line| line[2] == direction);
+            lines.map(|line| (line[0], line[1])).collect()
+        };
+        for latency in ["slat", "clat", "lat"] {
+            let mut ios = of(&each, latency);
+            let mut begun = 0;
+            for (at, told) in of(&windowed, latency) {
+                // The first I/O beyond the window closes it and is still of it; the last window
+                // ends with the job.
+                let closing = ios.iter().position(|(ms, _)| *ms >= begun + WINDOW_MS);
+                let count = closing.map_or(ios.len(), |closing| closing + 1);
+                assert!(at == ios[count - 1].0 || count == ios.len(), "{name} {latency}: {at} ms");
+                let sum: u64 = ios.drain(..count).map(|io| io.1).sum();
+                let mean = (sum + count as u64 / 2) / count as u64;
+                assert_eq!(told, mean, "{name} {latency} at {at} ms");
+                begun = at / WINDOW_MS * WINDOW_MS;
+            }
+            assert!(ios.is_empty(), "{name} {latency}: {ios:?} are in no window");
+        }
+        let done: Vec<u64> = of(&each, "iops").iter().map(|io| io.0).collect();
+        let counted = &json["jobs"][0][name];
+        for (kind, key, of_one) in [("iops", "iops", 1000), ("bw", "bw", 8192 * 1000)] {
+            let unit = if kind == "bw" { 1024 } else { 1 };
+            let samples = of(&windowed, kind);
+            assert_eq!(samples.len() as u64, 2000 / WINDOW_MS, "{name} {kind}");
+            for (at, value) in &samples {
+                let within = done.iter().filter(|ms| (at - WINDOW_MS..*at).contains(ms)).count();
+                let rate = |ios: usize| ios as u64 * of_one / WINDOW_MS / unit;
+                assert_eq!(*value, rate(within), "{name} {kind} at {at} ms");
+            }
+            let values = || samples.iter().map(|sample| sample.1);
+            assert_eq!(counted[format!("{key}_min")], values().min().unwrap());
+            assert_eq!(counted[format!("{key}_max")], values().max().unwrap());
+            assert_eq!(counted[format!("{key}_samples")], samples.len() as u64);
+            let mean = values().sum::<u64>() as f64 / samples.len() as f64;
+            assert!((counted[format!("{key}_mean")].as_f64().unwrap() - mean).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn logs_change_nothing_in_the_answer() {
+    let folder = Folder::new("logs-same");
+    let without = answer(&folder, PACED, &["--device=srp"]);
+    let with = answer(&folder, PACED, &["--device=srp", "--lat-log=p", "--bw-log=p"]);
+    assert_eq!(without, with);
+}
+
+#[test]
+fn what_the_ramp_did_is_not_logged_and_time_begins_after_it() {
+    let folder = Folder::new("logs-ramp");
+    let job = PACED.replace("runtime=2", "runtime=1\nramp_time=1\nstartdelay=1");
+    let json = answer(&folder, &job, &["--device=srp", "--iops-log=p"]);
+    let log = columns(&folder.logs()["p_iops.1.log"]);
+    let ios = |name: &str| json["jobs"][0][name]["total_ios"].as_u64().unwrap();
+    assert_eq!(log.len() as u64, ios("read") + ios("write"));
+    assert!(log[0][0] < 10 && log.last().unwrap()[0] < 1100, "{:?} to {:?}", log[0], log.last());
+}
+
+#[test]
+fn what_is_asked_on_the_command_line_goes_before_the_job() {
+    let folder = Folder::new("logs-asked");
+    let job = PACED.replace("[x]", "[x]\nwrite_lat_log=job\nwrite_iops_log");
+    answer(&folder, &job, &["--lat-log=asked"]);
+    let names: Vec<_> = folder.logs().into_keys().collect();
+    let expected = ["asked_clat.1.log", "asked_lat.1.log", "asked_slat.1.log", "x_iops.1.log"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn whatif_writes_no_logs_and_says_so() {
+    let folder = Folder::new("logs-whatif");
+    fs::write(folder.0.join("job.fio"), PACED.replace("[x]", "[x]\nwrite_lat_log")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(["whatif", "job.fio", "--device=null", "--design=mq-none"]);
+    let output = command.current_dir(&folder.0).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with("blockyard: note: logs are written by `run` only"), "{errors}");
+    assert_eq!((output.status.code(), folder.logs().len()), (Some(0), 0));
+}
+
+#[test]
+fn a_log_that_cannot_be_made_or_written_fails_the_run() {
+    let folder = Folder::new("logs-full");
+    let fails = |args: &[&str], message: &str| {
+        let output = run(&folder, PACED, args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(output.stdout.is_empty() && errors.starts_with(message), "{errors}");
+    };
+    fails(
+        &["--bw-log=no/such/folder"],
+        "blockyard: error: no/such/folder_bw.1.log: cannot write the log: entity not found",
+    );
+    if !Path::new("/dev/full").exists() {
+        return; // only where the system has a device that is always full
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/dev/full", folder.0.join("p_iops.1.log")).unwrap();
+    fails(
+        &["--iops-log=p"],
+        "blockyard: error: p_iops.1.log: cannot write the log: no storage space",
+    );
+}

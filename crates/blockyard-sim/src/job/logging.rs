@@ -1,0 +1,82 @@
+//! Which logs of its I/Os a job asks for, and how often it samples its rates.
+
+/// How the names of log files begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogPrefix {
+    /// With the name of the job.
+    JobName,
+    /// With this.
+    Given(String),
+}
+
+/// Logs and samples over time of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logging {
+    /// Log the latency of each I/O (`write_lat_log`); default none.
+    pub latency: Option<LogPrefix>,
+    /// Log bandwidth (`write_bw_log`); default none.
+    pub bandwidth: Option<LogPrefix>,
+    /// Log I/Os per second (`write_iops_log`); default none.
+    pub iops: Option<LogPrefix>,
+    /// Files for each instance; default true. If not, all instances of a job share theirs.
+    pub per_instance: bool,
+    /// Log one entry for each kind of I/O in so many milliseconds; 0, the default: one for each I/O.
+    pub window_ms: u64,
+    /// Log the largest value of a window, not the mean; default false.
+    pub largest: bool,
+    /// Log offsets; default false.
+    pub offset: bool,
+    /// Log the priority as Linux encodes it, not just whether it is real-time; default false.
+    pub priority: bool,
+    /// Milliseconds between samples of the bandwidth; 0: none. `None`, the default: see
+    /// [`Self::bandwidth_period_ms`].
+    pub bandwidth_sample_ms: Option<u64>,
+    /// The same for I/Os per second.
+    pub iops_sample_ms: Option<u64>,
+}
+
+/// fio's default for milliseconds between samples.
+const SAMPLE_MS: u64 = 500;
+
+impl Logging {
+    /// Milliseconds between samples of the bandwidth: as set, or else those of the log, if there is
+    /// one with windows, or else 500.
+    #[must_use]
+    pub fn bandwidth_period_ms(&self) -> u64 {
+        self.period_ms(self.bandwidth_sample_ms, self.bandwidth.is_some())
+    }
+
+    /// The same for I/Os per second.
+    #[must_use]
+    pub fn iops_period_ms(&self) -> u64 {
+        self.period_ms(self.iops_sample_ms, self.iops.is_some())
+    }
+
+    fn period_ms(&self, set: Option<u64>, logged: bool) -> u64 {
+        let of_log = if logged && self.window_ms > 0 { self.window_ms } else { SAMPLE_MS };
+        set.unwrap_or(of_log)
+    }
+
+    /// Whether any log is asked for.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        self.latency.is_some() || self.bandwidth.is_some() || self.iops.is_some()
+    }
+}
+
+impl Default for Logging {
+    fn default() -> Self {
+        Self {
+            latency: None,
+            bandwidth: None,
+            iops: None,
+            per_instance: true,
+            window_ms: 0,
+            largest: false,
+            offset: false,
+            priority: false,
+            bandwidth_sample_ms: None,
+            iops_sample_ms: None,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Latencies told once a window.
+//!
+//! Each kind of I/O has windows of its own. An I/O that ends when its window has lasted so many
+//! milliseconds still belongs to it, and closes it: the window is told with the time of that I/O,
+//! and the next one begins at the last whole multiple of its length. A window without I/Os is not
+//! told.
+
+use crate::job::Op;
+
+/// The windows of one log.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    window_ms: u64,
+    /// Told is the largest value, not the mean.
+    largest: bool,
+    of: [Window; 3],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    begun_ms: u64,
+    count: u64,
+    sum: u128,
+    largest: u64,
+}
+
+impl Windows {
+    pub(super) fn new(window_ms: u64, largest: bool) -> Self {
+        Self { window_ms, largest, of: [Window::default(); 3] }
+    }
+
+    /// Adds the value of an I/O that ended at `at_ms`; what is told of the window, if that closes it.
+    pub(super) fn add(&mut self, op: Op, value: u64, at_ms: u64) -> Option<u64> {
+        let window = &mut self.of[op as usize];
+        window.count += 1;
+        window.sum += u128::from(value);
+        window.largest = window.largest.max(value);
+        if at_ms.saturating_sub(window.begun_ms) < self.window_ms {
+            return None;
+        }
+        let told = window.told(self.largest);
+        *window = Window { begun_ms: at_ms - at_ms % self.window_ms, ..Window::default() };
+        told
+    }
+
+    /// What is told of the windows that nothing has closed; empties them.
+    pub(super) fn rest(&mut self) -> impl Iterator<Item = (Op, u64)> + use<> {
+        let (of, largest) = (core::mem::take(&mut self.of), self.largest);
+        let ops = [Op::Read, Op::Write, Op::Trim].into_iter().zip(of);
+        ops.filter_map(move |(op, window)| Some((op, window.told(largest)?)))
+    }
+}
+
+impl Window {
+    /// The largest value, or the mean, rounded to the nearest; `None` if there are no values.
+    fn told(&self, largest: bool) -> Option<u64> {
+        let count = u128::from(self.count);
+        let mean = (self.sum + count / 2).checked_div(count)?;
+        let mean = u64::try_from(mean).expect("a mean is not above the largest value");
+        Some(if largest { self.largest } else { mean })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// I/Os as (ms, kind, value), in their order, and what is told of them.
+    fn told(window_ms: u64, largest: bool, ios: &[(u64, Op, u64)]) -> Vec<(u64, Op, u64)> {
+        let mut windows = Windows::new(window_ms, largest);
+        let mut all = Vec::new();
+        for &(at_ms, op, value) in ios {
+            all.extend(windows.add(op, value, at_ms).map(|told| (at_ms, op, told)));
+        }
+        all.extend(windows.rest().map(|(op, value)| (u64::MAX, op, value)));
+        all
+    }
+
+    /// The instants at which fio closed windows of 300 ms with an I/O every 250 ms.
+    #[test]
+    fn windows_close_when_fios_do() {
+        let ios: Vec<_> = (0..12).map(|n| (250 * n, Op::Read, n)).collect();
+        let told = told(300, false, &ios);
+        let at: Vec<_> = told.iter().map(|told| told.0).collect();
+        assert_eq!(at, [500, 750, 1000, 1250, 1500, 2000, 2250, 2500, 2750]);
+        assert_eq!(told[0].2, 1, "the mean of 0, 1 and 2: the I/O that closes a window is in it");
+    }
+
+    #[test]
+    fn kinds_have_windows_of_their_own() {
+        let ios = [(0, Op::Read, 8), (1, Op::Write, 3), (10, Op::Read, 5), (11, Op::Read, 1)];
+        let of_read = [(10, Op::Read, 7), (u64::MAX, Op::Read, 1)];
+        assert_eq!(told(10, false, &ios), [of_read[0], of_read[1], (u64::MAX, Op::Write, 3)]);
+        assert_eq!(told(10, true, &ios)[0], (10, Op::Read, 8));
+    }
+
+    proptest! {
+        /// However windows fall, each value is in exactly one of them.
+        #[test]
+        fn nothing_is_lost_or_counted_twice(
+            mut ios in proptest::collection::vec((0u64..500, 1u64..1000), 1..60),
+            window_ms in 1u64..80,
+        ) {
+            ios.sort_unstable();
+            let ios: Vec<_> = ios.into_iter().map(|(at, value)| (at, Op::Write, value)).collect();
+            let (mut rest, mut begun) = (&ios[..], 0);
+            let mut expected = Vec::new();
+            while !rest.is_empty() {
+                let closing = rest.iter().position(|io| io.0 >= begun + window_ms);
+                let (window, others) = rest.split_at(closing.map_or(rest.len(), |at| at + 1));
+                let sum: u64 = window.iter().map(|io| io.2).sum();
+                let mean = (2 * sum + window.len() as u64) / (2 * window.len() as u64);
+                let at = closing.map_or(u64::MAX, |at| rest[at].0);
+                expected.push((at, Op::Write, mean));
+                begun = at / window_ms * window_ms;
+                rest = others;
+            }
+            prop_assert_eq!(told(window_ms, false, &ios), expected);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What is measured of one instance alone, apart from what is added up over a group.
+
+use super::JobStats;
+use super::sampler::{Sample, Sampler, Unit};
+use crate::job::{Logging, Op, Reporting};
+use blockyard::time::Instant;
+
+/// A sample and which rate it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Bandwidth, KiB per second.
+    Bandwidth(Sample),
+    /// I/Os per second.
+    Iops(Sample),
+}
+
+/// The samplers of one instance.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    bandwidth: Sampler,
+    iops: Sampler,
+}
+
+impl Meter {
+    /// Samples as often as the job says.
+    #[must_use]
+    pub fn new(reporting: &Reporting) -> Self {
+        let logging: &Logging = &reporting.logging;
+        let bandwidth_ms = if reporting.disable_bw { 0 } else { logging.bandwidth_period_ms() };
+        Self {
+            bandwidth: Sampler::new(Unit::KibPerSecond, bandwidth_ms),
+            iops: Sampler::new(Unit::PerSecond, logging.iops_period_ms()),
+        }
+    }
+
+    /// Measuring begins at `from`.
+    pub fn begin(&mut self, from: Instant) {
+        self.bandwidth.begin(from);
+        self.iops.begin(from);
+    }
+
+    /// The next sample whose period has ended at `now`. Ask until there is none before anything of
+    /// `now` is added, and at the end.
+    pub fn next(&mut self, now: Instant) -> Option<Rate> {
+        let bandwidth = self.bandwidth.next(now).map(Rate::Bandwidth);
+        bandwidth.or_else(|| self.iops.next(now).map(Rate::Iops))
+    }
+
+    /// An I/O of `len_bytes` has ended.
+    pub fn add(&mut self, op: Op, len_bytes: u32) {
+        self.bandwidth.add(op, len_bytes.into());
+        self.iops.add(op, 1);
+    }
+
+    /// The instance has ended: its samples go to `stats`.
+    pub fn end(&self, stats: &mut JobStats) {
+        for op in [Op::Read, Op::Write, Op::Trim] {
+            if let Some(measured) = stats.op_mut(op) {
+                measured.bandwidth.extend(self.bandwidth.of(op));
+                measured.iops.extend(self.iops.of(op));
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Where a request spends its life, and what holds hardware queues, agree with what jobs measure.
+//!
+//! Where hardly anything is merged or split each I/O is one request. What jobs measure of it, from the begin
+//! of their call until they have the result, is then the sum of the stages, but for what a
+//! processor needs to do its work on a result before the job has it.
+
+use blockyard::stats::{Direction, Stage};
+use blockyard::trace::{Action, Hold};
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::why::Figures;
+
+/// Random reads of `jobs` jobs, each with 64 under way, on a host of depth 30.
+fn run(design: &str, jobs: u32) -> Report {
+    let numjobs = format!("--numjobs={jobs}");
+    let args = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio"];
+    let more = ["--iodepth=64", "--filename=sda", "--io_size=16m", &numjobs];
+    let jobs = parse_args(args.into_iter().chain(more), &NoSource).unwrap();
+    let (device, design) = (Device::lookup("lpfc").unwrap(), Design::lookup(design).unwrap());
+    Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
+}
+
+const DESIGNS: [&str; 4] = ["legacy-deadline", "mq-none", "mq-deadline", "mq-deadline-2017"];
+
+#[test]
+fn a_life_adds_up_to_the_latency() {
+    for design in DESIGNS {
+        let report = run(design, 16);
+        let figures = Figures::of(&report, 16);
+        assert!(figures.commands > figures.ios - figures.ios / 500, "{design}: {figures:?}");
+        let life = figures.life;
+        let parts = [life.for_tag_ns, life.staged_ns, life.held_ns, life.in_driver_ns];
+        let sum = parts.iter().sum::<f64>() + life.untaken_ns;
+        let latency = figures.lat_ns.sum() as f64 / figures.ios as f64;
+        assert!((latency - sum).abs() < 0.002 * latency, "{design}: {sum} of {latency} ns");
+        assert!(life.in_driver_ns > 0.0 && life.untaken_ns > 0.0, "{design}: {life:?}");
+    }
+}
+
+/// 16 jobs of 64 against the 128 tags of the old design: they wait for one. Today's elevators have
+/// more of them than one job of 64 asks for.
+#[test]
+fn a_call_waits_for_its_tag_only_where_there_are_too_few() {
+    let few = run("legacy-deadline", 16).totals;
+    assert!(few.tag_waits > 10_000 && few.tag_wait.as_ns() > few.tag_waits * 1000, "{few:?}");
+    let enough = run("mq-deadline", 1).totals;
+    assert_eq!((enough.tag_waits, enough.tag_wait.as_ns()), (0, 0));
+}
+
+#[test]
+fn a_hardware_queue_is_not_held_for_longer_than_there_is_time() {
+    for design in DESIGNS {
+        let report = run(design, 16);
+        let figures = Figures::of(&report, 16);
+        let held: f64 = figures.holds.iter().map(|held| held.percent).sum();
+        assert!(held > 50.0 && held <= 100.0, "{design}: {:?}", figures.holds);
+        for (hold, held) in Hold::ALL.iter().zip(figures.holds) {
+            assert_eq!(held.count, report.stages.count(Action::Hold(*hold)));
+            assert!(held.count > 0 || held.percent == 0.0, "{design}: {hold:?} {held:?}");
+        }
+        let issued = report.stages.times_ns(Direction::Read, Stage::InDriver).count();
+        assert_eq!(issued, figures.commands, "{design}");
+    }
+}
