@@ -274,6 +274,7 @@ step_bench() {
 seed_corpus() {
     local corpus="fuzz/corpus/$1" seeds=()
     case "$1" in
+        core_operations) seeds=(crates/blockyard/tests/operations/found/*) ;;
         job_file) seeds=(crates/blockyard-sim/tests/jobs/*/*.fio) ;;
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;

@@ -305,7 +305,10 @@ impl World {
             if command == Command::Flush { self.flush_sent_at.take() } else { None };
         if ok {
             match (command, flush_sent_at) {
-                (Command::Data(cookie), _) => self.ledger.written((cookie, 0), fua),
+                (Command::Data(cookie), _) => {
+                    let bio = self.kinds[index(cookie)].bio(cookie);
+                    self.ledger.done(&bio, fua);
+                }
                 (Command::Flush, sent_at) => {
                     self.ledger.flushed(sent_at.expect("it was noted when it was sent"));
                 }

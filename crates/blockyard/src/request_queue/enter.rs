@@ -24,6 +24,9 @@ pub(super) struct Cursor {
     pub(super) hctx: HctxId,
     /// The first sector that has not entered.
     sector: u64,
+    /// Whether its submitter is in its call still, so that parts may wait on the plug. Later it may
+    /// be asleep, and nobody would release them.
+    plugs: bool,
 }
 
 impl RequestQueue {
@@ -57,12 +60,16 @@ impl RequestQueue {
             return Ok(());
         }
         let entered = if is_within(&bio, &self.limits) {
-            self.enter(host, cpu, whole, now)
+            self.enter(host, cpu, whole, true, now)
         } else if nowait {
             Err(SubmitError::WouldBlock)
         } else {
             let hctx = self.hctx_of(cpu, &bio);
-            self.enter_split(host, Cursor { whole, cpu, hctx, sector: bio.sector }, now)
+            self.enter_split(
+                host,
+                Cursor { whole, cpu, hctx, sector: bio.sector, plugs: true },
+                now,
+            )
         };
         if let Err(refused) = entered {
             self.bios.untake(whole);
@@ -135,7 +142,8 @@ impl RequestQueue {
             return Err(SubmitError::NotSupported);
         }
         let durable = Flags::PREFLUSH | Flags::FUA;
-        let means_nothing = !self.limits.write_cache || bio.op.is_read() || bio.op == Op::Flush;
+        let has_no_data = bio.op == Op::Flush || bio.op.is_passthrough();
+        let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
         let dropped = if means_nothing { durable } else { Flags::NONE };
         let bio = Bio { flags: bio.flags.without(dropped), ..bio };
         if bio.op == Op::Flush {
@@ -170,7 +178,7 @@ impl RequestQueue {
         self.enter_part(host, &mut cursor, now)?;
         if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
             self.await_room(host, &cursor, refused);
-            self.cursors.push_back(cursor);
+            self.cursors.push_back(Cursor { plugs: false, ..cursor });
         }
         Ok(())
     }
@@ -204,7 +212,7 @@ impl RequestQueue {
             .bios
             .take_part(cursor.whole, cursor.sector, sectors, segments)
             .ok_or(SubmitError::TooManyBios)?;
-        if let Err(refused) = self.enter(host, cursor.cpu, part, now) {
+        if let Err(refused) = self.enter(host, cursor.cpu, part, cursor.plugs, now) {
             self.bios.untake(part);
             return Err(refused);
         }
@@ -242,12 +250,13 @@ impl RequestQueue {
         }
     }
 
-    /// A bio within the limits merges, or gets a request.
+    /// A bio within the limits merges, or gets a request, which may wait on the plug if it `plugs`.
     fn enter<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         cpu: CpuId,
         bio: BioId,
+        plugs: bool,
         now: Instant,
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
@@ -275,7 +284,7 @@ impl RequestQueue {
         if self.requests[id].op.is_passthrough() {
             self.pass_by(id, now);
             self.mark_run(hctx, false);
-        } else if self.plugs[cpu.index()].active {
+        } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
             self.stage_alone(host, ctx, id, now);

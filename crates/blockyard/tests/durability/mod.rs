@@ -1,9 +1,9 @@
-//! A device's volatile cache and durable image, and what its users were promised of them.
+//! A device's volatile cache, and what its users were promised of what survives it.
 //!
 //! Nothing here knows how the core works: a [`Ledger`] is told what a submitter and a device see
-//! (submitted, sent, done, ended) and panics where a promise is broken. A power cut at any instant
-//! leaves [the durable image](Piece::durable), so a promise must hold of it from the instant it is
-//! made.
+//! (submitted, sent, written, flushed, ended) and panics where a promise is broken. A power cut
+//! leaves what was written and is not in the cache any more; as nothing becomes less durable, a
+//! promise that holds when it is made holds at every cut from then on.
 //!
 //! # The promises
 //!
@@ -12,39 +12,36 @@
 //! - **P3.** When data of a write with preflush is sent, every write that ended well before that
 //!   write was submitted is durable.
 //!
-//! The device is the worst there may be: a flush makes durable what was done before it was sent,
+//! The device is the worst there may be: a flush makes durable what was written before it was sent,
 //! and nothing else ever becomes durable, but for a write past the cache.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::status::Status;
 
-/// A piece of a write: the bio's cookie, and the sector at which the piece begins.
-pub(crate) type PieceId = (u64, u64);
-
-/// A piece that the device has written.
+/// A piece of a write that would not survive a power cut.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
-    id: PieceId,
-    done_at: u64,
-    durable: bool,
+struct Volatile {
+    cookie: u64,
+    written_at: u64,
 }
 
-/// A write that has ended well.
+/// A write that has ended well, or a bio that was submitted.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+struct Mark {
     cookie: u64,
     at: u64,
 }
 
-/// What was written, what is durable, and what is owed to whom.
+/// What is in the cache, and what is owed to whom.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     /// Counts what happened; the only time here.
     clock: u64,
-    pieces: Vec<Piece>,
-    ended: Vec<Ended>,
-    /// Bios that were submitted and have not ended, and when they were.
-    submitted: Vec<(u64, u64)>,
+    cache: Vec<Volatile>,
+    /// Writes that ended well and are not durable, in this order.
+    ended: Vec<Mark>,
+    /// Bios that were submitted and have not ended.
+    submitted: Vec<Mark>,
 }
 
 /// Whether the volatile cache holds what `op` does.
@@ -61,20 +58,27 @@ impl Ledger {
     /// The queue took the bio called `cookie`.
     pub(crate) fn submitted(&mut self, cookie: u64) {
         let at = self.tick();
-        self.submitted.push((cookie, at));
+        self.submitted.push(Mark { cookie, at });
+    }
+
+    /// It did not take it after all, or has ended it.
+    pub(crate) fn forget(&mut self, cookie: u64) {
+        self.submitted.retain(|submitted| submitted.cookie != cookie);
     }
 
     /// Data of `bio` goes to the device (P3).
     pub(crate) fn data_sent(&mut self, bio: &Bio) {
         if is_write(bio.op) && bio.flags.contains(Flags::PREFLUSH) {
-            self.all_durable_before(bio.cookie, "P3");
+            self.nothing_is_owed_to(bio.cookie, "P3");
         }
     }
 
-    /// The device has written the piece called `id`; `fua`: past its cache.
-    pub(crate) fn written(&mut self, id: PieceId, fua: bool) {
-        let done_at = self.tick();
-        self.pieces.push(Piece { id, done_at, durable: fua });
+    /// The device has done a piece of `bio`; `fua`: past its cache.
+    pub(crate) fn done(&mut self, bio: &Bio, fua: bool) {
+        if is_write(bio.op) && !fua {
+            let written_at = self.tick();
+            self.cache.push(Volatile { cookie: bio.cookie, written_at });
+        }
     }
 
     /// A flush goes to the device. Keep what this returns for [`Self::flushed`].
@@ -84,54 +88,49 @@ impl Ledger {
 
     /// The flush that was sent at `sent_at` has done its work.
     pub(crate) fn flushed(&mut self, sent_at: u64) {
-        for piece in self.pieces.iter_mut().filter(|piece| piece.done_at < sent_at) {
-            piece.durable = true;
-        }
+        let Self { cache, ended, .. } = self;
+        cache.retain(|piece| piece.written_at > sent_at);
+        ended.retain(|write| cache.iter().any(|piece| piece.cookie == write.cookie));
     }
 
     /// `bio` has ended (P1, P2).
     pub(crate) fn ended(&mut self, bio: &Bio, status: Status) {
-        if status == Status::Ok {
-            if bio.op == Op::Flush {
-                self.all_durable_before(bio.cookie, "P1");
-            } else if is_write(bio.op) {
-                if bio.flags.contains(Flags::FUA) {
-                    assert!(self.is_durable(bio.cookie), "P2: {bio:?} ended and is not durable");
-                }
-                let at = self.tick();
-                self.ended.push(Ended { cookie: bio.cookie, at });
-            }
+        if status == Status::Ok && bio.op == Op::Flush {
+            self.nothing_is_owed_to(bio.cookie, "P1");
         }
-        self.submitted.retain(|(cookie, _)| *cookie != bio.cookie);
+        if status == Status::Ok && is_write(bio.op) && !self.is_durable(bio.cookie) {
+            assert!(!bio.flags.contains(Flags::FUA), "P2: {bio:?} ended and is not durable");
+            let at = self.tick();
+            self.ended.push(Mark { cookie: bio.cookie, at });
+        }
+        self.forget(bio.cookie);
     }
 
-    /// Whether all of the write called `cookie` would survive a power cut now.
-    pub(crate) fn is_durable(&self, cookie: u64) -> bool {
-        self.pieces.iter().filter(|piece| piece.id.0 == cookie).all(|piece| piece.durable)
+    /// Whether what was written of the bio called `cookie` would survive a power cut now.
+    fn is_durable(&self, cookie: u64) -> bool {
+        self.cache.iter().all(|piece| piece.cookie != cookie)
     }
 
-    /// Writes that ended well and would not survive a power cut now, in the order they ended.
-    fn lost_by_a_cut(&self) -> impl Iterator<Item = &Ended> {
-        self.ended.iter().filter(|ended| !self.is_durable(ended.cookie))
-    }
-
-    /// How many [writes would be lost](Self::lost_by_a_cut); and of these, how many a flush that
+    /// How many writes that ended well a power cut would lose; and of these, how many the flush that
     /// was sent at `flush_sent_at` will save.
-    #[allow(dead_code, reason = "one of the tests that share this file looks at it")]
+    #[allow(dead_code, reason = "one of the tests that share this file tells states apart by it")]
     pub(crate) fn at_risk(&self, flush_sent_at: Option<u64>) -> (usize, usize) {
-        let covered = |ended: &&Ended| flush_sent_at.is_some_and(|sent| ended.at < sent);
-        (self.lost_by_a_cut().count(), self.lost_by_a_cut().filter(covered).count())
+        let saved = |write: &&Mark| {
+            let mut pieces = self.cache.iter().filter(|piece| piece.cookie == write.cookie);
+            flush_sent_at.is_some_and(|sent| pieces.all(|piece| piece.written_at < sent))
+        };
+        (self.ended.len(), self.ended.iter().filter(saved).count())
     }
 
-    /// How many of the [writes that would be lost](Self::lost_by_a_cut) ended before the bio called
-    /// `cookie` was submitted.
+    /// How many writes that ended well before the bio called `cookie` was submitted a power cut
+    /// would lose.
     pub(crate) fn owed_to(&self, cookie: u64) -> usize {
-        let submitted = self.submitted.iter().find(|(other, _)| *other == cookie);
-        let (_, at) = submitted.expect("it was submitted and has not ended");
-        self.lost_by_a_cut().take_while(|ended| ended.at < *at).count()
+        let submitted = self.submitted.iter().find(|submitted| submitted.cookie == cookie);
+        let since = submitted.expect("it was submitted and has not ended").at;
+        self.ended.iter().filter(|write| write.at < since).count()
     }
 
-    fn all_durable_before(&self, cookie: u64, promise: &str) {
+    fn nothing_is_owed_to(&self, cookie: u64, promise: &str) {
         assert_eq!(self.owed_to(cookie), 0, "{promise}: writes are owed to bio {cookie}: {self:?}");
     }
 }
