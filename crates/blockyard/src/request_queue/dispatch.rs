@@ -496,6 +496,9 @@ impl RequestQueue {
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
             Accept::Failed(status) => {
+                if last {
+                    host.driver.commit(self.id, hctx, now); // D2
+                }
                 // No completion will follow: what it would do for those that wait is done here.
                 self.finish(host, id, status, now);
                 self.resume_rest();
