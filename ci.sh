@@ -13,7 +13,7 @@ SWARMS=(blockyard-sim:swarm)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
 BENCH_QUICK=(--test)
 # How many seeds the swarm takes unless told.
-SWARM_SEEDS=2000
+SWARM_SEEDS=10000
 # How long each fuzz target runs unless told.
 FUZZ_SECONDS=10
 # What `all` runs: what fails fast first.
@@ -274,7 +274,9 @@ step_bench() {
 seed_corpus() {
     local corpus="fuzz/corpus/$1" seeds=()
     case "$1" in
+        core_operations) seeds=(crates/blockyard/tests/operations/found/*) ;;
         job_file) seeds=(crates/blockyard-sim/tests/jobs/*/*.fio) ;;
+        fault_rules) seeds=(examples/faults.toml crates/blockyard-sim/tests/faults/*.toml) ;;
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
     esac

@@ -66,7 +66,7 @@ pub enum SwqMerge {
     Hash,
 }
 
-/// How many requests the elevator may hold for each hardware queue.
+/// How many requests the elevator may hold for each hardware queue, reserved tags apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedDepth {
     /// This many.
