@@ -76,6 +76,12 @@ impl RequestQueue {
         self.hctxs[hctx.index()].direct.push_back(&mut self.requests, id);
     }
 
+    /// Whether something that passes the elevator by has come up since the run began, which must
+    /// not wait for the rest of the elevator (H5).
+    fn has_direct(&self, hctx: HctxId) -> bool {
+        !self.hctxs[hctx.index()].direct.is_empty()
+    }
+
     /// Sends what passes the elevator by (H5). Returns why the run ends there, if it does.
     fn send_direct<D: Driver, S: Sink>(
         &mut self,
@@ -151,7 +157,7 @@ impl RequestQueue {
             if let Some(hold) = stopped {
                 return self.hold_run(host, hctx, hold, now);
             }
-            if total >= self.run_batch_max {
+            if total >= self.run_batch_max || self.has_direct(hctx) {
                 self.mark_run(hctx, true);
                 return RunStop::Batch;
             }
@@ -296,6 +302,9 @@ impl RequestQueue {
             self.keep(hctx, &mut list);
             if let Some(hold) = sent.held {
                 return RunStop::Held(hold);
+            }
+            if self.has_direct(hctx) {
+                break;
             }
         }
         self.mark_run(hctx, true);

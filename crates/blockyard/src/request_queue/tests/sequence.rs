@@ -159,22 +159,6 @@ fn a_flush_the_driver_fails_at_once_ends_all_that_it_covers() {
     }
 }
 
-/// H5: Linux bug 01e99aeca397 had requests that went past the elevator wait behind a dispatch list
-/// that the device refused again and again, although only they could mend the device.
-#[test]
-fn a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver() {
-    use crate::driver::Busy;
-    for mut rig in rigs(8, false) {
-        rig.host.driver.answers.push_back(Accept::Busy(Busy::Resource));
-        rig.submit(CPU, write(1, Flags::NONE)).unwrap();
-        rig.settle();
-        rig.submit(CPU, Bio::new(Op::DriverOut, 0, 0, 2)).unwrap();
-        rig.submit(CPU, flush(3)).unwrap();
-        rig.settle();
-        assert_eq!(rig.sent_ops(), "fpw");
-    }
-}
-
 /// A flush needs no tag of its own where requests keep theirs: it borrows its first waiter's.
 #[test]
 fn a_flush_finds_a_tag_where_there_is_only_one() {
