@@ -72,8 +72,13 @@ impl RequestQueue {
     pub(super) fn pass_by(&mut self, id: RequestId, now: Instant) {
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
-        let hctx = rq.hctx;
-        self.hctxs[hctx.index()].direct.push_back(&mut self.requests, id);
+        let (hctx, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
+        let direct = &mut self.hctxs[hctx.index()].direct;
+        if reserved {
+            direct.push_front(&mut self.requests, id); // others may stand there for want of a tag
+        } else {
+            direct.push_back(&mut self.requests, id);
+        }
     }
 
     /// Whether something that passes the elevator by has come up since the run began, which must
@@ -542,6 +547,9 @@ impl RequestQueue {
             alone.push_back(&mut self.requests, id);
             self.keep(own, &mut alone);
             if own != hctx {
+                if hold == Hold::Tag {
+                    host.tags.starve(self.id, own, false);
+                }
                 let _ = self.hold_run(host, own, hold, now);
             }
         }
@@ -587,7 +595,7 @@ impl RequestQueue {
             });
         }
         match hold {
-            Hold::Tag => host.tags.starve(self.id, hctx, false),
+            Hold::Tag => {} // whoever found none has registered
             Hold::Host => host.starve(self.id, hctx),
             Hold::Resource => {} // the retry instant, below
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` has it run

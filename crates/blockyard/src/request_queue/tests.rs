@@ -39,6 +39,7 @@ struct Obedient {
     sent: VecDeque<Sent>,
     prepared: u32,
     finished: u32,
+    commits: u32,
     /// What it says to a timeout; waits where it is told nothing.
     timeouts: VecDeque<TimedOut>,
 }
@@ -66,6 +67,10 @@ impl Driver for Obedient {
 
     fn prepare(&mut self, _issue: &Issue<'_>) {
         self.prepared += 1;
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _now: Instant) {
+        self.commits += 1;
     }
 
     fn finish(&mut self, _queue: QueueId, _hctx: HctxId, _tag: DriverTag, _request: &Request) {
@@ -101,6 +106,7 @@ fn reserving_host(hctxs: u16, depth: u16, reserved: u16, queues: u16) -> Host<Ob
         sent: VecDeque::new(),
         prepared: 0,
         finished: 0,
+        commits: 0,
         timeouts: VecDeque::new(),
     };
     Host::new(driver, (), config)

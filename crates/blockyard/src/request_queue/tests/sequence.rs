@@ -194,3 +194,14 @@ fn without_a_volatile_cache_nothing_is_flushed() {
     rig.submit(CPU, write(1, Flags::PREFLUSH | Flags::FUA)).unwrap();
     assert_eq!((run_dry(&mut rig), rig.ended()), (String::from("w"), alloc::vec![(1, OK)]));
 }
+
+/// A passthrough command was made to wait for flushes by flags that mean nothing on it, and failed
+/// with them.
+#[test]
+fn a_command_of_the_driver_waits_for_no_flush() {
+    for mut rig in rigs(4, false) {
+        let both = Flags::PREFLUSH | Flags::FUA;
+        rig.submit(CPU, Bio::new(Op::DriverOut, 0, 8, 0).with_flags(both)).unwrap();
+        assert_eq!((run_dry(&mut rig), rig.ended()), (String::from("p"), alloc::vec![(0, OK)]));
+    }
+}
