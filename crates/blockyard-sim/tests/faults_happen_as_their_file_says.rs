@@ -6,6 +6,7 @@ use blockyard_sim::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 use blockyard_sim::world::Failure;
+use std::collections::BTreeSet;
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                      submit-queues = 1\ndepth = 64\n";
@@ -96,6 +97,16 @@ fn a_delay_is_seen_by_the_job_whatever_way_the_device_completes() {
     }
 }
 
+/// Nothing else happens meanwhile that would look at the layers by the way.
+#[test]
+fn a_lone_read_that_is_delayed_comes_back() {
+    let lone = "--rw=randread --ioengine=psync --size=1m";
+    for device in [TIMER, INLINE, "null", "srp"] {
+        let report = simulate(lone, device, "mq-none", &of("delay = \"1ms\""), 1).unwrap();
+        assert_eq!(ios(&report), 256, "{device}");
+    }
+}
+
 #[test]
 fn refusals_and_requeues_are_made_good_for() {
     for then in ["busy = \"device\"", "busy = \"host\"", "busy = \"resource\"", "requeue = true"] {
@@ -132,6 +143,19 @@ fn one_file_and_one_seed_give_the_same_bytes() {
                  [[rule]]\nname = \"c\"\none-in = 99\nerror = \"io\"\n";
     assert_eq!(bytes(rules, 1), bytes(rules, 1));
     assert_ne!(bytes(rules, 1), bytes(rules, 2));
+}
+
+/// On a device without chance of its own, by a job that matches as often under any seed.
+#[test]
+fn chance_is_drawn_from_the_seed_of_the_run() {
+    let fired = |seed| {
+        let report = simulate(READS, TIMER, "mq-none", &of("one-in = 4\ndelay = \"1us\""), seed);
+        report.unwrap().faults[0].fired
+    };
+    let of_seeds: BTreeSet<_> = (0..8).map(fired).collect();
+    assert!(of_seeds.len() > 1, "{of_seeds:?}");
+    // 256 of 1024 expected, 14 the standard deviation: five of them.
+    assert!(of_seeds.iter().all(|fired| (186..=326).contains(fired)), "{of_seeds:?}");
 }
 
 /// Rules that never fire, and the contract's check, leave no trace in what is measured.

@@ -138,22 +138,6 @@ fn bare(dispatch: Dispatch) -> Policies {
     Policies { dispatch, ..Policies::NONE }
 }
 
-/// Linux a0823421a4d7: a hardware queue took the only budget, found nothing to send and gave it
-/// back; the other had failed for want of it meanwhile, and nobody asked again.
-#[test]
-fn a_hardware_queue_that_found_no_budget_is_run_after_the_one_that_had_it_found_nothing() {
-    let mut rig = Rig::new(2, 4, 1, Policies::mq_deadline(), disk());
-    rig.host.driver.budget = Some(1);
-    rig.submit(0, 0, Bio::read(0, 8, 1)).unwrap();
-    rig.settle();
-    rig.submit(0, 1, Bio::read(80, 8, 2)).unwrap();
-    rig.settle();
-    // Both are marked; the turn may go to the one that will find nothing.
-    let _ = rig.queues[0].run(&mut rig.host, HctxId(0), rig.now);
-    rig.complete_all();
-    assert_eq!(rig.ended.len(), 2);
-}
-
 /// The refusal and the completion that was to make room for it crossed: the device refused while
 /// its last command was as good as done.
 #[test]

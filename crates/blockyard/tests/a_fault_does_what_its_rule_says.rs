@@ -4,7 +4,7 @@
 mod rig;
 
 use blockyard::bio::{Bio, Op};
-use blockyard::driver::{Busy, Device, Driver, Outcome, TimedOut};
+use blockyard::driver::{Busy, Device, Outcome, TimedOut};
 use blockyard::hardware_queue::RETRY_DELAY;
 use blockyard::layer::checked::{Checked, Terms};
 use blockyard::layer::fault::{Action, Count, FaultRule, Faulty, Turns, When};
@@ -12,7 +12,7 @@ use blockyard::policy::Policies;
 use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
+use blockyard::unit::{CpuId, DriverTag, HctxId};
 use rig::{Disk, Rig, SERVICE, TAGS, config};
 
 type Stack = Checked<Faulty<Checked<Disk>>>;
@@ -156,9 +156,7 @@ fn a_request_given_back_is_tried_again_and_only_then_reaches_the_medium() {
     for mut rig in rigs(&[rule("x", nth(1), Action::Again)]) {
         let now = Instant::ZERO;
         rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
-        while let Some(run) = rig.queue.next_run(&mut rig.host, now) {
-            let _ = rig.queue.run(&mut rig.host, run.hctx, now);
-        }
+        rig.settle();
         assert_eq!((disk(&rig).taken, disk(&rig).medium.len()), (1, 0));
         rig.run([]);
         assert_done(&rig, 1);
@@ -175,7 +173,7 @@ fn a_lost_completion_never_comes_though_the_data_is_there() {
         assert_eq!((rig.ends.len(), ended_at(&rig, 0)), (2, None));
         assert_eq!(disk(&rig).medium.get(&0), Some(&0));
         assert_eq!(rig.host.driver.below.lost(), 1);
-        assert_eq!(ask(&mut rig), TimedOut::Reset, "it is never given up");
+        assert_eq!(rig.ask_for_first(), TimedOut::Reset, "it is never given up");
     }
 }
 
@@ -184,12 +182,10 @@ fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dro
     for mut rig in rigs(&[rule("x", nth(1), Action::TimeOut)]) {
         let now = Instant::ZERO;
         rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
-        while let Some(run) = rig.queue.next_run(&mut rig.host, now) {
-            let _ = rig.queue.run(&mut rig.host, run.hctx, now);
-        }
-        assert_eq!(ask(&mut rig), TimedOut::Reset, "the device below is at it still");
+        rig.settle();
+        assert_eq!(rig.ask_for_first(), TimedOut::Reset, "the device below is at it still");
         rig.run([]);
-        assert_eq!(ask(&mut rig), TimedOut::Ended(Outcome::Done(Status::Timeout)));
+        assert_eq!(rig.ask_for_first(), TimedOut::Ended(Outcome::Done(Status::Timeout)));
         let (hctx, tag, now) = (HctxId(0), DriverTag(0), rig.now);
         rig.queue.complete(&mut rig.host, hctx, tag, Status::Timeout, now).unwrap();
         rig.now = now + Duration::from_secs(60);
@@ -198,13 +194,6 @@ fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dro
         assert_done(&rig, 2);
         assert_eq!(failures(&rig), [(9, Status::Timeout)]);
     }
-}
-
-/// The time of the first request has passed.
-fn ask(rig: &mut Rig<Stack>) -> TimedOut {
-    let (hctx, tag) = (HctxId(0), DriverTag(0));
-    let request = rig.queue.in_flight_request(&rig.host, hctx, tag).expect("in flight").clone();
-    rig.host.driver.timed_out(QueueId(0), hctx, tag, &request, rig.now)
 }
 
 #[test]

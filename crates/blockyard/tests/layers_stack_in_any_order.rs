@@ -3,7 +3,7 @@
 mod rig;
 
 use blockyard::bio::{Bio, Op};
-use blockyard::driver::{Accept, DataEffect, Device, Outcome};
+use blockyard::driver::{Accept, DataEffect, Device, Outcome, TimedOut};
 use blockyard::layer::checked::{Checked, Terms};
 use blockyard::layer::delay::{Delayed, Extra};
 use blockyard::layer::fault::{Action, FaultRule, Faulty, When};
@@ -13,6 +13,7 @@ use blockyard::policy::Policies;
 use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, DriverTag, HctxId};
 use rig::{Disk, End, Rig, SERVICE, TAGS, config};
 
 fn terms() -> Vec<Terms> {
@@ -153,4 +154,37 @@ fn a_ring_keeps_the_last_calls() {
     assert_eq!((ring.records().count(), ring.dropped()), (6, 34));
     let last = ring.records().last().map(|Record { range, .. }| *range);
     assert_eq!(last, Some(Some((Op::Read, 9000, 8))));
+}
+
+/// A layer that holds a completion answers for the request; until then the device below does.
+fn answers_for_what_it_holds<D: Device>(mut rig: Rig<Checked<D>>) {
+    let (now, gave_up) = (rig.now, Outcome::Done(Status::Timeout));
+    rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 0), now).unwrap();
+    rig.settle();
+    rig.now = now + SERVICE;
+    rig.settle();
+    assert_eq!(rig.ends, [], "its completion is held");
+    assert_eq!(rig.ask_for_first(), TimedOut::Reset, "and on its way");
+    rig.run([]);
+    assert_eq!((rig.ends.len(), rig.ends[0].status), (1, Status::Ok));
+
+    let now = rig.now;
+    rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 1), now).unwrap();
+    rig.settle();
+    assert_eq!(rig.ask_for_first(), TimedOut::Ended(gave_up), "the device below gives it up");
+    rig.queue.complete(&mut rig.host, HctxId(0), DriverTag(0), Status::Timeout, now).unwrap();
+    rig.run([Bio::read(0, 8, 2)]);
+    assert_eq!(rig.ends.len(), 3);
+    rig.host.driver.all_ended();
+}
+
+#[test]
+fn a_request_whose_completion_is_held_is_not_given_up() {
+    let disk = || Disk { gives_up: true, ..Disk::default() };
+    let late = Duration::from_us(500);
+    let delayed = Delayed::new(disk(), Extra::fixed(late), Prng::new(1), &TAGS);
+    answers_for_what_it_holds(rig(delayed));
+    let (name, when) = ("late".to_owned(), When::default());
+    let rules = vec![FaultRule { name, when, then: Action::Delay(late) }];
+    answers_for_what_it_holds(rig(Faulty::new(disk(), rules, Prng::new(1), &TAGS)));
 }

@@ -1,5 +1,5 @@
 //! `merge::fit` against an oracle that lays both sides out sector by sector and looks at the
-//! request they would make.
+//! request they would make: every pair of a small space, and random pairs of a larger one.
 
 use blockyard::bio::{Flags, IoPrio, Op, PrioClass};
 use blockyard::limits::Limits;
@@ -26,7 +26,8 @@ fn oracle(a: &Extent, b: &Extent, limits: &Limits) -> Fit {
     const NEVER: [Flags; 3] = [Flags::NO_MERGE, Flags::PREFLUSH, Flags::FUA];
     let excluded = |side: &Extent| NEVER.iter().any(|&flag| side.flags.contains(flag));
     let differ = (a.op, a.prio, a.write_hint) != (b.op, b.prio, b.write_hint);
-    if excluded(a) || excluded(b) || differ || a.op == Op::Flush {
+    let never = matches!(a.op, Op::Flush | Op::DriverIn | Op::DriverOut);
+    if excluded(a) || excluded(b) || differ || never {
         return Fit::No;
     }
     let as_ranges = a.op == Op::Discard && limits.max_discard_segments > 1;
@@ -127,4 +128,129 @@ proptest! {
     fn fit_says_what_the_sectors_say((a, b) in pair(), limits in limits()) {
         prop_assert_eq!(fit(&a, &b, &limits), oracle(&a, &b, &limits), "{:?} and {:?}", a, b);
     }
+}
+
+const ALL_OPS: [Op; 8] = [
+    Op::Read,
+    Op::Write,
+    Op::Flush,
+    Op::Discard,
+    Op::WriteZeroes,
+    Op::SecureErase,
+    Op::DriverIn,
+    Op::DriverOut,
+];
+
+fn plain(op: Op, sector: u64, sectors: u32) -> Extent {
+    let (flags, prio) = (Flags::NONE, IoPrio::default());
+    Extent { sector, sectors, segments: 1, ranges: 1, op, flags, prio, write_hint: 0 }
+}
+
+/// Every limit that matters to extents of one to three sectors and one or two segments.
+fn small_limits() -> Vec<Limits> {
+    let mut all = Vec::new();
+    for max_sectors in [2, 4, 6] {
+        for max_segments in [2, 3, 4] {
+            for max_discard_segments in [1, 2, 3] {
+                for chunk_sectors in [0, 3, 4] {
+                    all.push(Limits {
+                        max_sectors,
+                        max_segments,
+                        max_discard_sectors: 8 - max_sectors,
+                        max_discard_segments,
+                        max_write_zeroes_sectors: max_sectors - 1,
+                        chunk_sectors,
+                        ..Limits::new(1024)
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Says how many of each answer there were, so that none of them is missing.
+fn compare(cases: impl Iterator<Item = (Extent, Extent)>, limits: &Limits, answers: &mut [u64; 3]) {
+    for (a, b) in cases {
+        let answer = fit(&a, &b, limits);
+        assert_eq!(answer, oracle(&a, &b, limits), "{a:?} and {b:?} under {limits:?}");
+        answers[match answer {
+            Fit::Join(_) => 0,
+            Fit::TooBig => 1,
+            Fit::No => 2,
+        }] += 1;
+    }
+}
+
+/// Wherever two extents of up to three sectors lie to each other, whatever the limits.
+#[test]
+fn every_place_of_two_small_extents() {
+    let mut answers = [0; 3];
+    for limits in small_limits() {
+        for op in ALL_OPS {
+            let places = |first, last| {
+                (first..=last).flat_map(|sector| (1..=3).map(move |sectors| (sector, sectors)))
+            };
+            let shapes =
+                || (1..=2).flat_map(|segments| (1..=2).map(move |ranges| (segments, ranges)));
+            let extents = move |first, last| {
+                places(first, last).flat_map(move |(sector, sectors)| {
+                    let shapes =
+                        shapes().filter(move |(_, ranges)| op == Op::Discard || *ranges == 1);
+                    shapes.map(move |(segments, ranges)| Extent {
+                        segments,
+                        ranges,
+                        ..plain(op, sector, sectors)
+                    })
+                })
+            };
+            let pairs = extents(4, 6).flat_map(|a| extents(0, 10).map(move |b| (a, b)));
+            compare(pairs, &limits, &mut answers);
+        }
+    }
+    println!("joined, too big, apart: {answers:?}");
+    assert!(answers.iter().all(|count| *count > 10_000), "{answers:?}");
+}
+
+/// Whatever two extents are that touch: every pair of operations, of flags, of priorities, of hints.
+#[test]
+fn every_nature_of_two_extents() {
+    const FLAGS: [Flags; 7] = [
+        Flags::NONE,
+        Flags::SYNC,
+        Flags::NO_MERGE,
+        Flags::PREFLUSH,
+        Flags::FUA,
+        Flags::GAP_HEAD,
+        Flags::GAP_TAIL,
+    ];
+    let natures = || {
+        ALL_OPS.into_iter().flat_map(|op| {
+            FLAGS.into_iter().flat_map(move |flags| {
+                (0..4_u8).map(move |apart| {
+                    let prio = IoPrio { level: apart & 1, ..IoPrio::default() };
+                    Extent { flags, prio, write_hint: apart >> 1, ..plain(op, 8, 2) }
+                })
+            })
+        })
+    };
+    let mut answers = [0; 3];
+    for virt_boundary in [false, true] {
+        for max_discard_segments in [1, 2] {
+            let limits = Limits {
+                virt_boundary,
+                max_discard_segments,
+                max_discard_sectors: 8,
+                max_write_zeroes_sectors: 8,
+                ..Limits::new(1024)
+            };
+            for sector in [5, 6, 10, 11] {
+                let pairs =
+                    natures().flat_map(|a| natures().map(move |b| (a, Extent { sector, ..b })));
+                compare(pairs, &limits, &mut answers);
+            }
+        }
+    }
+    println!("joined, too big, apart: {answers:?}");
+    assert!(answers.iter().all(|count| *count > 100), "{answers:?}");
 }

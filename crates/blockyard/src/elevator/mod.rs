@@ -113,8 +113,8 @@ pub trait Elevator: core::fmt::Debug {
         !self.is_empty()
     }
 
-    /// A request that came from here has completed, or is about to come back by [`Self::insert`]:
-    /// its [`State`](crate::request::State) says which.
+    /// A request that came from here has completed, or has come back from the driver: its
+    /// [`State`](crate::request::State) says which.
     fn finished(&mut self, request: &Request, now: Instant);
 
     /// How many scheduler tags of a hardware queue requests nobody waits for may use, out of

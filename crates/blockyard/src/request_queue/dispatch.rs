@@ -72,8 +72,19 @@ impl RequestQueue {
     pub(super) fn pass_by(&mut self, id: RequestId, now: Instant) {
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
-        let hctx = rq.hctx;
-        self.hctxs[hctx.index()].direct.push_back(&mut self.requests, id);
+        let (hctx, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
+        let direct = &mut self.hctxs[hctx.index()].direct;
+        if reserved {
+            direct.push_front(&mut self.requests, id); // others may stand there for want of a tag
+        } else {
+            direct.push_back(&mut self.requests, id);
+        }
+    }
+
+    /// Whether something that passes the elevator by has come up since the run began, which must
+    /// not wait for the rest of the elevator (H5).
+    fn has_direct(&self, hctx: HctxId) -> bool {
+        !self.hctxs[hctx.index()].direct.is_empty()
     }
 
     /// Sends what passes the elevator by (H5). Returns why the run ends there, if it does.
@@ -151,7 +162,7 @@ impl RequestQueue {
             if let Some(hold) = stopped {
                 return self.hold_run(host, hctx, hold, now);
             }
-            if total >= self.run_batch_max {
+            if total >= self.run_batch_max || self.has_direct(hctx) {
                 self.mark_run(hctx, true);
                 return RunStop::Batch;
             }
@@ -296,6 +307,9 @@ impl RequestQueue {
             self.keep(hctx, &mut list);
             if let Some(hold) = sent.held {
                 return RunStop::Held(hold);
+            }
+            if self.has_direct(hctx) {
+                break;
             }
         }
         self.mark_run(hctx, true);
@@ -496,6 +510,9 @@ impl RequestQueue {
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
             Accept::Failed(status) => {
+                if last {
+                    host.driver.commit(self.id, hctx, now); // D2
+                }
                 // No completion will follow: what it would do for those that wait is done here.
                 self.finish(host, id, status, now);
                 self.resume_rest();
@@ -531,6 +548,9 @@ impl RequestQueue {
             alone.push_back(&mut self.requests, id);
             self.keep(own, &mut alone);
             if own != hctx {
+                if hold == Hold::Tag {
+                    host.tags.starve(self.id, own, false);
+                }
                 let _ = self.hold_run(host, own, hold, now);
             }
         }
@@ -576,7 +596,7 @@ impl RequestQueue {
             });
         }
         match hold {
-            Hold::Tag => host.tags.starve(self.id, hctx, false),
+            Hold::Tag => {} // whoever found none has registered
             Hold::Host => host.starve(self.id, hctx),
             Hold::Resource => {} // the retry instant, below
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` has it run

@@ -31,6 +31,9 @@ pub(super) struct Cursor {
     sector: u64,
     /// It waits for a tag, not for memory.
     starved: bool,
+    /// Whether its submitter is in its call still, so that parts may wait on the plug. Later it may
+    /// be asleep, and nobody would release them.
+    plugs: bool,
 }
 
 impl RequestQueue {
@@ -64,14 +67,14 @@ impl RequestQueue {
             return Ok(());
         }
         let entered = if is_within(&bio, &self.limits) {
-            self.enter(host, cpu, whole, now)
+            self.enter(host, cpu, whole, true, now)
         } else if nowait {
             Err(SubmitError::WouldBlock)
         } else {
             let hctx = self.hctx_of(cpu, &bio);
             self.enter_split(
                 host,
-                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false },
+                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false, plugs: true },
                 now,
             )
         };
@@ -146,7 +149,8 @@ impl RequestQueue {
             return Err(SubmitError::NotSupported);
         }
         let durable = Flags::PREFLUSH | Flags::FUA;
-        let means_nothing = !self.limits.write_cache || bio.op.is_read() || bio.op == Op::Flush;
+        let has_no_data = bio.op == Op::Flush || bio.op.is_passthrough();
+        let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
         let dropped = if means_nothing { durable } else { Flags::NONE };
         let bio = Bio { flags: bio.flags.without(dropped), ..bio };
         if bio.op == Op::Flush {
@@ -181,7 +185,7 @@ impl RequestQueue {
         self.enter_part(host, &mut cursor, now)?;
         if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
             self.await_room(host, &mut cursor, refused);
-            self.cursors.push_back(cursor);
+            self.cursors.push_back(Cursor { plugs: false, ..cursor });
         }
         Ok(())
     }
@@ -215,7 +219,7 @@ impl RequestQueue {
             .bios
             .take_part(cursor.whole, cursor.sector, sectors, segments)
             .ok_or(SubmitError::TooManyBios)?;
-        if let Err(refused) = self.enter(host, cursor.cpu, part, now) {
+        if let Err(refused) = self.enter(host, cursor.cpu, part, cursor.plugs, now) {
             self.bios.untake(part);
             return Err(refused);
         }
@@ -249,7 +253,7 @@ impl RequestQueue {
         for waiting in (0..self.cursors.len()).rev() {
             let Some(mut cursor) = self.cursors.pop_front() else { return };
             let older = self.cursors.iter().skip(waiting);
-            let stands_behind = { older }.any(|older| older.starved && older.hctx == cursor.hctx);
+            let stands_behind = self.waits_among(older, cursor.hctx, cursor.whole);
             if stands_behind {
                 self.cursors.push_back(cursor);
             } else if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
@@ -261,16 +265,28 @@ impl RequestQueue {
 
     /// S1: whether a bio that has not begun to enter goes behind a split one that has.
     fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
-        let starved = |cursor: &Cursor| cursor.starved && cursor.hctx == hctx;
-        self.bios.entering(bio).is_some() && self.cursors.iter().any(starved)
+        self.bios.entering(bio).is_some() && self.waits_among(self.cursors.iter(), hctx, bio)
     }
 
-    /// A bio within the limits merges, or gets a request.
+    /// Whether one of `cursors` waits for a tag of the kind that `bio` needs on `hctx`.
+    fn waits_among<'a>(
+        &self,
+        mut cursors: impl Iterator<Item = &'a Cursor>,
+        hctx: HctxId,
+        bio: BioId,
+    ) -> bool {
+        let reserved = |bio: BioId| self.bios[bio].flags.contains(Flags::RESERVED);
+        let kind = reserved(bio);
+        cursors.any(|other| other.starved && other.hctx == hctx && reserved(other.whole) == kind)
+    }
+
+    /// A bio within the limits merges, or gets a request, which may wait on the plug if it `plugs`.
     fn enter<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         cpu: CpuId,
         bio: BioId,
+        plugs: bool,
         now: Instant,
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
@@ -300,7 +316,7 @@ impl RequestQueue {
         if self.requests[id].op.is_passthrough() {
             self.pass_by(id, now);
             self.mark_run(hctx, false);
-        } else if self.plugs[cpu.index()].active {
+        } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
             self.stage_alone(host, self.ctx_of(kind, cpu), id, now);

@@ -42,6 +42,7 @@ struct Obedient {
     sent: VecDeque<Sent>,
     prepared: u32,
     finished: u32,
+    commits: u32,
     /// What it says to a timeout; waits where it is told nothing.
     timeouts: VecDeque<TimedOut>,
 }
@@ -69,6 +70,10 @@ impl Driver for Obedient {
 
     fn prepare(&mut self, _issue: &Issue<'_>) {
         self.prepared += 1;
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _now: Instant) {
+        self.commits += 1;
     }
 
     fn finish(&mut self, _queue: QueueId, _hctx: HctxId, _tag: DriverTag, _request: &Request) {
@@ -120,6 +125,7 @@ fn host(tags: TagSetConfig, config: &QueueConfig) -> Host<Watched> {
         sent: VecDeque::new(),
         prepared: 0,
         finished: 0,
+        commits: 0,
         timeouts: VecDeque::new(),
     };
     Host::new(Checked::new(driver, terms, &tags).trusting_promises(true), (), tags)

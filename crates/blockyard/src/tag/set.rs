@@ -300,11 +300,11 @@ struct Starving {
     reserved: bool,
 }
 
-/// Those that want a tag, in the order they came, each once.
+/// Those that want a tag, in the order they came, each once for either kind of tag.
 #[derive(Clone, Debug)]
 struct Starved {
     line: VecDeque<Starving>,
-    /// Whether a hardware queue is in line; those of one request queue together.
+    /// Whether a hardware queue is in line for a kind; those of one request queue together.
     in_line: Vec<bool>,
     hctxs: usize,
 }
@@ -312,7 +312,7 @@ struct Starved {
 impl Starved {
     fn new(config: &TagSetConfig) -> Self {
         let hctxs = usize::from(config.hctxs);
-        let all = hctxs * usize::from(config.queues);
+        let all = 2 * hctxs * usize::from(config.queues);
         Self { line: VecDeque::with_capacity(all), in_line: alloc::vec![false; all], hctxs }
     }
 
@@ -331,7 +331,8 @@ impl Starved {
     }
 
     const fn index(&self, starving: &Starving) -> usize {
-        starving.queue.index() * self.hctxs + starving.hctx.index()
+        let hctx = starving.queue.index() * self.hctxs + starving.hctx.index();
+        2 * hctx + starving.reserved as usize
     }
 }
 
@@ -477,6 +478,24 @@ mod tests {
         assert_eq!(order, [2, 0]);
         let in_line: Vec<_> = tags.starved.line.iter().map(|starving| starving.queue.0).collect();
         assert_eq!(in_line, [1, 2, 0]);
+    }
+
+    /// A hardware queue that starved for a tag of one kind could not register for the other: an abort
+    /// for which a reserved tag had come free waited for the requests that it was to abort.
+    #[test]
+    fn who_starves_for_both_kinds_is_named_for_either() {
+        for first in [false, true] {
+            let mut tags = TagSet::new(TagSetConfig { depth: 2, reserved: 1, ..CONFIG });
+            let normal = tags.take(QueueId(0), H, u32::MAX).unwrap();
+            let reserved = tags.take_reserved(QueueId(0), H).unwrap();
+            tags.starve(QueueId(1), H, first);
+            tags.starve(QueueId(1), H, !first);
+            assert_eq!(tags.next_starved(), None);
+            tags.put(H, reserved);
+            assert_eq!((tags.next_starved(), tags.next_starved()), (Some((QueueId(1), H)), None));
+            tags.put(H, normal);
+            assert_eq!((tags.next_starved(), tags.next_starved()), (Some((QueueId(1), H)), None));
+        }
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! A queue over a stack of layers over a disk that remembers what was written where.
 
 use blockyard::bio::{Bio, Op};
-use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::Policies;
+use blockyard::request::Request;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, QueueId};
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 use std::collections::BTreeMap;
 
 pub(crate) const SERVICE: Duration = Duration::from_us(100);
@@ -25,11 +26,13 @@ pub(crate) const TAGS: TagSetConfig = TagSetConfig {
 /// Does every request after [`SERVICE`]; what it was told to do to the data, it does at once.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    commands: Vec<(Instant, Finished)>,
+    pub(crate) commands: Vec<(Instant, Finished)>,
     /// By sector, the cookie of the bio that wrote it last.
     pub(crate) medium: BTreeMap<u64, u64>,
     /// Requests it took.
     pub(crate) taken: u64,
+    /// It gives up whatever it is asked for.
+    pub(crate) gives_up: bool,
 }
 
 impl Disk {
@@ -58,6 +61,21 @@ impl Driver for Disk {
         let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) };
         self.commands.push((issue.now + SERVICE, finished));
         Accept::Queued
+    }
+
+    fn timed_out(
+        &mut self,
+        _queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        _request: &Request,
+        _now: Instant,
+    ) -> TimedOut {
+        if !self.gives_up {
+            return TimedOut::Reset;
+        }
+        self.commands.retain(|(_, command)| (command.hctx, command.tag) != (hctx, tag));
+        TimedOut::Ended(Outcome::Done(Status::Timeout))
     }
 }
 
@@ -126,7 +144,15 @@ impl<D: Device> Rig<D> {
         bios.into_iter().for_each(|bio| self.run([bio]));
     }
 
-    fn settle(&mut self) {
+    /// What the driver says of its first request, should its time have passed.
+    pub(crate) fn ask_for_first(&mut self) -> TimedOut {
+        let (hctx, tag) = (HctxId(0), DriverTag(0));
+        let request = self.queue.in_flight_request(&self.host, hctx, tag).expect("in flight");
+        self.host.driver.timed_out(QueueId(0), hctx, tag, &request.clone(), self.now)
+    }
+
+    /// Does what can be done now.
+    pub(crate) fn settle(&mut self) {
         loop {
             if let Some(run) = self.queue.next_run(&mut self.host, self.now) {
                 let _ = self.queue.run(&mut self.host, run.hctx, self.now);

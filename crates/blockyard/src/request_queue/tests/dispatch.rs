@@ -1,7 +1,7 @@
 use super::*;
 use crate::driver::Busy;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
-use crate::policy::{KyberTunables, SchedDepth};
+use crate::policy::{Dequeue, Dispatch, KyberTunables, SchedDepth};
 use crate::trace::Hold;
 
 #[test]
@@ -107,6 +107,60 @@ fn a_command_of_the_driver_gets_a_reserved_tag_when_all_others_are_in_use() {
         rig.complete();
         assert_eq!(woken(&mut rig), Some(9));
         rig.submit(CPU, abort(4)).unwrap();
+    }
+}
+
+/// A flush that found no tag stood before a command that had one in reserve, and that may be what
+/// gets the tag back.
+#[test]
+fn a_reserved_command_goes_before_a_flush_that_waits_for_a_tag() {
+    let limits = Limits { write_cache: true, ..Limits::new(CAPACITY_SECTORS) };
+    let mut rig = Rig::on(tags(1, 2, 1, 1), Policies::mq_deadline(), limits);
+    rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+    rig.settle();
+    rig.submit(CPU, Bio::new(Op::Flush, 0, 0, 1)).unwrap();
+    rig.settle();
+    assert_eq!(rig.sent_ops(), "r", "the only tag is in use");
+    let abort = Bio::new(Op::DriverOut, 0, 0, 2).with_flags(Flags::RESERVED);
+    rig.submit(CPU, abort).unwrap();
+    rig.settle();
+    assert_eq!(rig.sent_ops(), "rp");
+}
+
+/// A split bio's parts went on the plug of its submitter as tags came free, when it was asleep: it
+/// waited for one of the tags that they held, and nobody released them. Only parts that enter within
+/// the submitter's own call wait on its plug.
+#[test]
+fn the_rest_of_a_split_bio_does_not_wait_on_the_plug_of_a_sleeper() {
+    let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
+    for dispatch in [Dispatch::Budget, Dispatch::HoldUntilFlushed] {
+        let policies = Policies { dispatch, ..Policies::NONE };
+        let mut rig = Rig::new(1, 1, policies, limits.clone());
+        rig.queue.plug(CPU);
+        rig.submit(CPU, Bio::write(0, 16, 0)).unwrap();
+        let next = Bio::write(64, 8, 1);
+        assert_eq!(rig.submit(CPU, next), Err(SubmitError::NoTag));
+        rig.queue.wait(&mut rig.host, CPU, &next, 7, rig.now).unwrap();
+        rig.settle();
+        rig.complete();
+        rig.settle();
+        assert_eq!(rig.sent_sectors(), [8], "{dispatch:?}: the second part is on its way");
+    }
+}
+
+/// D2: what the device was given before a failure must be told to it, as nothing may follow.
+#[test]
+fn a_run_whose_last_request_fails_is_ended_by_a_commit() {
+    for dispatch in [Dispatch::Budget, Dispatch::HoldUntilFlushed] {
+        let policies = Policies { dispatch, dequeue: Dequeue::SpliceAll, ..Policies::NONE };
+        let mut rig = Rig::new(1, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.host.driver.answers.extend([Accept::Queued, Accept::Failed(Status::Medium)]);
+        rig.queue.plug(CPU);
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
+        rig.queue.unplug(&mut rig.host, CPU, rig.now);
+        rig.settle();
+        assert_eq!((rig.sent_sectors(), rig.host.driver.commits), (alloc::vec![0], 1));
     }
 }
 

@@ -31,32 +31,6 @@ fn a_frozen_queue_drains_and_takes_nothing_until_the_last_unfreeze() {
     }
 }
 
-/// Linux bugs 6bda857bcbb8 and 96a9fe64bfd4: what came while the queue was quiesced was forgotten
-/// when a test for pending work ran before the quiesce ended. Here the end runs every hardware
-/// queue, whatever came.
-#[test]
-fn a_quiesced_queue_sends_nothing_and_forgets_nothing() {
-    for mut rig in rigs() {
-        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
-        rig.settle();
-        rig.queue.quiesce();
-        rig.queue.quiesce();
-        rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
-        rig.queue.plug(OTHER_CPU);
-        rig.submit(OTHER_CPU, Bio::read(128, 8, 2)).unwrap();
-        rig.queue.unplug(&mut rig.host, OTHER_CPU, rig.now);
-        rig.submit(CPU, Bio::new(Op::DriverIn, 0, 8, 3)).unwrap();
-        rig.complete();
-        rig.settle();
-        assert_eq!((rig.sent_ops(), rig.ended()), (String::new(), alloc::vec![(0, Status::Ok)]));
-        rig.queue.unquiesce();
-        assert_eq!(rig.settle(), 0, "still quiesced once");
-        rig.queue.unquiesce();
-        rig.settle();
-        assert_eq!(rig.sent_ops(), "prr");
-    }
-}
-
 #[test]
 fn while_quiesced_nobody_is_asked_to_look_again() {
     for mut rig in rigs() {

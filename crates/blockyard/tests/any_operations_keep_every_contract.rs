@@ -1,0 +1,43 @@
+//! Any sequence of operations on any system: see [`operations`]. The fuzz target `core_operations`
+//! plays the same, led by what it has covered.
+
+mod durability;
+mod operations;
+
+use operations::{Summary, play};
+use proptest::prelude::*;
+
+/// Plays one input that failed: `BLOCKYARD_OPERATIONS=FILE`, as libFuzzer wrote it.
+#[test]
+fn one_input_again() {
+    if let Some(file) = std::env::var_os("BLOCKYARD_OPERATIONS") {
+        let _ = play(&std::fs::read(file).expect("the file can be read"));
+    }
+}
+
+/// A test that nothing happens in proves nothing.
+#[test]
+fn random_bytes_make_much_happen() {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    let mut total = [0; 3];
+    for _ in 0..100 {
+        let bytes: Vec<u8> = (0..1000).map(|_| byte()).collect();
+        let Summary { bios, requests, sleeps } = play(&bytes);
+        total.iter_mut().zip([bios, requests, sleeps]).for_each(|(sum, one)| *sum += one);
+    }
+    println!("bios, requests, sleeps: {total:?}");
+    assert!(total[0] > 1000 && total[1] > 1000 && total[2] > 300, "{total:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn any_operations_keep_every_contract(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
+        let _ = play(&bytes);
+    }
+}

@@ -1,0 +1,198 @@
+//! Every order in which up to three submitters take, miss, wait for and give back up to three tags,
+//! beside the same for the few that are reserved, on a set used by one queue and shared by two.
+//!
+//! The steps of a submitter that finds no tag are apart, as they are for a caller: it is refused, and
+//! only then registers, and everything may happen in between. Nobody may sleep while no tag of its
+//! kind is in use (W1), nobody is woken twice, and in the end nobody is left.
+
+use blockyard::tag::{TagSet, TagSetConfig};
+use blockyard::unit::{DriverTag, HctxId, QueueId};
+use std::collections::BTreeSet;
+
+const HCTX: HctxId = HctxId(0);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Wants,
+    /// Was refused and has not registered yet.
+    Refused,
+    Sleeps,
+    Woken,
+    Holds(DriverTag),
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+struct Submitter {
+    queue: QueueId,
+    reserved: bool,
+    place: Place,
+    /// How often it will still try.
+    tries: u8,
+}
+
+/// How often a submitter tries: it may be woken once for a tag that somebody else takes first.
+const TRIES: u8 = 2;
+
+/// At first every tag is in use, by requests of nobody here.
+#[derive(Clone, Debug)]
+struct World {
+    tags: TagSet,
+    others: Vec<DriverTag>,
+    submitters: Vec<Submitter>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A request of nobody here ends.
+    Free,
+    Act(usize),
+    /// A woken submitter goes away without a try, or to another hardware queue.
+    Leave(usize),
+    /// A queue that holds nothing stops sharing.
+    Idle(QueueId),
+}
+
+impl World {
+    fn new(depth: u16, reserved: u16, submitters: Vec<Submitter>) -> Self {
+        let config = TagSetConfig {
+            hctxs: 1,
+            depth: depth + reserved,
+            reserved,
+            shared_over_hctxs: false,
+            queues: 2,
+            max_waiters: 3,
+        };
+        let mut tags = TagSet::new(config);
+        let normal = core::iter::from_fn(|| tags.take(QueueId(0), HCTX, u32::MAX));
+        let mut others: Vec<_> = normal.collect();
+        others.extend(core::iter::from_fn(|| tags.take_reserved(QueueId(0), HCTX)));
+        Self { tags, others, submitters }
+    }
+
+    fn holds_any(&self, queue: QueueId) -> bool {
+        let holds = |one: &Submitter| one.queue == queue && matches!(one.place, Place::Holds(_));
+        self.submitters.iter().any(holds) || (queue == QueueId(0) && !self.others.is_empty())
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        steps.extend((!self.others.is_empty()).then_some(Step::Free));
+        for (at, one) in self.submitters.iter().enumerate() {
+            let tired = one.place == Place::Woken && one.tries == 0;
+            let acts = !tired && !matches!(one.place, Place::Sleeps | Place::Gone);
+            steps.extend(acts.then_some(Step::Act(at)));
+            steps.extend((one.place == Place::Woken).then_some(Step::Leave(at)));
+        }
+        let idle = [QueueId(0), QueueId(1)].into_iter().filter(|queue| !self.holds_any(*queue));
+        steps.extend(idle.map(Step::Idle));
+        steps
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Free => {
+                let tag = self.others.pop().expect("a step that was offered");
+                self.tags.put(HCTX, tag);
+            }
+            Step::Idle(queue) => self.tags.idle(queue),
+            Step::Leave(at) => self.submitters[at].place = Place::Gone,
+            Step::Act(at) => {
+                let Submitter { queue, reserved, place, .. } = self.submitters[at];
+                self.submitters[at].place = match place {
+                    Place::Wants | Place::Woken => {
+                        self.submitters[at].tries -= 1;
+                        let tag = if reserved {
+                            self.tags.take_reserved(queue, HCTX)
+                        } else {
+                            self.tags.take(queue, HCTX, u32::MAX)
+                        };
+                        tag.map_or(Place::Refused, Place::Holds)
+                    }
+                    Place::Refused => {
+                        self.tags.wait(HCTX, at as u64, reserved).expect("there is room");
+                        Place::Sleeps
+                    }
+                    Place::Holds(tag) => {
+                        self.tags.put(HCTX, tag);
+                        Place::Gone
+                    }
+                    Place::Sleeps | Place::Gone => unreachable!("no step was offered"),
+                };
+            }
+        }
+        while let Some(waiter) = self.tags.next_woken() {
+            let one = &mut self.submitters[usize::try_from(waiter).expect("one of three")];
+            assert_eq!(one.place, Place::Sleeps, "it is woken and does not sleep");
+            one.place = Place::Woken;
+        }
+    }
+
+    /// W1, of each kind of tag.
+    fn check(&self) {
+        let is_reserved = |tag: &DriverTag| tag.0 < self.tags.config().reserved;
+        let held = |one: &Submitter| match one.place {
+            Place::Holds(tag) => Some(tag),
+            _ => None,
+        };
+        let mut in_use = self.others.clone();
+        in_use.extend(self.submitters.iter().filter_map(held));
+        for one in self.submitters.iter().filter(|one| one.place == Place::Sleeps) {
+            let kin = in_use.iter().filter(|tag| is_reserved(tag) == one.reserved);
+            assert!(kin.count() > 0, "W1: {self:?}");
+        }
+        let normal = in_use.iter().filter(|tag| !is_reserved(tag)).count();
+        assert_eq!(self.tags.in_use(HCTX) as usize, normal, "T2");
+    }
+}
+
+/// Every way to be up to three submitters: of two queues that share, or of one queue some of whose
+/// requests want a reserved tag.
+fn crowds(reserved: bool) -> Vec<Vec<Submitter>> {
+    let one = |kind: u16| Submitter {
+        queue: QueueId(if reserved { 0 } else { kind }),
+        reserved: reserved && kind == 1,
+        place: Place::Wants,
+        tries: TRIES,
+    };
+    let mut crowds = Vec::new();
+    for a in 0..2 {
+        crowds.push(vec![one(a)]);
+        for b in a..2 {
+            crowds.push(vec![one(a), one(b)]);
+            crowds.extend((b..2).map(|c| vec![one(a), one(b), one(c)]));
+        }
+    }
+    crowds
+}
+
+#[test]
+fn no_waiter_for_a_tag_is_forgotten() {
+    let mut worlds = 0;
+    for (depth, reserved) in [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1)] {
+        for crowd in crowds(reserved > 0) {
+            let mut seen = BTreeSet::new();
+            let mut open = vec![World::new(depth, reserved, crowd)];
+            while let Some(world) = open.pop() {
+                if !seen.insert(format!("{world:?}")) {
+                    continue;
+                }
+                world.check();
+                let steps = world.steps();
+                let moves = |step: &Step| !matches!(step, Step::Idle(_));
+                if !steps.iter().any(moves) {
+                    let gone = |one: &Submitter| one.place == Place::Gone;
+                    assert!(world.submitters.iter().all(gone), "stuck: {world:?}");
+                }
+                for step in steps {
+                    let mut next = world.clone();
+                    next.take(step);
+                    open.push(next);
+                }
+            }
+            worlds += seen.len();
+        }
+    }
+    println!("{worlds} worlds");
+    assert!(worlds > 50_000, "only {worlds} worlds were visited");
+}
