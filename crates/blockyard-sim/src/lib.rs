@@ -17,6 +17,7 @@ pub mod job;
 pub mod machine;
 pub mod measure;
 pub mod profile;
+pub mod replay;
 pub mod reproduce;
 pub mod simulate;
 pub mod task;

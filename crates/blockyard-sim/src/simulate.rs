@@ -9,14 +9,15 @@ use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
 use crate::profile::{Design, Device, DeviceModel};
-use crate::task::{Instance, Placement, Task};
+use crate::replay::{Player, Replay, ReplayError};
+use crate::task::{Instance, Origin, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::policy::Model as Locking;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
-use blockyard::stats::StageStats;
+use blockyard::stats::{Histogram, StageStats};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
@@ -41,6 +42,8 @@ pub enum SimulationError {
         /// What.
         unfit: Unfit,
     },
+    /// The trace cannot be replayed on the device.
+    Replay(ReplayError),
     /// The job asks for a processor that the device's machine does not have.
     NoSuchCpu {
         /// The job.
@@ -72,6 +75,7 @@ impl fmt::Display for SimulationError {
                 )
             }
             Self::Unfit { place, unfit } => write!(f, "{place}: {unfit}"),
+            Self::Replay(error) => error.fmt(f),
             Self::NoSuchCpu { job, cpu, cpus } => {
                 write!(
                     f,
@@ -86,6 +90,7 @@ impl fmt::Display for SimulationError {
                 match failure {
                     Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
                     Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
+                    Failure::Trace => f.write_str("the trace cannot be read any more"),
                     Failure::Stuck => write!(
                         f,
                         "at {at} s nothing more can happen and the jobs are not done: a defect, please report it with the seed"
@@ -101,6 +106,12 @@ impl core::error::Error for SimulationError {}
 impl From<JobError> for SimulationError {
     fn from(error: JobError) -> Self {
         Self::Job(error)
+    }
+}
+
+impl From<ReplayError> for SimulationError {
+    fn from(error: ReplayError) -> Self {
+        Self::Replay(error)
     }
 }
 
@@ -136,6 +147,8 @@ pub struct Report {
     pub mean_idle_gap: Duration,
     /// Sum over time of commands at the device, in command-nanoseconds.
     pub commands_held_ns: u128,
+    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    pub late_ns: Option<Histogram>,
 }
 
 /// One job file on one device under one design.
@@ -172,9 +185,42 @@ impl Simulation {
         design: &Design,
         seed: u64,
     ) -> Result<Self, SimulationError> {
-        let (waves, entries, stats) = plan(&jobs.jobs, device)?;
+        let plans = plan(&jobs.jobs, device)?;
+        Ok(Self::planned(jobs, device, design, seed, plans, None))
+    }
+
+    /// A simulation of the I/Os of a trace, as `replay` says; `jobs` is what
+    /// [`Replay::job_file`] gave for `device`.
+    ///
+    /// # Errors
+    ///
+    /// A [`SimulationError`] if the trace does not fit the device, or cannot be read any more.
+    pub fn replay(
+        replay: &Replay,
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        seed: u64,
+    ) -> Result<Self, SimulationError> {
+        let player = replay.player(device)?;
+        let plans = plan_replay(replay, device);
+        Ok(Self::planned(jobs, device, design, seed, plans, Some(player)))
+    }
+
+    fn planned(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        seed: u64,
+        (mut waves, entries, stats): Plans,
+        player: Option<Player>,
+    ) -> Self {
         let mut world = build_world(&jobs.jobs, device, design, seed);
         world.stats = stats;
+        if let Some(player) = player {
+            world.replay(player);
+        }
+        waves.reverse();
         let mut simulation = Self {
             world,
             jobs: jobs.jobs.clone(),
@@ -185,9 +231,8 @@ impl Simulation {
             seed,
             cpus: device.machine.cpus,
         };
-        simulation.waves.reverse();
         simulation.begin_wave();
-        Ok(simulation)
+        simulation
     }
 
     /// Checks the queues' accounts after every step; slow.
@@ -247,14 +292,18 @@ impl Simulation {
             device_busy: activity.busy(),
             mean_idle_gap: activity.mean_gap(),
             commands_held_ns: activity.held_ns(),
+            late_ns: world.late_ns().cloned(),
         }
     }
 
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
             Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
-            Failure::Stuck => None,
+            Failure::Trace | Failure::Stuck => None,
         };
+        if let Some(error) = self.world.trace_error() {
+            return ReplayError::from(error.clone()).into();
+        }
         SimulationError::Failed {
             job: task.map(|task| self.jobs[self.task_jobs[task.0 as usize]].name.clone()),
             at: self.world.now(),
@@ -334,11 +383,22 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
             }
             let cpu = cpu_for(job, number, device.machine.cpus)?;
             let stats = stats.len() - 1;
-            let instance = Instance { number, resolved, placements, cpu, stats };
+            let origin = Origin::Generated { resolved, placements };
+            let instance = Instance { number, origin, cpu, stats };
             waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
         }
     }
     Ok((waves, entries, stats))
+}
+
+/// The submitters of a replay, which all begin at once and count as one.
+fn plan_replay(replay: &Replay, device: &Device) -> Plans {
+    let cpus = replay.task_cpus(device).into_iter().zip(0..);
+    let planned = cpus.map(|(cpu, number)| {
+        let instance = Instance { number, origin: Origin::Recorded, cpu, stats: 0 };
+        Planned { job: 0, instance }
+    });
+    (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
 }
 
 /// The processor of an instance: the machine's in turn, or those the job allows.

@@ -19,12 +19,13 @@ use crate::machine::cpu::{Cpu, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
 use crate::profile::MachineProfile;
+use crate::replay::{Player, TraceError};
 use crate::task::{Plan, Taken, Task};
 use blockyard::driver::{Finished, Outcome};
 use blockyard::host::Host;
 use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
-use blockyard::stats::StageStats;
+use blockyard::stats::{Histogram, StageStats};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
@@ -41,6 +42,10 @@ enum Event {
     LockFree,
     /// A task becomes ready.
     Wake(TaskId),
+    /// The instant that a task sleeps until.
+    Alarm(TaskId),
+    /// Records of a trace are due to be handed to tasks.
+    Play,
     /// A worker thread is there to run a hardware queue.
     Run(QueueId, HctxId),
     /// A queue asked to be looked at again.
@@ -105,6 +110,20 @@ pub struct World {
     answers: Answers,
     failure: Option<Failure>,
     self_check: bool,
+    replay: Option<Replaying>,
+}
+
+/// A trace that is replayed.
+#[derive(Debug)]
+struct Replaying {
+    player: Player,
+    /// When the next records are scheduled to be handed out.
+    scheduled: Option<Instant>,
+    /// The tasks know that there are no more.
+    ended: bool,
+    /// How much later than its trace says each record was issued, nanoseconds.
+    late_ns: Histogram,
+    error: Option<TraceError>,
 }
 
 /// What ended a run before its jobs were done.
@@ -114,6 +133,8 @@ pub enum Failure {
     Refused(TaskId, SubmitError),
     /// An I/O of a job failed.
     Io(TaskId, Status),
+    /// The trace could not be read to its end.
+    Trace,
     /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
     Stuck,
 }
@@ -152,7 +173,32 @@ impl World {
             answers: Answers::default(),
             failure: None,
             self_check: false,
+            replay: None,
         }
+    }
+
+    /// Hands the records of `player` to the tasks, which are added after this.
+    pub fn replay(&mut self, player: Player) {
+        self.replay = Some(Replaying {
+            player,
+            scheduled: None,
+            ended: false,
+            late_ns: Histogram::new(),
+            error: None,
+        });
+        self.schedule_play(Instant::ZERO);
+    }
+
+    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    #[must_use]
+    pub fn late_ns(&self) -> Option<&Histogram> {
+        self.replay.as_ref().map(|replay| &replay.late_ns)
+    }
+
+    /// What is wrong with the trace, after [`Failure::Trace`].
+    #[must_use]
+    pub fn trace_error(&self) -> Option<&TraceError> {
+        self.replay.as_ref().and_then(|replay| replay.error.as_ref())
     }
 
     /// Checks the queues' accounts after every piece of work; slow.
@@ -253,6 +299,14 @@ impl World {
                 let cpu = task.cpu;
                 self.give(cpu, Work::Step(id));
             }
+            Event::Alarm(id) => {
+                let task = &mut self.tasks[id.0 as usize];
+                let cpu = task.cpu;
+                if task.alarm(self.now) {
+                    self.give(cpu, Work::Step(id));
+                }
+            }
+            Event::Play => self.play(),
             Event::Run(queue, hctx) => {
                 self.give(self.worker_cpu[hctx.index()], Work::Run { queue, hctx });
             }
@@ -270,6 +324,59 @@ impl World {
         self.host.sink.1.clear();
         self.host.driver.forget_activity(self.now);
         self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
+    }
+
+    /// Hands out what has to be known now; the tasks it is for run from now on.
+    fn play(&mut self) {
+        let Some(replay) = &mut self.replay else { return };
+        replay.scheduled = None;
+        let mut woken = Vec::new();
+        loop {
+            match replay.player.take(self.now) {
+                Ok(Some((id, delivery))) => {
+                    if self.tasks[id.0 as usize].deliver(&delivery) {
+                        woken.push(id);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    replay.error = Some(error);
+                    self.failure.get_or_insert(Failure::Trace);
+                    return;
+                }
+            }
+        }
+        if replay.player.ended() && !replay.ended {
+            replay.ended = true;
+            let ends = |task: &mut Task| task.end_of_records().then_some(task.id);
+            woken.extend(self.tasks.iter_mut().filter_map(ends));
+        }
+        let next_at = replay.player.next_at();
+        for id in woken {
+            self.give(self.tasks[id.0 as usize].cpu, Work::Step(id));
+        }
+        if let Some(at) = next_at {
+            self.schedule_play(at.max(self.now));
+        }
+    }
+
+    fn schedule_play(&mut self, at: Instant) {
+        let Some(replay) = &mut self.replay else { return };
+        if replay.scheduled.is_none_or(|earlier| at < earlier) {
+            replay.scheduled = Some(at);
+            self.events.push(at, Event::Play);
+        }
+    }
+
+    /// A task has submitted a record that its trace issued at `at`.
+    fn replayed(&mut self, at: Instant) {
+        let Some(replay) = &mut self.replay else { return };
+        replay.late_ns.record(self.now.since(at).as_ns());
+        let room = replay.player.submitted();
+        let earlier = replay.player.reached(at, self.now);
+        if room || earlier {
+            self.schedule_play(self.now);
+        }
     }
 
     /// A queue's own time has come: what it wants to run is left to workers.
@@ -439,6 +546,12 @@ impl World {
     /// A bio has ended: its task has a result, and is woken if it waits for it.
     fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
         let (task, slot) = split_cookie(cookie);
+        if let Some(replay) = &mut self.replay
+            && let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)
+            && replay.player.reached(end, self.now)
+        {
+            self.schedule_play(self.now);
+        }
         if self.tasks[task.0 as usize].completed(slot, status, self.now) {
             return self.wake(task);
         }
@@ -571,8 +684,12 @@ impl World {
             used = Some(queue);
             match target.submit(&mut self.host, cpu, bio, self.now) {
                 Ok(()) => {
+                    let recorded_at = self.tasks[at].recorded_at();
                     self.tasks[at].submitted(self.now);
                     submitted += 1;
+                    if let Some(recorded_at) = recorded_at {
+                        self.replayed(recorded_at);
+                    }
                 }
                 Err(SubmitError::NoTag) => {
                     self.tasks[at].sleep_for_tag();
@@ -607,8 +724,8 @@ impl World {
         }
         match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::AwaitCompletions => {}
-            Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),
+            Plan::AwaitCompletions | Plan::AwaitRecord => {}
+            Plan::AwaitInstant(due) => self.events.push(due, Event::Alarm(id)),
             Plan::End => {
                 stats.ended = stats.ended.max(end);
                 self.alive -= 1;

@@ -12,8 +12,8 @@ use crate::{fio, job};
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
     let design = Design::lookup(&args.design)?;
-    let given = job::read(&args.job)?;
-    let report = simulate(&given.jobs, &device, &design, args.answer.seed)?;
+    let given = job::read(&args.job, &args.playback, &device)?;
+    let report = simulate(&given, &device, &design, args.answer.seed)?;
     let text = match args.answer.output_format {
         OutputFormat::Normal => fio::text(&given.jobs, &report),
         OutputFormat::Json => fio::json(&given.jobs, &device.name, &report),

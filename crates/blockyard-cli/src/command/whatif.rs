@@ -15,11 +15,11 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let device = Device::lookup(&args.device)?;
     let designs: Vec<_> =
         args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
-    let given = job::read(&args.job)?;
+    let given = job::read(&args.job, &args.playback, &device)?;
     let instances = given.jobs.jobs.iter().map(|job| job.numjobs).sum();
     let mut runs = Vec::new();
     for design in &designs {
-        let report = simulate(&given.jobs, &device, design, args.answer.seed)?;
+        let report = simulate(&given, &device, design, args.answer.seed)?;
         runs.push((design.name.as_str(), Figures::of(&report, instances)));
     }
     let first_iops = runs.first().map_or(0.0, |(_, figures)| figures.iops);
