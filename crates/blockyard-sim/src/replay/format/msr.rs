@@ -91,7 +91,8 @@ fn entry(line: &str, disks: &mut Disks, name: &mut String) -> Result<Entry, Trac
     name.clear();
     name.extend([host, ".", disk]);
     let disk = disks.number(name)?;
-    let (cpu, pid, flags) = (0, u32::from(disk), Flags::NONE);
+    // Somebody measured how long it took, so somebody waited.
+    let (cpu, pid, flags) = (0, u32::from(disk), Flags::SYNC);
     let took = Some(Duration::from_ns(response.saturating_mul(TICK_NS)));
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
     let what = if len_bytes == 0 { What::Other } else { What::Queue(issue) };
