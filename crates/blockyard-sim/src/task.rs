@@ -275,7 +275,9 @@ impl Task {
         self.draw();
         if let Source::Recorded(recorded) = &self.source {
             let more = self.drawn.is_some() || !(self.exhausted || recorded.ended());
-            return self.plan_recorded(now, more);
+            if recorded.timed() || (more && self.drawn.is_none()) {
+                return self.plan_recorded(now, more);
+            }
         }
         let finishing = self.drawn.is_none();
         let outstanding = self.outstanding();
@@ -309,8 +311,8 @@ impl Task {
         Plan::Go
     }
 
-    /// As [`Self::plan`] for recorded I/Os, of which there are `more`: a result is taken when it is
-    /// there, and what is due does not wait for it.
+    /// As [`Self::plan`] for recorded I/Os that have their times, and of which there are `more`: a
+    /// result is taken when it is there, and what is due does not wait for it.
     fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
         let outstanding = self.outstanding();
         if !more {

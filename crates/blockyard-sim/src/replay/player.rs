@@ -176,7 +176,7 @@ impl Player {
     pub const fn submitted(&mut self) -> bool {
         self.backlog -= 1;
         match self.pace {
-            Pace::Closed(depth) => self.backlog < depth as usize,
+            Pace::Closed(depth) => self.backlog <= depth as usize,
             Pace::Open | Pace::Think => self.backlog + 1 == BACKLOG_MAX,
         }
     }

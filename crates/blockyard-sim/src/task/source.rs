@@ -144,6 +144,8 @@ fn prio_of(job: &Job) -> IoPrio {
 #[derive(Debug)]
 pub(super) struct Recorded {
     inbox: VecDeque<Ask>,
+    /// Some have instants of their own.
+    timed: bool,
     ended: bool,
     in_flight: u32,
     /// When the number in flight last fell to the index.
@@ -156,6 +158,7 @@ impl Recorded {
     pub(super) fn new(depth: u32) -> Self {
         Self {
             inbox: VecDeque::new(),
+            timed: false,
             ended: false,
             in_flight: 0,
             fell_to: vec![Instant::ZERO; depth as usize],
@@ -165,6 +168,7 @@ impl Recorded {
 
     pub(super) fn push(&mut self, delivery: &Delivery) {
         let Delivery { queue, bio, kind, len_bytes, due, at, ended } = *delivery;
+        self.timed |= due != Due::AtOnce;
         let when = When::Recorded(due);
         let (recorded_at, recorded_end) = (Some(at), ended);
         self.inbox.push_back(Ask { queue, bio, kind, len_bytes, when, recorded_at, recorded_end });
@@ -172,6 +176,11 @@ impl Recorded {
 
     pub(super) fn next(&mut self) -> Option<Ask> {
         self.inbox.pop_front()
+    }
+
+    /// Whether they have instants of their own, and are not just issued one after the other.
+    pub(super) const fn timed(&self) -> bool {
+        self.timed
     }
 
     /// There will be no more.

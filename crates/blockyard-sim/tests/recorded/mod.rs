@@ -8,21 +8,21 @@ use std::fmt::Write as _;
 
 /// One I/O as it is to be recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Io {
+pub(crate) struct Io {
     /// When it was issued, microseconds from the begin.
-    pub at_us: u64,
+    pub(crate) at_us: u64,
     /// How long it took, microseconds.
-    pub took_us: u64,
-    pub cpu: u32,
-    pub pid: u32,
-    pub op: Op,
-    pub sector: u64,
-    pub sectors: u32,
-    pub flags: Flags,
+    pub(crate) took_us: u64,
+    pub(crate) cpu: u32,
+    pub(crate) pid: u32,
+    pub(crate) op: Op,
+    pub(crate) sector: u64,
+    pub(crate) sectors: u32,
+    pub(crate) flags: Flags,
 }
 
 impl Io {
-    pub const fn new(at_us: u64, op: Op, sector: u64, sectors: u32) -> Self {
+    pub(crate) const fn new(at_us: u64, op: Op, sector: u64, sectors: u32) -> Self {
         Self { at_us, took_us: 80, cpu: 0, pid: 700, op, sector, sectors, flags: Flags::SYNC }
     }
 }
@@ -32,7 +32,7 @@ const PROCESSES: &[(u32, &str)] = &[(700, "db"), (701, "log"), (702, "scan")];
 
 /// A small data base at work: on CPU 0 it reads pages, on CPU 1 its log is written and flushed, and
 /// a scan reads ahead; at times old space is discarded. About 130 I/Os in some 10 ms.
-pub fn database() -> Vec<Io> {
+pub(crate) fn database() -> Vec<Io> {
     let mut ios = Vec::new();
     // Any fixed scatter will do.
     let scatter = |n: u64| (n * 7919 + 13) % 4096 * 16;
@@ -64,7 +64,7 @@ pub fn database() -> Vec<Io> {
 
 /// Reads and writes at whole milliseconds from one process, several at a time: what every format
 /// can tell.
-pub fn plain() -> Vec<Io> {
+pub(crate) fn plain() -> Vec<Io> {
     let io = |n: u64| {
         let op = if n % 3 == 1 { Op::Write } else { Op::Read };
         Io::new(n / 3 * 1000, op, (n * 6007) % 30_000 * 8, if n % 5 == 0 { 64 } else { 8 })
@@ -82,7 +82,7 @@ const fn word(op: Op) -> &'static str {
 }
 
 /// fio's log, version 2. Waits are whole milliseconds.
-pub fn iolog_v2(ios: &[Io]) -> String {
+pub(crate) fn iolog_v2(ios: &[Io]) -> String {
     let mut text = "fio version 2 iolog\n/dev/a add\n/dev/a open\n".to_owned();
     let mut now_ms = 0;
     for io in ios {
@@ -98,7 +98,7 @@ pub fn iolog_v2(ios: &[Io]) -> String {
 }
 
 /// fio's log, version 3.
-pub fn iolog_v3(ios: &[Io]) -> String {
+pub(crate) fn iolog_v3(ios: &[Io]) -> String {
     let mut text = "fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n".to_owned();
     for io in ios {
         let (offset, len) = (io.sector * 512, u64::from(io.sectors) * 512);
@@ -109,7 +109,7 @@ pub fn iolog_v3(ios: &[Io]) -> String {
 }
 
 /// The CSV of the MSR-Cambridge traces, which has reads and writes only.
-pub fn msr(ios: &[Io]) -> String {
+pub(crate) fn msr(ios: &[Io]) -> String {
     const FIRST: u64 = 128_166_372_000_000_000;
     let mut text = String::new();
     for io in ios {
@@ -147,7 +147,7 @@ fn events(ios: &[Io]) -> Vec<Event> {
 }
 
 /// blktrace's files, one for each of `cpus` processors.
-pub fn blktrace(ios: &[Io], cpus: u32, big_endian: bool) -> Vec<Vec<u8>> {
+pub(crate) fn blktrace(ios: &[Io], cpus: u32, big_endian: bool) -> Vec<Vec<u8>> {
     let mut files = vec![Vec::new(); cpus as usize];
     let mut sequences = vec![0; cpus as usize];
     let mut put = |cpu: u32, words: Words, follows: &[u8]| {
@@ -224,7 +224,7 @@ fn action(letter: char, io: &Io) -> u32 {
 }
 
 /// What blkparse prints of the files that [`blktrace`] writes.
-pub fn blkparse(ios: &[Io]) -> String {
+pub(crate) fn blkparse(ios: &[Io]) -> String {
     let mut text = String::new();
     let begin = ios.iter().map(|io| io.at_us * 1000).min().unwrap_or(0);
     let cpus = ios.iter().map(|io| io.cpu).max().map_or(0, |cpu| cpu as usize + 1);
