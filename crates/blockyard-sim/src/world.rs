@@ -329,6 +329,9 @@ impl World {
     /// Hands out what has to be known now; the tasks it is for run from now on.
     fn play(&mut self) {
         let Some(replay) = &mut self.replay else { return };
+        if replay.scheduled != Some(self.now) {
+            return; // It was done earlier, at an instant scheduled later.
+        }
         replay.scheduled = None;
         let mut woken = Vec::new();
         loop {

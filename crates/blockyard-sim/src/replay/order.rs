@@ -2,7 +2,7 @@
 
 use super::REORDER_MAX;
 use super::record::Entry;
-use std::cmp::Reverse;
+use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Holds back up to [`REORDER_MAX`] entries and gives out the earliest; entries of the same instant

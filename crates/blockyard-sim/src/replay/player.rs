@@ -16,7 +16,7 @@ use crate::machine::cpu::TaskId;
 use blockyard::bio::{Bio, Op};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
-use std::cmp::Reverse;
+use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Bytes of a memory page: one segment of a payload.

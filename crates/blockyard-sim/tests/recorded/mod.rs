@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "not every test uses every writer")]
 
 use blockyard::bio::{Flags, Op};
-use std::fmt::Write as _;
+use core::fmt::Write as _;
 
 /// One I/O as it is to be recorded.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ pub(crate) fn database() -> Vec<Io> {
 pub(crate) fn plain() -> Vec<Io> {
     let io = |n: u64| {
         let op = if n % 3 == 1 { Op::Write } else { Op::Read };
-        Io::new(n / 3 * 1000, op, (n * 6007) % 30_000 * 8, if n % 5 == 0 { 64 } else { 8 })
+        Io::new(n / 3 * 1000, op, (n * 6007) % 30_000 * 8, if n.is_multiple_of(5) { 64 } else { 8 })
     };
     (0..120).map(io).collect()
 }
