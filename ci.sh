@@ -187,6 +187,7 @@ step_test() {
     need_compiler
     want fio fio
     want valgrind valgrind
+    want blkparse blktrace
     log="$(mktemp)"
     cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=1
     tally "$log" || status=1
@@ -220,6 +221,10 @@ step_readme() {
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" whatif "$job" --device srp \
             --design mq-none,mq-deadline >/dev/null
+    done
+    for job in examples/traces/database{,.blkparse,.v2.iolog,.v3.iolog,.csv}; do
+        say "$job"
+        "$CARGO_TARGET_DIR/release/blockyard" replay "$job" --design mq-none,mq-deadline >/dev/null
     done
 }
 
@@ -278,6 +283,7 @@ seed_corpus() {
         job_file) seeds=(crates/blockyard-sim/tests/jobs/*/*.fio) ;;
         fault_rules) seeds=(examples/faults.toml crates/blockyard-sim/tests/faults/*.toml) ;;
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
+        trace) seeds=(examples/traces/database.*) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
     esac
     [[ -f "${seeds[0]}" ]] || die "there are no seeds for fuzz target $1"

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use blockyard_sim::profile::FaultRules;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
+
 use crate::message::Failure;
 
 /// What would this queueing design do on that device?
@@ -30,6 +32,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Run the same job under several designs and say what differs and why
     Whatif(Whatif),
+    /// Replay a trace: recorded I/O in place of a job
+    Replay(Replay),
     /// Run published experiments and set our figures beside theirs
     Reproduce(Reproduce),
     /// List the devices and designs that are built in, and the options of jobs
@@ -49,12 +53,59 @@ pub(crate) struct Job {
     /// A job by options, as for fio: --name=x --rw=read --bs=4k ...
     #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
     pub(crate) options: Vec<String>,
+
+    /// A trace in place of a job; see `blockyard replay --help`
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) replay: Option<String>,
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Playback {
+    /// When recorded I/O is issued: `open`, `closed:N` or `think`
+    #[arg(long, value_name = "PACE", value_parser = pace)]
+    pub(crate) pace: Option<Pace>,
+
+    /// How much faster than recorded, such as 2x or 0.5x
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) speed: Option<Speed>,
+
+    /// What becomes of addresses beyond the end of the device
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) map: Option<Addresses>,
+
+    /// The one disk of the trace to replay, by name or by number from 0
+    #[arg(long, value_name = "DISK")]
+    pub(crate) disk: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Addresses {
+    /// They begin again at its start
+    Wrap,
+    /// The disk of the trace is scaled to the device
+    Scale,
+}
+
+/// `open`, `think`, `closed` or `closed:N`.
+fn pace(text: &str) -> Result<Pace, String> {
+    let wrong = || format!("one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("open", "") => Ok(Pace::Open),
+        ("think", "") => Ok(Pace::Think),
+        ("closed", depth) => {
+            let depth = if depth.is_empty() { Ok(1) } else { depth.parse() };
+            let depth = depth.ok().filter(|depth| (1..=OUTSTANDING_MAX).contains(depth));
+            depth.map(Pace::Closed).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
 }
 
 const JOB_OPTIONS: &str = "options";
 
 /// What goes wrong.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Faults {
     /// Faults to inject: a TOML file of rules
     #[arg(long, value_name = "FILE")]
@@ -69,7 +120,7 @@ impl Faults {
 }
 
 /// How the answer is made and where it goes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Answer {
     /// All chance is drawn from this: the same seed gives the same answer
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -98,6 +149,41 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
+#[derive(Clone, Debug, Args)]
+#[command(after_help = REPLAY_HELP)]
+pub(crate) struct Replay {
+    /// A trace: its format is told from how it begins
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: String,
+
+    /// A device, by name or by path of its file
+    #[arg(long, value_name = "DEVICE", default_value = "null")]
+    pub(crate) device: String,
+
+    /// Designs, by name or by path of their files: one is summarised as by `run`, several are
+    /// compared as by `whatif`
+    #[arg(
+        long = "design",
+        value_name = "DESIGN,...",
+        default_value = "mq-none",
+        value_delimiter = ','
+    )]
+    pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) playback: Playback,
+
+    #[command(flatten)]
+    pub(crate) faults: Faults,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
 /// What `run` prints, in the order in which several of them are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunFormat {
@@ -113,7 +199,7 @@ pub(crate) enum RunFormat {
 }
 
 /// Logs that a command line asks for, of every job.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Logs, as of fio's write_lat_log, write_bw_log and write_iops_log")]
 pub(crate) struct JobLogs {
     /// Log latencies: PREFIX_lat.1.log, PREFIX_clat.1.log, PREFIX_slat.1.log
@@ -147,6 +233,9 @@ pub(crate) struct Run {
     pub(crate) design: String,
 
     #[command(flatten)]
+    pub(crate) playback: Playback,
+
+    #[command(flatten)]
     pub(crate) faults: Faults,
 
     #[command(flatten)]
@@ -173,6 +262,9 @@ pub(crate) struct Whatif {
     /// Designs, by name or by path of their files; ratios are to the first
     #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
     pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) playback: Playback,
 
     #[command(flatten)]
     pub(crate) faults: Faults,
@@ -259,6 +351,22 @@ Logs have fio's names and lines: time (ms), value, 0 read 1 write 2 trim, bytes,
 log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and I/Os
 per second. Of a job, log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
 iopsavgtime are heeded. What was in the files is lost.";
+const REPLAY_HELP: &str = "\
+Formats, each told from how the file begins:
+  fio iolog, version 2 or 3   what fio writes with write_iolog
+  blktrace                    x.blktrace.0 and its siblings (or x), one for each processor
+  blkparse                    what blkparse prints of these
+  MSR-Cambridge CSV           Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
+
+Paces:
+  open       each I/O at its own instant, whatever is outstanding; a submitter for each processor
+  closed:N   in the order of the trace, N outstanding, as fast as can be; one submitter
+  think      as long after what the same process saw before (its latest issue or completion, with
+             no more outstanding than then) as in the trace: a faster device then sees more I/O a
+             second. Where a trace has no completions, the spans between issues are kept.
+
+Of blktrace and blkparse what was queued (Q) is replayed, or what the driver was given (D) where
+there is no Q. Disks of the trace are taken for those of the device, by order of appearance.";
 
 const FIO_LAYOUT: &str = "\
 With --output-format=json the answer has fio's layout, and every key that fio prints; json+ adds the

@@ -1,34 +1,132 @@
-//! The job a command is given: from a file, from standard input or from its options.
+//! What a command is given to run: a job from a file, from standard input or from its options, or a
+//! trace.
 
 use std::io::{self, Read};
 
+use blockyard::stats::Histogram;
 use blockyard_sim::job::{
     FILE_BYTES_MAX, JobFile, SystemSource, parse_args, parse_bytes, parse_file,
 };
 
-use crate::cli::Job;
-use crate::message::{Failure, note};
+use blockyard_sim::profile::Device;
+use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
-/// A job and what to call it.
+use crate::cli::{Addresses, Job, Playback};
+use crate::human::{mebibytes, time};
+use crate::message::{Failure, note, warning};
+
+/// A job or a trace, and what to call it.
 pub(crate) struct Given {
-    /// The job file, `-` for standard input, or the names of the jobs given by options.
+    /// The job file or trace, `-` for standard input, or the names of the jobs given by options.
     pub(crate) name: String,
+    /// The jobs; for a trace, the one it appears as.
     pub(crate) jobs: JobFile,
+    /// The trace, if it is one.
+    pub(crate) replay: Option<Replay>,
 }
 
-/// Reads the job, and tells what of it has no effect.
-pub(crate) fn read(job: &Job) -> Result<Given, Failure> {
+impl Given {
+    const fn job(name: String, jobs: JobFile) -> Self {
+        Self { name, jobs, replay: None }
+    }
+}
+
+/// Reads the job and tells what of it has no effect, or the trace and tells what it is.
+pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Given, Failure> {
+    if let Some(path) = &job.replay {
+        return read_trace(path, playback, device);
+    }
+    if let Some(option) = playback.option_given() {
+        return Err(Failure::Input(format!("--{option} is for traces: add --replay TRACE")));
+    }
     let given = match job.file.as_deref() {
-        Some("-") => Given { name: "-".to_owned(), jobs: from_standard_input()? },
-        Some(path) => Given { name: path.to_owned(), jobs: parse_file(path, &SystemSource)? },
+        Some("-") => Given::job("-".to_owned(), from_standard_input()?),
+        Some(path) => Given::job(path.to_owned(), parse_file(path, &SystemSource)?),
         None => {
             let jobs = parse_args(job.options.iter().map(String::as_str), &SystemSource)?;
             let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
-            Given { name: names.join(","), jobs }
+            Given::job(names.join(","), jobs)
         }
     };
     given.jobs.notes.iter().for_each(|told| note(&told.to_string()));
     Ok(given)
+}
+
+impl Playback {
+    /// An option of it that was given.
+    fn option_given(&self) -> Option<&'static str> {
+        let options = [
+            ("pace", self.pace.is_some()),
+            ("speed", self.speed.is_some()),
+            ("map", self.map.is_some()),
+            ("disk", self.disk.is_some()),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let pace = self.pace.unwrap_or(Pace::Open);
+        if matches!(pace, Pace::Closed(_)) && self.speed.is_some() {
+            return Err(Failure::Input("--speed contradicts --pace closed".to_owned()));
+        }
+        Ok(Options {
+            pace,
+            speed: self.speed.unwrap_or(Speed::RECORDED),
+            map: self.map.map(|addresses| match addresses {
+                Addresses::Wrap => Map::Wrap,
+                Addresses::Scale => Map::Scale,
+            }),
+            disk: self.disk.clone(),
+        })
+    }
+}
+
+fn read_trace(path: &str, playback: &Playback, device: &Device) -> Result<Given, Failure> {
+    let options = playback.options()?;
+    let trace = Trace::open(Source::at(path)?)?;
+    note(&described(&trace));
+    trace.summary().warnings.iter().for_each(|told| warning(&format!("{path}: {told}")));
+    let replay = Replay::new(trace, options)?;
+    let jobs = replay.job_file(device);
+    Ok(Given { name: path.to_owned(), jobs, replay: Some(replay) })
+}
+
+/// What a trace is and holds, in a line.
+fn described(trace: &Trace) -> String {
+    let all = trace.summary();
+    let plural = |number: usize, one: &str| {
+        if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+    };
+    let timed = match all.timed {
+        0 => "no completions".to_owned(),
+        timed if timed == all.records => "all with completions".to_owned(),
+        timed => format!("{timed} with completions"),
+    };
+    let names: Vec<_> = all.disks.iter().take(8).map(|disk| disk.name.as_str()).collect();
+    let more = if all.disks.len() > names.len() { ", ..." } else { "" };
+    format!(
+        "{}: {} in {}: {} I/Os of {} MiB in {} on {} ({}{more}), {timed}",
+        trace.name(),
+        all.format,
+        plural(trace.files(), "file"),
+        all.records,
+        mebibytes(all.bytes()),
+        time(all.span.as_ns()),
+        plural(all.disks.len(), "disk"),
+        names.join(", "),
+    )
+}
+
+/// Tells how much later than recorded the I/Os of a trace were issued under `design`.
+pub(crate) fn tell_lateness(replay: &Replay, design: &str, late_ns: Option<&Histogram>) {
+    let open = replay.options().pace == Pace::Open;
+    let Some(late_ns) = late_ns.filter(|late_ns| open && late_ns.count() > 0) else { return };
+    note(&format!(
+        "{design}: issued later than recorded by {} (median), {} (p99), {} (at most)",
+        time(late_ns.percentile(50_000)),
+        time(late_ns.percentile(99_000)),
+        time(late_ns.max()),
+    ));
 }
 
 fn from_standard_input() -> Result<JobFile, Failure> {

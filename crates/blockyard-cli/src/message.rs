@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use blockyard_sim::job::JobError;
 use blockyard_sim::profile::ProfileError;
+use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
 /// Why a command did not end well.
@@ -53,6 +54,14 @@ pub(crate) fn note(words: &str) {
     drop(writeln!(anstream::stderr(), "blockyard: note: {words}"));
 }
 
+/// Says that something looks wrong.
+pub(crate) fn warning(words: &str) {
+    use std::io::Write;
+    let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into())).bold();
+    // As above.
+    drop(writeln!(anstream::stderr(), "blockyard: {yellow}warning{yellow:#}: {words}"));
+}
+
 impl From<clap::Error> for Failure {
     fn from(error: clap::Error) -> Self {
         Self::Usage(error)
@@ -67,6 +76,18 @@ impl From<ProfileError> for Failure {
 
 impl From<JobError> for Failure {
     fn from(error: JobError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
         Self::Input(error.to_string())
     }
 }

@@ -10,6 +10,7 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
 use crate::human::{approximate, count, digits};
+use crate::job::{Given, tell_lateness};
 
 /// Events between two looks at the clock.
 const SLICE: u64 = 1 << 16;
@@ -17,15 +18,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Back to the begin of the line, which is then erased.
 const ERASE: &str = "\r\x1b[K";
 
-/// Runs `jobs` on `device` under `design` to the end, telling how far it is while that takes long.
+/// Runs what is `given` on `device` under `design` to the end, telling how far it is while that takes long.
 ///
 /// The clock decides only when the line is written, never what is simulated.
 pub(crate) fn simulate(
-    jobs: &JobFile,
+    given: &Given,
     device: &Device,
     design: &Design,
     conditions: Conditions<'_>,
 ) -> Result<Report, SimulationError> {
+    let Given { jobs, replay, .. } = given;
+    let conditions = Conditions { replay: replay.as_ref(), ..conditions };
     let mut simulation = Simulation::under(jobs, device, design, conditions)?;
     let mut line = Line::new(&design.name, expected_ns(jobs));
     let ended = loop {
@@ -36,6 +39,9 @@ pub(crate) fn simulate(
         }
     };
     line.erase();
+    if let (Some(replay), Ok(report)) = (replay, &ended) {
+        tell_lateness(replay, &design.name, report.late_ns.as_ref());
+    }
     ended
 }
 

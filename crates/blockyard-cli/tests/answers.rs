@@ -264,3 +264,54 @@ fn a_file_that_is_not_there_is_named() {
     let message = String::from_utf8(got.stderr).unwrap();
     assert!(message.starts_with("blockyard: error: /no/such/file.fio: cannot read"), "{message}");
 }
+
+/// What a trace is comes on standard error; the answer is that of `run` or of `whatif`.
+#[test]
+fn a_trace_is_answered_like_a_job() {
+    let trace = example("traces/database");
+    let replay = |args: &[&str]| {
+        let output = blockyard(args);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        (String::from_utf8(output.stdout).unwrap(), told)
+    };
+    let (run, told) = replay(&["replay", &trace]);
+    assert!(run.contains("issued rwts: total=98,24,4,4"), "{run}");
+    let sniffed = "blktrace in 2 files: 130 I/Os of 10.5 MiB in 9.80ms";
+    assert!(
+        told.contains(sniffed) && told.contains("on 1 disk (8,0), all with completions"),
+        "{told}"
+    );
+    assert!(told.contains("mq-none: issued later than recorded by"), "{told}");
+    assert_eq!(replay(&["run", "--replay", &trace, "--device=null"]).0, run);
+    let designs = "--design=mq-none,mq-deadline";
+    let (table, _) = replay(&["replay", &trace, designs, "--pace=think"]);
+    assert!(table.contains("\nmq-none ") && table.contains("\nmq-deadline "), "{table}");
+    let whatif = ["whatif", "--replay", &trace, "--device=null", designs, "--pace=think"];
+    assert_eq!(replay(&whatif).0, table);
+    assert_ne!(replay(&["replay", &trace, "--pace=closed:4"]).0, run);
+}
+
+#[test]
+fn options_of_a_trace_are_checked() {
+    let folder = Folder::new("replay");
+    let bad = folder.file("bad.csv", "128166372003061629,a,0,Read,8,8,1\n");
+    let (job, trace) = (folder.file("quick.fio", QUICK), example("traces/database.csv"));
+    for (args, words) in [
+        (&["replay", &bad][..], "bad.csv:1: offset 8: expected bytes, a multiple of 512"),
+        (&["replay", "/no/such/trace"], "/no/such/trace: cannot read the file"),
+        (&["replay", &job], "quick.fio: not a trace of a known format"),
+        (&["replay", &trace, "--pace=closed:0"], "one of open, think, closed:N"),
+        (&["replay", &trace, "--speed=fast"], "a factor from 0.001"),
+        (&["replay", &trace, "--pace=closed:2", "--speed=2x"], "--speed contradicts"),
+        (&["replay", &trace, "--disk=sda"], "no disk `sda` (its disks: 0 = web.0)"),
+        (&["run", &job, "--pace=think"], "--pace is for traces: add --replay TRACE"),
+        (&["run", &job, "--replay", &trace], "cannot be used with"),
+    ] {
+        let output = blockyard(args);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains(words), "{args:?}: {told}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}

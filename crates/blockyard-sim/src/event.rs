@@ -81,6 +81,11 @@ impl<T: Copy> EventHeap<T> {
         self.slots.first().map(|(key, _)| at_of(*key))
     }
 
+    /// The events pending, in no particular order.
+    pub fn pending(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().map(|(_, event)| event)
+    }
+
     /// How many events are pending.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -5,6 +5,9 @@
 //! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report
 //! ```
 //!
+//! A trace stands where a job does: [`replay::Trace`] to
+//! [`Conditions::replay`](simulate::Conditions::replay).
+//!
 //! A [`Simulation`](simulate::Simulation) builds a [`World`](world::World) and moves it from event
 //! to event. The queues in it are the real ones; what the machine and the device around them cost
 //! is in their profiles, each number with its origin. One seed draws everything: the same seed, the
@@ -18,6 +21,7 @@ pub mod log;
 pub mod machine;
 pub mod measure;
 pub mod profile;
+pub mod replay;
 pub mod reproduce;
 pub mod simulate;
 pub mod task;

@@ -11,14 +11,15 @@ use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
 use crate::profile::{Design, Device, DeviceModel, FaultRules};
-use crate::task::{Instance, Placement, Task};
+use crate::replay::{Replay, ReplayError};
+use crate::task::{Instance, Origin, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::policy::Model as Locking;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
-use blockyard::stats::StageStats;
+use blockyard::stats::{Histogram, StageStats};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
@@ -43,6 +44,8 @@ pub enum SimulationError {
         /// What.
         unfit: Unfit,
     },
+    /// The trace cannot be replayed on the device.
+    Replay(ReplayError),
     /// The job asks for a processor that the device's machine does not have.
     NoSuchCpu {
         /// The job.
@@ -77,6 +80,7 @@ impl fmt::Display for SimulationError {
                 )
             }
             Self::Unfit { place, unfit } => write!(f, "{place}: {unfit}"),
+            Self::Replay(error) => error.fmt(f),
             Self::NoSuchCpu { job, cpu, cpus } => {
                 write!(
                     f,
@@ -95,6 +99,7 @@ impl fmt::Display for SimulationError {
                         f,
                         "at {at} s nothing more can happen: {count} completions were lost by fault rules"
                     ),
+                    Failure::Trace => f.write_str("the trace cannot be read any more"),
                     Failure::Stuck => write!(
                         f,
                         "at {at} s nothing more can happen and the jobs are not done: a defect, please report it with the seed"
@@ -116,6 +121,12 @@ impl From<JobError> for SimulationError {
 impl From<LogError> for SimulationError {
     fn from(error: LogError) -> Self {
         Self::Log(error)
+    }
+}
+
+impl From<ReplayError> for SimulationError {
+    fn from(error: ReplayError) -> Self {
+        Self::Replay(error)
     }
 }
 
@@ -153,6 +164,8 @@ pub struct Report {
     pub mean_idle_gap: Duration,
     /// Sum over time of commands at the device, in command-nanoseconds.
     pub commands_held_ns: u128,
+    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    pub late_ns: Option<Histogram>,
     /// How often each fault rule was met, in the order of their file, ramp time included.
     pub faults: Vec<FaultCount>,
 }
@@ -162,6 +175,9 @@ pub struct Report {
 pub struct Conditions<'a> {
     /// All random draws are from this.
     pub seed: u64,
+    /// Recorded I/Os in place of those that jobs generate: the job file is then what
+    /// [`Replay::job_file`] gave for the device.
+    pub replay: Option<&'a Replay>,
     /// What the device does wrong.
     pub faults: Option<&'a FaultRules>,
     /// Whether each call of a driver is held against its contract. Changes nothing but speed.
@@ -171,10 +187,10 @@ pub struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// No faults, no logs; checked in builds with debug assertions.
+    /// I/Os as jobs say, no faults, no logs; checked in builds with debug assertions.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, faults: None, checked: cfg!(debug_assertions), logs: false }
+        Self { seed, replay: None, faults: None, checked: cfg!(debug_assertions), logs: false }
     }
 }
 
@@ -219,16 +235,24 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// As there, and [`SimulationError::Log`] if a log cannot be made.
+    /// As there; [`SimulationError::Log`] if a log cannot be made, [`SimulationError::Replay`] if a
+    /// trace does not fit the device or cannot be read any more.
     pub fn under(
         jobs: &JobFile,
         device: &Device,
         design: &Design,
         conditions: Conditions<'_>,
     ) -> Result<Self, SimulationError> {
-        let (waves, entries, stats) = plan(&jobs.jobs, device)?;
+        let (mut waves, entries, stats) = match conditions.replay {
+            None => plan(&jobs.jobs, device)?,
+            Some(replay) => plan_replay(replay, device),
+        };
+        waves.reverse();
         let mut world = build_world(&jobs.jobs, device, design, conditions);
         world.stats = stats;
+        if let Some(replay) = conditions.replay {
+            world.replay(replay.player(device)?);
+        }
         if conditions.logs {
             world.logs = Logs::create(&jobs.jobs)?;
         }
@@ -242,7 +266,6 @@ impl Simulation {
             seed: conditions.seed,
             cpus: device.machine.cpus,
         };
-        simulation.waves.reverse();
         simulation.begin_wave();
         Ok(simulation)
     }
@@ -311,14 +334,18 @@ impl Simulation {
             mean_idle_gap: activity.mean_gap(),
             commands_held_ns: activity.held_ns(),
             faults: world.host.driver.fault_counts(),
+            late_ns: world.late_ns().cloned(),
         }
     }
 
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
             Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
-            Failure::Stuck | Failure::Lost(_) => None,
+            Failure::Lost(_) | Failure::Trace | Failure::Stuck => None,
         };
+        if let Some(error) = self.world.trace_error() {
+            return ReplayError::from(error.clone()).into();
+        }
         SimulationError::Failed {
             job: task.map(|task| self.jobs[self.task_jobs[task.0 as usize]].name.clone()),
             at: self.world.now(),
@@ -398,11 +425,22 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
             }
             let cpu = cpu_for(job, number, device.machine.cpus)?;
             let stats = stats.len() - 1;
-            let instance = Instance { number, resolved, placements, cpu, stats };
+            let origin = Origin::Generated { resolved, placements };
+            let instance = Instance { number, origin, cpu, stats };
             waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
         }
     }
     Ok((waves, entries, stats))
+}
+
+/// The submitters of a replay, which all begin at once and count as one.
+fn plan_replay(replay: &Replay, device: &Device) -> Plans {
+    let cpus = replay.task_cpus(device).into_iter().zip(0..);
+    let planned = cpus.map(|(cpu, number)| {
+        let instance = Instance { number, origin: Origin::Recorded, cpu, stats: 0 };
+        Planned { job: 0, instance }
+    });
+    (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
 }
 
 /// The processor of an instance: the machine's in turn, or those the job allows.

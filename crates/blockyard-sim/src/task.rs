@@ -1,20 +1,21 @@
 //! Job instances: when each asks for its next I/O, and what it waits for in between.
 //!
 //! A [`Task`] is a value that the world steps on a processor. It says what it wants to do
-//! ([`Task::plan`]); the world does it and tells the task how it went.
+//! ([`Task::plan`]); the world does it and tells the task how it went. Its I/Os come from a source:
+//! generated from a job, or recorded in a trace and handed to it one by one ([`Task::deliver`]).
 
-use crate::job::{ContinueOnError, Engine, Job, Op, Resolved, SyncMode};
+mod source;
+
+use crate::job::{ContinueOnError, Engine, Job, Op, Resolved};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
-use crate::workload::{Generator, Io, IoOp, Pacer};
-use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
+use crate::replay::Delivery;
+use blockyard::bio::Bio;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
+use blockyard::unit::{CpuId, QueueId};
+use source::{Ask, Generated, Recorded, Source, When};
 use std::collections::VecDeque;
-
-/// Bytes of a memory page: one segment of a payload.
-const PAGE_BYTES: u32 = 4096;
 
 /// Where a file of a job lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +31,26 @@ pub struct Placement {
 pub struct Instance {
     /// Its number among the instances of its job, from 0.
     pub number: u32,
-    /// What it covers.
-    pub resolved: Resolved,
-    /// Where its files lie.
-    pub placements: Vec<Placement>,
+    /// Where its I/Os come from.
+    pub origin: Origin,
     /// The processor it runs on.
     pub cpu: CpuId,
     /// Which statistics it counts into.
     pub stats: usize,
+}
+
+/// Where the I/Os of an instance come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// They are generated from its job.
+    Generated {
+        /// What it covers.
+        resolved: Resolved,
+        /// Where its files lie.
+        placements: Vec<Placement>,
+    },
+    /// They are recorded, and handed to it.
+    Recorded,
 }
 
 /// An I/O under way.
@@ -50,6 +63,8 @@ struct Slot {
     submitted: Instant,
     completed: Instant,
     status: Status,
+    /// When it was completed in the trace that it comes from.
+    recorded_end: Option<Instant>,
 }
 
 /// What a task does next.
@@ -61,6 +76,8 @@ pub enum Plan {
     AwaitCompletions,
     /// Sleep until this instant.
     AwaitInstant(Instant),
+    /// Sleep until a record is handed to it, or an I/O has completed.
+    AwaitRecord,
     /// It has done all it had to do.
     End,
 }
@@ -74,6 +91,10 @@ enum Asleep {
     Completions(u32),
     /// For an instant.
     Instant,
+    /// For this instant, or for a completed I/O.
+    InstantOrCompletion(Instant),
+    /// For a record, or for a completed I/O.
+    Record,
     /// For a tag.
     Tag,
 }
@@ -111,18 +132,15 @@ pub struct Task {
     /// Its end is the end of all (`exitall`).
     pub ends_all: bool,
     continue_on_error: ContinueOnError,
-    generator: Generator,
-    placements: Vec<Placement>,
-    pacers: [Option<Pacer>; 3],
-    issued: [(u64, u64); 3],
+    source: Source,
     shape: Shape,
     slots: Vec<Slot>,
     free: Vec<u32>,
     completed: VecDeque<u32>,
     /// Slots that the current step submits.
     submitting: Vec<u32>,
-    /// Drawn from the generator, not submitted yet.
-    drawn: Option<Io>,
+    /// Drawn from the source, not submitted yet.
+    drawn: Option<Ask>,
     exhausted: bool,
     /// The depth was reached, and has not fallen to the low mark again.
     draining: bool,
@@ -148,8 +166,6 @@ struct Shape {
     complete_min: u32,
     complete_max: u32,
     low: u32,
-    prio: IoPrio,
-    flags: Flags,
 }
 
 /// Pauses between I/Os.
@@ -169,7 +185,7 @@ impl Task {
     /// `instance` of `job`, as task `id`; `seed` is the run's.
     #[must_use]
     pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
-        let Instance { number, resolved, placements, cpu, stats } = instance;
+        let Instance { number, origin, cpu, stats } = instance;
         let depth = job.depth();
         let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
         let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
@@ -181,6 +197,13 @@ impl Task {
             submitted: Instant::ZERO,
             completed: Instant::ZERO,
             status: Status::Ok,
+            recorded_end: None,
+        };
+        let source = match origin {
+            Origin::Generated { resolved, placements } => Source::Generated(Box::new(
+                Generated::new(job, number, &resolved, placements, seed),
+            )),
+            Origin::Recorded => Source::Recorded(Recorded::new(depth)),
         };
         Self {
             id,
@@ -189,10 +212,7 @@ impl Task {
             meter: Meter::new(&job.reporting),
             ends_all: job.exitall,
             continue_on_error: job.continue_on_error,
-            generator: Generator::new(job, number, &resolved, seed),
-            placements,
-            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
-            issued: [(0, 0); 3],
+            source,
             shape: Shape {
                 engine: job.engine,
                 depth,
@@ -203,12 +223,6 @@ impl Task {
                     .map_or(complete_min, or_depth)
                     .max(complete_min),
                 low: job.iodepth_low.unwrap_or(depth).min(depth),
-                prio: prio_of(job),
-                flags: if job.sync == SyncMode::None {
-                    Flags::SYNC
-                } else {
-                    Flags::SYNC | Flags::FUA
-                },
             },
             slots: vec![idle; depth as usize],
             free: (0..depth).rev().collect(),
@@ -273,6 +287,12 @@ impl Task {
             self.drawn = None;
         }
         self.draw();
+        if let Source::Recorded(recorded) = &self.source {
+            let more = self.drawn.is_some() || !(self.exhausted || recorded.ended());
+            if recorded.timed() || (more && self.drawn.is_none()) {
+                return self.plan_recorded(now, more);
+            }
+        }
         let finishing = self.drawn.is_none();
         let outstanding = self.outstanding();
         if self.think.due && outstanding == 0 && !finishing {
@@ -280,7 +300,7 @@ impl Task {
             self.think.spin_now = self.think.spin.min(self.think.pause);
             self.pause_until = now + self.think.pause;
         }
-        let due = self.next_due();
+        let due = self.next_due().unwrap_or(Instant::MAX);
         if outstanding == self.shape.depth {
             self.draining = true;
         } else if outstanding <= self.shape.low {
@@ -303,6 +323,33 @@ impl Task {
             return self.await_completions(self.shape.complete_min.min(outstanding));
         }
         Plan::Go
+    }
+
+    /// As [`Self::plan`] for recorded I/Os that have their times, and of which there are `more`: a
+    /// result is taken when it is there, and what is due does not wait for it.
+    fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
+        let outstanding = self.outstanding();
+        if !more {
+            return if outstanding > 0 { self.await_completions(1) } else { Plan::End };
+        }
+        self.taking = !self.completed.is_empty();
+        let due = if self.drawn.is_some() { self.next_due() } else { Some(Instant::MAX) };
+        if self.taking || (due.is_some_and(|due| due <= now) && outstanding < self.shape.depth) {
+            return Plan::Go;
+        }
+        if due.is_none() || outstanding == self.shape.depth {
+            return self.await_completions(1);
+        }
+        match due.filter(|_| self.drawn.is_some()) {
+            Some(due) => {
+                self.asleep = Asleep::InstantOrCompletion(due);
+                Plan::AwaitInstant(due)
+            }
+            None => {
+                self.asleep = Asleep::Record;
+                Plan::AwaitRecord
+            }
+        }
     }
 
     fn await_completions(&mut self, wanted: u32) -> Plan {
@@ -373,64 +420,34 @@ impl Task {
         }
         let slot = *self.free.last()?;
         self.draw();
-        let io = self.drawn?;
-        if self.next_due() > now {
+        let ask = self.drawn?;
+        if self.next_due().is_none_or(|due| due > now) {
             return None;
         }
-        let place = self.placements[usize::from(io.file)];
-        let bytes = place.base_bytes + io.offset_bytes;
-        let op = match io.op {
-            IoOp::Read => bio::Op::Read,
-            IoOp::Write => bio::Op::Write,
-            IoOp::Trim => bio::Op::Discard,
-            IoOp::Sync { .. } => bio::Op::Flush,
-        };
         let cookie = u64::from(self.id.0) << 32 | u64::from(slot);
-        let mut flags = self.shape.flags;
-        if op != bio::Op::Write {
-            flags = flags.without(Flags::FUA);
-        }
-        let segments = match op {
-            bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
-            _ => 1,
-        };
-        let bio = Bio {
-            sector: bytes / u64::from(SECTOR_BYTES),
-            sectors: io.len_bytes / SECTOR_BYTES,
-            segments: u16::try_from(segments).unwrap_or(u16::MAX),
-            flags,
-            prio: self.shape.prio,
-            ..Bio::new(op, 0, 0, cookie)
-        };
-        Some((place.queue, bio))
+        Some((ask.queue, Bio { cookie, ..ask.bio }))
     }
 
     /// What [`Self::next_bio`] offered was taken by the queue in a step that began at `now`. Says
     /// how long the call that submits it waited for a tag before.
     pub fn submitted(&mut self, now: Instant) -> Duration {
         let begun = self.refused_at.take().unwrap_or(now);
-        let io = self.drawn.take().expect("an I/O was offered");
+        let ask = self.drawn.take().expect("an I/O was offered");
         let at = self.free.pop().expect("a slot was offered");
-        let op = match io.op {
-            IoOp::Read => Some(Op::Read),
-            IoOp::Write => Some(Op::Write),
-            IoOp::Trim => Some(Op::Trim),
-            IoOp::Sync { .. } => None,
-        };
-        if let Some(op) = op {
-            let (bytes, ios) = &mut self.issued[op as usize];
-            *bytes += u64::from(io.len_bytes);
-            *ios += 1;
-            self.think.since += 1;
+        self.think.since += u32::from(ask.kind.is_some());
+        match &mut self.source {
+            Source::Generated(generated) => generated.submitted(&ask),
+            Source::Recorded(recorded) => recorded.submitted(now),
         }
         self.slots[at as usize] = Slot {
-            op,
-            len_bytes: io.len_bytes,
-            offset_bytes: io.offset_bytes,
+            op: ask.kind,
+            len_bytes: ask.len_bytes,
+            offset_bytes: ask.offset_bytes,
             begun,
             submitted: now,
             completed: now,
             status: Status::Ok,
+            recorded_end: ask.recorded_end,
         };
         self.submitting.push(at);
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
@@ -457,13 +474,79 @@ impl Task {
         let done = &mut self.slots[slot as usize];
         (done.status, done.completed) = (status, now);
         self.completed.push_back(slot);
-        match self.asleep {
-            Asleep::Completions(wanted) if self.completed.len() >= wanted as usize => {
-                self.asleep = Asleep::No;
-                true
-            }
-            _ => false,
+        if let Source::Recorded(recorded) = &mut self.source {
+            recorded.completed(now);
         }
+        let wakes = match self.asleep {
+            Asleep::Completions(wanted) => self.completed.len() >= wanted as usize,
+            Asleep::InstantOrCompletion(_) | Asleep::Record => true,
+            Asleep::No | Asleep::Instant | Asleep::Tag => false,
+        };
+        if wakes {
+            self.asleep = Asleep::No;
+        }
+        wakes
+    }
+
+    /// When the I/O of `slot` was completed in the trace it comes from, if that is known.
+    #[must_use]
+    pub fn recorded_end(&self, slot: u32) -> Option<Instant> {
+        self.slots[slot as usize].recorded_end
+    }
+
+    /// When the record that [`Self::next_bio`] offered was issued in its trace.
+    #[must_use]
+    pub fn recorded_at(&self) -> Option<Instant> {
+        self.drawn.and_then(|ask| ask.recorded_at)
+    }
+
+    /// A record to be issued, behind those it has. Whether the task is to run because of it.
+    ///
+    /// # Panics
+    ///
+    /// If its I/Os are generated.
+    pub fn deliver(&mut self, delivery: &Delivery) -> bool {
+        self.recorded().push(delivery);
+        self.stop_waiting_for_records()
+    }
+
+    /// There are no more records. Whether the task is to run because of it.
+    ///
+    /// # Panics
+    ///
+    /// If its I/Os are generated.
+    pub fn end_of_records(&mut self) -> bool {
+        self.recorded().end();
+        self.stop_waiting_for_records()
+    }
+
+    fn recorded(&mut self) -> &mut Recorded {
+        match &mut self.source {
+            Source::Recorded(recorded) => recorded,
+            Source::Generated(_) => panic!("records are for tasks that replay"),
+        }
+    }
+
+    fn stop_waiting_for_records(&mut self) -> bool {
+        let waits = self.asleep == Asleep::Record;
+        if waits {
+            self.asleep = Asleep::No;
+        }
+        waits
+    }
+
+    /// The instant it slept until has come, unless something else has woken it since. Whether it
+    /// is to run.
+    pub fn alarm(&mut self, now: Instant) -> bool {
+        let due = match self.asleep {
+            Asleep::Instant => true,
+            Asleep::InstantOrCompletion(at) => at == now,
+            _ => false,
+        };
+        if due {
+            self.asleep = Asleep::No;
+        }
+        due
     }
 
     /// What [`Self::next_bio`] offered was refused at `now`: it sleeps until it is woken for a tag.
@@ -484,38 +567,28 @@ impl Task {
     }
 
     fn draw(&mut self) {
-        if self.drawn.is_none() && !self.exhausted {
-            self.drawn = self.generator.next();
-            self.exhausted = self.drawn.is_none();
+        if self.drawn.is_some() || self.exhausted {
+            return;
+        }
+        match &mut self.source {
+            Source::Generated(generated) => {
+                self.drawn = generated.next();
+                self.exhausted = self.drawn.is_none();
+            }
+            Source::Recorded(recorded) => self.drawn = recorded.next(),
         }
     }
 
-    /// The earliest instant for the I/O drawn.
-    fn next_due(&mut self) -> Instant {
-        let Some(io) = self.drawn else { return Instant::ZERO };
-        let op = match io.op {
-            IoOp::Read => Op::Read,
-            IoOp::Write => Op::Write,
-            IoOp::Trim => Op::Trim,
-            IoOp::Sync { .. } => return self.pause_until,
-        };
-        let paced = match &mut self.pacers[op as usize] {
-            None => Instant::ZERO,
-            Some(pacer) => {
-                let (bytes, ios) = self.issued[op as usize];
-                self.started + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
+    /// The earliest instant for the I/O drawn; `None`: it waits for a completion.
+    fn next_due(&mut self) -> Option<Instant> {
+        let Some(ask) = self.drawn else { return Some(Instant::ZERO) };
+        match (ask.when, &mut self.source) {
+            (When::Paced, Source::Generated(generated)) => {
+                let paced = generated.paced(&ask, self.started);
+                Some(paced.max(self.pause_until))
             }
-        };
-        paced.max(self.pause_until)
+            (When::Recorded(due), Source::Recorded(recorded)) => recorded.due(due),
+            _ => unreachable!("an I/O drawn is due by its own source"),
+        }
     }
-}
-
-fn prio_of(job: &Job) -> IoPrio {
-    use crate::job::PriorityClass;
-    let class = match job.priority_class {
-        PriorityClass::RealTime => PrioClass::RealTime,
-        PriorityClass::None | PriorityClass::BestEffort => PrioClass::BestEffort,
-        PriorityClass::Idle => PrioClass::Idle,
-    };
-    IoPrio { class, level: job.priority.unwrap_or(0) }
 }

@@ -21,19 +21,25 @@ use crate::machine::cpu::{Cpu, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
 use crate::profile::MachineProfile;
+use crate::replay::{Player, TraceError};
 use crate::task::{Plan, Taken, Task};
 use blockyard::bio;
 use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
 use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
-use blockyard::stats::StageStats;
+use blockyard::stats::{Histogram, StageStats};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
+use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 
 /// The host of a world.
 pub type SimHost = Host<Stack, (CostSink, StageStats)>;
+
+/// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
+/// many times the timeout of a request.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +50,10 @@ enum Event {
     LockFree,
     /// A task becomes ready.
     Wake(TaskId),
+    /// The instant that a task sleeps until.
+    Alarm(TaskId),
+    /// Records of a trace are due to be handed to tasks.
+    Play,
     /// A worker thread is there to run a hardware queue.
     Run(QueueId, HctxId),
     /// A queue asked to be looked at again.
@@ -119,8 +129,25 @@ pub struct World {
     device_events: Events,
     /// Where the earliest look at the layers is scheduled.
     layers_at: Option<Instant>,
+    /// Requests that the driver had taken at the latest poll that found more of them, and when that
+    /// was.
+    last_issue: (u64, Instant),
     failure: Option<Failure>,
     self_check: bool,
+    replay: Option<Replaying>,
+}
+
+/// A trace that is replayed.
+#[derive(Debug)]
+struct Replaying {
+    player: Player,
+    /// When the next records are scheduled to be handed out.
+    scheduled: Option<Instant>,
+    /// The tasks know that there are no more.
+    ended: bool,
+    /// How much later than its trace says each record was issued, nanoseconds.
+    late_ns: Histogram,
+    error: Option<TraceError>,
 }
 
 /// What ended a run before its jobs were done.
@@ -132,6 +159,8 @@ pub enum Failure {
     Io(TaskId, Status),
     /// Nothing more can happen: so many completions were lost by fault rules.
     Lost(u64),
+    /// The trace could not be read to its end.
+    Trace,
     /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
     Stuck,
 }
@@ -170,9 +199,35 @@ impl World {
             totals: Totals::default(),
             device_events: Events::new(),
             layers_at: None,
+            last_issue: (0, Instant::ZERO),
             failure: None,
             self_check: false,
+            replay: None,
         }
+    }
+
+    /// Hands the records of `player` to the tasks, which are added after this.
+    pub fn replay(&mut self, player: Player) {
+        self.replay = Some(Replaying {
+            player,
+            scheduled: None,
+            ended: false,
+            late_ns: Histogram::new(),
+            error: None,
+        });
+        self.schedule_play(Instant::ZERO);
+    }
+
+    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    #[must_use]
+    pub fn late_ns(&self) -> Option<&Histogram> {
+        self.replay.as_ref().map(|replay| &replay.late_ns)
+    }
+
+    /// What is wrong with the trace, after [`Failure::Trace`].
+    #[must_use]
+    pub fn trace_error(&self) -> Option<&TraceError> {
+        self.replay.as_ref().and_then(|replay| replay.error.as_ref())
     }
 
     /// Checks the queues' accounts after every piece of work; slow.
@@ -288,10 +343,23 @@ impl World {
                 let cpu = task.cpu;
                 self.give(cpu, Work::Step(id));
             }
+            Event::Alarm(id) => {
+                let task = &mut self.tasks[id.0 as usize];
+                let cpu = task.cpu;
+                if task.alarm(self.now) {
+                    self.give(cpu, Work::Step(id));
+                }
+            }
+            Event::Play => self.play(),
             Event::Run(queue, hctx) => {
                 self.give(self.worker_cpu[hctx.index()], Work::Run { queue, hctx });
             }
-            Event::Poll(queue) => self.poll(queue),
+            Event::Poll(queue) => {
+                self.poll(queue);
+                if self.gives_up() {
+                    self.failure = Some(self.stuck());
+                }
+            }
             Event::Device(event) => {
                 let (now, events) = (self.now, &mut self.device_events);
                 self.host.driver.model_mut().event(event, now, events);
@@ -313,10 +381,79 @@ impl World {
         self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
     }
 
+    /// Hands out what has to be known now; the tasks it is for run from now on.
+    fn play(&mut self) {
+        let Some(replay) = &mut self.replay else { return };
+        if replay.scheduled != Some(self.now) {
+            return; // It was done earlier, at an instant scheduled later.
+        }
+        replay.scheduled = None;
+        let mut woken = Vec::new();
+        loop {
+            match replay.player.take(self.now) {
+                Ok(Some((id, delivery))) => {
+                    if self.tasks[id.0 as usize].deliver(&delivery) {
+                        woken.push(id);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    replay.error = Some(error);
+                    self.failure.get_or_insert(Failure::Trace);
+                    return;
+                }
+            }
+        }
+        if replay.player.ended() && !replay.ended {
+            replay.ended = true;
+            let ends = |task: &mut Task| task.end_of_records().then_some(task.id);
+            woken.extend(self.tasks.iter_mut().filter_map(ends));
+        }
+        let next_at = replay.player.next_at();
+        for id in woken {
+            self.give(self.tasks[id.0 as usize].cpu, Work::Step(id));
+        }
+        if let Some(at) = next_at {
+            self.schedule_play(at.max(self.now));
+        }
+    }
+
+    fn schedule_play(&mut self, at: Instant) {
+        let Some(replay) = &mut self.replay else { return };
+        if replay.scheduled.is_none_or(|earlier| at < earlier) {
+            replay.scheduled = Some(at);
+            self.events.push(at, Event::Play);
+        }
+    }
+
+    /// A task has submitted a record that its trace issued at `at`.
+    fn replayed(&mut self, at: Instant) {
+        let Some(replay) = &mut self.replay else { return };
+        replay.late_ns.record(self.now.since(at).as_ns());
+        let room = replay.player.submitted();
+        let earlier = replay.player.reached(at, self.now);
+        if room || earlier {
+            self.schedule_play(self.now);
+        }
+    }
+
     /// A queue's own time has come: what it wants to run is left to workers.
     fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
         self.follow_up(queue, true);
+    }
+
+    /// Whether the driver has taken nothing for [`PATIENCE`], and nothing is to come but what queues
+    /// do by themselves: asking the driver again for what it never ends.
+    fn gives_up(&mut self) -> bool {
+        let issued = self.host.sink.1.count(Action::Issue);
+        if self.last_issue.0 != issued {
+            self.last_issue = (issued, self.now);
+        }
+        self.now.since(self.last_issue.1) > PATIENCE && self.next_event.is_none() && {
+            self.events.pending()
+        }
+        .all(|event| matches!(event, Event::Poll(_)))
     }
 
     fn schedule_poll(&mut self, queue: QueueId) {
@@ -490,6 +627,12 @@ impl World {
     /// A bio has ended: its task has a result, and is woken if it waits for it.
     fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
         let (task, slot) = split_cookie(cookie);
+        if let Some(replay) = &mut self.replay
+            && let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)
+            && replay.player.reached(end, self.now)
+        {
+            self.schedule_play(self.now);
+        }
         if self.tasks[task.0 as usize].completed(slot, status, self.now) {
             return self.wake(task);
         }
@@ -657,11 +800,15 @@ impl World {
             used = Some(queue);
             match target.submit(&mut self.host, cpu, bio, self.now) {
                 Ok(()) => {
+                    let recorded_at = self.tasks[at].recorded_at();
                     let waited = self.tasks[at].submitted(self.now);
                     self.totals.tag_wait += waited;
                     self.totals.tag_waits += u64::from(waited > Duration::ZERO);
                     submitted += 1;
                     syncs += u32::from(bio.op == bio::Op::Flush);
+                    if let Some(recorded_at) = recorded_at {
+                        self.replayed(recorded_at);
+                    }
                 }
                 Err(SubmitError::NoTag) => {
                     self.tasks[at].sleep_for_tag(self.now);
@@ -701,8 +848,8 @@ impl World {
         }
         match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::AwaitCompletions => {}
-            Plan::AwaitInstant(due) => self.events.push(due, Event::Wake(id)),
+            Plan::AwaitCompletions | Plan::AwaitRecord => {}
+            Plan::AwaitInstant(due) => self.events.push(due, Event::Alarm(id)),
             Plan::End => {
                 stats.ended = stats.ended.max(end);
                 self.alive -= 1;

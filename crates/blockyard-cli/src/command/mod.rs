@@ -1,6 +1,7 @@
 //! A command to a file.
 
 mod list;
+mod replay;
 mod reproduce;
 mod run;
 mod show;
@@ -16,6 +17,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
     match command {
         Command::Run(args) => run::run(args, out),
         Command::Whatif(args) => whatif::whatif(args, out),
+        Command::Replay(args) => replay::replay(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),

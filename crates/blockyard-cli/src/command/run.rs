@@ -16,13 +16,13 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
     let design = Design::lookup(&args.design)?;
     let rules = args.faults.read()?;
-    let mut jobs = job::read(&args.job)?.jobs;
-    ask_for(&args.logs, &mut jobs);
+    let mut given = job::read(&args.job, &args.playback, &device)?;
+    ask_for(&args.logs, &mut given.jobs);
     let conditions =
         Conditions { faults: rules.as_ref(), logs: true, ..Conditions::new(args.answer.seed) };
-    let report = simulate(&jobs, &device, &design, conditions)?;
+    let report = simulate(&given, &device, &design, conditions)?;
     let faults = rules.map(|_| faults::rows(&report.faults));
-    let text = text(&args.output_format, &jobs, &device.name, &report, faults.as_deref());
+    let text = text(&args.output_format, &given.jobs, &device.name, &report, faults.as_deref());
     args.answer.deliver(&text, out)
 }
 

@@ -19,14 +19,14 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let faults = args.faults.read()?;
     let conditions = Conditions { faults: faults.as_ref(), ..Conditions::new(args.answer.seed) };
-    let given = job::read(&args.job)?;
+    let given = job::read(&args.job, &args.playback, &device)?;
     if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
         note("logs are written by `run` only: designs would write over each other's");
     }
     let instances = given.jobs.jobs.iter().map(|job| job.numjobs).sum();
     let (mut runs, mut counts) = (Vec::new(), Vec::new());
     for design in &designs {
-        let report = simulate(&given.jobs, &device, design, conditions)?;
+        let report = simulate(&given, &device, design, conditions)?;
         runs.push((design.name.as_str(), Figures::of(&report, instances)));
         counts.push(report.faults);
     }

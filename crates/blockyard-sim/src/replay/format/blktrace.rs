@@ -1,0 +1,357 @@
+//! What blktrace writes: binary records, in the byte order of the machine that was traced.
+//!
+//! ```text
+//! byte  0  u32  magic: 0x656174 and the version, 7
+//!       4  u32  sequence
+//!       8  u64  time, nanoseconds
+//!      16  u64  sector
+//!      24  u32  bytes
+//!      28  u32  action: what in the lower half, of which category in the upper
+//!      32  u32  pid
+//!      36  u32  device: major in the upper 12 bits, minor in the lower 20
+//!      40  u32  CPU
+//!      44  u16  error
+//!      46  u16  bytes of what follows the record
+//! ```
+//!
+//! Each processor has a file; they are read side by side and merged by time. One file for all, as
+//! `blkparse -d` writes it, is read in the same way.
+
+use super::super::disks::Disks;
+use super::super::error::{Place, Position, TraceError, TraceFault};
+use super::super::order::Order;
+use super::super::record::{Entry, Issue, What};
+use super::super::source::Part;
+use super::on_sectors;
+use blockyard::bio::{Flags, Op};
+use blockyard::unit::SECTOR_BYTES;
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+const MAGIC: u32 = 0x6561_7400;
+const VERSION: u32 = 7;
+const RECORD_BYTES: usize = 48;
+
+/// Categories: bits of the upper half of an action.
+mod category {
+    pub(super) const WRITE: u16 = 1 << 1;
+    pub(super) const FLUSH: u16 = 1 << 2;
+    pub(super) const SYNC: u16 = 1 << 3;
+    pub(super) const PASSTHROUGH: u16 = 1 << 9;
+    pub(super) const NOTIFY: u16 = 1 << 10;
+    pub(super) const META: u16 = 1 << 12;
+    pub(super) const DISCARD: u16 = 1 << 13;
+    pub(super) const FUA: u16 = 1 << 15;
+}
+
+/// What happened: the lower half of an action, without the bit for control groups.
+mod action {
+    pub(super) const QUEUE: u16 = 1;
+    pub(super) const ISSUE: u16 = 7;
+    pub(super) const COMPLETE: u16 = 8;
+    pub(super) const REMAP: u16 = 15;
+    pub(super) const OF_CONTROL_GROUP: u16 = 1 << 8;
+}
+
+/// Whether `bytes` begin with a record, in either byte order.
+pub(in super::super) fn begins_with_magic(bytes: &[u8]) -> bool {
+    bytes.first_chunk().is_some_and(|word| ByteOrder::of(*word).is_some())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+impl ByteOrder {
+    fn of(magic: [u8; 4]) -> Option<Self> {
+        let is = |word: u32| word & !0xff == MAGIC;
+        if is(u32::from_le_bytes(magic)) {
+            return Some(Self::Little);
+        }
+        is(u32::from_be_bytes(magic)).then_some(Self::Big)
+    }
+
+    const fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    const fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    const fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}
+
+/// A record without what follows it.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    magic: u32,
+    time_ns: u64,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    pid: u32,
+    device: u32,
+    cpu: u32,
+    follows: u16,
+}
+
+impl Raw {
+    fn parse(order: ByteOrder, bytes: &[u8; RECORD_BYTES]) -> Self {
+        let u32_at = |at: usize| order.u32(field(bytes, at));
+        let u64_at = |at: usize| order.u64(field(bytes, at));
+        Self {
+            magic: u32_at(0),
+            time_ns: u64_at(8),
+            sector: u64_at(16),
+            bytes: u32_at(24),
+            action: u32_at(28),
+            pid: u32_at(32),
+            device: u32_at(36),
+            cpu: u32_at(40),
+            follows: order.u16(field(bytes, 46)),
+        }
+    }
+}
+
+/// The `N` bytes of a record from `at` on.
+fn field<const N: usize>(bytes: &[u8; RECORD_BYTES], at: usize) -> [u8; N] {
+    *bytes[at..].first_chunk().expect("a field lies within the record")
+}
+
+/// Reads the files of all processors.
+#[derive(Debug)]
+pub(in super::super) struct Blktrace {
+    files: Vec<OneFile>,
+    disks: Disks,
+    /// The file that the entry given last came from.
+    last: usize,
+}
+
+/// Reads one file.
+struct OneFile {
+    name: Arc<str>,
+    bytes: Box<dyn Read>,
+    order: Option<ByteOrder>,
+    /// Of the record read last.
+    at_byte: u64,
+    next_byte: u64,
+    sorter: Order,
+    ended: bool,
+    /// The earliest entry not given yet.
+    head: Option<Entry>,
+}
+
+impl fmt::Debug for OneFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OneFile")
+            .field("name", &self.name)
+            .field("next_byte", &self.next_byte)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Blktrace {
+    pub(in super::super) fn new(parts: &[Part]) -> Result<Self, TraceError> {
+        let mut files = Vec::new();
+        let mut disks = Disks::default();
+        for part in parts {
+            let mut file = OneFile {
+                name: Arc::clone(&part.name),
+                bytes: part.open()?,
+                order: None,
+                at_byte: 0,
+                next_byte: 0,
+                sorter: Order::default(),
+                ended: false,
+                head: None,
+            };
+            file.advance(&mut disks)?;
+            files.push(file);
+        }
+        Ok(Self { files, disks, last: 0 })
+    }
+
+    pub(in super::super) fn disks(&self) -> &[String] {
+        self.disks.names()
+    }
+
+    pub(in super::super) fn next(&mut self) -> Result<Option<Entry>, TraceError> {
+        let at = |(index, file): (usize, &OneFile)| Some((file.head?.at_ns, index));
+        let Some((_, earliest)) = self.files.iter().enumerate().filter_map(at).min() else {
+            return Ok(None);
+        };
+        self.last = earliest;
+        let file = &mut self.files[earliest];
+        let entry = file.head;
+        file.advance(&mut self.disks)?;
+        Ok(entry)
+    }
+
+    /// How many records stood too late in their files, and by how much at most.
+    pub(in super::super) fn moved(&self) -> (u64, u64) {
+        let sorters = || self.files.iter().map(|file| &file.sorter);
+        let most = sorters().map(|sorter| sorter.moved_ns_max).max().unwrap_or(0);
+        (sorters().map(|sorter| sorter.moved).sum(), most)
+    }
+
+    pub(in super::super) fn fault(&self, fault: TraceFault) -> TraceError {
+        self.files[self.last].fault(fault)
+    }
+}
+
+impl OneFile {
+    fn fault(&self, fault: TraceFault) -> TraceError {
+        let position = Position::Byte(self.at_byte);
+        TraceError { place: Place { file: Arc::clone(&self.name), position }, fault }
+    }
+
+    /// Finds the next head.
+    fn advance(&mut self, disks: &mut Disks) -> Result<(), TraceError> {
+        while !self.ended && self.sorter.wants() {
+            match self.read(disks)? {
+                None => self.ended = true,
+                Some(entry) => self
+                    .sorter
+                    .push(entry)
+                    .map_err(|by_ns| self.fault(TraceFault::Backwards { by_ns }))?,
+            }
+        }
+        self.head = self.sorter.pop();
+        Ok(())
+    }
+
+    /// The next record; `None` at the end of the file.
+    fn read(&mut self, disks: &mut Disks) -> Result<Option<Entry>, TraceError> {
+        loop {
+            let mut bytes = [0; RECORD_BYTES];
+            self.at_byte = self.next_byte;
+            let read = self.fill(&mut bytes)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if read < RECORD_BYTES {
+                let (needed, left) = (RECORD_BYTES as u64, read as u64);
+                return Err(self.fault(TraceFault::Truncated { needed, left }));
+            }
+            let magic = *bytes.first_chunk().expect("a record is longer");
+            let order = self.order.or_else(|| ByteOrder::of(magic));
+            let Some(order) = order.filter(|order| ByteOrder::of(magic) == Some(*order)) else {
+                return Err(self.fault(TraceFault::BadMagic(u32::from_be_bytes(magic))));
+            };
+            self.order = Some(order);
+            let raw = Raw::parse(order, &bytes);
+            if raw.magic & 0xff != VERSION {
+                let (format, known) = ("blktrace", "7");
+                let found = raw.magic & 0xff;
+                return Err(self.fault(TraceFault::Version { format, found, known }));
+            }
+            self.pass_over(raw.follows)?;
+            let entry = entry(&raw, disks).map_err(|fault| self.fault(fault))?;
+            if let Some(entry) = entry {
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    /// Reads until `bytes` is full or the file ends; how much it was.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, TraceError> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.bytes.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fault(TraceFault::Unreadable(error.kind()))),
+            }
+        }
+        self.next_byte += filled as u64;
+        Ok(filled)
+    }
+
+    fn pass_over(&mut self, follows: u16) -> Result<(), TraceError> {
+        let mut bytes = [0; 256];
+        let mut left = usize::from(follows);
+        while left > 0 {
+            let piece = left.min(bytes.len());
+            let read = self.fill(&mut bytes[..piece])?;
+            if read < piece {
+                let needed = RECORD_BYTES as u64 + u64::from(follows);
+                let left = self.next_byte - self.at_byte;
+                return Err(self.fault(TraceFault::Truncated { needed, left }));
+            }
+            left -= piece;
+        }
+        Ok(())
+    }
+}
+
+/// What a record says; `None` for a notice, which has no place in the order of time.
+fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
+    let [c1, c0, a1, a0] = raw.action.to_be_bytes();
+    let categories = u16::from_be_bytes([c1, c0]);
+    let happened = u16::from_be_bytes([a1, a0]) & !action::OF_CONTROL_GROUP;
+    let has = |category: u16| categories & category != 0;
+    if has(category::NOTIFY) {
+        return Ok(None);
+    }
+    let at_ns = raw.time_ns;
+    let entry = |what| Ok(Some(Entry { at_ns, what }));
+    match happened {
+        action::REMAP => return entry(What::Remap),
+        action::QUEUE | action::ISSUE | action::COMPLETE if !has(category::PASSTHROUGH) => {}
+        _ => return entry(What::Other),
+    }
+    let (op, flags) = match operation(raw, &has) {
+        Some(known) => known,
+        None => return entry(What::Other),
+    };
+    let offset = match op {
+        Op::Flush => 0,
+        _ => raw.sector.checked_mul(SECTOR_BYTES.into()).ok_or(TraceFault::Beyond)?,
+    };
+    let (offset_bytes, len_bytes) = on_sectors(offset, raw.bytes.into())?;
+    let disk = disks.number(&format!("{},{}", raw.device >> 20, raw.device & 0xf_ffff))?;
+    if happened == action::COMPLETE {
+        return entry(What::Complete { disk, offset_bytes, len_bytes });
+    }
+    let cpu = u16::try_from(raw.cpu).map_err(|_| TraceFault::Value {
+        field: "CPU",
+        found: raw.cpu.to_string(),
+        expected: "a number below 65536",
+    })?;
+    let (pid, took) = (raw.pid, None);
+    let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
+    entry(if happened == action::QUEUE { What::Queue(issue) } else { What::Dispatch(issue) })
+}
+
+/// Operation and flags of a record; `None` where it is no I/O.
+fn operation(raw: &Raw, has: &dyn Fn(u16) -> bool) -> Option<(Op, Flags)> {
+    let set = |category, flag| if has(category) { flag } else { Flags::NONE };
+    let plain = set(category::SYNC, Flags::SYNC) | set(category::META, Flags::META);
+    if raw.bytes == 0 {
+        return has(category::FLUSH).then_some((Op::Flush, plain));
+    }
+    Some(if has(category::DISCARD) {
+        (Op::Discard, plain)
+    } else if has(category::WRITE) {
+        let durable = set(category::FLUSH, Flags::PREFLUSH) | set(category::FUA, Flags::FUA);
+        (Op::Write, plain | durable)
+    } else {
+        (Op::Read, plain)
+    })
+}

@@ -1,0 +1,256 @@
+//! fio's log of I/O, as `write_iolog` writes it and `read_iolog` reads it.
+//!
+//! ```text
+//! fio version 2 iolog          fio version 3 iolog
+//! FILE add                     TIME FILE add
+//! FILE open                    TIME FILE open
+//! FILE read 0 4096             TIME FILE read 0 4096
+//! FILE wait 20 0               TIME FILE datasync 0 0
+//! FILE close                   TIME FILE close
+//! ```
+//!
+//! Offsets and lengths are bytes. A TIME is microseconds from the begin of the run. A `wait` is
+//! until so many *milliseconds* after the begin of the run: that is what fio does, though its
+//! manual says microseconds after the wait before. The log names no process and no completion.
+
+use super::super::disks::Disks;
+use super::super::error::{TraceError, TraceFault};
+use super::super::lines::Lines;
+use super::super::record::{Entry, Issue, What};
+use super::super::sniff::Format;
+use super::super::source::Part;
+use super::{number, on_sectors, word};
+use blockyard::bio::{Flags, Op};
+use std::collections::BTreeSet;
+
+const BEGIN: &str = "fio version ";
+/// Microseconds of some three years: no run of fio has gone on for longer.
+const TIME_US_MAX: u64 = 100_000_000_000_000;
+
+/// The version that the first line of `text` tells, if it is an iolog's.
+pub(in super::super) fn version(text: &str) -> Option<Result<Format, TraceFault>> {
+    let line = text.lines().next()?.trim_end();
+    let found = line.strip_prefix(BEGIN)?.strip_suffix(" iolog")?.parse().ok()?;
+    Some(match found {
+        2 => Ok(Format::IologV2),
+        3 => Ok(Format::IologV3),
+        _ => Err(TraceFault::Version { format: "a fio iolog", found, known: "2 and 3" }),
+    })
+}
+
+/// Reads an iolog.
+#[derive(Debug)]
+pub(in super::super) struct Iolog {
+    lines: Lines,
+    grammar: Grammar,
+}
+
+#[derive(Debug)]
+struct Grammar {
+    timed: bool,
+    disks: Disks,
+    added: BTreeSet<String>,
+    /// Of the latest line or wait.
+    at_ns: u64,
+    /// As written; `None` before the first.
+    last_wait_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy)]
+enum Action {
+    Add,
+    OpenOrClose,
+    Wait,
+    Range(Op),
+    Sync,
+}
+
+const ACTIONS: &[(&str, Action)] = &[
+    ("add", Action::Add),
+    ("open", Action::OpenOrClose),
+    ("close", Action::OpenOrClose),
+    ("wait", Action::Wait),
+    ("read", Action::Range(Op::Read)),
+    ("write", Action::Range(Op::Write)),
+    ("trim", Action::Range(Op::Discard)),
+    ("sync", Action::Sync),
+    ("datasync", Action::Sync),
+];
+const KNOWN: &str = "add, open, close, wait, read, write, trim, sync, datasync";
+
+impl Iolog {
+    pub(in super::super) fn new(part: &Part, format: Format) -> Result<Self, TraceError> {
+        let mut lines = Lines::of(part)?;
+        // The version was read when the format was told.
+        lines.next()?;
+        let grammar = Grammar {
+            timed: format == Format::IologV3,
+            disks: Disks::default(),
+            added: BTreeSet::new(),
+            at_ns: 0,
+            last_wait_ms: None,
+        };
+        Ok(Self { lines, grammar })
+    }
+
+    pub(in super::super) fn disks(&self) -> &[String] {
+        self.grammar.disks.names()
+    }
+
+    pub(in super::super) fn next(&mut self) -> Result<Option<Entry>, TraceError> {
+        loop {
+            let Some(line) = self.lines.next()? else { return Ok(None) };
+            match self.grammar.line(line) {
+                Ok(None) => {}
+                Ok(entry) => return Ok(entry),
+                Err(fault) => return Err(self.lines.fault(fault)),
+            }
+        }
+    }
+
+    pub(in super::super) fn fault(&self, fault: TraceFault) -> TraceError {
+        self.lines.fault(fault)
+    }
+}
+
+impl Grammar {
+    fn line(&mut self, line: &str) -> Result<Option<Entry>, TraceFault> {
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next();
+        let name = if self.timed { words.next() } else { first };
+        let (Some(first), Some(name), Some(action)) = (first, name, words.next()) else {
+            return if first.is_none() { Ok(None) } else { Err(self.fields()) };
+        };
+        if self.timed {
+            self.at_ns = time_ns(first)?;
+        }
+        let action = word("action", action, ACTIONS, KNOWN)?;
+        let numbers = (words.next(), words.next(), words.next());
+        match (action, numbers) {
+            (Action::Add, (None, ..)) => {
+                if self.added.len() == super::super::DISKS_MAX && !self.added.contains(name) {
+                    return Err(TraceFault::TooManyDisks);
+                }
+                self.added.insert(name.to_owned());
+                Ok(None)
+            }
+            (Action::OpenOrClose, (None, ..)) => Ok(None),
+            (Action::Wait, (Some(until), ..)) => self.wait(until).map(|()| None),
+            (Action::Sync, _) => self.io(name, Op::Flush, 0, 0).map(Some),
+            (Action::Range(op), (Some(offset), Some(len), None)) => {
+                let offset = number("offset", offset, "a number of bytes")?;
+                let len = number("length", len, "a number of bytes")?;
+                self.io(name, op, offset, len).map(Some)
+            }
+            _ => Err(self.fields()),
+        }
+    }
+
+    const fn fields(&self) -> TraceFault {
+        TraceFault::Fields {
+            expected: if self.timed {
+                "TIME FILE ACTION` or `TIME FILE ACTION OFFSET LENGTH"
+            } else {
+                "FILE ACTION` or `FILE ACTION OFFSET LENGTH"
+            },
+        }
+    }
+
+    fn wait(&mut self, until: &str) -> Result<(), TraceFault> {
+        if self.timed {
+            let expected = "an action of version 3, which has an instant in each line";
+            return Err(TraceFault::Value { field: "action", found: "wait".to_owned(), expected });
+        }
+        let until = number("wait", until, "a number of milliseconds")?;
+        if let Some(before) = self.last_wait_ms.filter(|before| until <= *before) {
+            return Err(TraceFault::WaitBackwards { found: until, before });
+        }
+        self.last_wait_ms = Some(until);
+        self.at_ns = until.checked_mul(1_000_000).filter(|_| until <= TIME_US_MAX / 1000).ok_or(
+            TraceFault::Unit {
+                field: "wait",
+                found: until,
+                expected: "milliseconds from the begin of the run",
+                looks_like: "microseconds, nanoseconds, or a time of day",
+            },
+        )?;
+        Ok(())
+    }
+
+    fn io(&mut self, name: &str, op: Op, offset: u64, len: u64) -> Result<Entry, TraceFault> {
+        if !self.added.contains(name) {
+            return Err(TraceFault::NotAdded(super::clip(name)));
+        }
+        let (offset_bytes, len_bytes) = on_sectors(offset, len)?;
+        let disk = self.disks.number(name)?;
+        // fio's jobs wait for what they do.
+        let flags = Flags::SYNC;
+        let (cpu, pid, took) = (0, 0, None);
+        let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
+        let empty = len_bytes == 0 && op != Op::Flush;
+        let what = if empty { What::Other } else { What::Queue(issue) };
+        Ok(Entry { at_ns: self.at_ns, what })
+    }
+}
+
+fn time_ns(text: &str) -> Result<u64, TraceFault> {
+    let us = number("time", text, "a whole number of microseconds from the begin of the run")?;
+    if us > TIME_US_MAX {
+        return Err(TraceFault::Unit {
+            field: "time",
+            found: us,
+            expected: "microseconds from the begin of the run",
+            looks_like: "nanoseconds, or a time of day",
+        });
+    }
+    Ok(us * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::error::TraceFault as F;
+    use super::*;
+
+    fn grammar(timed: bool) -> Grammar {
+        let disks = Disks::default();
+        Grammar { timed, disks, added: BTreeSet::new(), at_ns: 0, last_wait_ms: None }
+    }
+
+    #[test]
+    fn waits_count_milliseconds_from_the_begin_of_the_run() {
+        let mut log = grammar(false);
+        let mut at = Vec::new();
+        for line in
+            ["a add", "a open", "a read 0 512", "a wait 3 0", "a read 512 512", "a sync 0 0"]
+        {
+            at.extend(log.line(line).unwrap().map(|entry| entry.at_ns));
+        }
+        assert_eq!(at, [0, 3_000_000, 3_000_000]);
+        assert_eq!(log.line("a wait 3 0"), Err(F::WaitBackwards { found: 3, before: 3 }));
+    }
+
+    #[test]
+    fn times_count_microseconds() {
+        let mut log = grammar(true);
+        log.line("7 a add").unwrap();
+        assert_eq!(log.line("20 a write 1024 512").unwrap().unwrap().at_ns, 20_000);
+        assert!(matches!(log.line("0.02 a read 0 512"), Err(F::Value { field: "time", .. })));
+        let epoch = log.line("1700000000000000 a read 0 512");
+        assert!(matches!(epoch, Err(F::Unit { field: "time", .. })));
+        assert!(matches!(log.line("30 a wait 1 0"), Err(F::Value { field: "action", .. })));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_said() {
+        let mut log = grammar(false);
+        log.line("a add").unwrap();
+        assert_eq!(log.line("b read 0 512"), Err(F::NotAdded("b".to_owned())));
+        assert!(matches!(log.line("a raed 0 512"), Err(F::Word { nearest: Some("read"), .. })));
+        assert!(matches!(log.line("a read 0"), Err(F::Fields { .. })));
+        assert!(matches!(log.line("a read 0 8"), Err(F::Unit { field: "length", .. })));
+        assert!(matches!(log.line("a read 3 512"), Err(F::Unit { field: "offset", .. })));
+        let last = (u64::MAX / 512 * 512).to_string();
+        assert_eq!(log.line(&format!("a read {last} 512")), Err(F::Beyond));
+        assert!(matches!(log.line("a read -1 512"), Err(F::Value { field: "offset", .. })));
+    }
+}

@@ -1,0 +1,123 @@
+//! Where the bytes of a trace are.
+
+use super::PARTS_MAX;
+use super::error::{Place, Position, TraceError, TraceFault};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What stands in a per-processor file's name before the number.
+const PER_CPU: &str = ".blktrace.";
+
+/// One file of a trace, which can be read again and again.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) name: Arc<str>,
+    bytes: Bytes,
+}
+
+#[derive(Clone, Debug)]
+enum Bytes {
+    File(PathBuf),
+    Memory(Arc<[u8]>),
+}
+
+/// A trace as it was named: one file, or the files of all processors.
+#[derive(Clone, Debug)]
+pub struct Source {
+    parts: Vec<Part>,
+}
+
+impl Source {
+    /// The trace at `path`: a file, one of blktrace's files per processor (`x.blktrace.0`), or what
+    /// their names begin with (`x`). In the last two cases it is all of them.
+    ///
+    /// # Errors
+    ///
+    /// A [`TraceError`] if there is no such file, or too many.
+    pub fn at(path: &str) -> Result<Self, TraceError> {
+        let whole = |fault| TraceError {
+            place: Place { file: Arc::from(path), position: Position::Whole },
+            fault,
+        };
+        let named = Path::new(path);
+        let prefix = match path.rsplit_once(PER_CPU) {
+            Some((prefix, cpu)) if cpu.parse::<u16>().is_ok() => Some(prefix),
+            _ if !named.is_file() => Some(path),
+            _ => None,
+        };
+        let parts = match prefix {
+            None => vec![Part::file(named)],
+            Some(prefix) => {
+                per_cpu(prefix).map_err(|error| whole(TraceFault::Unreadable(error.kind())))?
+            }
+        };
+        match parts.len() {
+            0 => Err(whole(TraceFault::Unreadable(io::ErrorKind::NotFound))),
+            1..=PARTS_MAX => Ok(Self { parts }),
+            _ => Err(whole(TraceFault::TooManyParts)),
+        }
+    }
+
+    /// Bytes in memory, under `name`.
+    #[must_use]
+    pub fn memory(name: &str, bytes: &[u8]) -> Self {
+        Self { parts: vec![Part { name: Arc::from(name), bytes: Bytes::Memory(Arc::from(bytes)) }] }
+    }
+
+    /// At least one.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
+
+impl Part {
+    fn file(path: &Path) -> Self {
+        Self {
+            name: Arc::from(path.to_string_lossy().as_ref()),
+            bytes: Bytes::File(path.to_owned()),
+        }
+    }
+
+    /// Its bytes from the begin.
+    pub(super) fn open(&self) -> Result<Box<dyn Read>, TraceError> {
+        match &self.bytes {
+            Bytes::Memory(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes)))),
+            Bytes::File(path) => {
+                let file = File::open(path)
+                    .map_err(|error| self.fault(TraceFault::Unreadable(error.kind())))?;
+                Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
+            }
+        }
+    }
+
+    /// An error about the file as a whole.
+    pub(super) fn fault(&self, fault: TraceFault) -> TraceError {
+        let place = Place { file: Arc::clone(&self.name), position: Position::Whole };
+        TraceError { place, fault }
+    }
+}
+
+/// The files `PREFIX.blktrace.N`, by rising N.
+fn per_cpu(prefix: &str) -> io::Result<Vec<Part>> {
+    let prefix = Path::new(prefix);
+    let folder = match prefix.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let Some(name) = prefix.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+        return Ok(Vec::new());
+    };
+    let begin = format!("{name}{PER_CPU}");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let file = entry?.file_name();
+        let cpu = file.to_str().and_then(|file| file.strip_prefix(&begin)?.parse::<u16>().ok());
+        if let Some(cpu) = cpu {
+            found.push((cpu, prefix.with_file_name(file)));
+        }
+    }
+    found.sort();
+    Ok(found.iter().map(|(_, path)| Part::file(path)).collect())
+}

@@ -1,0 +1,230 @@
+//! Where the I/Os of a task come from: its job, or a trace.
+
+use super::Placement;
+use crate::job::{Job, Op, Resolved, SyncMode};
+use crate::replay::{Delivery, Due};
+use crate::workload::{Generator, Io, IoOp, Pacer};
+use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{QueueId, SECTOR_BYTES};
+use std::collections::VecDeque;
+
+/// Bytes of a memory page: one segment of a payload.
+const PAGE_BYTES: u32 = 4096;
+
+/// An I/O to be submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) queue: QueueId,
+    /// Without a cookie.
+    pub(super) bio: Bio,
+    /// The kind it counts as; `None` for a sync.
+    pub(super) kind: Option<Op>,
+    pub(super) len_bytes: u32,
+    /// Where in its file, or on the disk of its trace, it begins.
+    pub(super) offset_bytes: u64,
+    pub(super) when: When,
+    /// When it was issued in the trace it comes from.
+    pub(super) recorded_at: Option<Instant>,
+    /// When it was completed there.
+    pub(super) recorded_end: Option<Instant>,
+}
+
+/// When an I/O may be submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum When {
+    /// As its job's rate and pauses say.
+    Paced,
+    /// As its trace says.
+    Recorded(Due),
+}
+
+/// Where the I/Os of a task come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    Generated(Box<Generated>),
+    Recorded(Recorded),
+}
+
+/// I/Os generated from a job.
+#[derive(Debug)]
+pub(super) struct Generated {
+    generator: Generator,
+    placements: Vec<Placement>,
+    pacers: [Option<Pacer>; 3],
+    issued: [(u64, u64); 3],
+    prio: IoPrio,
+    flags: Flags,
+}
+
+impl Generated {
+    pub(super) fn new(
+        job: &Job,
+        number: u32,
+        resolved: &Resolved,
+        placements: Vec<Placement>,
+        seed: u64,
+    ) -> Self {
+        let durable = if job.sync == SyncMode::None { Flags::NONE } else { Flags::FUA };
+        Self {
+            generator: Generator::new(job, number, resolved, seed),
+            placements,
+            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
+            issued: [(0, 0); 3],
+            prio: prio_of(job),
+            flags: Flags::SYNC | durable,
+        }
+    }
+
+    /// The next I/O; `None` once the job is done.
+    pub(super) fn next(&mut self) -> Option<Ask> {
+        let io = self.generator.next()?;
+        let place = self.placements[usize::from(io.file)];
+        let (op, kind) = match io.op {
+            IoOp::Read => (bio::Op::Read, Some(Op::Read)),
+            IoOp::Write => (bio::Op::Write, Some(Op::Write)),
+            IoOp::Trim => (bio::Op::Discard, Some(Op::Trim)),
+            IoOp::Sync { .. } => (bio::Op::Flush, None),
+        };
+        Some(Ask {
+            queue: place.queue,
+            bio: self.bio(op, &io, place.base_bytes),
+            kind,
+            len_bytes: io.len_bytes,
+            offset_bytes: io.offset_bytes,
+            when: When::Paced,
+            recorded_at: None,
+            recorded_end: None,
+        })
+    }
+
+    fn bio(&self, op: bio::Op, io: &Io, base_bytes: u64) -> Bio {
+        let flags = if op == bio::Op::Write { self.flags } else { self.flags.without(Flags::FUA) };
+        let segments = match op {
+            bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
+            _ => 1,
+        };
+        let bytes = base_bytes + io.offset_bytes;
+        Bio {
+            sector: bytes / u64::from(SECTOR_BYTES),
+            sectors: io.len_bytes / SECTOR_BYTES,
+            segments: u16::try_from(segments).unwrap_or(u16::MAX),
+            flags,
+            prio: self.prio,
+            ..Bio::new(op, 0, 0, 0)
+        }
+    }
+
+    /// `ask` was submitted.
+    pub(super) fn submitted(&mut self, ask: &Ask) {
+        if let Some(kind) = ask.kind {
+            let (bytes, ios) = &mut self.issued[kind as usize];
+            *bytes += u64::from(ask.len_bytes);
+            *ios += 1;
+        }
+    }
+
+    /// The earliest instant for `ask` under the rate of its kind, of an instance begun at `begun`.
+    pub(super) fn paced(&mut self, ask: &Ask, begun: Instant) -> Instant {
+        let Some(kind) = ask.kind else { return Instant::ZERO };
+        let Some(pacer) = &mut self.pacers[kind as usize] else { return Instant::ZERO };
+        let (bytes, ios) = self.issued[kind as usize];
+        begun + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
+    }
+}
+
+fn prio_of(job: &Job) -> IoPrio {
+    use crate::job::PriorityClass;
+    let class = match job.priority_class {
+        PriorityClass::RealTime => PrioClass::RealTime,
+        PriorityClass::None | PriorityClass::BestEffort => PrioClass::BestEffort,
+        PriorityClass::Idle => PrioClass::Idle,
+    };
+    IoPrio { class, level: job.priority.unwrap_or(0) }
+}
+
+/// Recorded I/Os, as far as they have been handed over.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    inbox: VecDeque<Ask>,
+    /// Some have instants of their own.
+    timed: bool,
+    ended: bool,
+    in_flight: u32,
+    /// When the number in flight last fell to the index.
+    fell_to: Vec<Instant>,
+    latest_issue: Instant,
+}
+
+impl Recorded {
+    /// For up to `depth` I/Os in flight.
+    pub(super) fn new(depth: u32) -> Self {
+        Self {
+            inbox: VecDeque::new(),
+            timed: false,
+            ended: false,
+            in_flight: 0,
+            fell_to: vec![Instant::ZERO; depth as usize],
+            latest_issue: Instant::ZERO,
+        }
+    }
+
+    pub(super) fn push(&mut self, delivery: &Delivery) {
+        let Delivery { queue, bio, kind, len_bytes, due, at, ended } = *delivery;
+        self.timed |= due != Due::AtOnce;
+        let when = When::Recorded(due);
+        self.inbox.push_back(Ask {
+            queue,
+            bio,
+            kind,
+            len_bytes,
+            offset_bytes: bio.sector * u64::from(SECTOR_BYTES),
+            when,
+            recorded_at: Some(at),
+            recorded_end: ended,
+        });
+    }
+
+    pub(super) fn next(&mut self) -> Option<Ask> {
+        self.inbox.pop_front()
+    }
+
+    /// Whether they have instants of their own, and are not just issued one after the other.
+    pub(super) const fn timed(&self) -> bool {
+        self.timed
+    }
+
+    /// There will be no more.
+    pub(super) const fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether all have been given.
+    pub(super) fn ended(&self) -> bool {
+        self.ended && self.inbox.is_empty()
+    }
+
+    pub(super) const fn submitted(&mut self, now: Instant) {
+        self.in_flight += 1;
+        self.latest_issue = now;
+    }
+
+    pub(super) fn completed(&mut self, now: Instant) {
+        self.in_flight -= 1;
+        self.fell_to[self.in_flight as usize] = now;
+    }
+
+    /// When an I/O with this due time may go; `None`: not before another has completed.
+    pub(super) fn due(&self, due: Due) -> Option<Instant> {
+        match due {
+            Due::AtOnce => Some(Instant::ZERO),
+            Due::At(at) => Some(at),
+            Due::After { outstanding, .. } if self.in_flight > outstanding => None,
+            Due::After { outstanding, gap } => {
+                // Fewer than the depth are in flight where there is room for one more.
+                let fell = self.fell_to.get(outstanding as usize).copied();
+                Some(fell.unwrap_or(Instant::ZERO).max(self.latest_issue) + gap)
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! When recorded I/Os are issued, against slow and obvious models: on a machine that costs nothing,
+//! before a device that takes the same time for everything and has room for all.
+
+mod recorded;
+
+use blockyard::bio::Op;
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::replay::{Options, Pace, Replay, Source, Trace};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_sim::workload::{Generator, IoOp};
+use proptest::prelude::*;
+use recorded::{Io, blkparse, iolog_v3};
+
+/// Everything costs nothing but the device's answer, which takes so long.
+fn device(answer_us: u64) -> Device {
+    let costs = [
+        "syscall",
+        "submit",
+        "merge-try",
+        "insert",
+        "dispatch",
+        "complete",
+        "interrupt",
+        "wakeup",
+        "context-switch",
+        "run-delay",
+        "elevator-lock",
+        "lock-submit",
+        "lock-merge",
+        "lock-dispatch",
+        "lock-complete",
+    ];
+    let costs: String = costs.iter().map(|name| format!("{name} = \"0ns\"\n")).collect();
+    let text = format!(
+        "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"{answer_us}us\"\n\
+         depth = 1024\n[cpu]\n{costs}"
+    );
+    Device::parse("free", &text).unwrap()
+}
+
+fn simulate(trace: &str, options: Options, device: &Device) -> Report {
+    let trace = Trace::open(Source::memory("trace", trace.as_bytes())).unwrap();
+    let replay = Replay::new(trace, options).unwrap();
+    let jobs = replay.job_file(device);
+    let design = Design::lookup("mq-none").unwrap();
+    let simulation = Simulation::under(
+        &jobs,
+        device,
+        &design,
+        Conditions { replay: Some(&replay), ..Conditions::new(1) },
+    )
+    .unwrap();
+    simulation.finish().unwrap()
+}
+
+fn at(pace: Pace, speed: &str) -> Options {
+    Options { pace, speed: speed.parse().unwrap(), ..Options::default() }
+}
+
+/// I/Os of up to four processes, rising in time, each to a place of its own so that none merge.
+fn ios() -> impl Strategy<Value = Vec<Io>> {
+    let gap = prop_oneof![Just(0_u64), 1..30_u64, 1..500_u64];
+    proptest::collection::vec((gap, 0..4_u32), 1..60).prop_map(|drawn| {
+        let mut at_us = 0;
+        let io = |(n, (gap, process)): (usize, (u64, u32))| {
+            at_us += gap;
+            let sector = n as u64 * 1000;
+            let io = Io::new(at_us, Op::Read, sector, 8);
+            Io { pid: 700 + process, cpu: process, took_us: 50, ..io }
+        };
+        drawn.into_iter().enumerate().map(io).collect()
+    })
+}
+
+/// When each I/O is issued, microseconds, if every one follows the same issue or completion of its
+/// process as in the trace, as long after it. All answers of the trace take 50 us.
+fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
+    let mut issued: Vec<u64> = Vec::new();
+    let begin = ios[0].at_us;
+    for (n, io) in ios.iter().enumerate() {
+        // Every event of the process before this I/O: when it was, and when it is now. Where an
+        // issue and a completion fall together, the later of the two is waited for.
+        let before = (0..n).filter(|other| ios[*other].pid == io.pid);
+        let events = before.flat_map(|other| {
+            let then = ios[other].at_us;
+            let now = issued[other];
+            [(then, now), (then + 50, now + answer_us)]
+        });
+        let past: Vec<_> = events.filter(|(then, _)| *then <= io.at_us).collect();
+        let latest = past.iter().map(|(then, _)| *then).max();
+        // Everything that had happened has to have happened, and the latest that long ago.
+        let now = latest.map_or(io.at_us - begin, |latest| {
+            let since = past.iter().map(|(_, now)| *now).max().unwrap();
+            since + (io.at_us - latest)
+        });
+        issued.push(now);
+    }
+    issued
+}
+
+proptest! {
+    #[test]
+    fn an_open_loop_issues_at_the_very_instants(ios in ios()) {
+        let report = simulate(&blkparse(&ios), at(Pace::Open, "1x"), &device(100));
+        let late = report.late_ns.unwrap();
+        prop_assert_eq!((late.count(), late.max()), (ios.len() as u64, 0));
+        let last = ios.last().unwrap().at_us - ios[0].at_us;
+        prop_assert_eq!(report.span.as_ns(), (last + 100) * 1000, "and none is early");
+    }
+
+    #[test]
+    fn an_open_loop_goes_by_as_much_faster_as_is_asked_for(ios in ios()) {
+        let report = simulate(&blkparse(&ios), at(Pace::Open, "0.5x"), &device(100));
+        prop_assert_eq!(report.late_ns.unwrap().max(), 0);
+        let last = ios.last().unwrap().at_us - ios[0].at_us;
+        prop_assert_eq!(report.span.as_ns(), (2 * last + 100) * 1000);
+    }
+
+    #[test]
+    fn think_time_is_kept_before_a_slower_device_and_a_faster_one(
+        ios in ios(),
+        answer_us in prop_oneof![Just(5_u64), Just(50), Just(51), Just(400)],
+    ) {
+        let report = simulate(&blkparse(&ios), at(Pace::Think, "1x"), &device(answer_us));
+        let issued = thinking(&ios, answer_us);
+        let last = issued.iter().max().unwrap();
+        prop_assert_eq!(report.span.as_ns(), (last + answer_us) * 1000);
+        let recorded = ios.iter().map(|io| io.at_us - ios[0].at_us);
+        let late: u64 = issued.iter().zip(recorded).map(|(now, then)| now.saturating_sub(then)).sum();
+        prop_assert_eq!(report.late_ns.unwrap().sum(), u128::from(late) * 1000);
+    }
+
+    /// Where a trace knows no completions, the spans between issues are kept, whatever the device.
+    #[test]
+    fn without_completions_think_time_is_the_span_between_issues(ios in ios()) {
+        let report = simulate(&iolog_v3(&ios), at(Pace::Think, "1x"), &device(300));
+        prop_assert_eq!(report.late_ns.unwrap().max(), 0);
+        let last = ios.last().unwrap().at_us - ios[0].at_us;
+        prop_assert_eq!(report.span.as_ns(), (last + 300) * 1000);
+    }
+}
+
+/// A closed loop of a job's own I/Os is the job.
+#[test]
+fn a_closed_loop_does_what_the_job_did_that_was_recorded() {
+    for (device, design, options) in [
+        ("null", "mq-none", "--rw=randread --iodepth=8 --size=4m"),
+        ("srp", "mq-deadline", "--rw=randrw --iodepth=32 --size=8m --bsrange=4k-64k"),
+        ("srp", "legacy-deadline", "--rw=read --iodepth=16 --size=8m --fsync=0"),
+    ] {
+        let args = format!("--name=x --direct=1 --ioengine=libaio --filename=/dev/a {options}");
+        let jobs = parse_args(args.split_whitespace(), &NoSource).unwrap();
+        let (device, design) = (Device::lookup(device).unwrap(), Design::lookup(design).unwrap());
+        let job = &jobs.jobs[0];
+        let resolved = job.resolve(0, device.limits.capacity_sectors * 512).unwrap();
+        let mut generator = Generator::new(job, 0, &resolved, 1);
+        let generated = core::iter::from_fn(|| generator.next());
+        let ios: Vec<_> = generated
+            .map(|io| {
+                let op = if io.op == IoOp::Read { Op::Read } else { Op::Write };
+                Io::new(0, op, io.offset_bytes / 512, io.len_bytes / 512)
+            })
+            .collect();
+        let replayed = simulate_on(&iolog_v3(&ios), job.depth(), &device, &design);
+        let ran = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        let figures = |report: &Report| {
+            let stats = &report.jobs[0].stats;
+            format!("{:?} {:?} {:?}", report.span, stats.ops.read, stats.ops.write)
+        };
+        assert_eq!(figures(&replayed), figures(&ran), "{options}");
+    }
+}
+
+fn simulate_on(trace: &str, depth: u32, device: &Device, design: &Design) -> Report {
+    let trace = Trace::open(Source::memory("trace", trace.as_bytes())).unwrap();
+    let replay = Replay::new(trace, at(Pace::Closed(depth), "1x")).unwrap();
+    let jobs = replay.job_file(device);
+    Simulation::under(
+        &jobs,
+        device,
+        design,
+        Conditions { replay: Some(&replay), ..Conditions::new(1) },
+    )
+    .unwrap()
+    .finish()
+    .unwrap()
+}
+
+/// Before a device faster than the recorded one a process gets ahead of its trace, and its records
+/// have to be known earlier and earlier. Each time the instant scheduled before stayed in the heap,
+/// and scheduled one more when it came: the events of a run grew with the square of its length. An
+/// instant that has been overtaken is passed over now.
+#[test]
+fn getting_ahead_of_the_trace_costs_no_more_events() {
+    let ios: Vec<_> = (0..4000)
+        .map(|n| Io { took_us: 900, ..Io::new(n * 1000, Op::Read, n * 1000, 8) })
+        .collect();
+    let report = simulate(&blkparse(&ios), at(Pace::Think, "1x"), &device(5));
+    assert_eq!(report.span.as_ns(), (3999 * 105 + 5) * 1000);
+    let events = report.totals.events;
+    assert!(events < 10 * 4000, "{events}");
+}

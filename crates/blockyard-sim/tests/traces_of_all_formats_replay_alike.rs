@@ -1,0 +1,160 @@
+//! The same I/Os recorded in each format give the same simulation, and the samples in
+//! `examples/traces` are what the writers here make of them.
+
+mod recorded;
+
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::replay::{Format, Map, Options, Pace, Replay, Source, Trace};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use recorded::{Io, blkparse, blktrace, database, iolog_v2, iolog_v3, msr, plain};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn samples() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces")
+}
+
+fn open(bytes: impl AsRef<[u8]>) -> Trace {
+    Trace::open(Source::memory("trace", bytes.as_ref())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn simulate(trace: Trace, options: Options, device: &str, design: &str) -> Report {
+    let (device, design) = (Device::lookup(device).unwrap(), Design::lookup(design).unwrap());
+    let replay = Replay::new(trace, options).unwrap();
+    let jobs = replay.job_file(&device);
+    let mut simulation = Simulation::under(
+        &jobs,
+        &device,
+        &design,
+        Conditions { replay: Some(&replay), ..Conditions::new(1) },
+    )
+    .unwrap();
+    simulation.check_every_step();
+    simulation.finish().unwrap()
+}
+
+#[test]
+fn the_same_ios_give_the_same_simulation_in_every_format() {
+    let ios = plain();
+    let [one_cpu] = <[Vec<u8>; 1]>::try_from(blktrace(&ios, 1, false)).unwrap();
+    let [big_endian] = <[Vec<u8>; 1]>::try_from(blktrace(&ios, 1, true)).unwrap();
+    let traces: [(Format, Vec<u8>); 6] = [
+        (Format::IologV2, iolog_v2(&ios).into()),
+        (Format::IologV3, iolog_v3(&ios).into()),
+        (Format::MsrCambridge, msr(&ios).into()),
+        (Format::Blkparse, blkparse(&ios).into()),
+        (Format::Blktrace, one_cpu),
+        (Format::Blktrace, big_endian),
+    ];
+    for (device, design) in
+        [("null", "mq-none"), ("srp", "mq-deadline"), ("srp", "legacy-deadline")]
+    {
+        let mut first: Option<String> = None;
+        for (format, bytes) in &traces {
+            let trace = open(bytes);
+            assert_eq!(trace.summary().format, *format);
+            assert_eq!(trace.summary().records, 120);
+            let report = format!("{:?}", simulate(trace, Options::default(), device, design));
+            let expected = first.get_or_insert_with(|| report.clone());
+            assert!(*expected == report, "{format} on {device}:\n{expected}\n{report}");
+        }
+    }
+}
+
+#[test]
+fn operations_and_flags_come_through_binary_and_text() {
+    let ios = database();
+    let expected: Vec<_> = ios
+        .iter()
+        .map(|io| {
+            let (offset, len) = (io.sector * 512, io.sectors * 512);
+            let at_ns = (io.at_us - ios[0].at_us) * 1000;
+            let took_ns = Some(io.took_us * 1000);
+            (at_ns, took_ns, io.cpu, io.pid, io.op, offset, len, io.flags)
+        })
+        .collect();
+    let read = |source: Source| {
+        let trace = Trace::open(source).unwrap();
+        let mut records = trace.records().unwrap();
+        let next = || {
+            let record = records.next().unwrap()?;
+            let (offset, len) = (record.offset_bytes, record.len_bytes);
+            let took_ns = record.took.map(|took| took.as_ns());
+            let cpu = u32::from(record.cpu);
+            Some((
+                record.at.as_ns(),
+                took_ns,
+                cpu,
+                record.pid,
+                record.op,
+                offset,
+                len,
+                record.flags,
+            ))
+        };
+        core::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    assert_eq!(read(Source::memory("text", blkparse(&ios).as_bytes())), expected);
+    let binary = samples().join("database.blktrace.0");
+    assert_eq!(read(Source::at(binary.to_str().unwrap()).unwrap()), expected);
+}
+
+/// The samples, each with its name.
+fn files() -> Vec<(&'static str, Vec<u8>)> {
+    let ios = database();
+    let whole: Vec<Io> = ios.iter().map(|io| Io { at_us: io.at_us / 1000 * 1000, ..*io }).collect();
+    let binary = <[Vec<u8>; 2]>::try_from(blktrace(&ios, 2, false));
+    let [first, second] = binary.unwrap();
+    vec![
+        ("database.blktrace.0", first),
+        ("database.blktrace.1", second),
+        ("database.blkparse", blkparse(&ios).into()),
+        ("database.v2.iolog", iolog_v2(&whole).into()),
+        ("database.v3.iolog", iolog_v3(&ios).into()),
+        ("database.csv", msr(&ios).into()),
+    ]
+}
+
+/// Not a test: writes the samples anew, after a change to the writers.
+#[test]
+#[ignore = "writes examples/traces"]
+fn write_the_samples() {
+    for (name, bytes) in files() {
+        fs::write(samples().join(name), bytes).unwrap();
+    }
+}
+
+#[test]
+fn the_samples_are_what_is_written_here_and_replay_at_every_pace() {
+    for (name, bytes) in files() {
+        let path = samples().join(name);
+        assert!(fs::read(&path).unwrap() == bytes, "{name}: run write_the_samples");
+        let trace = Trace::open(Source::at(path.to_str().unwrap()).unwrap()).unwrap();
+        assert_eq!(trace.summary().warnings, [], "{name}");
+        let records = trace.summary().records;
+        for pace in [Pace::Open, Pace::Think, Pace::Closed(4)] {
+            let options = Options { pace, map: Some(Map::Wrap), ..Options::default() };
+            let report = simulate(trace.clone(), options, "null", "mq-deadline");
+            let stats = &report.jobs[0].stats;
+            let done: u64 = stats.measured().map(|of| of.ios).sum();
+            assert_eq!(done + stats.syncs(), records, "{name}, {pace:?}");
+        }
+    }
+}
+
+#[test]
+fn the_binary_sample_is_to_blkparse_what_it_is_to_us() {
+    let prefix = samples().join("database");
+    let printed = Command::new("blkparse").args(["-q", "-i"]).arg(&prefix).output();
+    let Ok(printed) = printed else {
+        assert!(std::env::var_os("CI").is_none(), "CI needs blkparse");
+        println!("skipped: blkparse is not installed");
+        return;
+    };
+    assert!(printed.status.success(), "{printed:?}");
+    let text = String::from_utf8(printed.stdout).unwrap();
+    let events: String =
+        text.lines().filter(|l| l.starts_with("  8,0")).map(|l| format!("{l}\n")).collect();
+    assert_eq!(events, blkparse(&database()));
+}
