@@ -129,6 +129,13 @@ impl Bios {
         }
     }
 
+    /// Whether more of the submitted bio follows behind this part of it.
+    pub(crate) fn is_cut_behind(&self, id: BioId) -> bool {
+        let slot = &self.slots[id.index()];
+        let whole = self.slots.get(slot.parent as usize);
+        whole.is_some_and(|whole| slot.bio.end_sector() < whole.bio.end_sector())
+    }
+
     /// Gives back a bio that was taken and never joined a request.
     pub(crate) fn untake(&mut self, id: BioId) {
         let parent = self.slots[id.index()].parent;
