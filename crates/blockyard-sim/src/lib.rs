@@ -16,6 +16,7 @@ pub mod fit;
 pub mod job;
 pub mod machine;
 pub mod measure;
+pub mod observe;
 pub mod profile;
 pub mod reproduce;
 pub mod simulate;

@@ -8,13 +8,14 @@ use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
+use crate::observe::{Observer, Setting};
 use crate::profile::{Design, Device, DeviceModel};
 use crate::task::{Instance, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
-use blockyard::policy::Model as Locking;
+use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
@@ -140,8 +141,8 @@ pub struct Report {
 
 /// One job file on one device under one design.
 #[derive(Debug)]
-pub struct Simulation {
-    world: World,
+pub struct Simulation<O = ()> {
+    world: World<O>,
     jobs: Vec<Job>,
     /// For each entry of the world's statistics: its job and reporting group.
     entries: Vec<(usize, u32)>,
@@ -172,8 +173,25 @@ impl Simulation {
         design: &Design,
         seed: u64,
     ) -> Result<Self, SimulationError> {
+        Self::observed(jobs, device, design, seed, ())
+    }
+}
+
+impl<O: Observer> Simulation<O> {
+    /// As [`Simulation::new`], told to `observer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulation::new`]; then the observer has been told nothing.
+    pub fn observed(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        seed: u64,
+        observer: O,
+    ) -> Result<Self, SimulationError> {
         let (waves, entries, stats) = plan(&jobs.jobs, device)?;
-        let mut world = build_world(&jobs.jobs, device, design, seed);
+        let mut world = build_world(&jobs.jobs, device, design, seed, observer);
         world.stats = stats;
         let mut simulation = Self {
             world,
@@ -217,8 +235,14 @@ impl Simulation {
 
     /// The world.
     #[must_use]
-    pub const fn world(&self) -> &World {
+    pub const fn world(&self) -> &World<O> {
         &self.world
+    }
+
+    /// Who watches.
+    #[must_use]
+    pub const fn observer(&self) -> &O {
+        &self.world.host.sink.1
     }
 
     /// I/Os that jobs have taken the results of so far.
@@ -243,7 +267,7 @@ impl Simulation {
             span: world.last_end().since(world.measured_from()),
             cpus: self.cpus,
             totals: *world.totals(),
-            stages: world.host.sink.1.clone(),
+            stages: world.host.sink.0.1.clone(),
             device_busy: activity.busy(),
             mean_idle_gap: activity.mean_gap(),
             commands_held_ns: activity.held_ns(),
@@ -292,6 +316,7 @@ impl Simulation {
         let limit = job.runtime_ns.map(Duration::from_ns);
         let id = TaskId(self.next_task);
         let task = Task::new(id, job, planned.instance, self.seed);
+        self.world.host.sink.1.task_begins(id, &job.name);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
         self.world.add_task(task, begin, ramp, limit);
@@ -409,7 +434,13 @@ impl Files {
     }
 }
 
-fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> World {
+fn build_world<O: Observer>(
+    jobs: &[Job],
+    device: &Device,
+    design: &Design,
+    seed: u64,
+    mut observer: O,
+) -> World<O> {
     let policies = design.policies;
     let machine = device.machine;
     let draws = Prng::new(seed).fork(0);
@@ -438,8 +469,16 @@ fn build_world(jobs: &[Job], device: &Device, design: &Design, seed: u64) -> Wor
         queues: disks,
         max_waiters: instances,
     };
-    let sinks = (CostSink::new(&machine, &policies), StageStats::new());
-    let host = Host::new(model, sinks, tags);
+    observer.world_begins(&Setting {
+        design: design.name.clone(),
+        device: device.name.clone(),
+        cpus: machine.cpus,
+        hctxs,
+        depth: tags.depth,
+        elevator: policies.elevator != ElevatorKind::None,
+    });
+    let counts = (CostSink::new(&machine, &policies), StageStats::new());
+    let host = Host::new(model, (counts, observer), tags);
     let config = QueueConfig {
         map: QueueMap::even(machine.cpus, hctxs),
         limits: device.limits.clone(),

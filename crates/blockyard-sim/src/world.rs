@@ -18,6 +18,7 @@ use crate::machine::cost::CostSink;
 use crate::machine::cpu::{Cpu, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
+use crate::observe::Observer;
 use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
 use blockyard::driver::{Finished, Outcome};
@@ -29,8 +30,8 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 
-/// The host of a world.
-pub type SimHost = Host<Model, (CostSink, StageStats)>;
+/// The host of a world: events go to what the world counts itself, then to its observer.
+pub type SimHost<O = ()> = Host<Model, ((CostSink, StageStats), O)>;
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +76,9 @@ pub struct Totals {
     pub events: u64,
 }
 
-/// Everything there is.
+/// Everything there is, and who watches.
 #[derive(Debug)]
-pub struct World {
+pub struct World<O = ()> {
     now: Instant,
     events: EventHeap<Event>,
     /// An event scheduled last, which may precede everything in the heap.
@@ -87,7 +88,7 @@ pub struct World {
     lock: Lock,
     locks: Locks,
     /// The device with its tags, and the sinks of all events.
-    pub host: SimHost,
+    pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
     /// Where the earliest poll of each queue is scheduled.
     polls: Vec<Option<Instant>>,
@@ -118,13 +119,13 @@ pub enum Failure {
     Stuck,
 }
 
-impl World {
+impl<O: Observer> World<O> {
     /// A world on `machine` with `queues` over `host`, at instant zero.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
         policies: &Policies,
-        host: SimHost,
+        host: SimHost<O>,
         queues: Vec<RequestQueue>,
         worker_cpu: Vec<CpuId>,
     ) -> Self {
@@ -267,7 +268,7 @@ impl World {
 
     fn forget(&mut self) {
         self.totals = Totals::default();
-        self.host.sink.1.clear();
+        self.host.sink.0.1.clear();
         self.host.driver.forget_activity(self.now);
         self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
     }
@@ -331,6 +332,7 @@ impl World {
         let Some(cpu) = self.lock.grant() else { return };
         if let Some((work, since)) = self.cpus[cpu.index()].spinning.take() {
             let spun = self.now.since(since);
+            self.host.sink.1.spun(cpu, since, self.now);
             self.cpus[cpu.index()].busy += spun;
             self.totals.spinning += spun;
             self.totals.cpu += spun;
@@ -343,6 +345,7 @@ impl World {
 
     /// Does a piece of work and lets what follows from it begin when it ends.
     fn perform(&mut self, cpu: CpuId, work: Work) {
+        self.host.sink.1.work_begins(cpu, &work, self.now);
         let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
@@ -359,9 +362,10 @@ impl World {
             Work::Step(task) => self.step(task),
         };
         while let Some(finished) = self.host.driver.finished_inline() {
+            self.host.sink.1.device_done(&finished, self.now);
             cost += self.complete(finished, false);
         }
-        let (free_ns, locked_ns) = self.host.sink.0.take();
+        let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
         if self.locks.submitting {
             self.lock.hold(self.now, locked);
@@ -371,6 +375,7 @@ impl World {
             cost += self.end_step(task, cost);
         }
         let end = self.now + cost;
+        self.host.sink.1.work_ends(end);
         self.cpus[cpu.index()].busy += cost;
         self.totals.cpu += cost;
         self.host.driver.start(end, &mut self.answers);
@@ -410,6 +415,7 @@ impl World {
             self.soon(at, Event::Device(event));
         }
         while let Some((finished, interrupt)) = self.answers.finished.pop_front() {
+            self.host.sink.1.device_done(&finished, self.now);
             self.deliver(finished, interrupt);
         }
     }
