@@ -33,7 +33,7 @@ pub enum Action {
     /// `U`: a plug was released; the event names its first request.
     Unplug {
         /// How many requests it held.
-        requests: u32,
+        requests: u16,
         /// The submitter is about to sleep; else it asked for the release, or the plug was full.
         sleeping: bool,
     },

@@ -120,20 +120,10 @@ impl Bios {
         Some(part)
     }
 
-    /// The submitted bio that enters with `id`: itself, or the whole whose first part it is.
-    pub(crate) fn entering(&self, id: BioId) -> Option<BioId> {
-        let slot = &self.slots[id.index()];
-        match self.slots.get(slot.parent as usize) {
-            None => Some(id),
-            Some(whole) => (whole.bio.sector == slot.bio.sector).then_some(BioId(slot.parent)),
-        }
-    }
-
-    /// Whether more of the submitted bio follows behind this part of it.
-    pub(crate) fn is_cut_behind(&self, id: BioId) -> bool {
-        let slot = &self.slots[id.index()];
-        let whole = self.slots.get(slot.parent as usize);
-        whole.is_some_and(|whole| slot.bio.end_sector() < whole.bio.end_sector())
+    /// The submitted bio that `id` is a part of, if it is one.
+    pub(crate) fn whole_of(&self, id: BioId) -> Option<BioId> {
+        let parent = self.slots[id.index()].parent;
+        (parent != NONE).then_some(BioId(parent))
     }
 
     /// Gives back a bio that was taken and never joined a request.

@@ -401,7 +401,8 @@ impl RequestQueue {
     ) {
         let mut list = core::mem::take(&mut self.plugs[cpu.index()].list);
         if let Some(first) = list.first() {
-            self.emit(host, now, Action::Unplug { requests: list.len(), sleeping }, first);
+            let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
+            self.emit(host, now, Action::Unplug { requests, sleeping }, first);
         }
         let mut direct = self.policies.issues_directly() && !sleeping;
         let mut uncommitted = None;
@@ -506,10 +507,13 @@ impl RequestQueue {
         if !S::ENABLED {
             return;
         }
-        if let Some(whole) = self.bios.entering(bio) {
+        let Some(whole) = self.bios.whole_of(bio) else {
+            return self.emit_bio(host, now, Action::Queue, cpu, bio);
+        };
+        if self.bios[bio].sector == self.bios[whole].sector {
             self.emit_bio(host, now, Action::Queue, cpu, whole);
         }
-        if self.bios.is_cut_behind(bio) {
+        if self.bios[bio].end_sector() < self.bios[whole].end_sector() {
             self.emit_bio(host, now, Action::Split, cpu, bio);
         }
     }
