@@ -68,6 +68,15 @@ pub(crate) struct Answer {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// What is written while a run goes on.
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// Write a trace for ui.perfetto.dev (Chrome's JSON): what ran on each CPU, the stages of each
+    /// request, holds and merges; every design under its name
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
 impl Answer {
     /// Writes `text` to the file asked for, without escape sequences, or else to `out`.
     pub(crate) fn deliver(&self, text: &str, out: &mut dyn Write) -> Result<(), Failure> {
@@ -101,6 +110,13 @@ pub(crate) struct Run {
     pub(crate) design: String,
 
     #[command(flatten)]
+    pub(crate) traced: Trace,
+
+    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    #[command(flatten)]
     pub(crate) answer: Answer,
 }
 
@@ -117,6 +133,9 @@ pub(crate) struct Whatif {
     /// Designs, by name or by path of their files; ratios are to the first
     #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
     pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) traced: Trace,
 
     #[command(flatten)]
     pub(crate) answer: Answer,

@@ -6,6 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
 use blockyard_sim::job::JobFile;
+use blockyard_sim::observe::Observer;
+use blockyard_sim::output::Recorder;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Report, Simulation, SimulationError};
 
@@ -17,7 +19,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Back to the begin of the line, which is then erased.
 const ERASE: &str = "\r\x1b[K";
 
-/// Runs `jobs` on `device` under `design` to the end, telling how far it is while that takes long.
+/// Runs `jobs` on `device` under `design` to the end, telling `recorder`, if there is one, all that
+/// happens, and a terminal how far it is while that takes long.
+///
+/// A recorder that could not write ends the run early; its own `finish` says why.
 ///
 /// The clock decides only when the line is written, never what is simulated.
 pub(crate) fn simulate(
@@ -25,13 +30,29 @@ pub(crate) fn simulate(
     device: &Device,
     design: &Design,
     seed: u64,
+    recorder: Option<&mut Recorder>,
 ) -> Result<Report, SimulationError> {
-    let mut simulation = Simulation::new(jobs, device, design, seed)?;
+    match recorder {
+        None => finish(Simulation::new(jobs, device, design, seed)?, jobs, design, |()| false),
+        Some(recorder) => {
+            let simulation = Simulation::observed(jobs, device, design, seed, recorder)?;
+            finish(simulation, jobs, design, |recorder| recorder.is_broken())
+        }
+    }
+}
+
+/// Runs `simulation` to its end, or until its observer says that there is no point in going on.
+fn finish<O: Observer>(
+    mut simulation: Simulation<O>,
+    jobs: &JobFile,
+    design: &Design,
+    pointless: impl Fn(&O) -> bool,
+) -> Result<Report, SimulationError> {
     let mut line = Line::new(&design.name, expected_ns(jobs));
     let ended = loop {
         match simulation.advance(SLICE) {
-            Ok(true) => line.tell(&simulation),
-            Ok(false) => break Ok(simulation.report()),
+            Ok(true) if !pointless(simulation.observer()) => line.tell(&simulation),
+            Ok(_) => break Ok(simulation.report()),
             Err(error) => break Err(error),
         }
     };
@@ -71,7 +92,7 @@ impl<'a> Line<'a> {
     }
 
     /// Writes how far `simulation` is, unless it did so just now.
-    fn tell(&mut self, simulation: &Simulation) {
+    fn tell<O: Observer>(&mut self, simulation: &Simulation<O>) {
         let Some(written) = self.written.filter(|written| written.elapsed() >= PAUSE) else {
             return;
         };

@@ -17,6 +17,7 @@ pub mod job;
 pub mod machine;
 pub mod measure;
 pub mod observe;
+pub mod output;
 pub mod profile;
 pub mod reproduce;
 pub mod simulate;
