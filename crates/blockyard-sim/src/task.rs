@@ -366,6 +366,9 @@ impl Task {
         if op != bio::Op::Write {
             flags = flags.without(Flags::FUA);
         }
+        if op == bio::Op::Read {
+            flags = flags.without(Flags::SYNC); // it is understood
+        }
         let segments = match op {
             bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
             _ => 1,

@@ -11,10 +11,10 @@ pub(super) fn number(to: &mut Vec<u8>, number: u64) {
 /// Appends `ns` nanoseconds as microseconds with three decimals: exact.
 #[inline]
 pub(super) fn micros(to: &mut Vec<u8>, ns: Duration) {
-    let ns = ns.as_ns();
-    number(to, ns / 1000);
+    let (us, below_us) = (ns.as_ns() / 1000, ns.as_ns() % 1000);
+    number(to, us);
     let digit = |value: u64| b'0' + u8::try_from(value % 10).expect("a digit");
-    to.extend_from_slice(&[b'.', digit(ns / 100), digit(ns / 10), digit(ns)]);
+    to.extend_from_slice(&[b'.', digit(below_us / 100), digit(below_us / 10), digit(below_us)]);
 }
 
 /// `text` with what JSON does not allow within quotes escaped.

@@ -67,35 +67,35 @@ impl Perfetto {
     }
 
     fn processor(&mut self, cpu: CpuId) -> Track {
-        let track = (Process::Processors, u32::from(cpu.0));
+        let track = Process::Processors.track(u32::from(cpu.0));
         self.lines.name_track(track, || format!("CPU {}", cpu.0));
         track
     }
 
     fn software_queue(&mut self, disk: QueueId, cpu: CpuId) -> Track {
         let at = u32::from(disk.0) * self.world.cpus + u32::from(cpu.0);
-        let track = (Process::SoftwareQueues, at);
+        let track = Process::SoftwareQueues.track(at);
         self.lines.name_track(track, || format!("disk {}, CPU {}", disk.0, cpu.0));
         track
     }
 
     fn hardware_queue(&mut self, disk: QueueId, hctx: HctxId) -> Track {
         let at = u32::from(disk.0) * self.world.hctxs + u32::from(hctx.0);
-        let track = (Process::HardwareQueues, at);
+        let track = Process::HardwareQueues.track(at);
         self.lines.name_track(track, || format!("disk {}, hardware queue {}", disk.0, hctx.0));
         track
     }
 
     fn slice(&mut self, track: Track, begin: Instant, end: Instant) -> Line<'_> {
         let mut line = self.lines.line(b'X', track, begin);
-        line.lasts(begin, end);
+        line.lasts(end.since(begin));
         line
     }
 
     fn work(&mut self, on: CpuId, work: &Work, begin: Instant, end: Instant) {
         let track = self.processor(on);
         let mut line = self.lines.line(b'X', track, begin);
-        line.lasts(begin, end);
+        line.lasts(end.since(begin));
         let name = match work {
             Work::Step(task) => &self.world.tasks[task.0 as usize],
             Work::Complete { interrupt: true, .. } => "interrupt",
@@ -115,13 +115,10 @@ impl Perfetto {
     fn device_done(&mut self, hctx: HctxId, tag: DriverTag, at: Instant) {
         let slot = self.world.slot(hctx, tag);
         self.world.starting.retain(|starting| *starting != slot);
-        let track = (Process::DeviceSlots, slot);
+        let track = Process::DeviceSlots.track(slot);
         self.lines.name_track(track, || format!("hardware queue {}, tag {}", hctx.0, tag.0));
-        let Slot { since, queue, op, sector, sectors } = self.world.slots[slot as usize];
-        let mut line = self.slice(track, since, at);
-        line.name(name_of(op)).text(",\"args\":{\"disk\":").number(u64::from(queue.0));
-        line.text(",\"sector\":").number(sector);
-        line.text(",\"sectors\":").number(u64::from(sectors)).text("}}");
+        let Slot { since, op } = self.world.slots[slot as usize];
+        self.slice(track, since, at).name(name_of(op)).text("}");
     }
 
     fn step(&mut self, step: &Step) {
@@ -200,13 +197,7 @@ impl Perfetto {
             && let Some(tag) = step.tag
         {
             let slot = self.world.slot(step.hctx, tag);
-            self.world.slots[slot as usize] = Slot {
-                since: step.at,
-                queue: step.queue,
-                op: step.op,
-                sector: step.sector,
-                sectors: step.sectors,
-            };
+            self.world.slots[slot as usize] = Slot { since: step.at, op: step.op };
             self.world.starting.push(slot);
         }
     }
@@ -251,7 +242,7 @@ impl Perfetto {
 
     /// Begins a line of a request's span.
     fn span(&mut self, phase: u8, disk: QueueId, id: RequestId, at: Instant) -> Line<'_> {
-        let mut line = self.lines.line(phase, (Process::Requests, u32::from(disk.0)), at);
+        let mut line = self.lines.line(phase, Process::Requests.itself(), at);
         let id = u64::from(disk.0) << 32 | u64::from(id.0);
         line.text(",\"cat\":\"request\",\"id\":").number(id);
         line
@@ -261,21 +252,30 @@ impl Perfetto {
     fn write_counters(&mut self) {
         let at = self.world.counted_at;
         for (number, disk) in (0..).zip(&mut self.world.disks) {
-            let changed =
-                [&mut disk.held, &mut disk.in_flight, &mut disk.submitted].map(|c| c.changed());
-            if changed.contains(&true) {
-                let mut line = self.lines.line(b'C', (Process::Requests, number), at);
-                line.text(",\"name\":\"disk ").number(u64::from(number));
-                line.text("\",\"args\":{\"requests\":").number(disk.held.now);
-                line.text(",\"in flight\":").number(disk.in_flight.now);
-                line.text(",\"submitted\":").number(disk.submitted.now).text("}}");
+            let counters = [
+                ("\"requests\":", &mut disk.held),
+                ("\"in flight\":", &mut disk.in_flight),
+                ("\"submitted\":", &mut disk.submitted),
+            ];
+            if counters.iter().all(|(_, counter)| counter.is_written()) {
+                continue;
             }
+            let mut line = self.lines.line(b'C', Process::Requests.itself(), at);
+            line.text(",\"name\":\"disk ").number(number).text("\",\"args\":{");
+            let mut comma = "";
+            for (name, counter) in counters {
+                if let Some(value) = counter.write() {
+                    line.text(comma).text(name).number(value);
+                    comma = ",";
+                }
+            }
+            line.text("}}");
         }
         for (number, tags) in (0..).zip(&mut self.world.tags) {
-            if tags.changed() {
-                let mut line = self.lines.line(b'C', (Process::HardwareQueues, number), at);
-                line.text(",\"name\":\"hardware queue ").number(u64::from(number));
-                line.text("\",\"args\":{\"tags in use\":").number(tags.now).text("}}");
+            if let Some(value) = tags.write() {
+                let mut line = self.lines.line(b'C', Process::HardwareQueues.itself(), at);
+                line.text(",\"name\":\"hardware queue ").number(number);
+                line.text("\",\"args\":{\"tags\":").number(value).text("}}");
             }
         }
     }

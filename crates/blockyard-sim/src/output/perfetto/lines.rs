@@ -2,7 +2,7 @@
 
 use super::super::file::{OutputError, OutputFile};
 use super::super::json::{micros, number};
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use std::path::Path;
 
 /// The processes of a world, in the order they are shown.
@@ -23,21 +23,38 @@ impl Process {
         (Self::DeviceSlots, "device slots"),
         (Self::Requests, "requests"),
     ];
+
+    /// Where what belongs to no single track of it stands.
+    pub(super) const fn itself(self) -> Track {
+        Track { process: self, thread: 0 }
+    }
+
+    /// Its track of that number.
+    pub(super) const fn track(self, number: u32) -> Track {
+        Track { process: self, thread: number + 1 }
+    }
 }
 
-/// A track: a thread of a process.
-pub(super) type Track = (Process, u32);
+/// A thread of a process, from 1 on; 0 is the process itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Track {
+    process: Process,
+    thread: u32,
+}
 
 /// The file, line by line.
 #[derive(Debug)]
 pub(super) struct Lines {
     file: OutputFile,
-    /// Worlds that have ended.
+    /// Worlds that have begun.
     worlds: u32,
     /// A line stands in the file, so that a comma comes before the next.
     begun: bool,
-    /// Tracks of this world that have a name in the file.
-    named: [Vec<bool>; Process::ALL.len()],
+    /// By process and thread of this world: what its lines have between phase and time; empty for a
+    /// track that has no name in the file yet.
+    heads: [Vec<Vec<u8>>; Process::ALL.len()],
+    /// The latest time written, and its digits: many lines share it.
+    now: (Instant, Vec<u8>),
 }
 
 impl Lines {
@@ -45,67 +62,77 @@ impl Lines {
     pub(super) fn create(path: &Path) -> Result<Self, OutputError> {
         let mut file = OutputFile::create(path)?;
         file.bytes.extend_from_slice(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-        Ok(Self { file, worlds: 0, begun: false, named: Default::default() })
+        let now = (Instant::ZERO, b"0.000".to_vec());
+        Ok(Self { file, worlds: 0, begun: false, heads: Default::default(), now })
     }
 
     /// What follows belongs to a new world, whose processes are named after `design`.
     pub(super) fn begin_world(&mut self, design: &str) {
-        if self.begun {
-            self.worlds += 1;
-        }
-        self.named = Default::default();
         for (process, name) in Process::ALL {
-            let name = format!("{design}: {name}");
-            self.metadata("process_name", (process, 0), "name", &format!("\"{name}\""));
-            let place = self.pid(process);
-            self.metadata("process_sort_index", (process, 0), "sort_index", &place.to_string());
+            let pid = self.worlds * 10 + process as u32 + 1;
+            self.heads[process as usize] = vec![format!("\",\"pid\":{pid},\"ts\":").into_bytes()];
+            self.metadata(
+                process.itself(),
+                "process_name",
+                "name",
+                &format!("\"{design}: {name}\""),
+            );
+            self.metadata(process.itself(), "process_sort_index", "sort_index", &pid.to_string());
         }
+        self.worlds += 1;
+        self.now = (Instant::ZERO, b"0.000".to_vec());
     }
 
     /// Gives `track` a name, unless it has one.
     #[inline]
     pub(super) fn name_track(&mut self, track: Track, name: impl FnOnce() -> String) {
-        let (process, at) = (track.0, track.1 as usize);
-        let named = &mut self.named[process as usize];
-        if named.get(at) == Some(&true) {
+        let heads = &mut self.heads[track.process as usize];
+        let at = track.thread as usize;
+        if heads.get(at).is_some_and(|head| !head.is_empty()) {
             return;
         }
-        if named.len() <= at {
-            named.resize(at + 1, false);
+        if heads.len() <= at {
+            heads.resize(at + 1, Vec::new());
         }
-        named[at] = true;
-        self.metadata("thread_name", track, "name", &format!("\"{}\"", name()));
-        self.metadata("thread_sort_index", track, "sort_index", &at.to_string());
+        let pid = (self.worlds - 1) * 10 + track.process as u32 + 1;
+        heads[at] = format!("\",\"pid\":{pid},\"tid\":{at},\"ts\":").into_bytes();
+        self.metadata(track, "thread_name", "name", &format!("\"{}\"", name()));
+        self.metadata(track, "thread_sort_index", "sort_index", &at.to_string());
     }
 
-    fn metadata(&mut self, what: &str, track: Track, key: &str, value: &str) {
+    fn metadata(&mut self, track: Track, what: &str, key: &str, value: &str) {
         let mut line = self.line(b'M', track, Instant::ZERO);
-        line.name(what);
-        line.text(",\"args\":{\"").text(key).text("\":").text(value).text("}}");
-    }
-
-    fn pid(&self, process: Process) -> u32 {
-        self.worlds * 10 + process as u32 + 1
+        line.name(what).text(",\"args\":{\"").text(key).text("\":").text(value).text("}}");
     }
 
     /// Begins a line of `phase`; the caller adds a name, what it likes, and the closing brace.
+    ///
+    /// # Panics
+    ///
+    /// If the track has no name.
     #[inline]
     pub(super) fn line(&mut self, phase: u8, track: Track, at: Instant) -> Line<'_> {
-        let pid = self.pid(track.0);
         let to = &mut self.file.bytes;
         to.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"\n{\"ph\":\"" });
         self.begun = true;
         to.push(phase);
-        to.extend_from_slice(b"\",\"pid\":");
-        number(to, u64::from(pid));
-        to.extend_from_slice(b",\"tid\":");
-        number(to, u64::from(track.1) + 1);
-        to.extend_from_slice(b",\"ts\":");
-        micros(to, at.since(Instant::ZERO));
+        to.extend_from_slice(&self.heads[track.process as usize][track.thread as usize]);
+        let ns = at.since(Instant::ZERO);
+        if at > self.now.0 {
+            self.now.0 = at;
+            self.now.1.clear();
+            micros(&mut self.now.1, ns);
+        }
+        if at == self.now.0 {
+            to.extend_from_slice(&self.now.1);
+        } else {
+            micros(to, ns);
+        }
         Line(to)
     }
 
     /// Writes what has been collected if it is enough for a piece.
+    #[inline]
     pub(super) fn spill(&mut self) -> Result<(), OutputError> {
         self.file.spill()
     }
@@ -139,11 +166,11 @@ impl Line<'_> {
         self.text(",\"name\":\"").text(name).text("\"")
     }
 
-    /// How long it lasts, from `begin` to `end`.
+    /// How long it lasts.
     #[inline]
-    pub(super) fn lasts(&mut self, begin: Instant, end: Instant) -> &mut Self {
+    pub(super) fn lasts(&mut self, span: Duration) -> &mut Self {
         self.text(",\"dur\":");
-        micros(self.0, end.since(begin));
+        micros(self.0, span);
         self
     }
 }

@@ -15,9 +15,16 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Whether it has changed since it was written, which it then is.
-    pub(super) fn changed(&mut self) -> bool {
-        core::mem::replace(&mut self.written, self.now) != self.now
+    /// Whether it is as it was written last.
+    pub(super) const fn is_written(&self) -> bool {
+        self.written == self.now
+    }
+
+    /// What to write, if it has changed.
+    pub(super) fn write(&mut self) -> Option<u64> {
+        let changed = !self.is_written();
+        self.written = self.now;
+        changed.then_some(self.now)
     }
 }
 
@@ -76,19 +83,15 @@ impl Disk {
     }
 }
 
-/// A command that the device has under a tag.
+/// The last command that the device had under a tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) since: Instant,
-    pub(super) queue: QueueId,
     pub(super) op: Op,
-    pub(super) sector: u64,
-    pub(super) sectors: u32,
 }
 
 impl Slot {
-    const EMPTY: Self =
-        Self { since: Instant::ZERO, queue: QueueId(0), op: Op::Read, sector: 0, sectors: 0 };
+    const EMPTY: Self = Self { since: Instant::ZERO, op: Op::Read };
 }
 
 /// A world.
