@@ -10,8 +10,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use blockyard::stats::{Direction, Stage, StageStats};
+use blockyard::status::Status;
 use blockyard::trace::Action;
-use traced::{CASES, Folder, completions};
+use traced::{CASES, Folder};
 
 fn is_missing(tool: &str) -> bool {
     let missing = Command::new(tool).arg("-V").output().is_err();
@@ -52,6 +53,22 @@ fn counted(stages: &StageStats) -> BTreeMap<&'static str, u64> {
         ("C", completions(stages)),
         ("R", count(&[Action::Requeue])),
     ])
+}
+
+/// How often requests were completed, in whatever way.
+fn completions(stages: &StageStats) -> u64 {
+    [
+        Status::Ok,
+        Status::IoError,
+        Status::Medium,
+        Status::Timeout,
+        Status::NoSpace,
+        Status::NotSupported,
+        Status::Gone,
+    ]
+    .map(|status| stages.count(Action::Complete(status)))
+    .iter()
+    .sum()
 }
 
 /// The lines of events in what blkparse prints, by words: device, processor, number, time, process,
@@ -105,7 +122,7 @@ fn blkparse_shows_what_happened_to_whom() {
     assert_eq!(first[..7], ["8,0", "0", "1", "0.000000000", "1000", "Q", "R"]);
     let letters: String = of_sector(first[7]).map(|words| words[5]).collect();
     assert_eq!(letters, "QGIDC", "a lone read under mq-deadline");
-    assert_eq!(of_sector(first[7]).last().unwrap().last(), Some(&"[0]"), "without error");
+    assert_eq!(of_sector(first[7]).next_back().unwrap().last(), Some(&"[0]"), "without error");
     assert!(text.contains("[job]"), "the name of the submitter");
     let runs = all.iter().filter(|words| words[5] == "D");
     assert!(runs.into_iter().all(|words| words.last().unwrap().starts_with("[kworker/")));

@@ -3,9 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blockyard::stats::StageStats;
-use blockyard::status::Status;
-use blockyard::trace::Action;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::output::{Files, Recorder};
 use blockyard_sim::profile::{Design, Device};
@@ -97,20 +94,4 @@ impl Case {
     pub(crate) fn perfetto(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.json", self.name))
     }
-}
-
-/// How often requests were completed, in whatever way.
-pub(crate) fn completions(stages: &StageStats) -> u64 {
-    [
-        Status::Ok,
-        Status::IoError,
-        Status::Medium,
-        Status::Timeout,
-        Status::NoSpace,
-        Status::NotSupported,
-        Status::Gone,
-    ]
-    .map(|status| stages.count(Action::Complete(status)))
-    .iter()
-    .sum()
 }

@@ -4,8 +4,8 @@
 //! World ──► Recorder ══ batches of records ══► a thread: perfetto, blktrace ──► files
 //! ```
 //!
-//! A [`Recorder`] is an [`Observer`](crate::observe::Observer) that notes what it is told as
-//! [`Record`]s of fixed size. A thread of its own turns them into each format asked for, so that
+//! A [`Recorder`] is an [`Observer`](crate::observe::Observer) that notes what it is told in
+//! records of fixed size. A thread of its own turns them into each format asked for, so that
 //! the simulation pays for little more than the copy. The order of the records is that of the
 //! world, and so are the bytes: the same seed, the same files.
 //!
