@@ -5,7 +5,7 @@
 
 mod traced;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -102,6 +102,28 @@ fn blkparse_counts_what_we_count() {
         assert!(theirs.is_empty(), "{}: {theirs:?}", case.name);
     }
     assert!(seen.values().all(|count| *count > 0), "some action never happens: {seen:?}");
+}
+
+/// blkparse can be asked for categories of events, which each record states.
+#[test]
+fn records_are_in_the_categories_that_blkparse_filters_by() {
+    if is_missing("blkparse") {
+        return;
+    }
+    let folder = Folder::new("blkparse-filters");
+    let case = CASES.iter().find(|case| case.name == "refused").unwrap();
+    case.run(&folder.0, false, true);
+    let letters = |category: &str| {
+        let text = output("blkparse", &["-i", case.name, "-a", category], &folder.0);
+        let letters: BTreeSet<_> = events(&text).iter().map(|words| words[5].to_owned()).collect();
+        letters.into_iter().collect::<String>()
+    };
+    assert_eq!(letters("issue"), "D");
+    assert_eq!(letters("complete"), "C");
+    assert_eq!(letters("requeue"), "R");
+    assert_eq!(letters("queue"), "GIQS");
+    assert_eq!(letters("sync"), "CDGIQRS");
+    assert_eq!((letters("read"), letters("discard")), (String::new(), String::new()));
 }
 
 #[test]

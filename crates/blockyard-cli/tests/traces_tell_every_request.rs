@@ -3,7 +3,7 @@
 
 mod traced;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use blockyard::stats::{Direction, Stage};
@@ -90,6 +90,20 @@ fn check_tracks(events: &[Event]) {
     }
 }
 
+/// A command is at the device from when the processor that handed it over was done with that.
+fn check_begins(events: &[Event]) {
+    let processes = processes(events);
+    let of = |name: &str| {
+        let process = processes[name];
+        events.iter().filter(move |event| event.phase == 'X' && event.track.0 == process)
+    };
+    let ends: BTreeSet<u64> =
+        of("processors").map(|event| event.ns + ns(&event.value["dur"])).collect();
+    for command in of("device slots") {
+        assert!(ends.contains(&command.ns), "{}", command.value);
+    }
+}
+
 /// The largest and the last value of each counter.
 fn counters(events: &[Event]) -> BTreeMap<String, (u64, u64)> {
     let mut counters = BTreeMap::new();
@@ -154,6 +168,7 @@ fn traces_are_sound_and_count_what_we_count() {
         let events = events(&text);
         check_names(&events);
         check_tracks(&events);
+        check_begins(&events);
         check_instants(&events, &report);
 
         let issued = report.stages.count(Action::Issue);
