@@ -104,6 +104,17 @@ fn check_begins(events: &[Event]) {
     }
 }
 
+/// A request that the device gives back is in the driver no longer.
+fn check_requeues(events: &[Event]) {
+    let of = |phase: char, name: &'static str| {
+        events.iter().filter(move |event| event.phase == phase && event.name == name)
+    };
+    let ends: BTreeSet<u64> = of('e', "in driver").map(|event| event.ns).collect();
+    for requeue in of('i', "requeue") {
+        assert!(ends.contains(&requeue.ns), "{}", requeue.value);
+    }
+}
+
 /// The largest and the last value of each counter.
 fn counters(events: &[Event]) -> BTreeMap<String, (u64, u64)> {
     let mut counters = BTreeMap::new();
@@ -169,6 +180,7 @@ fn traces_are_sound_and_count_what_we_count() {
         check_names(&events);
         check_tracks(&events);
         check_begins(&events);
+        check_requeues(&events);
         check_instants(&events, &report);
 
         let issued = report.stages.count(Action::Issue);
