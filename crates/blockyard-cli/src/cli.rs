@@ -131,6 +131,15 @@ pub(crate) struct Answer {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// What is written while a run goes on.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Trace {
+    /// Write a trace for ui.perfetto.dev (Chrome's JSON): what ran on each CPU, the stages of each
+    /// request, holds and merges; every design under its name
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
 impl Answer {
     /// Writes `text` to the file asked for, without escape sequences, or else to `out`.
     pub(crate) fn deliver(&self, text: &str, out: &mut dyn Write) -> Result<(), Failure> {
@@ -175,6 +184,9 @@ pub(crate) struct Replay {
 
     #[command(flatten)]
     pub(crate) faults: Faults,
+
+    #[command(flatten)]
+    pub(crate) traced: Trace,
 
     #[command(flatten)]
     pub(crate) answer: Answer,
@@ -239,6 +251,13 @@ pub(crate) struct Run {
     pub(crate) faults: Faults,
 
     #[command(flatten)]
+    pub(crate) traced: Trace,
+
+    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    #[command(flatten)]
     pub(crate) answer: Answer,
 
     /// How to print the answer; several at once, separated by commas
@@ -268,6 +287,9 @@ pub(crate) struct Whatif {
 
     #[command(flatten)]
     pub(crate) faults: Faults,
+
+    #[command(flatten)]
+    pub(crate) traced: Trace,
 
     #[command(flatten)]
     pub(crate) answer: Answer,

@@ -62,20 +62,7 @@ impl Life {
 /// What each reason did in a run; those that did nothing too.
 pub(crate) fn holds(figures: &Figures) -> Holds {
     let held = |why::Held { count, per_io, percent }| Held { count, per_io, percent };
-    Hold::ALL.iter().map(|hold| name_of(*hold)).zip(figures.holds.map(held)).collect()
-}
-
-const fn name_of(hold: Hold) -> &'static str {
-    match hold {
-        Hold::Budget => "budget",
-        Hold::Tag => "tag",
-        Hold::Device => "device",
-        Hold::Host => "host",
-        Hold::Resource => "resource",
-        Hold::Leftovers => "leftovers",
-        Hold::Order => "order",
-        Hold::Quiesced => "quiesced",
-    }
+    Hold::ALL.iter().map(|hold| hold.name()).zip(figures.holds.map(held)).collect()
 }
 
 /// Where a request spends its life, a row for each design.
@@ -101,7 +88,7 @@ pub(crate) fn reasons<'a>(
     designs: impl Iterator<Item = (&'a str, &'a Holds)> + Clone,
 ) -> Option<Table> {
     let happened = |name: &&str| designs.clone().any(|(_, holds)| holds[name].count > 0);
-    let names: Vec<_> = Hold::ALL.map(name_of).into_iter().filter(happened).collect();
+    let names: Vec<_> = Hold::ALL.map(Hold::name).into_iter().filter(happened).collect();
     if names.is_empty() {
         return None;
     }
@@ -126,7 +113,7 @@ mod tests {
     fn only_reasons_that_held_something_have_a_column() {
         let holds = |count| {
             let held = Held { count, per_io: 1.5, percent: 42.0 };
-            let none = |hold| (name_of(hold), Held::default());
+            let none = |hold| (Hold::name(hold), Held::default());
             let mut holds: Holds = Hold::ALL.map(none).into();
             holds.insert("tag", held);
             holds

@@ -17,6 +17,7 @@ mod message;
 mod progress;
 mod report;
 mod table;
+mod trace;
 
 use std::io::Write;
 use std::process::ExitCode;

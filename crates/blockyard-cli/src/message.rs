@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use blockyard_sim::job::JobError;
+use blockyard_sim::output::OutputError;
 use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
@@ -100,6 +101,12 @@ impl From<SimulationError> for Failure {
             }
             _ => Self::Input(error.to_string()),
         }
+    }
+}
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Self {
+        Self::Run(error.to_string())
     }
 }
 

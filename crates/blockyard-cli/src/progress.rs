@@ -6,6 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
 use blockyard_sim::job::JobFile;
+use blockyard_sim::observe::Observer;
+use blockyard_sim::output::Recorder;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
@@ -18,7 +20,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Back to the begin of the line, which is then erased.
 const ERASE: &str = "\r\x1b[K";
 
-/// Runs what is `given` on `device` under `design` to the end, telling how far it is while that takes long.
+/// Runs what is `given` on `device` under `design` to the end, telling `recorder`, if there is one, all
+/// that happens, and a terminal how far it is while that takes long.
+///
+/// A recorder that could not write ends the run early; its own `finish` says why.
 ///
 /// The clock decides only when the line is written, never what is simulated.
 pub(crate) fn simulate(
@@ -26,22 +31,42 @@ pub(crate) fn simulate(
     device: &Device,
     design: &Design,
     conditions: Conditions<'_>,
+    recorder: Option<&mut Recorder>,
 ) -> Result<Report, SimulationError> {
     let Given { jobs, replay, .. } = given;
     let conditions = Conditions { replay: replay.as_ref(), ..conditions };
-    let mut simulation = Simulation::under(jobs, device, design, conditions)?;
+    let ended = match recorder {
+        None => {
+            let simulation = Simulation::under(jobs, device, design, conditions)?;
+            finish(simulation, jobs, design, |()| false)
+        }
+        Some(recorder) => {
+            let simulation = Simulation::observed(jobs, device, design, conditions, recorder)?;
+            finish(simulation, jobs, design, |recorder| recorder.is_broken())
+        }
+    };
+    if let (Some(replay), Ok(report)) = (replay, &ended) {
+        tell_lateness(replay, &design.name, report.late_ns.as_ref());
+    }
+    ended
+}
+
+/// Runs `simulation` to its end, or until its observer says that there is no point in going on.
+fn finish<O: Observer>(
+    mut simulation: Simulation<O>,
+    jobs: &JobFile,
+    design: &Design,
+    pointless: impl Fn(&O) -> bool,
+) -> Result<Report, SimulationError> {
     let mut line = Line::new(&design.name, expected_ns(jobs));
     let ended = loop {
         match simulation.advance(SLICE) {
-            Ok(true) => line.tell(&simulation),
-            Ok(false) => break Ok(simulation.report()),
+            Ok(true) if !pointless(simulation.observer()) => line.tell(&simulation),
+            Ok(_) => break Ok(simulation.report()),
             Err(error) => break Err(error),
         }
     };
     line.erase();
-    if let (Some(replay), Ok(report)) = (replay, &ended) {
-        tell_lateness(replay, &design.name, report.late_ns.as_ref());
-    }
     ended
 }
 
@@ -77,7 +102,7 @@ impl<'a> Line<'a> {
     }
 
     /// Writes how far `simulation` is, unless it did so just now.
-    fn tell(&mut self, simulation: &Simulation) {
+    fn tell<O: Observer>(&mut self, simulation: &Simulation<O>) {
         let Some(written) = self.written.filter(|written| written.elapsed() >= PAUSE) else {
             return;
         };

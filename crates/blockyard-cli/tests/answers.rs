@@ -315,3 +315,60 @@ fn options_of_a_trace_are_checked() {
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn a_trace_changes_no_answer_and_is_the_same_every_time() {
+    let folder = Folder::new("trace");
+    let job = folder.file("job.fio", QUICK);
+    let plain = answer(&["run", &job, "--output-format=json"]);
+    let traced = |name: &str| {
+        let (trace, prefix) = (folder.path(&format!("{name}.json")), folder.path(name));
+        let options = ["--output-format=json", "--trace", &trace, "--blktrace", &prefix];
+        assert_eq!(answer(&[&["run", &job], &options[..]].concat()), plain);
+        (fs::read(&trace).unwrap(), fs::read(format!("{prefix}.blktrace.0")).unwrap())
+    };
+    let (first, second) = (traced("first"), traced("second"));
+    assert!(first == second && first.1.len() > 48);
+    assert_eq!(first.1.len() % 8, 0, "records and payloads are multiples of 8 bytes");
+}
+
+#[test]
+fn whatif_traces_every_design_into_one_file() {
+    let folder = Folder::new("trace-whatif");
+    let (job, trace) = (folder.file("job.fio", QUICK), folder.path("trace.json"));
+    let designs = "--design=mq-none,mq-deadline";
+    answer(&["whatif", &job, "--device=srp", designs, "--trace", &trace]);
+    let trace: Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let processes: Vec<_> = events
+        .iter()
+        .filter(|event| event["name"] == "process_name")
+        .map(|event| (event["pid"].as_u64().unwrap(), event["args"]["name"].as_str().unwrap()))
+        .collect();
+    for name in ["mq-none: processors", "mq-deadline: processors", "mq-deadline: requests"] {
+        let (pid, _) = processes.iter().find(|(_, process)| *process == name).unwrap();
+        assert!(events.iter().any(|event| event["ph"] != "M" && event["pid"] == *pid), "{name}");
+        assert_eq!(processes.iter().filter(|(other, _)| other == pid).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_fails_the_run() {
+    let folder = Folder::new("trace-fails");
+    let job = folder.file("job.fio", QUICK);
+    let missing = folder.path("missing/trace");
+    let mut cases = vec![
+        (["--trace", missing.as_str()], missing.clone()),
+        (["--blktrace", &missing], format!("{missing}.blktrace.0")),
+    ];
+    if Path::new("/dev/full").exists() {
+        cases.push((["--trace", "/dev/full"], "/dev/full".to_owned()));
+    }
+    for (option, file) in cases {
+        let output = blockyard(&[&["run", &job], &option[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{option:?}");
+        assert!(output.stdout.is_empty(), "{option:?}: no half-told success");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.starts_with(&format!("blockyard: error: {file}: ")), "{error}");
+    }
+}

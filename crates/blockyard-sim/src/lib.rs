@@ -20,6 +20,8 @@ pub mod job;
 pub mod log;
 pub mod machine;
 pub mod measure;
+pub mod observe;
+pub mod output;
 pub mod profile;
 pub mod replay;
 pub mod reproduce;

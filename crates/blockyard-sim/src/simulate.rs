@@ -10,6 +10,7 @@ use crate::log::{LogError, Logs};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
+use crate::observe::{Observer, Setting};
 use crate::profile::{Design, Device, DeviceModel, FaultRules};
 use crate::replay::{Replay, ReplayError};
 use crate::task::{Instance, Origin, Placement, Task};
@@ -17,7 +18,7 @@ use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
-use blockyard::policy::Model as Locking;
+use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::tag::TagSetConfig;
@@ -196,8 +197,8 @@ impl Conditions<'_> {
 
 /// One job file on one device under one design.
 #[derive(Debug)]
-pub struct Simulation {
-    world: World,
+pub struct Simulation<O = ()> {
+    world: World<O>,
     jobs: Vec<Job>,
     /// For each entry of the world's statistics: its job and reporting group.
     entries: Vec<(usize, u32)>,
@@ -243,18 +244,35 @@ impl Simulation {
         design: &Design,
         conditions: Conditions<'_>,
     ) -> Result<Self, SimulationError> {
+        Self::observed(jobs, device, design, conditions, ())
+    }
+}
+
+impl<O: Observer> Simulation<O> {
+    /// As [`Simulation::under`], told to `observer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulation::under`]; then the observer has been told nothing.
+    pub fn observed(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        conditions: Conditions<'_>,
+        observer: O,
+    ) -> Result<Self, SimulationError> {
         let (mut waves, entries, stats) = match conditions.replay {
             None => plan(&jobs.jobs, device)?,
             Some(replay) => plan_replay(replay, device),
         };
         waves.reverse();
-        let mut world = build_world(&jobs.jobs, device, design, conditions);
+        let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
+        let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
+        let mut world = build_world(&jobs.jobs, device, design, conditions, observer);
         world.stats = stats;
-        if let Some(replay) = conditions.replay {
-            world.replay(replay.player(device)?);
-        }
-        if conditions.logs {
-            world.logs = Logs::create(&jobs.jobs)?;
+        world.logs = logs;
+        if let Some(player) = player {
+            world.replay(player);
         }
         let mut simulation = Self {
             world,
@@ -302,8 +320,14 @@ impl Simulation {
 
     /// The world.
     #[must_use]
-    pub const fn world(&self) -> &World {
+    pub const fn world(&self) -> &World<O> {
         &self.world
+    }
+
+    /// Who watches.
+    #[must_use]
+    pub const fn observer(&self) -> &O {
+        &self.world.host.sink.1
     }
 
     /// I/Os that jobs have taken the results of so far.
@@ -329,7 +353,7 @@ impl Simulation {
             cpus: self.cpus,
             hctxs: world.hctxs(),
             totals: *world.totals(),
-            stages: world.host.sink.1.clone(),
+            stages: world.host.sink.0.1.clone(),
             device_busy: activity.busy(),
             mean_idle_gap: activity.mean_gap(),
             commands_held_ns: activity.held_ns(),
@@ -383,6 +407,7 @@ impl Simulation {
         let limit = job.runtime_ns.map(Duration::from_ns);
         let id = TaskId(self.next_task);
         let task = Task::new(id, job, planned.instance, self.seed);
+        self.world.host.sink.1.task_begins(id, &job.name);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
         self.world.add_task(task, begin, ramp, limit);
@@ -511,12 +536,13 @@ impl Files {
     }
 }
 
-fn build_world(
+fn build_world<O: Observer>(
     jobs: &[Job],
     device: &Device,
     design: &Design,
     conditions: Conditions<'_>,
-) -> World {
+    mut observer: O,
+) -> World<O> {
     let policies = design.policies;
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
@@ -546,7 +572,15 @@ fn build_world(
         queues: disks,
         max_waiters: instances,
     };
-    let sinks = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
+    observer.world_begins(&Setting {
+        design: design.name.clone(),
+        device: device.name.clone(),
+        cpus: machine.cpus,
+        hctxs,
+        depth: tags.depth,
+        elevator: policies.elevator != ElevatorKind::None,
+    });
+    let counts = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
     let config = QueueConfig {
         max_bios: bios_needed(jobs, device),
         max_waiters: instances,
@@ -559,7 +593,7 @@ fn build_world(
     } else {
         Stack::new(model, conditions.faults, draws, &tags)
     };
-    let host = Host::new(stack, sinks, tags);
+    let host = Host::new(stack, (counts, observer), tags);
     let queues: Vec<_> =
         (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
     let served_by = |hctx: u16| {

@@ -20,6 +20,7 @@ use crate::machine::cost::CostSink;
 use crate::machine::cpu::{Cpu, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
+use crate::observe::Observer;
 use crate::profile::MachineProfile;
 use crate::replay::{Player, TraceError};
 use crate::task::{Plan, Taken, Task};
@@ -34,8 +35,8 @@ use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 
-/// The host of a world.
-pub type SimHost = Host<Stack, (CostSink, StageStats)>;
+/// The host of a world: events go to what the world counts itself, then to its observer.
+pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 
 /// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
 /// many times the timeout of a request.
@@ -96,9 +97,9 @@ pub struct Totals {
     pub untaken: Duration,
 }
 
-/// Everything there is.
+/// Everything there is, and who watches.
 #[derive(Debug)]
-pub struct World {
+pub struct World<O = ()> {
     now: Instant,
     events: EventHeap<Event>,
     /// An event scheduled last, which may precede everything in the heap.
@@ -108,7 +109,7 @@ pub struct World {
     lock: Lock,
     locks: Locks,
     /// The device with its tags, and the sinks of all events.
-    pub host: SimHost,
+    pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
     /// Where the earliest poll of each queue is scheduled.
     polls: Vec<Option<Instant>>,
@@ -165,13 +166,13 @@ pub enum Failure {
     Stuck,
 }
 
-impl World {
+impl<O: Observer> World<O> {
     /// A world on `machine` with `queues` over `host`, at instant zero.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
         policies: &Policies,
-        host: SimHost,
+        host: SimHost<O>,
         queues: Vec<RequestQueue>,
         worker_cpu: Vec<CpuId>,
     ) -> Self {
@@ -376,7 +377,7 @@ impl World {
 
     fn forget(&mut self) {
         self.totals = Totals::default();
-        self.host.sink.1.clear();
+        self.host.sink.0.1.clear();
         self.host.driver.model_mut().forget_activity(self.now);
         self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
     }
@@ -446,7 +447,7 @@ impl World {
     /// Whether the driver has taken nothing for [`PATIENCE`], and nothing is to come but what queues
     /// do by themselves: asking the driver again for what it never ends.
     fn gives_up(&mut self) -> bool {
-        let issued = self.host.sink.1.count(Action::Issue);
+        let issued = self.host.sink.0.1.count(Action::Issue);
         if self.last_issue.0 != issued {
             self.last_issue = (issued, self.now);
         }
@@ -509,6 +510,7 @@ impl World {
         let Some(cpu) = self.lock.grant() else { return };
         if let Some((work, since)) = self.cpus[cpu.index()].spinning.take() {
             let spun = self.now.since(since);
+            self.host.sink.1.spun(cpu, since, self.now);
             self.cpus[cpu.index()].busy += spun;
             self.totals.spinning += spun;
             self.totals.cpu += spun;
@@ -521,6 +523,7 @@ impl World {
 
     /// Does a piece of work and lets what follows from it begin when it ends.
     fn perform(&mut self, cpu: CpuId, work: Work) {
+        self.host.sink.1.work_begins(cpu, &work, self.now);
         let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
@@ -537,9 +540,10 @@ impl World {
             Work::Step(task) => self.step(task),
         };
         while let Some(finished) = self.host.driver.next_finished(self.now) {
+            self.host.sink.1.device_done(&finished, self.now);
             cost += self.complete(finished, false);
         }
-        let (free_ns, locked_ns) = self.host.sink.0.take();
+        let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
         if self.locks.submitting {
             self.lock.hold(self.now, locked);
@@ -549,6 +553,7 @@ impl World {
             cost += self.end_step(task, cost);
         }
         let end = self.now + cost;
+        self.host.sink.1.work_ends(end);
         self.cpus[cpu.index()].busy += cost;
         self.totals.cpu += cost;
         self.host.driver.model_mut().start(end, &mut self.device_events);
@@ -595,6 +600,7 @@ impl World {
     fn take_finished(&mut self) {
         let interrupt = self.host.driver.model().interrupts();
         while let Some(finished) = self.host.driver.next_finished(self.now) {
+            self.host.sink.1.device_done(&finished, self.now);
             self.deliver(finished, interrupt);
         }
         self.schedule_layers();

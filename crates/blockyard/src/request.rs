@@ -131,6 +131,13 @@ impl Request {
         self.state
     }
 
+    /// The number under which a driver knows it, or will. Without an elevator it has one from
+    /// its first bio to its end, with one only while the driver owns it.
+    #[must_use]
+    pub const fn driver_tag(&self) -> Option<DriverTag> {
+        self.driver_tag
+    }
+
     /// The sector behind its last one.
     #[must_use]
     pub const fn end_sector(&self) -> u64 {

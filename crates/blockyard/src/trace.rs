@@ -15,13 +15,14 @@ use crate::unit::{CpuId, HctxId, QueueId, RequestId};
 pub enum Action {
     /// `Q`: a bio entered the queue.
     Queue,
-    /// `X`: a bio was cut; the event names the part that was cut off at the front.
+    /// `X`: a bio was cut; the event names the part that was cut off at the front, before that
+    /// part merges or gets a request.
     Split,
-    /// `M`: a bio joined a request at its back, or as a discard range.
+    /// `M`: a bio joined a request at its back, or as a discard range. The range is the bio's.
     BackMerge,
-    /// `F`: a bio joined a request at its front.
+    /// `F`: a bio joined a request at its front. The range is the bio's.
     FrontMerge,
-    /// Two requests became one; the event names the one that stays.
+    /// Two requests are about to become one; the event names the one that ends by it.
     Join,
     /// `G`: a bio got a request of its own.
     GetRequest,
@@ -29,8 +30,13 @@ pub enum Action {
     Sleep,
     /// `P`: the first request was put on a plug.
     Plug,
-    /// `U`: a plug was released.
-    Unplug,
+    /// `U`: a plug was released; the event names its first request.
+    Unplug {
+        /// How many requests it held.
+        requests: u16,
+        /// The submitter is about to sleep; else it asked for the release, or the plug was full.
+        sleeping: bool,
+    },
     /// `I`: a request entered the elevator or a software queue.
     Insert,
     /// A request left the elevator or software queue.
@@ -61,7 +67,7 @@ impl Action {
             Self::GetRequest => 'G',
             Self::Sleep => 'S',
             Self::Plug => 'P',
-            Self::Unplug => 'U',
+            Self::Unplug { .. } => 'U',
             Self::Insert => 'I',
             Self::Issue => 'D',
             Self::Complete(_) => 'C',
@@ -106,6 +112,21 @@ impl Hold {
         Self::Order,
         Self::Quiesced,
     ];
+
+    /// Its name in tables and traces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Tag => "tag",
+            Self::Device => "device",
+            Self::Host => "host",
+            Self::Resource => "resource",
+            Self::Leftovers => "leftovers",
+            Self::Order => "order",
+            Self::Quiesced => "quiesced",
+        }
+    }
 }
 
 impl From<Busy> for Hold {
@@ -139,7 +160,8 @@ pub struct Event<'a> {
     pub sector: u64,
     /// Its sectors.
     pub sectors: u32,
-    /// The request it concerns, as it is after the step; `None` where there is none yet.
+    /// The request it concerns, as it is after the step; `None` where there is none yet, or no
+    /// single one.
     pub request: Option<(RequestId, &'a Request)>,
 }
 
@@ -157,6 +179,15 @@ impl Sink for () {
     const ENABLED: bool = false;
 
     fn event(&mut self, _event: &Event<'_>) {}
+}
+
+/// A sink that somebody else keeps.
+impl<S: Sink> Sink for &mut S {
+    const ENABLED: bool = S::ENABLED;
+
+    fn event(&mut self, event: &Event<'_>) {
+        (**self).event(event);
+    }
 }
 
 /// Both of two sinks, the first one first.

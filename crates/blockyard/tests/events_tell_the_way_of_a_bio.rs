@@ -10,21 +10,26 @@ use blockyard::policy::Policies;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
-use blockyard::trace::{Event, Sink};
+use blockyard::trace::{Action, Event, Sink};
 use blockyard::unit::{CpuId, QueueId};
 
-/// The letters of the events, those without one left out.
+/// Actions with the ranges they name.
 #[derive(Default)]
-struct Letters(String);
+struct Steps(Vec<(Action, u64, u32)>);
 
-impl Sink for Letters {
+impl Sink for Steps {
     fn event(&mut self, event: &Event<'_>) {
-        self.0.extend(event.action.letter());
+        self.0.push((event.action, event.sector, event.sectors));
     }
 }
 
-/// What `bios`, submitted as one batch or one by one, lead to until all have ended.
+/// The letters of the events that `bios` lead to, those without one left out.
 fn letters(bios: &[Bio], plugged: bool, policies: Policies) -> String {
+    steps(bios, plugged, policies).iter().filter_map(|(action, ..)| action.letter()).collect()
+}
+
+/// What `bios`, submitted as one batch or one by one, lead to until all have ended.
+fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u32)> {
     let tags = TagSetConfig {
         hctxs: 1,
         depth: 8,
@@ -33,7 +38,7 @@ fn letters(bios: &[Bio], plugged: bool, policies: Policies) -> String {
         queues: 1,
         max_waiters: 1,
     };
-    let mut host = Host::new(NullDevice::new(1, 8), Letters::default(), tags);
+    let mut host = Host::new(NullDevice::new(1, 8), Steps::default(), tags);
     let limits = Limits { max_sectors: 16, ..Limits::new(1 << 20) };
     let config = QueueConfig::new(1, 1, limits, policies);
     let mut queue = RequestQueue::new(QueueId(0), config, &host);
@@ -68,7 +73,7 @@ fn a_lone_read_is_issued_directly_without_an_elevator_and_inserted_with_one() {
 #[test]
 fn a_bio_in_three_parts_is_queued_once_and_split_twice() {
     let letters = letters(&[Bio::read(0, 48, 0)], false, Policies::NONE);
-    assert_eq!(letters, "QGDXGDXGDCCC");
+    assert_eq!(letters, "QXGDXGDGDCCC");
 }
 
 #[test]
@@ -83,4 +88,29 @@ fn neighbours_of_a_batch_merge_on_the_plug() {
 fn what_the_elevator_holds_merges_until_the_queue_is_run() {
     let writes = [Bio::write(8, 8, 0), Bio::write(16, 8, 1)];
     assert_eq!(letters(&writes, false, Policies::mq_deadline()), "QGIQMDC");
+}
+
+#[test]
+fn a_merge_names_the_bio_and_a_join_the_request_that_ends() {
+    let bios =
+        [Bio::write(8, 4, 0), Bio::write(16, 2, 1), Bio::write(4, 4, 2), Bio::write(12, 4, 3)];
+    let merges = |(action, ..): &(Action, u64, u32)| {
+        matches!(action, Action::BackMerge | Action::FrontMerge | Action::Join | Action::Issue)
+    };
+    let steps = steps(&bios, false, Policies::mq_deadline());
+    let expected = [
+        (Action::FrontMerge, 4, 4),
+        (Action::BackMerge, 12, 4),
+        (Action::Join, 16, 2),
+        (Action::Issue, 4, 14),
+    ];
+    assert_eq!(steps.into_iter().filter(merges).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_unplug_tells_how_many_requests_it_releases() {
+    let batch = [Bio::read(8, 8, 0), Bio::read(16, 8, 1), Bio::read(100, 8, 2)];
+    let steps = steps(&batch, true, Policies::NONE);
+    let released = Action::Unplug { requests: 2, sleeping: false };
+    assert!(steps.iter().any(|(action, ..)| *action == released), "{steps:?}");
 }

@@ -7,23 +7,32 @@ use crate::cli::{Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
 use crate::message::Failure;
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
-    let Replay { trace, device, designs, playback, faults, answer, output_format } = args.clone();
+    let Replay { trace, device, designs, playback, faults, traced, answer, output_format } =
+        args.clone();
     let job = Job { file: None, options: Vec::new(), replay: Some(trace) };
-    match <[String; 1]>::try_from(designs) {
-        Ok([design]) => {
-            let format = match output_format {
-                OutputFormat::Normal => RunFormat::Normal,
-                OutputFormat::Json => RunFormat::Json,
-            };
-            let (output_format, logs) = (vec![format], JobLogs::default());
-            run::run(
-                &Run { job, device, design, playback, faults, answer, output_format, logs },
-                out,
-            )
+    let [design] = match <[String; 1]>::try_from(designs) {
+        Ok(one) => one,
+        Err(designs) => {
+            let args =
+                Whatif { job, device, designs, playback, faults, traced, answer, output_format };
+            return whatif::whatif(&args, out);
         }
-        Err(designs) => whatif::whatif(
-            &Whatif { job, device, designs, playback, faults, answer, output_format },
-            out,
-        ),
-    }
+    };
+    let format = match output_format {
+        OutputFormat::Normal => RunFormat::Normal,
+        OutputFormat::Json => RunFormat::Json,
+    };
+    let args = Run {
+        job,
+        device,
+        design,
+        playback,
+        faults,
+        traced,
+        blktrace: None,
+        answer,
+        output_format: vec![format],
+        logs: JobLogs::default(),
+    };
+    run::run(&args, out)
 }

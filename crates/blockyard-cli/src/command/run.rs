@@ -10,7 +10,7 @@ use crate::cli::{JobLogs, Run, RunFormat};
 use crate::faults::{self, FaultRow};
 use crate::message::Failure;
 use crate::progress::simulate;
-use crate::{fio, job};
+use crate::{fio, job, trace};
 
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
@@ -20,7 +20,12 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     ask_for(&args.logs, &mut given.jobs);
     let conditions =
         Conditions { faults: rules.as_ref(), logs: true, ..Conditions::new(args.answer.seed) };
-    let report = simulate(&given, &device, &design, conditions)?;
+    let mut recorder = trace::begin(args.traced.trace.as_ref(), args.blktrace.as_ref())?;
+    let ended = simulate(&given, &device, &design, conditions, recorder.as_mut());
+    // A run that failed leaves a trace of how far it got.
+    let written = trace::finish(recorder);
+    let report = ended?;
+    written?;
     let faults = rules.map(|_| faults::rows(&report.faults));
     let text = text(&args.output_format, &given.jobs, &device.name, &report, faults.as_deref());
     args.answer.deliver(&text, out)

@@ -3,15 +3,15 @@
 use std::io::Write;
 
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::Conditions;
+use blockyard_sim::simulate::{Conditions, SimulationError};
 use blockyard_sim::why::{Figures, why};
 
 use crate::cli::Whatif;
 use crate::faults::rows;
-use crate::job;
 use crate::message::{Failure, note};
 use crate::progress::simulate;
 use crate::report::{Report, Row};
+use crate::{job, trace};
 
 pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
@@ -24,12 +24,17 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         note("logs are written by `run` only: designs would write over each other's");
     }
     let instances = given.jobs.jobs.iter().map(|job| job.numjobs).sum();
-    let (mut runs, mut counts) = (Vec::new(), Vec::new());
-    for design in &designs {
-        let report = simulate(&given, &device, design, conditions)?;
-        runs.push((design.name.as_str(), Figures::of(&report, instances)));
-        counts.push(report.faults);
-    }
+    let mut recorder = trace::begin(args.traced.trace.as_ref(), None)?;
+    let ended = designs.iter().map(|design| {
+        let report = simulate(&given, &device, design, conditions, recorder.as_mut())?;
+        let figures = Figures::of(&report, instances);
+        Ok(((design.name.as_str(), figures), report.faults))
+    });
+    let ended = ended.collect::<Result<(Vec<_>, Vec<_>), SimulationError>>();
+    // A run that failed leaves a trace of how far it got.
+    let written = trace::finish(recorder);
+    let (runs, counts) = ended?;
+    written?;
     let first_iops = runs.first().map_or(0.0, |(_, figures)| figures.iops);
     let report = Report {
         job: given.name,

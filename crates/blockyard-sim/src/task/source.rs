@@ -99,7 +99,11 @@ impl Generated {
     }
 
     fn bio(&self, op: bio::Op, io: &Io, base_bytes: u64) -> Bio {
-        let flags = if op == bio::Op::Write { self.flags } else { self.flags.without(Flags::FUA) };
+        let flags = match op {
+            bio::Op::Write => self.flags,
+            bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC), // it is understood
+            _ => self.flags.without(Flags::FUA),
+        };
         let segments = match op {
             bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
             _ => 1,

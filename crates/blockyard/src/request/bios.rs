@@ -120,13 +120,15 @@ impl Bios {
         Some(part)
     }
 
-    /// The submitted bio that enters with `id`: itself, or the whole whose first part it is.
-    pub(crate) fn entering(&self, id: BioId) -> Option<BioId> {
-        let slot = &self.slots[id.index()];
-        match self.slots.get(slot.parent as usize) {
-            None => Some(id),
-            Some(whole) => (whole.bio.sector == slot.bio.sector).then_some(BioId(slot.parent)),
-        }
+    /// The submitted bio that `id` is a part of, if it is one.
+    pub(crate) fn whole_of(&self, id: BioId) -> Option<BioId> {
+        let parent = self.slots[id.index()].parent;
+        (parent != NONE).then_some(BioId(parent))
+    }
+
+    /// Whether a submitted bio begins to enter with `id`: it is whole, or the first part.
+    pub(crate) fn begins(&self, id: BioId) -> bool {
+        self.whole_of(id).is_none_or(|whole| self[id].sector == self[whole].sector)
     }
 
     /// Gives back a bio that was taken and never joined a request.

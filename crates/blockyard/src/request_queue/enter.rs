@@ -224,9 +224,6 @@ impl RequestQueue {
             return Err(refused);
         }
         cursor.sector += u64::from(sectors);
-        if cursor.sector < bio.end_sector() {
-            self.emit_bio(host, now, Action::Split, cursor.cpu, part);
-        }
         Ok(())
     }
 
@@ -265,7 +262,7 @@ impl RequestQueue {
 
     /// S1: whether a bio that has not begun to enter goes behind a split one that has.
     fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
-        self.bios.entering(bio).is_some() && self.waits_among(self.cursors.iter(), hctx, bio)
+        self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
 
     /// Whether one of `cursors` waits for a tag of the kind that `bio` needs on `hctx`.
@@ -298,7 +295,7 @@ impl RequestQueue {
             return Err(SubmitError::NoTag);
         }
         let id = self.take_request(host, hctx, bio).ok_or(SubmitError::NoTag)?;
-        self.emit_queued(host, now, cpu, bio);
+        self.emit_entered(host, now, cpu, bio);
         self.held += 1;
         self.idle_at = None;
         self.requests.start(id, &self.bios, bio, cpu, hctx, now);
@@ -373,10 +370,9 @@ impl RequestQueue {
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
         };
-        self.emit_queued(host, now, cpu, bio);
+        self.emit_entered(host, now, cpu, bio);
         self.requests.add_bio(id, &mut self.bios, bio, merge);
-        let action = if merge == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
-        self.emit(host, now, action, id);
+        self.emit_merged(host, now, cpu, bio, (id, merge));
         if plugged.is_some() {
             return true;
         }
@@ -443,10 +439,12 @@ impl RequestQueue {
         let both = (self.requests[kept].extent(), self.requests[gone].extent());
         let Fit::Join(how) = fit(&both.0, &both.1, &self.limits) else { return };
         elevator.joined(&mut self.requests, kept, gone);
+        self.emit(host, now, Action::Join, gone);
         self.requests.join(kept, gone, &mut self.bios, how);
-        elevator.merged(&self.requests, kept, how);
+        if let Some(elevator) = &mut self.elevator {
+            elevator.merged(&self.requests, kept, how);
+        }
         self.put_request_tag(host, gone);
-        self.emit(host, now, Action::Join, kept);
     }
 
     fn add_to_plug<D: Driver, S: Sink>(
@@ -476,7 +474,8 @@ impl RequestQueue {
     ) {
         let mut list = core::mem::take(&mut self.plugs[cpu.index()].list);
         if let Some(first) = list.first() {
-            self.emit(host, now, Action::Unplug, first);
+            let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
+            self.emit(host, now, Action::Unplug { requests, sleeping }, first);
         }
         let mut direct = self.policies.issues_directly() && !sleeping;
         let mut uncommitted = None;
@@ -558,20 +557,53 @@ impl RequestQueue {
         let from = Ctx::of(&self.requests[id]);
         let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
+        self.emit(host, now, Action::Join, id);
         self.requests.join(kept, id, &mut self.bios, merge);
-        elevator.merged(&self.requests, kept, merge);
+        if let Some(elevator) = &mut self.elevator {
+            elevator.merged(&self.requests, kept, merge);
+        }
         self.put_request_tag(host, id);
-        self.emit(host, now, Action::Join, kept);
         self.join_neighbour(host, kept, merge, now);
         true
     }
 
-    /// A submitted bio has entered: with its first part, if it is split.
-    fn emit_queued<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, cpu: CpuId, bio: BioId) {
-        if S::ENABLED
-            && let Some(whole) = self.bios.entering(bio)
-        {
+    /// A submitted bio enters, with its first part if it is split; and is cut, unless the part is
+    /// its last.
+    fn emit_entered<D, S: Sink>(
+        &self,
+        host: &mut Host<D, S>,
+        now: Instant,
+        cpu: CpuId,
+        bio: BioId,
+    ) {
+        if !S::ENABLED {
+            return;
+        }
+        let Some(whole) = self.bios.whole_of(bio) else {
+            return self.emit_bio(host, now, Action::Queue, cpu, bio);
+        };
+        if self.bios.begins(bio) {
             self.emit_bio(host, now, Action::Queue, cpu, whole);
+        }
+        if self.bios[bio].end_sector() < self.bios[whole].end_sector() {
+            self.emit_bio(host, now, Action::Split, cpu, bio);
+        }
+    }
+
+    /// `bio`, submitted from `cpu`, has joined a request on one side.
+    fn emit_merged<D, S: Sink>(
+        &self,
+        host: &mut Host<D, S>,
+        now: Instant,
+        cpu: CpuId,
+        bio: BioId,
+        (id, side): (RequestId, Merge),
+    ) {
+        if S::ENABLED {
+            let action = if side == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
+            let rq = &self.requests[id];
+            let event = self.bio_event(now, action, cpu, rq.hctx, &self.bios[bio]);
+            host.sink.event(&Event { request: Some((id, rq)), ..event });
         }
     }
 

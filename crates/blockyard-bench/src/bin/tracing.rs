@@ -1,0 +1,97 @@
+//! What writing a trace costs the simulator: the SCSI job of the published measurements (64 jobs of
+//! depth 64, 4 KiB, one region), without a trace, with `--trace` and with `--blktrace`, in turns.
+//!
+//! `cargo run --release -p blockyard-bench --bin tracing [TURNS]`
+//!
+//! For each it prints the median over the turns (7 unless told) of the time relative to the run
+//! without a trace in the same turn, in percent more, and the bytes written for each I/O. The files
+//! go to a folder of their own in the system's temporary folder, and are removed.
+
+use blockyard_sim::job::{JobFile, NoSource, parse_args};
+use blockyard_sim::output::{Files, Recorder};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use core::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+const TURNS: usize = 7;
+const DESIGNS: [&str; 3] = ["mq-none", "mq-deadline", "legacy-deadline"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let turns = std::env::args().nth(1).map_or(Ok(TURNS), |turns| turns.parse())?;
+    let folder = std::env::temp_dir().join(format!("blockyard-tracing-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let prefix = folder.join("trace");
+    let outputs = [
+        ("trace", Files { perfetto: Some(prefix.with_extension("json")), blktrace: None }),
+        ("blktrace", Files { perfetto: None, blktrace: Some(prefix) }),
+    ];
+    println!(
+        "{:<10}{:<18}{:<10}{:>12}{:>16}",
+        "rw", "design", "output", "% more time", "bytes per I/O"
+    );
+    for rw in ["read", "randread"] {
+        let jobs = jobs(rw);
+        for name in DESIGNS {
+            let design = Design::lookup(name)?;
+            for (output, files) in &outputs {
+                let (more, bytes) = compare(&jobs, &design, files, &folder, turns)?;
+                println!("{rw:<10}{name:<18}{output:<10}{more:>12}{bytes:>16}");
+            }
+        }
+    }
+    fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+fn jobs(rw: &str) -> JobFile {
+    let job = format!(
+        "--name=scsi --filename=/dev/sda --direct=1 --ioengine=libaio --bs=4k --iodepth=64 \
+         --numjobs=64 --group_reporting --time_based --runtime=1 --rw={rw}"
+    );
+    parse_args(job.split_whitespace(), &NoSource).expect("a job of ours")
+}
+
+/// Percent of time that writing `files` adds, and the bytes written for each I/O.
+fn compare(
+    jobs: &JobFile,
+    design: &Design,
+    files: &Files,
+    folder: &Path,
+    turns: usize,
+) -> Result<(i128, u64), Box<dyn Error>> {
+    let device = Device::lookup("srp")?;
+    let mut more = Vec::new();
+    let mut bytes_per_io = 0;
+    for _ in 0..turns {
+        let begun = Instant::now();
+        let report = Simulation::new(jobs, &device, design, 1)?.finish()?;
+        let without_ns = begun.elapsed().as_nanos();
+        let begun = Instant::now();
+        let mut recorder = Recorder::create(files)?;
+        Simulation::observed(jobs, &device, design, Conditions::new(1), &mut recorder)?.finish()?;
+        recorder.finish()?;
+        let with_ns = begun.elapsed().as_nanos();
+        more.push(i128::try_from(with_ns * 100 / without_ns)? - 100);
+        bytes_per_io = bytes_in(folder)? / ios(&report).max(1);
+    }
+    more.sort_unstable();
+    Ok((more[more.len() / 2], bytes_per_io))
+}
+
+fn ios(report: &Report) -> u64 {
+    report.jobs.iter().flat_map(|job| job.stats.measured()).map(|measured| measured.ios).sum()
+}
+
+/// Bytes of all files in `folder`, which are removed.
+fn bytes_in(folder: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        bytes += entry.metadata()?.len();
+        fs::remove_file(entry.path())?;
+    }
+    Ok(bytes)
+}

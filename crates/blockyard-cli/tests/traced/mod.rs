@@ -1,0 +1,99 @@
+//! Runs that leave traces, shared by the tests that read them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::output::{Files, Recorder};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+
+/// A run that shows what others do not.
+pub(crate) struct Case {
+    /// A word for it, and for its files.
+    pub(crate) name: &'static str,
+    pub(crate) design: &'static str,
+    /// The file of the device.
+    device: &'static str,
+    /// Options beside those of every case.
+    job: &'static str,
+}
+
+pub(crate) const CASES: [Case; 5] = [
+    Case {
+        name: "random",
+        design: "mq-none",
+        device: "base = \"srp\"",
+        job: "--rw=randread --filename=/dev/sda --iodepth=64 --numjobs=4 --runtime=20ms",
+    },
+    Case {
+        name: "elevator",
+        design: "mq-deadline",
+        device: "base = \"srp\"",
+        job: "--rw=randread --filename=/dev/sda --iodepth=32 --numjobs=4 --runtime=20ms",
+    },
+    Case {
+        name: "plugged",
+        design: "mq-deadline",
+        device: "base = \"srp\"",
+        job: "--rw=rw --filename=/dev/sda --iodepth=64 --iodepth_batch=16 --numjobs=8 --runtime=10ms",
+    },
+    Case {
+        name: "split",
+        design: "legacy-deadline",
+        device: "base = \"srp\"",
+        job: "--rw=write --filename=/dev/sda --bs=4m --iodepth=2 --numjobs=2 --runtime=100ms",
+    },
+    Case {
+        name: "refused",
+        design: "mq-none-2017",
+        device: "base = \"srp\"\n[hba]\nluns = 2\n[hba.refusal]\nmode = \"lun-full\"\nlimit = 16\n\
+                 ramp-down-after = 4\nramp-up-period = \"1ms\"\n",
+        job: "--rw=randwrite --filename=/dev/sda:/dev/sdb --iodepth=64 --numjobs=4 --runtime=20ms",
+    },
+];
+
+/// A folder of its own for a test, gone with it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+impl Case {
+    /// Runs it, with the traces asked for in `folder`; says what was measured.
+    pub(crate) fn run(&self, folder: &Path, perfetto: bool, blktrace: bool) -> Report {
+        let files = Files {
+            perfetto: perfetto.then(|| self.perfetto(folder)),
+            blktrace: blktrace.then(|| folder.join(self.name)),
+        };
+        let common = "--name=job --direct=1 --ioengine=libaio --time_based";
+        let options = common.split(' ').chain(self.job.split(' '));
+        let jobs = parse_args(options, &NoSource).unwrap();
+        let device = Device::parse("device", self.device).unwrap();
+        let design = Design::lookup(self.design).unwrap();
+        let mut recorder = Recorder::create(&files).unwrap();
+        let simulation =
+            Simulation::observed(&jobs, &device, &design, Conditions::new(1), &mut recorder)
+                .unwrap();
+        let report = simulation.finish().unwrap();
+        recorder.finish().unwrap();
+        report
+    }
+
+    /// The Perfetto file that [`Self::run`] writes.
+    pub(crate) fn perfetto(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.json", self.name))
+    }
+}

@@ -1,0 +1,245 @@
+//! A Perfetto trace is sound by itself, whoever reads it: what begins ends, what shares a track does
+//! not overlap, counters count down to nothing, and everything happens as often as we counted.
+
+mod traced;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use blockyard::stats::{Direction, Stage};
+use blockyard::trace::{Action, Hold};
+use blockyard_sim::simulate::Report;
+use serde_json::Value;
+use traced::{CASES, Folder};
+
+/// An event of the trace.
+struct Event {
+    phase: char,
+    track: (u64, u64),
+    ns: u64,
+    name: String,
+    value: Value,
+}
+
+/// Microseconds as nanoseconds.
+#[expect(clippy::float_arithmetic, reason = "serde_json reads a number with a point as a float")]
+#[expect(clippy::cast_possible_truncation, reason = "a test runs for less than a second")]
+#[expect(clippy::cast_sign_loss, reason = "no time is negative")]
+fn ns(value: &Value) -> u64 {
+    (value.as_f64().unwrap() * 1000.0).round() as u64
+}
+
+fn events(text: &str) -> Vec<Event> {
+    let trace: Value = serde_json::from_str(text).unwrap();
+    let event = |value: &Value| Event {
+        phase: value["ph"].as_str().unwrap().chars().next().unwrap(),
+        track: (value["pid"].as_u64().unwrap(), value["tid"].as_u64().unwrap_or(0)),
+        ns: ns(&value["ts"]),
+        name: value["name"].as_str().unwrap().to_owned(),
+        value: value.clone(),
+    };
+    trace["traceEvents"].as_array().unwrap().iter().map(event).collect()
+}
+
+/// The processes by name, without the design's.
+fn processes(events: &[Event]) -> BTreeMap<String, u64> {
+    let named = events.iter().filter(|event| event.name == "process_name");
+    let named = named.map(|event| {
+        let name = event.value["args"]["name"].as_str().unwrap();
+        (name.split_once(": ").unwrap().1.to_owned(), event.track.0)
+    });
+    named.collect()
+}
+
+/// Every begin has its end, with nothing of the same request in between. By name: how many spans,
+/// and how long they are together.
+fn spans(events: &[Event]) -> BTreeMap<&str, (u64, u64)> {
+    let mut open: BTreeMap<u64, &Event> = BTreeMap::new();
+    let mut ended: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut spans = BTreeMap::new();
+    for event in events.iter().filter(|event| matches!(event.phase, 'b' | 'e')) {
+        let id = event.value["id"].as_u64().unwrap();
+        if event.phase == 'b' {
+            assert!(ended.get(&id).is_none_or(|end| *end <= event.ns), "{}", event.value);
+            assert!(open.insert(id, event).is_none(), "{}", event.value);
+        } else {
+            let begin = open.remove(&id).unwrap_or_else(|| panic!("no begin: {}", event.value));
+            assert_eq!(begin.name, event.name);
+            assert!(begin.ns <= event.ns, "{}", event.value);
+            ended.insert(id, event.ns);
+            let (count, sum) = spans.entry(begin.name.as_str()).or_insert((0, 0));
+            (*count, *sum) = (*count + 1, *sum + event.ns - begin.ns);
+        }
+    }
+    assert!(open.is_empty(), "without end: {:?}", open.keys());
+    spans
+}
+
+/// What stands on a track stands there one after the other.
+fn check_tracks(events: &[Event]) {
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.phase == 'X') {
+        let end = event.ns + ns(&event.value["dur"]);
+        tracks.entry(event.track).or_default().push((event.ns, end));
+    }
+    for (track, mut slices) in tracks {
+        slices.sort_unstable();
+        for pair in slices.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "{track:?}: {pair:?}");
+        }
+    }
+}
+
+/// A command is at the device from when the processor that handed it over was done with that.
+fn check_begins(events: &[Event]) {
+    let processes = processes(events);
+    let of = |name: &str| {
+        let process = processes[name];
+        events.iter().filter(move |event| event.phase == 'X' && event.track.0 == process)
+    };
+    let ends: BTreeSet<u64> =
+        of("processors").map(|event| event.ns + ns(&event.value["dur"])).collect();
+    for command in of("device slots") {
+        assert!(ends.contains(&command.ns), "{}", command.value);
+    }
+}
+
+/// A request that the device gives back is in the driver no longer.
+fn check_requeues(events: &[Event]) {
+    let of = |phase: char, name: &'static str| {
+        events.iter().filter(move |event| event.phase == phase && event.name == name)
+    };
+    let ends: BTreeSet<u64> = of('e', "in driver").map(|event| event.ns).collect();
+    for requeue in of('i', "requeue") {
+        assert!(ends.contains(&requeue.ns), "{}", requeue.value);
+    }
+}
+
+/// The largest and the last value of each counter.
+fn counters(events: &[Event]) -> BTreeMap<String, (u64, u64)> {
+    let mut counters = BTreeMap::new();
+    for event in events.iter().filter(|event| event.phase == 'C') {
+        for (series, value) in event.value["args"].as_object().unwrap() {
+            let value = value.as_u64().unwrap_or_else(|| panic!("negative: {}", event.value));
+            let known = counters.entry(format!("{} {series}", event.name)).or_insert((0, 0));
+            *known = (value.max(known.0), value);
+        }
+    }
+    counters
+}
+
+fn check_names(events: &[Event]) {
+    let named = |what: &str, track: (u64, u64)| {
+        events.iter().any(|event| event.name == what && event.track == track)
+    };
+    let mut tracks: Vec<_> = events.iter().map(|event| event.track).collect();
+    tracks.sort_unstable();
+    tracks.dedup();
+    for track in tracks {
+        assert!(named("process_name", (track.0, 0)), "{track:?}");
+        assert!(track.1 == 0 || named("thread_name", track), "{track:?}");
+    }
+}
+
+/// How often each thing that happens at an instant happened.
+fn check_instants(events: &[Event], report: &Report) {
+    let count = |action| report.stages.count(action);
+    let unplug = Action::Unplug { requests: 0, sleeping: false };
+    let mut expected: BTreeMap<&str, u64> = BTreeMap::from([
+        ("back merge", count(Action::BackMerge)),
+        ("front merge", count(Action::FrontMerge)),
+        ("join", count(Action::Join)),
+        ("split", count(Action::Split)),
+        ("sleep", count(Action::Sleep)),
+        ("unplug", count(unplug)),
+        ("requeue", count(Action::Requeue)),
+        ("hold: budget", count(Action::Hold(Hold::Budget))),
+        ("hold: tag", count(Action::Hold(Hold::Tag))),
+        ("hold: device", count(Action::Hold(Hold::Device))),
+        ("hold: leftovers", count(Action::Hold(Hold::Leftovers))),
+    ]);
+    for event in events.iter().filter(|event| event.phase == 'i') {
+        let left = expected.get_mut(event.name.as_str());
+        if let Some(left) = left {
+            *left -= 1;
+        } else {
+            assert!(event.name.starts_with("refused: "), "{}", event.value);
+        }
+    }
+    assert!(expected.values().all(|left| *left == 0), "not in the trace: {expected:?}");
+}
+
+#[test]
+fn traces_are_sound_and_count_what_we_count() {
+    let folder = Folder::new("sound");
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    for case in &CASES {
+        let report = case.run(&folder.0, true, false);
+        let text = fs::read_to_string(case.perfetto(&folder.0)).unwrap();
+        let events = events(&text);
+        check_names(&events);
+        check_tracks(&events);
+        check_begins(&events);
+        check_requeues(&events);
+        check_instants(&events, &report);
+
+        let issued = report.stages.count(Action::Issue);
+        let spans = spans(&events);
+        assert_eq!(spans["in driver"].0, issued, "{}", case.name);
+        let slots = processes(&events)["device slots"];
+        let commands = events.iter().filter(|event| event.phase == 'X' && event.track.0 == slots);
+        assert_eq!(commands.count() as u64, issued, "{}", case.name);
+        if report.stages.count(Action::Requeue) == 0 {
+            let ours = Direction::ALL
+                .map(|direction| report.stages.times_ns(direction, Stage::InDriver).sum());
+            assert_eq!(u128::from(spans["in driver"].1), ours.iter().sum(), "{}", case.name);
+        }
+
+        let counters = counters(&events);
+        for (name, (_, last)) in &counters {
+            assert!(*last == 0 || name.ends_with("submitted"), "{} {name}: {last}", case.name);
+        }
+        let submitted = counters.iter().filter(|(name, _)| name.ends_with("submitted"));
+        let submitted = submitted.map(|(_, (_, last))| last).sum::<u64>();
+        assert_eq!(submitted, report.stages.count(Action::Queue), "{}", case.name);
+        if case.name == "random" {
+            assert_eq!(counters["disk 0 in flight"].0, 62, "the LUN's depth");
+        }
+        for event in &events {
+            *seen.entry(event.name.clone()).or_default() += 1;
+        }
+    }
+    for name in ["staged", "held", "requeue", "back merge", "split", "spin", "run", "interrupt"] {
+        assert!(seen.contains_key(name), "{name} never happens");
+    }
+}
+
+/// An elevator holds no driver tag for what it keeps; without one every request has its own.
+#[test]
+fn tags_in_use_are_those_of_the_device_or_of_all_requests() {
+    let folder = Folder::new("tags");
+    for (name, shown_by) in [("elevator", "disk 0 in flight"), ("random", "disk 0 requests")] {
+        let case = CASES.iter().find(|case| case.name == name).unwrap();
+        case.run(&folder.0, true, false);
+        let text = fs::read_to_string(case.perfetto(&folder.0)).unwrap();
+        let mut now: BTreeMap<String, u64> = BTreeMap::new();
+        let mut checked = 0;
+        let events = events(&text);
+        let counters: Vec<_> = events.iter().filter(|event| event.phase == 'C').collect();
+        for (at, event) in counters.iter().enumerate() {
+            for (series, value) in event.value["args"].as_object().unwrap() {
+                now.insert(format!("{} {series}", event.name), value.as_u64().unwrap());
+            }
+            if counters.get(at + 1).is_some_and(|next| next.ns == event.ns) {
+                continue; // more of the same instant follows
+            }
+            let tags = now.iter().filter(|(name, _)| name.ends_with(" tags"));
+            let tags: u64 = tags.map(|(_, value)| value).sum();
+            // A counter that has not been written yet stands at nothing.
+            let shown = now.get(shown_by).copied().unwrap_or_default();
+            assert_eq!(tags, shown, "{name} at {} ns", event.ns);
+            checked += 1;
+        }
+        assert!(checked > 100);
+    }
+}

@@ -1,0 +1,312 @@
+//! What `blktrace` writes: a binary file for each processor, for `blkparse` and `btt`.
+//!
+//! The file of processor N is `PREFIX.blktrace.N`. It holds one record after the other, all numbers
+//! little-endian:
+//!
+//! | offset | bytes | holds |
+//! |---|---|---|
+//! | 0 | 4 | magic `0x65617400`, the version (7) in the lowest byte |
+//! | 4 | 4 | number within the file, from 1; 0 in a note |
+//! | 8 | 8 | time in nanoseconds |
+//! | 16 | 8 | first sector |
+//! | 24 | 4 | bytes |
+//! | 28 | 4 | action in the lower half, categories in the upper |
+//! | 32 | 4 | process |
+//! | 36 | 4 | device: major above 20 bits of minor |
+//! | 40 | 4 | processor |
+//! | 44 | 2 | error, a negative errno |
+//! | 46 | 2 | bytes that follow (the payload) |
+//!
+//! # Rules
+//!
+//! - **K1.** A record stands in the file of the processor that did it, as blktrace has it: a
+//!   completion in that of the processor which handled it. So each file is in the order of time.
+//! - **K2.** What blktrace has no letter for is left out: a request leaving the elevator, a hold, a
+//!   refusal. Two requests that become one are an `M` with the range of the one that ends.
+//! - **K3.** A note gives each process its name before its first record. Job instances are processes
+//!   from 1000 on, in the order they began; a worker is a `kworker`; interrupts and timers are
+//!   process 0.
+//! - **K4.** Disk N is device 8, 16 N.
+//! - **K5.** The payload of `U` is how many requests were released, that of `X` the first sector of
+//!   what remains; 8 bytes each, big-endian.
+
+use super::Output;
+use super::file::{OutputError, OutputFile};
+use super::record::{Record, Step, Thread};
+use crate::machine::cpu::TaskId;
+use crate::observe::Setting;
+use blockyard::bio::{Flags, Op};
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use blockyard::trace::Action;
+use blockyard::unit::{CpuId, SECTOR_BYTES};
+use std::path::PathBuf;
+
+const MAGIC: u32 = 0x6561_7400 | VERSION;
+const VERSION: u32 = 7;
+/// Bytes of a record without payload.
+const RECORD_BYTES: usize = 48;
+/// Bytes of a process's name in a note, the last of them zero.
+const COMM_BYTES: usize = 16;
+/// Job instances are processes from a multiple of this on (K3).
+const FIRST_TASK_STEP: u32 = 1000;
+const FIRST_WORKER: u32 = 10;
+
+/// Categories, as bits of the action's upper half.
+mod category {
+    pub(super) const READ: u32 = 1 << 16;
+    pub(super) const WRITE: u32 = 1 << 17;
+    pub(super) const FLUSH: u32 = 1 << 18;
+    pub(super) const SYNC: u32 = 1 << 19;
+    pub(super) const QUEUE: u32 = 1 << 20;
+    pub(super) const REQUEUE: u32 = 1 << 21;
+    pub(super) const ISSUE: u32 = 1 << 22;
+    pub(super) const COMPLETE: u32 = 1 << 23;
+    pub(super) const PASSTHROUGH: u32 = 1 << 25;
+    pub(super) const NOTIFY: u32 = 1 << 26;
+    pub(super) const META: u32 = 1 << 28;
+    pub(super) const DISCARD: u32 = 1 << 29;
+    pub(super) const FUA: u32 = 1 << 31;
+}
+
+/// The files of one world: another one that begins takes its place.
+#[derive(Debug)]
+pub(super) struct Blktrace {
+    prefix: PathBuf,
+    /// One for each processor.
+    files: Vec<OutputFile>,
+    /// The number of the last record of each file.
+    sequence: Vec<u32>,
+    /// Names of the job instances.
+    tasks: Vec<String>,
+    first_task: u32,
+    /// Whether each process has its note, by [`Thread`]: interrupts, workers, job instances.
+    noted: (bool, Vec<bool>, Vec<bool>),
+}
+
+impl Blktrace {
+    /// Files that begin with `prefix`.
+    pub(super) const fn new(prefix: PathBuf) -> Self {
+        Self {
+            prefix,
+            files: Vec::new(),
+            sequence: Vec::new(),
+            tasks: Vec::new(),
+            first_task: 0,
+            noted: (false, Vec::new(), Vec::new()),
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), OutputError> {
+        let Some(action) = action_of(step.action) else { return Ok(()) }; // K2
+        let process = self.process(step);
+        let (mut kind, mut sector, mut bytes) =
+            (kind_of(step.op, step.flags), step.sector, bytes_of(step.sectors));
+        let (mut payload, mut error) = (None, 0);
+        match step.action {
+            Action::Plug => (kind, sector, bytes) = (category::READ, 0, 0),
+            Action::Unplug { requests, .. } => {
+                (kind, sector, bytes) = (category::READ, 0, 0);
+                payload = Some(u64::from(requests)); // K5
+            }
+            Action::Split => payload = Some(step.sector + u64::from(step.sectors)),
+            Action::Complete(status) => error = errno(status),
+            _ => {}
+        }
+        let at = step.on.index(); // K1
+        self.sequence[at] += 1;
+        let header = Header {
+            sequence: self.sequence[at],
+            time: step.at,
+            sector,
+            bytes,
+            action: action | kind,
+            process,
+            device: device_of(step.queue.0),
+            cpu: step.on,
+            error,
+            payload_bytes: if payload.is_some() { 8 } else { 0 },
+        };
+        let file = &mut self.files[at];
+        file.bytes.extend_from_slice(&header.bytes());
+        if let Some(payload) = payload {
+            file.bytes.extend_from_slice(&payload.to_be_bytes());
+        }
+        file.spill()
+    }
+
+    /// The process of whose doing `step` is, which has its note by now (K3).
+    fn process(&mut self, step: &Step) -> u32 {
+        let (process, noted) = match step.by {
+            Thread::None => (0, &mut self.noted.0),
+            Thread::Worker => {
+                (FIRST_WORKER + u32::from(step.on.0), &mut self.noted.1[step.on.index()])
+            }
+            Thread::Task(task) => (self.first_task + task.0, &mut self.noted.2[task.0 as usize]),
+        };
+        if !core::mem::replace(noted, true) {
+            let name = match step.by {
+                Thread::None => "swapper".to_owned(),
+                Thread::Worker => format!("kworker/{}:1H", step.on.0),
+                Thread::Task(task) => self.tasks[task.0 as usize].clone(),
+            };
+            self.note(process, &name, step);
+        }
+        process
+    }
+
+    fn note(&mut self, process: u32, name: &str, step: &Step) {
+        let header = Header {
+            sequence: 0,
+            time: step.at,
+            sector: 0,
+            bytes: 0,
+            action: category::NOTIFY,
+            process,
+            device: device_of(step.queue.0),
+            cpu: step.on,
+            error: 0,
+            payload_bytes: 16,
+        };
+        let mut comm = [0; COMM_BYTES];
+        let len = name.len().min(COMM_BYTES - 1);
+        comm[..len].copy_from_slice(&name.as_bytes()[..len]);
+        let bytes = &mut self.files[step.on.index()].bytes;
+        bytes.extend_from_slice(&header.bytes());
+        bytes.extend_from_slice(&comm);
+    }
+}
+
+impl Output for Blktrace {
+    fn world(&mut self, setting: &Setting) -> Result<(), OutputError> {
+        *self = Self::new(core::mem::take(&mut self.prefix));
+        for cpu in 0..setting.cpus {
+            let mut name = self.prefix.clone().into_os_string();
+            name.push(format!(".blktrace.{cpu}"));
+            self.files.push(OutputFile::create(name.as_ref())?);
+        }
+        let cpus = usize::from(setting.cpus);
+        self.sequence = vec![0; cpus];
+        self.noted.1 = vec![false; cpus];
+        self.first_task =
+            (FIRST_WORKER + u32::from(setting.cpus)).next_multiple_of(FIRST_TASK_STEP);
+        Ok(())
+    }
+
+    fn task(&mut self, task: TaskId, name: &str) -> Result<(), OutputError> {
+        assert_eq!(task.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        self.tasks.push(name.to_owned());
+        self.noted.2.push(false);
+        Ok(())
+    }
+
+    fn records(&mut self, records: &[Record]) -> Result<(), OutputError> {
+        for record in records {
+            if let Record::Step(step) = record {
+                self.step(step)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), OutputError> {
+        self.files.iter_mut().try_for_each(OutputFile::write)
+    }
+}
+
+/// What stands before the payload of a record.
+struct Header {
+    sequence: u32,
+    time: Instant,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    process: u32,
+    device: u32,
+    cpu: CpuId,
+    error: u16,
+    payload_bytes: u16,
+}
+
+impl Header {
+    fn bytes(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.time.as_ns().to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sector.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.action.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.process.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.device.to_le_bytes());
+        bytes[40..44].copy_from_slice(&u32::from(self.cpu.0).to_le_bytes());
+        bytes[44..46].copy_from_slice(&self.error.to_le_bytes());
+        bytes[46..48].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes
+    }
+}
+
+/// The number of an action and the category it belongs to, where blktrace has it (K2).
+const fn action_of(action: Action) -> Option<u32> {
+    Some(match action {
+        Action::Queue => 1 | category::QUEUE,
+        Action::BackMerge | Action::Join => 2 | category::QUEUE,
+        Action::FrontMerge => 3 | category::QUEUE,
+        Action::GetRequest => 4 | category::QUEUE,
+        Action::Sleep => 5 | category::QUEUE,
+        Action::Requeue => 6 | category::REQUEUE,
+        Action::Issue => 7 | category::ISSUE,
+        Action::Complete(_) => 8 | category::COMPLETE,
+        Action::Plug => 9 | category::QUEUE,
+        Action::Unplug { sleeping: false, .. } => 10 | category::QUEUE,
+        Action::Unplug { sleeping: true, .. } => 11 | category::QUEUE,
+        Action::Insert => 12 | category::QUEUE,
+        Action::Split => 13,
+        Action::Schedule | Action::Refuse(_) | Action::Hold(_) | Action::TimedOut => return None,
+    })
+}
+
+/// The categories of an operation and its flags.
+fn kind_of(op: Op, flags: Flags) -> u32 {
+    let op = match op {
+        Op::Read => category::READ,
+        Op::Write | Op::WriteZeroes => category::WRITE,
+        Op::Discard | Op::SecureErase => category::WRITE | category::DISCARD,
+        Op::Flush => category::WRITE | category::FLUSH,
+        Op::DriverIn => category::READ | category::PASSTHROUGH,
+        Op::DriverOut => category::WRITE | category::PASSTHROUGH,
+    };
+    [
+        (Flags::SYNC, category::SYNC),
+        (Flags::META, category::META),
+        (Flags::PREFLUSH, category::FLUSH),
+        (Flags::FUA, category::FUA),
+    ]
+    .into_iter()
+    .filter(|(flag, _)| flags.contains(*flag))
+    .fold(op, |all, (_, category)| all | category)
+}
+
+/// K4.
+fn device_of(disk: u16) -> u32 {
+    8 << 20 | u32::from(disk) << 4
+}
+
+/// Linux counts the bytes of a bio in 32 bits; one that is longer here is told as the longest.
+fn bytes_of(sectors: u32) -> u32 {
+    sectors.min(u32::MAX / SECTOR_BYTES) * SECTOR_BYTES
+}
+
+/// The negative errno by which Linux tells a status.
+const fn errno(status: Status) -> u16 {
+    let errno: u16 = match status {
+        Status::Ok => 0,
+        Status::IoError => 5,
+        Status::Gone => 19,
+        Status::NoSpace => 28,
+        Status::Medium => 61,
+        Status::NotSupported => 95,
+        Status::Timeout => 110,
+    };
+    errno.wrapping_neg()
+}

@@ -1,0 +1,338 @@
+//! Chrome's trace-event JSON, which <https://ui.perfetto.dev> and `trace_processor` read.
+//!
+//! One file may hold several worlds, each with processes of its own, named after its design:
+//!
+//! | process | its tracks |
+//! |---|---|
+//! | processors | one for each: what ran when (a job's step, a completion, a worker's run of a hardware queue, spinning for the lock) |
+//! | software queues | one for each processor of a disk: merges, joins, splits, plugs released, sleeps for a tag |
+//! | hardware queues | one for each: runs by its worker, holds and refusals with their reason, requeues; a counter of tags in use |
+//! | device slots | one for each driver tag: when the device had a command under it |
+//! | requests | a span for each stage of each request; a counter for each disk |
+//!
+//! # Rules
+//!
+//! - **P1.** A request's stages are spans of one id, the request's number in its disk's queue (times
+//!   2^32 the disk), which later requests use again: `staged` from its first bio until it leaves
+//!   elevator or software queue; `held` from there until the driver takes it, with what held it as
+//!   `reason`; `in driver` until the driver is done with it or gives it back.
+//! - **P2.** There is a span `in driver` for each command issued. A stage before it that took no
+//!   time has no span.
+//! - **P3.** A stage that has not ended when its world does is a span without end.
+//! - **P4.** A disk's counters are `requests` (that have a tag), `in flight` (that the driver has)
+//!   and `submitted` (bios since the begin). A counter is written when the instant at which it
+//!   changed is over, once.
+//! - **P5.** Times are microseconds with three decimals; no number passes through a float.
+
+mod lines;
+mod state;
+
+use super::Output;
+use super::file::OutputError;
+use super::json::escaped;
+use super::record::{Record, Step};
+use crate::machine::cpu::{TaskId, Work};
+use crate::observe::Setting;
+use blockyard::bio::Op;
+use blockyard::time::Instant;
+use blockyard::trace::{Action, Hold};
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
+use lines::{Line, Lines, Process, Track};
+use state::{Life, Slot, Stage, World};
+use std::path::Path;
+
+/// A trace being written.
+#[derive(Debug)]
+pub(super) struct Perfetto {
+    lines: Lines,
+    world: World,
+}
+
+impl Perfetto {
+    /// An empty trace at `path`.
+    pub(super) fn create(path: &Path) -> Result<Self, OutputError> {
+        Ok(Self { lines: Lines::create(path)?, world: World::default() })
+    }
+
+    fn record(&mut self, record: &Record) {
+        match record {
+            Record::Step(step) => self.step(step),
+            Record::Work { on, work, begin, end } => self.work(*on, work, *begin, *end),
+            Record::Spin { on, begin, end } => {
+                let track = self.processor(*on);
+                self.slice(track, *begin, *end).name("spin").text("}");
+            }
+            Record::DeviceDone { hctx, tag, at } => self.device_done(*hctx, *tag, *at),
+        }
+    }
+
+    fn processor(&mut self, cpu: CpuId) -> Track {
+        let track = Process::Processors.track(u32::from(cpu.0));
+        self.lines.name_track(track, || format!("CPU {}", cpu.0));
+        track
+    }
+
+    fn software_queue(&mut self, disk: QueueId, cpu: CpuId) -> Track {
+        let at = u32::from(disk.0) * self.world.cpus + u32::from(cpu.0);
+        let track = Process::SoftwareQueues.track(at);
+        self.lines.name_track(track, || format!("disk {}, CPU {}", disk.0, cpu.0));
+        track
+    }
+
+    fn hardware_queue(&mut self, disk: QueueId, hctx: HctxId) -> Track {
+        let at = u32::from(disk.0) * self.world.hctxs + u32::from(hctx.0);
+        let track = Process::HardwareQueues.track(at);
+        self.lines.name_track(track, || format!("disk {}, hardware queue {}", disk.0, hctx.0));
+        track
+    }
+
+    fn slice(&mut self, track: Track, begin: Instant, end: Instant) -> Line<'_> {
+        let mut line = self.lines.line(b'X', track, begin);
+        line.lasts(end.since(begin));
+        line
+    }
+
+    fn work(&mut self, on: CpuId, work: &Work, begin: Instant, end: Instant) {
+        let track = self.processor(on);
+        let mut line = self.lines.line(b'X', track, begin);
+        line.lasts(end.since(begin));
+        let name = match work {
+            Work::Step(task) => &self.world.tasks[task.0 as usize],
+            Work::Complete { interrupt: true, .. } => "interrupt",
+            Work::Complete { interrupt: false, .. } => "complete",
+            Work::Run { .. } => "run",
+        };
+        line.name(name).text("}");
+        if let Work::Run { queue, hctx } = work {
+            let track = self.hardware_queue(*queue, *hctx);
+            self.slice(track, begin, end).name("run").text("}");
+        }
+        for slot in self.world.starting.drain(..) {
+            self.world.slots[slot as usize].since = end;
+        }
+    }
+
+    fn device_done(&mut self, hctx: HctxId, tag: DriverTag, at: Instant) {
+        let slot = self.world.slot(hctx, tag);
+        self.world.starting.retain(|starting| *starting != slot);
+        let track = Process::DeviceSlots.track(slot);
+        self.lines.name_track(track, || format!("hardware queue {}, tag {}", hctx.0, tag.0));
+        let Slot { since, op } = self.world.slots[slot as usize];
+        self.slice(track, since, at).name(name_of(op)).text("}");
+    }
+
+    fn step(&mut self, step: &Step) {
+        if step.at > self.world.counted_at {
+            self.write_counters(); // P4
+            self.world.counted_at = step.at;
+        }
+        self.point_out(step);
+        if step.action == Action::Queue {
+            self.world.disk(step.queue).submitted.now += 1;
+        }
+        if let Some(id) = step.request {
+            self.live(step, id);
+        }
+    }
+
+    /// What happens at an instant, on the track it happens on.
+    fn point_out(&mut self, step: &Step) {
+        let (name, reason) = match step.action {
+            Action::BackMerge => ("back merge", ""),
+            Action::FrontMerge => ("front merge", ""),
+            Action::Join => ("join", ""),
+            Action::Split => ("split", ""),
+            Action::Sleep => ("sleep", ""),
+            Action::Unplug { .. } => ("unplug", ""),
+            Action::Requeue => ("requeue", ""),
+            Action::TimedOut => ("timed out", ""),
+            Action::Hold(hold) => ("hold: ", hold.name()),
+            Action::Refuse(busy) => ("refused: ", Hold::from(busy).name()),
+            Action::Queue
+            | Action::GetRequest
+            | Action::Plug
+            | Action::Insert
+            | Action::Schedule
+            | Action::Issue
+            | Action::Complete(_) => return,
+        };
+        let track = match step.action {
+            Action::Hold(_) | Action::Refuse(_) | Action::Requeue | Action::TimedOut => {
+                self.hardware_queue(step.queue, step.hctx)
+            }
+            _ => self.software_queue(step.queue, step.cpu),
+        };
+        let mut line = self.lines.line(b'i', track, step.at);
+        line.text(",\"s\":\"t\",\"name\":\"").text(name).text(reason).text("\"}");
+        if let Action::Hold(hold) = step.action {
+            let disk = self.world.disk(step.queue);
+            disk.holds[step.hctx.index()] = Some((hold, step.at));
+        }
+    }
+
+    /// The request `id` takes a step in its life (P1).
+    fn live(&mut self, step: &Step, id: RequestId) {
+        let next = match step.action {
+            Action::GetRequest => Some(Stage::Staged),
+            Action::Schedule => Some(Stage::Held),
+            Action::Issue => Some(Stage::InDriver),
+            // It goes back to the elevator, or without one to the dispatch list.
+            Action::Requeue if self.world.elevator => Some(Stage::Staged),
+            Action::Requeue => Some(Stage::Held),
+            Action::Complete(_) | Action::Join => None,
+            Action::Refuse(busy) => {
+                if let Some(life) = self.world.disk(step.queue).request(id) {
+                    life.refused = Some(busy);
+                }
+                return;
+            }
+            _ => return,
+        };
+        let life = next.map(|stage| Life { stage, since: step.at, refused: None });
+        let before = core::mem::replace(self.world.disk(step.queue).request(id), life);
+        self.count(step, before.map(|life| life.stage), next);
+        if let Some(before) = before {
+            self.write_stage(step, id, &before);
+        }
+        if next == Some(Stage::InDriver)
+            && let Some(tag) = step.tag
+        {
+            let slot = self.world.slot(step.hctx, tag);
+            self.world.slots[slot as usize] = Slot { since: step.at, op: step.op };
+            self.world.starting.push(slot);
+        }
+    }
+
+    /// A request that was in stage `before` is in `after`.
+    fn count(&mut self, step: &Step, before: Option<Stage>, after: Option<Stage>) {
+        let elevator = self.world.elevator;
+        let disk = self.world.disk(step.queue);
+        let moved = |counter: &mut u64, was: bool, is: bool| {
+            *counter = *counter + u64::from(is) - u64::from(was);
+        };
+        let flies = |stage| stage == Some(Stage::InDriver);
+        moved(&mut disk.held.now, before.is_some(), after.is_some());
+        moved(&mut disk.in_flight.now, flies(before), flies(after));
+        // Without an elevator a request has its driver tag from the begin.
+        let tagged = |stage: Option<Stage>| if elevator { flies(stage) } else { stage.is_some() };
+        moved(&mut self.world.tags[step.hctx.index()].now, tagged(before), tagged(after));
+    }
+
+    /// The stage that a request has been in ends with `step` (P2).
+    fn write_stage(&mut self, step: &Step, id: RequestId, life: &Life) {
+        if step.at == life.since && life.stage != Stage::InDriver {
+            return;
+        }
+        let reason = match life.stage {
+            Stage::Held => self.world.disk(step.queue).reason(life, step.hctx),
+            Stage::Staged | Stage::InDriver => None,
+        };
+        let mut line = self.span(b'b', step.queue, id, life.since);
+        line.name(life.stage.name());
+        if let Some(hold) = reason {
+            line.text(",\"args\":{\"reason\":\"").text(hold.name()).text("\"}");
+        }
+        if life.stage == Stage::InDriver {
+            line.text(",\"args\":{\"op\":\"").text(name_of(step.op)).text("\",\"sector\":");
+            line.number(step.sector).text(",\"sectors\":").number(u64::from(step.sectors));
+            line.text("}");
+        }
+        line.text("}");
+        self.span(b'e', step.queue, id, step.at).name(life.stage.name()).text("}");
+    }
+
+    /// Begins a line of a request's span.
+    fn span(&mut self, phase: u8, disk: QueueId, id: RequestId, at: Instant) -> Line<'_> {
+        let mut line = self.lines.line(phase, Process::Requests.itself(), at);
+        let id = u64::from(disk.0) << 32 | u64::from(id.0);
+        line.text(",\"cat\":\"request\",\"id\":").number(id);
+        line
+    }
+
+    /// Writes the counters that changed at the last instant (P4).
+    fn write_counters(&mut self) {
+        let at = self.world.counted_at;
+        for (number, disk) in (0..).zip(&mut self.world.disks) {
+            let counters = [
+                ("\"requests\":", &mut disk.held),
+                ("\"in flight\":", &mut disk.in_flight),
+                ("\"submitted\":", &mut disk.submitted),
+            ];
+            if counters.iter().all(|(_, counter)| counter.is_written()) {
+                continue;
+            }
+            let mut line = self.lines.line(b'C', Process::Requests.itself(), at);
+            line.text(",\"name\":\"disk ").number(number).text("\",\"args\":{");
+            let mut comma = "";
+            for (name, counter) in counters {
+                if let Some(value) = counter.write() {
+                    line.text(comma).text(name).number(value);
+                    comma = ",";
+                }
+            }
+            line.text("}}");
+        }
+        for (number, tags) in (0..).zip(&mut self.world.tags) {
+            if let Some(value) = tags.write() {
+                let mut line = self.lines.line(b'C', Process::HardwareQueues.itself(), at);
+                line.text(",\"name\":\"hardware queue ").number(number);
+                line.text("\",\"args\":{\"tags\":").number(value).text("}}");
+            }
+        }
+    }
+
+    /// The world is over: what is left of it is written (P3).
+    fn end_world(&mut self) {
+        self.write_counters();
+        for (disk, number) in core::mem::take(&mut self.world.disks).iter().zip(0..) {
+            for (life, id) in disk.requests.iter().zip(0..) {
+                if let Some(life) = life {
+                    self.span(b'b', QueueId(number), RequestId(id), life.since)
+                        .name(life.stage.name())
+                        .text("}");
+                }
+            }
+        }
+    }
+}
+
+impl Output for Perfetto {
+    fn world(&mut self, setting: &Setting) -> Result<(), OutputError> {
+        self.end_world();
+        self.world = World::new(setting);
+        self.lines.begin_world(&escaped(&setting.design));
+        self.lines.spill()
+    }
+
+    fn task(&mut self, task: TaskId, name: &str) -> Result<(), OutputError> {
+        assert_eq!(task.0 as usize, self.world.tasks.len(), "tasks are numbered in order");
+        self.world.tasks.push(escaped(name));
+        Ok(())
+    }
+
+    fn records(&mut self, records: &[Record]) -> Result<(), OutputError> {
+        for record in records {
+            self.record(record);
+            self.lines.spill()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), OutputError> {
+        self.end_world();
+        self.lines.finish()
+    }
+}
+
+const fn name_of(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Flush => "flush",
+        Op::Discard => "discard",
+        Op::WriteZeroes => "write zeroes",
+        Op::SecureErase => "secure erase",
+        Op::DriverIn => "driver in",
+        Op::DriverOut => "driver out",
+    }
+}
