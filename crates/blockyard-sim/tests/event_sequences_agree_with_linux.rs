@@ -66,7 +66,8 @@ fn simulate(name: &str, scheduler: &str) -> Vec<String> {
             }
         }
     }
-    let param = |key: &str| params.iter().find(|(k, _)| k == key).map(|(_, v)| v.parse::<u64>().unwrap());
+    let param =
+        |key: &str| params.iter().find(|(k, _)| k == key).map(|(_, v)| v.parse::<u64>().unwrap());
     let mut max = param("max_sectors").unwrap_or(255);
     if let Some(kb) = param("max_sectors_kb") {
         max = max.min(kb * 2);
@@ -114,7 +115,11 @@ fn all() {
         }
         let count = |list: &[String], l: char| list.iter().filter(|e| e.starts_with(l)).count();
         let counts = |list: &[String]| {
-            "QXMFGPUIDCS".chars().map(|l| format!("{l}{}", count(list, l))).collect::<Vec<_>>().join(" ")
+            "QXMFGPUIDCS"
+                .chars()
+                .map(|l| format!("{l}{}", count(list, l)))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         let only = |list: &[String], l: char| -> Vec<String> {
             list.iter().filter(|e| e.starts_with(l)).cloned().collect()
@@ -123,7 +128,11 @@ fn all() {
         let same = ours == theirs;
         if !same_d || counts(&ours) != counts(&theirs) {
             bad += 1;
-            println!("{name}: D {same_d}\n   ours   {}\n   theirs {}", counts(&ours), counts(&theirs));
+            println!(
+                "{name}: D {same_d}\n   ours   {}\n   theirs {}",
+                counts(&ours),
+                counts(&theirs)
+            );
         } else {
             println!("{name}: ok, whole sequence {same}");
         }

@@ -66,6 +66,17 @@ pub enum SwqMerge {
     Hash,
 }
 
+/// Which bios pass a plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugging {
+    /// Those of a batch that its submitter announced. A lone request is offered to the driver at
+    /// once, or staged with its run left to a worker. As Linux 6.1.
+    Batches,
+    /// Each: a lone bio is a batch of one, and its submitter runs the hardware queue itself. As
+    /// Linux 6.12.
+    EveryBio,
+}
+
 /// How many requests the elevator may hold for each hardware queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedDepth {
@@ -148,6 +159,8 @@ pub struct Policies {
     pub busy: BusyTrack,
     /// How software queues merge.
     pub swq_merge: SwqMerge,
+    /// Which bios pass a plug.
+    pub plug: Plugging,
     /// How much the elevator may hold.
     pub sched_depth: SchedDepth,
 }
@@ -161,6 +174,7 @@ impl Policies {
         dequeue: Dequeue::ByBusy,
         busy: BusyTrack::Ewma,
         swq_merge: SwqMerge::Last8,
+        plug: Plugging::EveryBio,
         sched_depth: SchedDepth::FromDeviceDepth,
     };
 

@@ -1,8 +1,8 @@
 //! Designs: named sets of policies.
 
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies,
+    SchedDepth, SwqMerge,
 };
 use toml::de::DeValue;
 
@@ -48,6 +48,7 @@ const QUEUE: &[&str] = &[
     "dequeue",
     "busy",
     "swq-merge",
+    "plug",
     "sched-depth",
     "deadline",
 ];
@@ -78,6 +79,8 @@ const BUSY: &[(&str, BusyTrack)] =
     &[("off", BusyTrack::Off), ("bit", BusyTrack::Bit), ("ewma", BusyTrack::Ewma)];
 const SWQ_MERGE: &[(&str, SwqMerge)] =
     &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
+const PLUG: &[(&str, Plugging)] =
+    &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
 
 /// Whether requests pass through mq-deadline.
 const ELEVATOR: &[(&str, bool)] = &[("none", false), ("mq-deadline", true)];
@@ -140,6 +143,7 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
         dequeue: queue.need("dequeue", OneOf(DEQUEUE))?,
         busy: queue.need("busy", OneOf(BUSY))?,
         swq_merge: queue.need("swq-merge", OneOf(SWQ_MERGE))?,
+        plug: queue.need("plug", OneOf(PLUG))?,
         sched_depth: queue.need("sched-depth", SchedDepthKind)?,
     };
     if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {

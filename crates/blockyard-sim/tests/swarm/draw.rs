@@ -4,8 +4,8 @@ use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies,
+    SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -189,6 +189,7 @@ fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
                 SchedDepth::FromDeviceDepth,
             ],
         ),
+        plug: pick(prng, &[Plugging::Batches, Plugging::EveryBio]),
     }
 }
 

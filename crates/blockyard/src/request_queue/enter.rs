@@ -6,6 +6,7 @@ use crate::driver::Driver;
 use crate::elevator::{Candidate, Place};
 use crate::host::Host;
 use crate::merge::{Extent, Fit, Merge, fit};
+use crate::policy::Plugging;
 use crate::request::{BioId, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
@@ -255,6 +256,9 @@ impl RequestQueue {
         self.emit(host, now, Action::GetRequest, id);
         if self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
+        } else if self.policies.plug == Plugging::EveryBio {
+            self.add_to_plug(host, cpu, id, now);
+            self.release_plug(host, cpu, false, now);
         } else {
             self.stage_alone(host, ctx, id, now);
         }
