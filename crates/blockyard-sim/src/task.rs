@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 
 /// Bytes of a memory page: one segment of a payload.
 const PAGE_BYTES: u32 = 4096;
+/// A call that submits more I/Os than this plugs them: Linux has it so for libaio and `io_uring`.
+const UNPLUGGED_MAX: u32 = 2;
 
 /// Where a file of a job lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +116,7 @@ pub struct Task {
     completed: VecDeque<u32>,
     /// Slots that the current step submits.
     submitting: Vec<u32>,
+    call: Call,
     /// Drawn from the generator, not submitted yet.
     drawn: Option<Io>,
     exhausted: bool,
@@ -141,6 +144,15 @@ struct Shape {
     low: u32,
     prio: IoPrio,
     flags: Flags,
+}
+
+/// A call that submits I/Os. It may sleep for a tag on the way and goes on where it stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// I/Os it has still to submit.
+    pub left: u32,
+    /// Whether it plugs them.
+    pub plugs: bool,
 }
 
 /// Pauses between I/Os.
@@ -202,6 +214,7 @@ impl Task {
             free: (0..depth).rev().collect(),
             completed: VecDeque::with_capacity(depth as usize),
             submitting: Vec::with_capacity(depth as usize),
+            call: Call::default(),
             drawn: None,
             exhausted: false,
             draining: false,
@@ -305,10 +318,10 @@ impl Task {
         self.stop_at = self.stop_at.min(now);
     }
 
-    /// Whether results are to be taken in this step.
+    /// Whether results are to be taken in this step; not while a call goes on that slept for a tag.
     #[must_use]
     pub const fn takes_now(&self) -> bool {
-        self.taking
+        self.taking && self.call.left == 0
     }
 
     /// Takes one result; at most `complete_max` are taken in a step.
@@ -332,10 +345,19 @@ impl Task {
         self.shape.complete_max
     }
 
-    /// Most I/Os that one step submits.
-    #[must_use]
-    pub const fn submit_max(&self) -> u32 {
-        self.shape.batch
+    /// The call that this step makes, or goes on with.
+    pub fn call(&mut self) -> Call {
+        if self.call.left == 0 {
+            let room = u32::try_from(self.free.len()).expect("as many as the depth");
+            let left = self.shape.batch.min(room);
+            self.call = Call { left, plugs: left > UNPLUGGED_MAX };
+        }
+        self.call
+    }
+
+    /// The call has returned.
+    pub const fn call_ended(&mut self) {
+        self.call.left = 0;
     }
 
     /// The next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, nothing
@@ -406,6 +428,7 @@ impl Task {
             status: Status::Ok,
         };
         self.submitting.push(at);
+        self.call.left -= 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
             self.think.due = true;
