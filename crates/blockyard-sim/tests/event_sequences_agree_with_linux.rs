@@ -84,7 +84,27 @@ fn simulate(name: &str, scheduler: &str) -> Vec<String> {
     let device = Device::parse("null_blk", &device).unwrap();
     let mut design = format!("base = \"mq-{scheduler}\"\n").replace("mq-mq-", "mq-");
     if let Some(depth) = param("nr_requests") {
-        design += &format!("[queue]\nsched-depth = {depth}\n");
+        design += &format!("[queue]
+sched-depth = {depth}
+[queue.deadline]
+");
+        for (key, name, unit) in [
+            ("read_expire", "read-expire", "ms"),
+            ("write_expire", "write-expire", "ms"),
+            ("writes_starved", "writes-starved", ""),
+            ("fifo_batch", "fifo-batch", ""),
+            ("front_merges", "front-merges", "?"),
+        ] {
+            if let Some(v) = param(&format!("iosched/{key}")) {
+                let value = match unit {
+                    "ms" => format!("\"{v}ms\""),
+                    "?" => (v == 1).to_string(),
+                    _ => v.to_string(),
+                };
+                design += &format!("{name} = {value}
+");
+            }
+        }
     }
     let design = Design::parse("today", &design).unwrap();
     let jobs = parse_bytes(name, text.as_bytes(), &NoSource).unwrap();
