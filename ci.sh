@@ -13,7 +13,7 @@ SWARMS=(blockyard-sim:swarm)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
 BENCH_QUICK=(--test)
 # How many seeds the swarm takes unless told.
-SWARM_SEEDS=2000
+SWARM_SEEDS=10000
 # How long each fuzz target runs unless told.
 FUZZ_SECONDS=10
 # What `all` runs: what fails fast first.

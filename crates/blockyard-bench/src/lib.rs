@@ -11,6 +11,7 @@
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
+use blockyard::driver::Device;
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::{ElevatorKind, Policies, SchedDepth};
@@ -115,10 +116,9 @@ impl IoLoop {
 
     fn complete_one(&mut self) {
         self.now = self.now + Duration::from_us(1);
-        let done = self.host.driver.next_completed();
-        let (_, hctx, tag, status) = done.expect("the device is kept full");
-        let completed = self.queue.complete(&mut self.host, hctx, tag, status, self.now);
-        completed.expect("the device owned it");
+        let finished = self.host.driver.next_finished(self.now).expect("the device is kept full");
+        let concluded = self.queue.conclude(&mut self.host, &finished, self.now);
+        concluded.expect("the device owned it");
         while let Some(ended) = self.queue.next_ended() {
             assert_eq!(ended.status, Status::Ok, "bio {}", ended.bio.cookie);
         }

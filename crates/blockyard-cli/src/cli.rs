@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+use blockyard_sim::profile::FaultRules;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
@@ -52,6 +53,21 @@ pub(crate) struct Job {
 
 const JOB_OPTIONS: &str = "options";
 
+/// What goes wrong.
+#[derive(Debug, Args)]
+pub(crate) struct Faults {
+    /// Faults to inject: a TOML file of rules
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<String>,
+}
+
+impl Faults {
+    /// The rules asked for.
+    pub(crate) fn read(&self) -> Result<Option<FaultRules>, Failure> {
+        Ok(self.faults.as_deref().map(FaultRules::read).transpose()?)
+    }
+}
+
 /// How the answer is made and where it goes.
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
@@ -87,7 +103,7 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FIO_LAYOUT}"))]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{FIO_LAYOUT}"))]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -101,11 +117,14 @@ pub(crate) struct Run {
     pub(crate) design: String,
 
     #[command(flatten)]
+    pub(crate) faults: Faults,
+
+    #[command(flatten)]
     pub(crate) answer: Answer,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{COLUMNS}"))]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{COLUMNS}"))]
 pub(crate) struct Whatif {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -117,6 +136,9 @@ pub(crate) struct Whatif {
     /// Designs, by name or by path of their files; ratios are to the first
     #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
     pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) faults: Faults,
 
     #[command(flatten)]
     pub(crate) answer: Answer,
@@ -169,6 +191,24 @@ A job given by options has a --name; every option that is not listed here then b
 
 `blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
 
+const FAULTS: &str = r#"A file of faults has a table for each rule; the first that fires decides:
+
+  [[rule]]
+  name = "bad-block"       # as the answer calls it
+  op = ["read"]            # or one op, or nothing for all; also: disk = NUMBER
+  sectors = "1000..1008"   # of 512 bytes, 1008 not included; leave it out for all
+  error = "medium"         # or io, timeout, no-space, not-supported, gone; also: at-once = true
+
+  [[rule]]
+  name = "hiccup"
+  one-in = 1000            # or nth = N, every = N, first = N and last = N
+  delay = "50ms"
+
+In place of `error` or `delay` a rule has one of: busy = "device" (or host, resource),
+requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write = true,
+misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
+The answer counts for each rule how often it matched a request, and how often it fired."#;
+
 const FIO_LAYOUT: &str = "\
 With --output-format=json the answer has fio's layout, and every key that fio prints. What is not
 modelled is zero: the clock, page faults, samples of bandwidth and IOPS over time, short and dropped
@@ -195,7 +235,7 @@ and each design, in the order asked for:
 
   {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio"}"#;
+   "ratio", "faults": [{"name", "matched", "fired"}, ...] with --faults}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -8,6 +8,7 @@
 
 mod cli;
 mod command;
+mod faults;
 mod fio;
 mod human;
 mod job;

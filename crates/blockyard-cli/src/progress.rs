@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use blockyard_sim::job::JobFile;
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::{Report, Simulation, SimulationError};
+use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
 use crate::human::{approximate, count, digits};
 
@@ -24,9 +24,9 @@ pub(crate) fn simulate(
     jobs: &JobFile,
     device: &Device,
     design: &Design,
-    seed: u64,
+    conditions: Conditions<'_>,
 ) -> Result<Report, SimulationError> {
-    let mut simulation = Simulation::new(jobs, device, design, seed)?;
+    let mut simulation = Simulation::under(jobs, device, design, conditions)?;
     let mut line = Line::new(&design.name, expected_ns(jobs));
     let ended = loop {
         match simulation.advance(SLICE) {

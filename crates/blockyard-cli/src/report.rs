@@ -11,8 +11,10 @@
 //! ```text
 //! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-//!  "ratio"}
+//!  "ratio", "faults": [{"name", "matched", "fired"}, ...]}
 //! ```
+//!
+//! `faults` is there where faults were asked for.
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
 //! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.
@@ -25,6 +27,7 @@ use blockyard_sim::why::Figures;
 use serde::Serialize;
 
 use crate::cli::{Answer, OutputFormat};
+use crate::faults::{self, FaultRow};
 use crate::human::{approximate, count, digits, mebibytes, time};
 use crate::message::Failure;
 use crate::table::{Align, Cell, Table};
@@ -58,6 +61,9 @@ pub(crate) struct Row {
     pub(crate) wakeups_per_io: f64,
     /// IOPS over those of the first design.
     pub(crate) ratio: f64,
+    /// How often each rule was met; none where no faults were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) faults: Option<Vec<FaultRow>>,
 }
 
 /// From submission to end, nanoseconds.
@@ -107,6 +113,12 @@ impl Report {
     fn text(&self) -> String {
         let mut text = format!("{} on {}, seed {}\n\n", self.job, self.device, self.seed);
         write!(text, "{}", self.table()).expect("a string takes everything");
+        if self.designs.iter().any(|row| row.faults.is_some()) {
+            let rules = self.designs.iter();
+            let rules = rules.map(|row| (Some(row.name.as_str()), row.faults.as_deref()));
+            let rules = rules.filter_map(|(name, rules)| Some((name, rules?)));
+            write!(text, "\n{}", faults::text(rules)).expect("a string takes everything");
+        }
         let why = wrapped(&self.why);
         write!(text, "\n{why}\nColumns are explained by `blockyard whatif --help`.\n")
             .expect("a string takes everything");
@@ -178,6 +190,7 @@ impl Row {
             mean_idle_gap_ns: figures.mean_idle_gap_ns,
             wakeups_per_io: figures.wakeups_per_io,
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
+            faults: None,
         }
     }
 
@@ -223,6 +236,7 @@ mod tests {
             mean_idle_gap_ns: 0,
             wakeups_per_io: 0.031,
             ratio,
+            faults: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Whether a job can run on a device at all: asked before anything runs.
 
-use crate::job::{BlockSizes, Job, Op, Place, Resolved, SyncMode};
+use crate::job::{BlockSizes, Job, Op, Place, Resolved};
 use blockyard::limits::Limits;
 use blockyard::unit::SECTOR_BYTES;
 use std::fmt;
@@ -20,8 +20,6 @@ pub enum Unfit {
     },
     /// It trims, and the device does not discard.
     NoDiscard,
-    /// It asks for durability, and the device's volatile cache cannot be flushed yet.
-    NoFlush,
     /// Its files have more names than the device has disks.
     TooFewDisks {
         /// How many disks there are.
@@ -39,9 +37,6 @@ impl fmt::Display for Unfit {
                 "`{option}`: offsets and lengths must be multiples of the device's {block_bytes} bytes"
             ),
             Self::NoDiscard => f.write_str("the device does not take trims"),
-            Self::NoFlush => f.write_str(
-                "the device has a volatile cache, and flushing it is not modelled yet: no sync, fsync or fdatasync",
-            ),
             Self::TooFewDisks { disks } => {
                 write!(f, "more file names than disks: the device has {disks}")
             }
@@ -68,16 +63,7 @@ pub fn check(job: &Job, resolved: &Resolved, limits: &Limits) -> Result<(), (Pla
     if trims && limits.max_discard_sectors == 0 {
         return Err((job.place_of("rw").clone(), Unfit::NoDiscard));
     }
-    let syncs = [
-        ("sync", job.sync != SyncMode::None),
-        ("fsync", job.fsync > 0),
-        ("fdatasync", job.fdatasync > 0),
-        ("end_fsync", job.end_fsync),
-    ];
-    match syncs.into_iter().find(|(_, asked)| *asked && limits.write_cache) {
-        Some((option, _)) => Err((job.place_of(option).clone(), Unfit::NoFlush)),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The option by which an I/O may begin or end within a block.

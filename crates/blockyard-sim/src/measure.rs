@@ -2,6 +2,7 @@
 
 use crate::job::{Op, PerOp};
 use blockyard::stats::Histogram;
+use blockyard::status::Status;
 use blockyard::time::Instant;
 
 /// Latencies and amounts of one kind of I/O.
@@ -11,8 +12,6 @@ pub struct Measured {
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// I/Os that failed.
-    pub errors: u64,
     /// Submission latency in nanoseconds: from before the system call to its return.
     pub slat_ns: Histogram,
     /// Completion latency in nanoseconds: from there until the job has the result.
@@ -36,6 +35,10 @@ pub struct JobStats {
     pub context_switches: u64,
     /// Syncs that completed.
     pub syncs: u64,
+    /// I/Os and syncs that failed.
+    pub errors: u64,
+    /// How the first of them failed.
+    pub first_error: Option<Status>,
 }
 
 impl JobStats {
@@ -50,6 +53,8 @@ impl JobStats {
             cpu_ns: 0,
             context_switches: 0,
             syncs: 0,
+            errors: 0,
+            first_error: None,
         }
     }
 

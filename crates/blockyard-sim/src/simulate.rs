@@ -3,18 +3,19 @@
 use crate::device::Model;
 use crate::device::hba::Hba;
 use crate::device::null::Null;
+use crate::device::stack::{FaultCount, Stack};
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
 use crate::observe::{Observer, Setting};
-use crate::profile::{Design, Device, DeviceModel};
+use crate::profile::{Design, Device, DeviceModel, FaultRules};
 use crate::task::{Instance, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
-use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
+use blockyard::layer::checked::Terms;
 use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
@@ -87,6 +88,10 @@ impl fmt::Display for SimulationError {
                 match failure {
                     Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
                     Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
+                    Failure::Lost(count) => write!(
+                        f,
+                        "at {at} s nothing more can happen: {count} completions were lost by fault rules"
+                    ),
                     Failure::Stuck => write!(
                         f,
                         "at {at} s nothing more can happen and the jobs are not done: a defect, please report it with the seed"
@@ -137,6 +142,27 @@ pub struct Report {
     pub mean_idle_gap: Duration,
     /// Sum over time of commands at the device, in command-nanoseconds.
     pub commands_held_ns: u128,
+    /// How often each fault rule was met, in the order of their file, ramp time included.
+    pub faults: Vec<FaultCount>,
+}
+
+/// What a simulation is subject to, beside its job, device and design.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// All random draws are from this.
+    pub seed: u64,
+    /// What the device does wrong.
+    pub faults: Option<&'a FaultRules>,
+    /// Whether each call of a driver is held against its contract. Changes nothing but speed.
+    pub checked: bool,
+}
+
+impl Conditions<'_> {
+    /// No faults; checked in builds with debug assertions.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, faults: None, checked: cfg!(debug_assertions) }
+    }
 }
 
 /// One job file on one device under one design.
@@ -173,12 +199,26 @@ impl Simulation {
         design: &Design,
         seed: u64,
     ) -> Result<Self, SimulationError> {
-        Self::observed(jobs, device, design, seed, ())
+        Self::under(jobs, device, design, Conditions::new(seed))
+    }
+
+    /// As [`Self::new`], under `conditions`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn under(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        conditions: Conditions<'_>,
+    ) -> Result<Self, SimulationError> {
+        Self::observed(jobs, device, design, conditions, ())
     }
 }
 
 impl<O: Observer> Simulation<O> {
-    /// As [`Simulation::new`], told to `observer`.
+    /// As [`Simulation::under`], told to `observer`.
     ///
     /// # Errors
     ///
@@ -187,11 +227,11 @@ impl<O: Observer> Simulation<O> {
         jobs: &JobFile,
         device: &Device,
         design: &Design,
-        seed: u64,
+        conditions: Conditions<'_>,
         observer: O,
     ) -> Result<Self, SimulationError> {
         let (waves, entries, stats) = plan(&jobs.jobs, device)?;
-        let mut world = build_world(&jobs.jobs, device, design, seed, observer);
+        let mut world = build_world(&jobs.jobs, device, design, conditions, observer);
         world.stats = stats;
         let mut simulation = Self {
             world,
@@ -200,7 +240,7 @@ impl<O: Observer> Simulation<O> {
             waves,
             next_task: 0,
             task_jobs: Vec::new(),
-            seed,
+            seed: conditions.seed,
             cpus: device.machine.cpus,
         };
         simulation.waves.reverse();
@@ -261,7 +301,7 @@ impl<O: Observer> Simulation<O> {
             job,
             stats: stats.clone(),
         });
-        let activity = world.host.driver.activity();
+        let activity = world.host.driver.model().activity();
         Report {
             jobs: jobs.collect(),
             span: world.last_end().since(world.measured_from()),
@@ -271,13 +311,14 @@ impl<O: Observer> Simulation<O> {
             device_busy: activity.busy(),
             mean_idle_gap: activity.mean_gap(),
             commands_held_ns: activity.held_ns(),
+            faults: world.host.driver.fault_counts(),
         }
     }
 
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
             Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
-            Failure::Stuck => None,
+            Failure::Stuck | Failure::Lost(_) => None,
         };
         SimulationError::Failed {
             job: task.map(|task| self.jobs[self.task_jobs[task.0 as usize]].name.clone()),
@@ -438,12 +479,13 @@ fn build_world<O: Observer>(
     jobs: &[Job],
     device: &Device,
     design: &Design,
-    seed: u64,
+    conditions: Conditions<'_>,
     mut observer: O,
 ) -> World<O> {
     let policies = design.policies;
     let machine = device.machine;
-    let draws = Prng::new(seed).fork(0);
+    let all_draws = Prng::new(conditions.seed);
+    let draws = all_draws.fork(0);
     let (model, hctxs, depth, disks, shared_tags) = match device.model {
         DeviceModel::Null(null) => (
             Model::Null(Null::new(null, draws)),
@@ -478,15 +520,19 @@ fn build_world<O: Observer>(
         elevator: policies.elevator != ElevatorKind::None,
     });
     let counts = (CostSink::new(&machine, &policies), StageStats::new());
-    let host = Host::new(model, (counts, observer), tags);
     let config = QueueConfig {
-        map: QueueMap::even(machine.cpus, hctxs),
-        limits: device.limits.clone(),
-        policies,
         max_bios: bios_needed(jobs, device),
         max_waiters: instances,
-        run_batch_max: 1024,
+        ..QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies)
     };
+    let draws = all_draws.fork(2);
+    let stack = if conditions.checked {
+        let terms = vec![Terms::of(&config, &tags); usize::from(disks)];
+        Stack::checked(model, conditions.faults, draws, &tags, &terms)
+    } else {
+        Stack::new(model, conditions.faults, draws, &tags)
+    };
+    let host = Host::new(stack, (counts, observer), tags);
     let queues: Vec<_> =
         (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
     let served_by = |hctx: u16| {

@@ -3,7 +3,7 @@
 //! A [`Task`] is a value that the world steps on a processor. It says what it wants to do
 //! ([`Task::plan`]); the world does it and tells the task how it went.
 
-use crate::job::{Engine, Job, Op, Resolved, SyncMode};
+use crate::job::{ContinueOnError, Engine, Job, Op, Resolved, SyncMode};
 use crate::machine::cpu::TaskId;
 use crate::workload::{Generator, Io, IoOp, Pacer};
 use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
@@ -106,6 +106,7 @@ pub struct Task {
     pub stats: usize,
     /// Its end is the end of all (`exitall`).
     pub ends_all: bool,
+    continue_on_error: ContinueOnError,
     generator: Generator,
     placements: Vec<Placement>,
     pacers: [Option<Pacer>; 3],
@@ -189,6 +190,7 @@ impl Task {
             cpu,
             stats,
             ends_all: job.exitall,
+            continue_on_error: job.continue_on_error,
             generator: Generator::new(job, number, &resolved, seed),
             placements,
             pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
@@ -322,6 +324,15 @@ impl Task {
     #[must_use]
     pub const fn takes_now(&self) -> bool {
         self.taking && self.call.left == 0
+    }
+
+    /// Whether it goes on after an error of `op`; `None` is a sync.
+    #[must_use]
+    pub const fn goes_on_after_error_of(&self, op: Option<Op>) -> bool {
+        match op {
+            Some(Op::Read) => self.continue_on_error.reads,
+            Some(Op::Write | Op::Trim) | None => self.continue_on_error.writes,
+        }
     }
 
     /// Takes one result; at most `complete_max` are taken in a step.

@@ -12,7 +12,8 @@
 //!   processor spins.
 //! - **T4.** A deferred run of a hardware queue is pending at most once.
 
-use crate::device::{Answers, DeviceEvent, Model};
+use crate::device::stack::Stack;
+use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::{Cpu, TaskId, Work};
@@ -21,7 +22,7 @@ use crate::measure::JobStats;
 use crate::observe::Observer;
 use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
-use blockyard::driver::{Finished, Outcome};
+use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
 use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
@@ -31,7 +32,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 
 /// The host of a world: events go to what the world counts itself, then to its observer.
-pub type SimHost<O = ()> = Host<Model, ((CostSink, StageStats), O)>;
+pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ enum Event {
     Poll(QueueId),
     /// Something happens in the device.
     Device(DeviceEvent),
+    /// A layer over the device asked to be looked at.
+    Layers,
     /// Measuring begins: what was counted so far is forgotten.
     Measure,
 }
@@ -103,7 +106,10 @@ pub struct World<O = ()> {
     last_end: Instant,
     measure_from: Instant,
     totals: Totals,
-    answers: Answers,
+    /// What the device wants scheduled.
+    device_events: Events,
+    /// Where the earliest look at the layers is scheduled.
+    layers_at: Option<Instant>,
     failure: Option<Failure>,
     self_check: bool,
 }
@@ -115,6 +121,8 @@ pub enum Failure {
     Refused(TaskId, SubmitError),
     /// An I/O of a job failed.
     Io(TaskId, Status),
+    /// Nothing more can happen: so many completions were lost by fault rules.
+    Lost(u64),
     /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
     Stuck,
 }
@@ -150,7 +158,8 @@ impl<O: Observer> World<O> {
             last_end: Instant::ZERO,
             measure_from: Instant::ZERO,
             totals: Totals::default(),
-            answers: Answers::default(),
+            device_events: Events::new(),
+            layers_at: None,
             failure: None,
             self_check: false,
         }
@@ -233,7 +242,7 @@ impl<O: Observer> World<O> {
             if self.alive == 0 {
                 return Ok(false);
             }
-            let Some((at, event)) = self.next_event() else { return Err(Failure::Stuck) };
+            let Some((at, event)) = self.next_event() else { return Err(self.stuck()) };
             self.now = at;
             self.totals.events += 1;
             self.handle(event);
@@ -242,6 +251,14 @@ impl<O: Observer> World<O> {
             }
         }
         Ok(self.alive > 0)
+    }
+
+    /// Why nothing can happen.
+    fn stuck(&self) -> Failure {
+        match self.host.driver.lost() {
+            0 => Failure::Stuck,
+            lost => Failure::Lost(lost),
+        }
     }
 
     fn handle(&mut self, event: Event) {
@@ -259,8 +276,14 @@ impl<O: Observer> World<O> {
             }
             Event::Poll(queue) => self.poll(queue),
             Event::Device(event) => {
-                self.host.driver.event(event, self.now, &mut self.answers);
-                self.take_answers();
+                let (now, events) = (self.now, &mut self.device_events);
+                self.host.driver.model_mut().event(event, now, events);
+                self.schedule_device();
+                self.take_finished();
+            }
+            Event::Layers => {
+                self.layers_at = self.layers_at.filter(|at| *at > self.now);
+                self.take_finished();
             }
             Event::Measure => self.forget(),
         }
@@ -269,7 +292,7 @@ impl<O: Observer> World<O> {
     fn forget(&mut self) {
         self.totals = Totals::default();
         self.host.sink.0.1.clear();
-        self.host.driver.forget_activity(self.now);
+        self.host.driver.model_mut().forget_activity(self.now);
         self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
     }
 
@@ -361,7 +384,7 @@ impl<O: Observer> World<O> {
             Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
             Work::Step(task) => self.step(task),
         };
-        while let Some(finished) = self.host.driver.finished_inline() {
+        while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
             cost += self.complete(finished, false);
         }
@@ -378,9 +401,11 @@ impl<O: Observer> World<O> {
         self.host.sink.1.work_ends(end);
         self.cpus[cpu.index()].busy += cost;
         self.totals.cpu += cost;
-        self.host.driver.start(end, &mut self.answers);
-        self.take_answers();
+        self.host.driver.model_mut().start(end, &mut self.device_events);
+        self.schedule_device();
+        self.schedule_layers();
         if self.self_check {
+            self.host.driver.call_ended();
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
         }
         self.cpus[cpu.index()].busy_until = end;
@@ -409,14 +434,28 @@ impl<O: Observer> World<O> {
         self.events.pop()
     }
 
-    /// Schedules what the device said; what it finished goes to the processor that submitted it.
-    fn take_answers(&mut self) {
-        while let Some((at, event)) = self.answers.events.pop_front() {
+    /// Schedules what the device said.
+    fn schedule_device(&mut self) {
+        while let Some((at, event)) = self.device_events.pop_front() {
             self.soon(at, Event::Device(event));
         }
-        while let Some((finished, interrupt)) = self.answers.finished.pop_front() {
+    }
+
+    /// What the device is done with goes to the processors that submitted it.
+    fn take_finished(&mut self) {
+        let interrupt = self.host.driver.model().interrupts();
+        while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
             self.deliver(finished, interrupt);
+        }
+        self.schedule_layers();
+    }
+
+    fn schedule_layers(&mut self) {
+        let Some(at) = self.host.driver.poll_at() else { return };
+        if self.layers_at.is_none_or(|earlier| at < earlier) {
+            self.layers_at = Some(at);
+            self.events.push(at.max(self.now), Event::Layers);
         }
     }
 
@@ -428,17 +467,11 @@ impl<O: Observer> World<O> {
     }
 
     fn complete(&mut self, finished: Finished, interrupt: bool) -> Duration {
-        let Finished { queue, hctx, tag, outcome } = finished;
+        let queue = finished.queue;
         let target = &mut self.queues[queue.index()];
-        let known = match outcome {
-            Outcome::Done(status) => target.complete(&mut self.host, hctx, tag, status, self.now),
-            Outcome::Again => target.requeue(&mut self.host, hctx, tag, self.now),
-        };
+        let known = target.conclude(&mut self.host, &finished, self.now);
         known.expect("a device finishes what it owns, once");
-        let mut cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
-        while let Some(ended) = self.queues[queue.index()].next_ended() {
-            cost += self.end_io(ended.bio.cookie, ended.status);
-        }
+        let cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
         cost + self.follow_up(queue, true)
     }
 
@@ -535,14 +568,20 @@ impl<O: Observer> World<O> {
     }
 
     fn count(&mut self, id: TaskId, taken: &Taken) {
-        if taken.status != Status::Ok {
+        let task = &self.tasks[id.0 as usize];
+        let failed = taken.status != Status::Ok;
+        if failed && !task.goes_on_after_error_of(taken.op) {
             self.failure.get_or_insert(Failure::Io(id, taken.status));
         }
-        let task = &self.tasks[id.0 as usize];
         if taken.completed < task.measured_from() {
             return;
         }
         let stats = &mut self.stats[task.stats];
+        if failed {
+            stats.errors += 1;
+            stats.first_error.get_or_insert(taken.status);
+            return;
+        }
         let Some(op) = taken.op else {
             stats.syncs += 1;
             return;

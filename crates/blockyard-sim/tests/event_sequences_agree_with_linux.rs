@@ -5,7 +5,7 @@ use blockyard::trace::{Action, Event, Sink};
 use blockyard_sim::job::{NoSource, parse_bytes};
 use blockyard_sim::observe::Observer;
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::Simulation;
+use blockyard_sim::simulate::{Conditions, Simulation};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -84,10 +84,12 @@ fn simulate(name: &str, scheduler: &str) -> Vec<String> {
     let device = Device::parse("null_blk", &device).unwrap();
     let mut design = format!("base = \"mq-{scheduler}\"\n").replace("mq-mq-", "mq-");
     if let Some(depth) = param("nr_requests") {
-        design += &format!("[queue]
+        design += &format!(
+            "[queue]
 sched-depth = {depth}
 [queue.deadline]
-");
+"
+        );
         for (key, name, unit) in [
             ("read_expire", "read-expire", "ms"),
             ("write_expire", "write-expire", "ms"),
@@ -101,15 +103,18 @@ sched-depth = {depth}
                     "?" => (v == 1).to_string(),
                     _ => v.to_string(),
                 };
-                design += &format!("{name} = {value}
-");
+                design += &format!(
+                    "{name} = {value}
+"
+                );
             }
         }
     }
     let design = Design::parse("today", &design).unwrap();
     let jobs = parse_bytes(name, text.as_bytes(), &NoSource).unwrap();
     let mut recorder = Recorder::default();
-    let mut simulation = Simulation::observed(&jobs, &device, &design, 1, &mut recorder).unwrap();
+    let mut simulation =
+        Simulation::observed(&jobs, &device, &design, Conditions::new(1), &mut recorder).unwrap();
     while simulation.advance(1000).unwrap() {}
     drop(simulation);
     recorder.0

@@ -249,14 +249,12 @@ fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
         refused.map(|_| ()).unwrap_err().to_string()
     };
     let large = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nlogical-block = \"4KiB\"\n";
-    let cached = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nwrite-cache = true\n";
     let no_discard = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nmax-discard-sectors = 0\n";
     for (options, profile, begins) in [
         ("bs=513", TIMER, "a.fio:5: `bs`: offsets and lengths"),
         ("bs=512", large, "a.fio:5: `bs`: offsets and lengths"),
         ("offset=1k", large, "a.fio:5: `offset`: offsets and lengths"),
         ("rw=trim", no_discard, "a.fio:5: the device does not take trims"),
-        ("rw=write\nfsync=9", cached, "a.fio:6: the device has a volatile cache"),
         ("filename=/dev/a:/dev/b", TIMER, "a.fio:5: more file names than disks"),
         ("ioengine=libaio\niodepth=1000000\nnumjobs=2", TIMER, "a.fio:6: more than 1048576 I/Os"),
     ] {

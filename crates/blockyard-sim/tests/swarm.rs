@@ -10,16 +10,18 @@
 mod canary;
 #[path = "swarm/check/mod.rs"]
 mod check;
-#[path = "swarm/checked.rs"]
-mod checked;
 #[path = "swarm/device.rs"]
 mod device;
 #[path = "swarm/draw.rs"]
 mod draw;
+#[path = "swarm/faults.rs"]
+mod faults;
 #[path = "swarm/flaw.rs"]
 mod flaw;
 #[path = "swarm/machine.rs"]
 mod machine;
+#[path = "swarm/recorder.rs"]
+mod recorder;
 #[path = "swarm/submitter.rs"]
 mod submitter;
 #[path = "swarm/tally.rs"]
@@ -27,6 +29,7 @@ mod tally;
 
 use core::panic::AssertUnwindSafe;
 use draw::Plan;
+use faults::KINDS;
 use flaw::Flaw;
 use machine::{Machine, Summary};
 use std::panic::catch_unwind;
@@ -108,10 +111,11 @@ fn a_seed_decides_everything() {
 /// Sums over all seeds.
 #[derive(Default)]
 struct Total {
-    sums: [u64; 15],
+    sums: [u64; NAMES.len()],
+    injected: [u64; KINDS.len()],
 }
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 10] = [
     "events",
     "runs",
     "bios",
@@ -121,17 +125,12 @@ const NAMES: [&str; 15] = [
     "sleeps for a tag",
     "refusals",
     "budgets denied",
-    "busy device",
-    "busy host",
-    "busy resource",
-    "failed at once",
-    "failed later",
-    "requeued",
+    "empty promises",
 ];
 
 impl Total {
     fn add(&mut self, one: &Summary) {
-        let (tally, injected) = (&one.tally, &one.injected);
+        let (tally, misbehaved) = (&one.tally, &one.misbehaved);
         let counts = [
             one.events,
             one.runs,
@@ -141,22 +140,23 @@ impl Total {
             tally.splits,
             tally.sleeps,
             tally.refusals,
-            injected.no_budget,
-            injected.busy_device,
-            injected.busy_host,
-            injected.busy_resource,
-            injected.failed,
-            injected.error,
-            injected.again,
+            misbehaved.no_budget,
+            misbehaved.empty_promises,
         ];
+        self.injected.iter_mut().zip(one.injected).for_each(|(sum, count)| *sum += count);
         self.sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
 }
 
 impl core::fmt::Display for Total {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let parts: Vec<_> =
-            self.sums.iter().zip(NAMES).map(|(sum, name)| format!("{sum} {name}")).collect();
+        let parts: Vec<_> = self
+            .sums
+            .iter()
+            .zip(NAMES)
+            .chain(self.injected.iter().zip(KINDS))
+            .map(|(sum, name)| format!("{sum} {name}"))
+            .collect();
         f.write_str(&parts.join(", "))
     }
 }

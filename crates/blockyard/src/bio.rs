@@ -20,6 +20,11 @@ pub enum Op {
     WriteZeroes,
     /// Discard the range so that it cannot be recovered.
     SecureErase,
+    /// A command of the driver's own that reads, if anything: sector and sectors mean what driver
+    /// and submitter agree on. It passes splitting, merging and the elevator by.
+    DriverIn,
+    /// As [`Self::DriverIn`], one that writes.
+    DriverOut,
 }
 
 impl Op {
@@ -27,6 +32,12 @@ impl Op {
     #[must_use]
     pub const fn is_read(self) -> bool {
         matches!(self, Self::Read)
+    }
+
+    /// Whether it is a command of the driver's own (passthrough).
+    #[must_use]
+    pub const fn is_passthrough(self) -> bool {
+        matches!(self, Self::DriverIn | Self::DriverOut)
     }
 }
 
@@ -41,11 +52,11 @@ impl Flags {
     pub const SYNC: Self = Self(1 << 0);
     /// File-system metadata.
     pub const META: Self = Self(1 << 1);
-    /// Empty the device's volatile cache first.
+    /// Empty the device's volatile cache first. Means nothing on a read.
     pub const PREFLUSH: Self = Self(1 << 2);
-    /// Durable when it ends.
+    /// Durable when it ends. Means nothing on a read.
     pub const FUA: Self = Self(1 << 3);
-    /// Refuse rather than wait for a tag.
+    /// Refuse rather than wait for a tag, for a freeze to end, or for the parts of a split.
     pub const NOWAIT: Self = Self(1 << 4);
     /// Never merge it with another.
     pub const NO_MERGE: Self = Self(1 << 5);
@@ -57,6 +68,9 @@ impl Flags {
     pub const GAP_TAIL: Self = Self(1 << 7);
     /// The submitter polls for its end: it uses the polled hardware queues, where there are any.
     pub const POLLED: Self = Self(1 << 8);
+    /// It may use the tags that the host keeps in reserve, and no others: for what must get through
+    /// when everything else is stuck, such as an abort.
+    pub const RESERVED: Self = Self(1 << 9);
 
     /// Whether every flag of `other` is set here.
     #[must_use]
@@ -123,7 +137,7 @@ pub struct Bio {
     pub cookie: u64,
     /// First sector (512 bytes each).
     pub sector: u64,
-    /// Number of sectors; 0 only for [`Op::Flush`].
+    /// Number of sectors; 0 only for [`Op::Flush`], always, and for passthrough.
     pub sectors: u32,
     /// What is to be done.
     pub op: Op,

@@ -1,7 +1,8 @@
 //! The one seam to a device.
 //!
-//! A [`Driver`] prepares, takes or refuses, and cleans up after requests. Drivers stack: a driver
-//! that injects faults or delays wraps another.
+//! A [`Driver`] prepares, takes or refuses, and cleans up after requests. A [`Device`] is a driver
+//! whose completions are pulled. Both stack: a [`layer`](crate::layer) that injects faults, delays
+//! or watches is a device over a device.
 //!
 //! # Rules
 //!
@@ -16,6 +17,8 @@
 //! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion
 //!   makes room, [`Busy::Host`] one of some queue of the host. Where none is, the core asks again
 //!   after a delay, as for [`Busy::Resource`].
+//! - **D5.** A request that [`Driver::timed_out`] has ended is not reported as finished any more: its
+//!   tag may be another request's by then.
 
 use crate::request::{Bios, Piece, Request, Requests};
 use crate::status::Status;
@@ -54,6 +57,19 @@ pub enum Outcome {
     /// The device did not take it after all:
     /// [`requeue`](crate::request_queue::RequestQueue::requeue) it, to be tried again.
     Again,
+    /// As [`Self::Again`], and the driver keeps what it prepared:
+    /// [`requeue_prepared`](crate::request_queue::RequestQueue::requeue_prepared) it.
+    AgainPrepared,
+}
+
+/// What a driver says of a request that it has had for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedOut {
+    /// It has taken the request back from the device, which will not touch it again: it ends, or
+    /// goes back to be tried again, now. The driver does not report it later (D5).
+    Ended(Outcome),
+    /// It still waits for the device: ask again after another timeout.
+    Reset,
 }
 
 /// A request that a driver is done with.
@@ -69,7 +85,25 @@ pub struct Finished {
     pub outcome: Outcome,
 }
 
+/// What becomes of the data of a request at a device that honours it.
+///
+/// Payloads are opaque to the core. A layer that spoils data says here what the device below is to
+/// do with it; the device then answers as if it had done all that was asked. A device without a
+/// model of its data need not look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataEffect {
+    /// All of it is done: what every request asks for.
+    Whole,
+    /// Only so many of its first sectors are written (a torn write).
+    First(u32),
+    /// Nothing is read or written.
+    Nowhere,
+    /// It is written as if it began at this sector (a misdirected write).
+    At(u64),
+}
+
 /// A request as it is handed to a driver.
+#[derive(Clone, Copy)]
 pub struct Issue<'a> {
     /// The request queue it comes from.
     pub queue: QueueId,
@@ -83,16 +117,29 @@ pub struct Issue<'a> {
     pub last: bool,
     /// Now.
     pub now: Instant,
+    pub(crate) effect: DataEffect,
     pub(crate) id: RequestId,
     pub(crate) requests: &'a Requests,
     pub(crate) bios: &'a Bios,
 }
 
-impl Issue<'_> {
+impl<'a> Issue<'a> {
     /// The request.
     #[must_use]
-    pub fn request(&self) -> &Request {
+    pub fn request(&self) -> &'a Request {
         &self.requests[self.id]
+    }
+
+    /// What is to become of its data.
+    #[must_use]
+    pub const fn effect(&self) -> DataEffect {
+        self.effect
+    }
+
+    /// The same request, of whose data this becomes: for a layer to pass on.
+    #[must_use]
+    pub const fn with_effect(self, effect: DataEffect) -> Self {
+        Self { effect, ..self }
     }
 
     /// The request's handle within its queue.
@@ -102,7 +149,7 @@ impl Issue<'_> {
     }
 
     /// The parts of callers' bios that the request carries, in order.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + use<'a> {
         self.requests.bios(self.id, self.bios)
     }
 }
@@ -122,7 +169,7 @@ impl fmt::Debug for Issue<'_> {
     }
 }
 
-/// A device, or a layer over one.
+/// What takes requests: a device, or a layer over one.
 pub trait Driver {
     /// A permit to send one request of `queue`, or `None` while the device has no room for it.
     ///
@@ -145,6 +192,12 @@ pub trait Driver {
         let _ = issue;
     }
 
+    /// Drops what [`Self::prepare`] did for a request that is not accepted and will not be offered
+    /// again. A layer that fails a request by itself tells the one below so.
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        let _ = issue;
+    }
+
     /// Offers a request to the device.
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept;
 
@@ -153,9 +206,38 @@ pub trait Driver {
         let _ = (queue, hctx, now);
     }
 
+    /// The driver has had `request` for longer than the queue's timeout: what is to become of it?
+    /// Until it says otherwise, it waits on.
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        let _ = (queue, hctx, tag, request, now);
+        TimedOut::Reset
+    }
+
     /// Cleans up after a request that was accepted: called while it is being completed, before its
-    /// bios end, or requeued.
+    /// bios end, or requeued (unless it is to stay prepared).
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         let _ = (queue, hctx, tag, request);
     }
+}
+
+/// A driver whose completions are pulled.
+///
+/// After each call on a queue, when [`Self::poll_at`] falls due, and when the device itself rings,
+/// drain [`Self::next_finished`] and pass each answer to its queue.
+pub trait Device: Driver {
+    /// A request it is done with at `now`: each that it took, once (D1), in the order in which they
+    /// are to be completed. `now` is not earlier than in any call before.
+    fn next_finished(&mut self, now: Instant) -> Option<Finished>;
+
+    /// The earliest instant at which [`Self::next_finished`] may have an answer although nothing
+    /// happens before; one that has passed means now. `None` where there is none, or where the
+    /// device rings by other means. Once [`Self::next_finished`] has answered `None`, it is later.
+    fn poll_at(&self) -> Option<Instant>;
 }

@@ -18,8 +18,11 @@
 //!   which a completion of the queue honours, or, for what queues share, is registered with the
 //!   host; for what no completion gives back, and with nothing in flight that could complete, it
 //!   sets the retry instant.
+//! - **H5.** What passes the elevator by (flushes, data behind a flush, passthrough) is offered
+//!   before everything else: it may be what the rest waits for.
 
 use crate::bio::{Bio, Flags};
+use crate::flush::FlushQueue;
 use crate::policy::BusyTrack;
 use crate::request::List;
 use crate::time::{Duration, Instant};
@@ -166,8 +169,11 @@ impl BusyState {
 /// What one hardware queue remembers between runs.
 #[derive(Debug)]
 pub(crate) struct HardwareQueue {
-    /// Requests taken out of the elevator but not accepted; first in the next run.
+    /// Requests that pass the elevator by; first in every run (H5).
+    pub(crate) direct: List,
+    /// Requests taken out of the elevator but not accepted; next.
     pub(crate) dispatch: List,
+    pub(crate) flush: FlushQueue,
     pub(crate) busy: BusyState,
     /// The software queues that feed this one, and which of them hold requests.
     pub(crate) feeders: Vec<u32>,
@@ -183,7 +189,9 @@ pub(crate) struct HardwareQueue {
 impl HardwareQueue {
     pub(crate) fn new(busy: BusyTrack, feeders: Vec<u32>) -> Self {
         Self {
+            direct: List::new(),
             dispatch: List::new(),
+            flush: FlushQueue::default(),
             busy: BusyState::new(busy),
             pending: Bits::new(feeders.len()),
             feeders,

@@ -21,10 +21,11 @@
 //! - [`policy`]: what one design decides otherwise than another. Historical mechanisms stay
 //!   selectable beside today's.
 //! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`];
-//!   [`hardware_queue`]; [`tag`]; [`merge`] says when two pieces of I/O may become one, and
+//!   [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] says when two pieces of I/O may become one, and
 //!   [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what they pass on.
-//! - [`driver`]: the one seam to a device, and [`device`] the smallest driver. [`host`] is what the
-//!   queues of one host share: driver, driver tags, and the sink of events.
+//! - [`driver`]: the one seam to a device, and [`device`] the smallest one. A [`layer`] is a device
+//!   over a device: faults by rules, delays, rates, a record of calls, a check of every call.
+//!   [`host`] is what the queues of one host share: driver, driver tags, and the sink of events.
 //! - [`trace`], [`stats`]: an event for each step, by blktrace's names; histograms with a stated
 //!   error. The sink `()` compiles them away.
 //!
@@ -47,6 +48,7 @@
 //! ```
 //! use blockyard::bio::Bio;
 //! use blockyard::device::null::NullDevice;
+//! use blockyard::driver::Device;
 //! use blockyard::host::Host;
 //! use blockyard::limits::Limits;
 //! use blockyard::policy::Policies;
@@ -80,8 +82,8 @@
 //!     }
 //!     // Here a real loop waits for its device, until `poll_at` at most.
 //!     now = now + Duration::from_us(10);
-//!     while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
-//!         queue.complete(&mut host, hctx, tag, status, now).expect("the device owned it");
+//!     while let Some(finished) = host.driver.next_finished(now) {
+//!         queue.conclude(&mut host, &finished, now).expect("the device owned it");
 //!         while let Some((_, hctx)) = host.next_starved() {
 //!             let _ = queue.run(&mut host, hctx, now);
 //!         }
@@ -98,9 +100,7 @@
 //!
 //! Memory for the payload (a bio carries the caller's cookie, never bytes), page caches, file
 //! systems, partitions, and sleeping: a submitter that finds no tag registers with
-//! [`wait`](request_queue::RequestQueue::wait) and is named when it should try again. Flushes are
-//! not sequenced yet: a device with a volatile cache is refused them
-//! ([`FlushNotSupported`](status::SubmitError::FlushNotSupported)).
+//! [`wait`](request_queue::RequestQueue::wait) and is named when it should try again.
 //!
 //! # Features
 //!
@@ -117,12 +117,15 @@ pub mod device;
 pub mod driver;
 pub mod elevator;
 pub mod end_index;
+pub mod flush;
 pub mod hardware_queue;
 pub mod host;
+pub mod layer;
 pub mod limits;
 pub mod merge;
 mod plug;
 pub mod policy;
+pub mod prng;
 pub mod request;
 pub mod request_queue;
 pub mod sector_hash;

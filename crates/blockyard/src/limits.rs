@@ -24,8 +24,11 @@ pub struct Limits {
     /// Whether holes between segments are refused: pieces then join only where both edges lie on
     /// the device's virtual boundary (see [`Flags::GAP_HEAD`](crate::bio::Flags::GAP_HEAD)).
     pub virt_boundary: bool,
-    /// Whether the device has a volatile write cache.
+    /// Whether the device has a volatile write cache. Without one, what a write ends is durable.
     pub write_cache: bool,
+    /// Whether a write past the volatile cache can be asked for ([`Flags::FUA`](crate::bio::Flags::FUA)).
+    /// Without, it is followed by a flush.
+    pub fua: bool,
 }
 
 impl Limits {
@@ -44,6 +47,7 @@ impl Limits {
             chunk_sectors: 0,
             virt_boundary: false,
             write_cache: false,
+            fua: false,
         }
     }
 
@@ -54,6 +58,7 @@ impl Limits {
             Op::Read | Op::Write => self.max_sectors,
             Op::Discard | Op::SecureErase => self.max_discard_sectors,
             Op::WriteZeroes => self.max_write_zeroes_sectors,
+            Op::DriverIn | Op::DriverOut => self.max_sectors,
             Op::Flush => 0,
         }
     }

@@ -5,8 +5,8 @@
 //!
 //! # Rules
 //!
-//! - **M1.** Only reads, writes, discards, write-zeroes and secure erases merge, never flushes and
-//!   nothing marked preflush, FUA or no-merge.
+//! - **M1.** Only reads, writes, discards, write-zeroes and secure erases merge, never flushes or
+//!   passthrough, and nothing marked preflush, FUA or no-merge.
 //! - **M2.** Both sides agree in op, priority and write hint.
 //! - **M3.** A merged request keeps every limit of the device; the chunk boundary counts from its
 //!   start sector.
@@ -86,6 +86,7 @@ impl Extent {
     #[must_use]
     pub const fn is_mergeable(&self) -> bool {
         !matches!(self.op, Op::Flush)
+            && !self.op.is_passthrough()
             && !self.flags.intersects(Flags::NO_MERGE)
             && !self.flags.intersects(Flags::PREFLUSH)
             && !self.flags.intersects(Flags::FUA)

@@ -77,7 +77,7 @@ pub enum Plugging {
     EveryBio,
 }
 
-/// How many requests the elevator may hold for each hardware queue.
+/// How many requests the elevator may hold for each hardware queue, reserved tags apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedDepth {
     /// This many.

@@ -7,7 +7,8 @@
 //! # Rules
 //!
 //! - **R1.** A request is idle, staged, in flight or complete, and moves only idle → staged → in
-//!   flight → complete → idle, or back from in flight to staged by a requeue.
+//!   flight → complete → idle; or back from in flight to staged, by a requeue or to wait for a
+//!   flush behind its data; or from staged to complete when that flush was all it waited for.
 //! - **R2.** A request is on at most one [`List`] at a time; the links are in the request.
 //! - **R3.** A bio is in at most one request, and ends once.
 
@@ -19,6 +20,7 @@ pub use bios::{Bios, Ended, Piece};
 pub use list::List;
 
 use crate::bio::{Flags, IoPrio, Op};
+use crate::flush::Steps;
 use crate::merge::{Extent, Merge};
 use crate::time::Instant;
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
@@ -79,6 +81,12 @@ pub struct Request {
     pub times: StageTimes,
     pub(crate) state: State,
     pub(crate) prepared: bool,
+    /// It has come out of the elevator, which is to be told when it has finished.
+    pub(crate) sorted: bool,
+    /// What it has still to do of a flush sequence.
+    pub(crate) steps: Steps,
+    /// When the driver is asked about it, while the driver owns it.
+    pub(crate) deadline: Instant,
     pub(crate) driver_tag: Option<DriverTag>,
     pub(crate) budget: Option<Budget>,
     first_bio: u32,
@@ -106,6 +114,9 @@ impl Request {
         },
         state: State::Idle,
         prepared: false,
+        sorted: false,
+        steps: Steps::NONE,
+        deadline: Instant::ZERO,
         driver_tag: None,
         budget: None,
         first_bio: NONE,
@@ -215,6 +226,24 @@ impl Requests {
             state: State::Staged,
             first_bio: bio.0,
             last_bio: bio.0,
+            ..Request::IDLE
+        };
+    }
+
+    /// Makes the idle request `id` a flush command of behalf of `first`, which it serves among
+    /// others; it carries no bio.
+    pub(crate) fn start_flush(&mut self, id: RequestId, first: RequestId, now: Instant) {
+        assert!(self[id].state == State::Idle, "R1: request {} is in use", id.0);
+        let Request { prio, cpu, hctx, .. } = self[first];
+        self[id] = Request {
+            op: Op::Flush,
+            flags: Flags::PREFLUSH | Flags::SYNC,
+            ranges: 1,
+            prio,
+            cpu,
+            hctx,
+            times: StageTimes { queued: now, ..StageTimes::default() },
+            state: State::Staged,
             ..Request::IDLE
         };
     }

@@ -32,15 +32,16 @@ pub enum SubmitError {
     Misaligned,
     /// The operation is not one this device takes.
     NotSupported,
-    /// The device has a volatile write cache and the flush sequencer does not exist yet: a flush,
-    /// preflush or FUA cannot be honoured, so it is not taken.
-    FlushNotSupported,
     /// The processor number is not below the number of processors of the queue.
     NoSuchCpu,
     /// Every tag is in use. Register with
     /// [`wait`](crate::request_queue::RequestQueue::wait) and submit again when woken.
     NoTag,
-    /// Every tag is in use and the bio said [`nowait`](crate::bio::Flags::NOWAIT).
+    /// The queue is [frozen](crate::request_queue::RequestQueue::freeze). Register with
+    /// [`wait`](crate::request_queue::RequestQueue::wait) and submit again when woken.
+    Frozen,
+    /// Every tag is in use, the queue is frozen, or the bio must be split, and it said
+    /// [`nowait`](crate::bio::Flags::NOWAIT).
     WouldBlock,
     /// As many bios as the queue has memory for have not ended yet.
     TooManyBios,
@@ -66,12 +67,10 @@ impl fmt::Display for SubmitError {
             Self::OutOfRange => "the range is empty or ends beyond the device",
             Self::Misaligned => "the range is not a multiple of the logical block",
             Self::NotSupported => "the device does not take this operation",
-            Self::FlushNotSupported => {
-                "the device has a volatile cache and flushes are not sequenced yet"
-            }
             Self::NoSuchCpu => "no such processor in this queue",
             Self::NoTag => "every tag is in use",
-            Self::WouldBlock => "every tag is in use and the bio may not wait",
+            Self::Frozen => "the queue is frozen",
+            Self::WouldBlock => "it would have to wait, and may not",
             Self::TooManyBios => "too many bios have not ended yet",
         })
     }

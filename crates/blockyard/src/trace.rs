@@ -51,6 +51,8 @@ pub enum Action {
     Complete(Status),
     /// `R`: a request went back to be tried again.
     Requeue,
+    /// The driver has had a request for longer than the queue's timeout, and is asked about it.
+    TimedOut,
 }
 
 impl Action {
@@ -70,7 +72,9 @@ impl Action {
             Self::Issue => 'D',
             Self::Complete(_) => 'C',
             Self::Requeue => 'R',
-            Self::Join | Self::Schedule | Self::Refuse(_) | Self::Hold(_) => return None,
+            Self::Join | Self::Schedule | Self::Refuse(_) | Self::Hold(_) | Self::TimedOut => {
+                return None;
+            }
         })
     }
 }
@@ -92,11 +96,13 @@ pub enum Hold {
     Leftovers,
     /// The elevator withholds what it has until a completion.
     Order,
+    /// The queue is [quiesced](crate::request_queue::RequestQueue::quiesce).
+    Quiesced,
 }
 
 impl Hold {
     /// All of them, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Budget,
         Self::Tag,
         Self::Device,
@@ -104,6 +110,7 @@ impl Hold {
         Self::Resource,
         Self::Leftovers,
         Self::Order,
+        Self::Quiesced,
     ];
 }
 

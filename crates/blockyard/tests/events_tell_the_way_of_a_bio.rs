@@ -3,6 +3,7 @@
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
+use blockyard::driver::Device;
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::Policies;
@@ -54,8 +55,8 @@ fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u
     while let Some(run) = queue.next_run(&mut host, now) {
         let _ = queue.run(&mut host, run.hctx, now);
     }
-    while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
-        queue.complete(&mut host, hctx, tag, status, now).unwrap();
+    while let Some(finished) = host.driver.next_finished(now) {
+        queue.conclude(&mut host, &finished, now).unwrap();
     }
     while queue.next_ended().is_some() {}
     assert!(queue.is_empty());

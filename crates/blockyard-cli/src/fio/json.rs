@@ -3,11 +3,12 @@
 use blockyard::stats::{Direction, Histogram, Stage};
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_sim::job::{Job, JobFile, Mix};
+use blockyard_sim::job::{ContinueOnError, Job, JobFile, Mix};
 use blockyard_sim::simulate::Report;
 use serde::{Serialize, Serializer};
 
 use super::{Entry, Kind, entries, latency_shares, ms, number, per_hundred_thousand};
+use crate::faults::FaultRow;
 use crate::human::approximate;
 
 /// Names and values in an order that counts.
@@ -26,7 +27,7 @@ impl<T> FromIterator<(String, T)> for Object<T> {
 }
 
 #[derive(Serialize)]
-struct Whole {
+struct Whole<'a> {
     #[serde(rename = "fio version")]
     version: String,
     timestamp: u64,
@@ -34,6 +35,8 @@ struct Whole {
     time: &'static str,
     jobs: Vec<OfJob>,
     disk_util: [Disk; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<&'a [FaultRow]>,
 }
 
 #[derive(Serialize)]
@@ -59,10 +62,19 @@ struct OfJob {
     iodepth_complete: Object<f64>,
     #[serde(flatten)]
     latency: Object<Object<f64>>,
+    #[serde(flatten)]
+    errors: Option<Errors>,
     latency_depth: u32,
     latency_target: u32,
     latency_percentile: f64,
     latency_window: u32,
+}
+
+/// Of a job that goes on after errors.
+#[derive(Serialize)]
+struct Errors {
+    total_err: u64,
+    first_error: u32,
 }
 
 #[derive(Serialize)]
@@ -130,8 +142,14 @@ struct Disk {
     util: f64,
 }
 
-/// `report`, the run of `jobs` on the device called `device`, with a line end.
-pub(crate) fn json(jobs: &JobFile, device: &str, report: &Report) -> String {
+/// `report`, the run of `jobs` on the device called `device`, with a line end. What fio does not
+/// have, `faults`, comes last.
+pub(crate) fn json(
+    jobs: &JobFile,
+    device: &str,
+    report: &Report,
+    faults: Option<&[FaultRow]>,
+) -> String {
     let whole = Whole {
         version: concat!("blockyard-", env!("CARGO_PKG_VERSION")).to_owned(),
         timestamp: 0,
@@ -139,6 +157,7 @@ pub(crate) fn json(jobs: &JobFile, device: &str, report: &Report) -> String {
         time: "Thu Jan  1 00:00:00 1970",
         jobs: entries(jobs, report).iter().map(of_job).collect(),
         disk_util: [disk(device, report)],
+        faults,
     };
     serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
 }
@@ -169,6 +188,10 @@ fn of_job(entry: &Entry<'_>) -> OfJob {
         iodepth_submit: zeros(&["0", "4", "8", "16", "32", "64", ">=64"]),
         iodepth_complete: zeros(&["0", "4", "8", "16", "32", "64", ">=64"]),
         latency: latency(&entry.lat_ns()),
+        errors: (job.continue_on_error != ContinueOnError::default()).then(|| Errors {
+            total_err: stats.errors,
+            first_error: number::errno(stats.first_error),
+        }),
         latency_depth: job.depth(),
         latency_target: 0,
         latency_percentile: 100.0,

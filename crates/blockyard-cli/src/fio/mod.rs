@@ -81,7 +81,6 @@ fn without_submission(all: &Measured) -> Measured {
 fn add(to: &mut Measured, more: &Measured) {
     to.ios += more.ios;
     to.bytes += more.bytes;
-    to.errors += more.errors;
     to.slat_ns.merge(&more.slat_ns);
     to.clat_ns.merge(&more.clat_ns);
     to.lat_ns.merge(&more.lat_ns);

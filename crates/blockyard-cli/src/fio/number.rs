@@ -5,6 +5,8 @@
     reason = "for the eye and for reports: nothing is ordered by it"
 )]
 
+use blockyard::status::Status;
+
 const BINARY: (f64, &[&str]) = (1024.0, &["", "Ki", "Mi", "Gi", "Ti", "Pi"]);
 const DECIMAL: (f64, &[&str]) = (1000.0, &["", "k", "M", "G", "T", "P"]);
 
@@ -45,6 +47,19 @@ fn short(value: f64, (base, units): (f64, &[&str])) -> String {
 #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than a double has")]
 const fn float(value: u128) -> f64 {
     value as f64
+}
+
+/// Linux's number for how an I/O ended; 0 where it did not fail.
+pub(super) const fn errno(status: Option<Status>) -> u32 {
+    match status {
+        None | Some(Status::Ok) => 0,
+        Some(Status::IoError) => 5,
+        Some(Status::Gone) => 19,
+        Some(Status::NoSpace) => 28,
+        Some(Status::Medium) => 61,
+        Some(Status::NotSupported) => 95,
+        Some(Status::Timeout) => 110,
+    }
 }
 
 #[cfg(test)]

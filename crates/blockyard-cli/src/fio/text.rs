@@ -5,7 +5,7 @@
 use core::fmt::Write as _;
 
 use blockyard::stats::Histogram;
-use blockyard_sim::job::{Job, JobFile};
+use blockyard_sim::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::simulate::Report;
 
 use super::{Entry, Kind, entries, latency_shares, ms, number, per_hundred_thousand};
@@ -38,7 +38,15 @@ fn of_entry(entry: &Entry<'_>) -> String {
     };
     let [read, write, trim] = ["read", "write", "trim"].map(total);
     let syncs = report.stats.syncs;
-    text + &line + &format!("     issued rwts: total={read},{write},{trim},{syncs}\n")
+    text += &line;
+    text += &format!("     issued rwts: total={read},{write},{trim},{syncs}\n");
+    if job.continue_on_error != ContinueOnError::default() {
+        let stats = &report.stats;
+        let (total, first) = (stats.errors, number::errno(stats.first_error));
+        let words = stats.first_error.map_or_else(|| "Success".to_owned(), |how| how.to_string());
+        text += &format!("     errors    : total={total}, first_error={first}/<{words}>\n");
+    }
+    text
 }
 
 fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {

@@ -15,7 +15,7 @@
 
 use super::activity::Activity;
 use super::null::transfer_time;
-use super::{Answers, DeviceEvent};
+use super::{DeviceEvent, Events};
 use crate::profile::{HbaProfile, Refusal, RefusalMode};
 use crate::workload::Prng;
 use blockyard::bio::Op;
@@ -24,6 +24,7 @@ use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, SECTOR_BYTES};
+use std::collections::VecDeque;
 
 /// Bytes of the block that a command's cost is stated for.
 const BLOCK_BYTES: u64 = 4096;
@@ -76,6 +77,8 @@ pub struct Hba {
     /// By hardware queue and tag.
     commands: Vec<Command>,
     handed_over: Vec<u32>,
+    /// Done with, and not pulled yet.
+    finished: VecDeque<Finished>,
     link_free_at: Instant,
     pub(super) activity: Activity,
 }
@@ -99,13 +102,14 @@ impl Hba {
             outstanding: 0,
             commands: vec![Command::NONE; commands],
             handed_over: Vec::new(),
+            finished: VecDeque::new(),
             link_free_at: Instant::ZERO,
             activity: Activity::default(),
         }
     }
 
     /// Starts what was handed over.
-    pub(super) fn start(&mut self, at: Instant, answers: &mut Answers) {
+    pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
         for slot in core::mem::take(&mut self.handed_over) {
             self.activity.begin(at);
             let command = self.commands[slot as usize];
@@ -118,12 +122,12 @@ impl Hba {
                 self.service_time(&command)
             };
             self.luns[command.finished.queue.index()].at_disk += u32::from(!refused);
-            answers.events.push_back((at + time, DeviceEvent(slot)));
+            events.push_back((at + time, DeviceEvent(slot)));
         }
     }
 
     /// A command's service is over, or its data has passed the link.
-    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
+    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         let command = &mut self.commands[event.0 as usize];
         if !command.on_link {
             command.on_link = true;
@@ -131,13 +135,13 @@ impl Hba {
                 if command.is_read { self.profile.link_read } else { self.profile.link_write };
             let begin = self.link_free_at.max(now);
             self.link_free_at = begin + transfer_time(command.bytes, rate);
-            answers.events.push_back((self.link_free_at, event));
+            events.push_back((self.link_free_at, event));
             return;
         }
         let finished = command.finished;
         let lun = &mut self.luns[finished.queue.index()];
         match finished.outcome {
-            Outcome::Again => self.note_refusal(finished.queue, now),
+            Outcome::Again | Outcome::AgainPrepared => self.note_refusal(finished.queue, now),
             Outcome::Done(_) => {
                 lun.at_disk -= 1;
                 lun.refused_in_row = 0;
@@ -145,7 +149,12 @@ impl Hba {
             }
         }
         self.activity.end(now);
-        answers.finished.push_back((finished, true));
+        self.finished.push_back(finished);
+    }
+
+    /// A request it is done with.
+    pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.finished.pop_front()
     }
 
     fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {

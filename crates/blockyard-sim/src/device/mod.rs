@@ -2,14 +2,17 @@
 //!
 //! A model accepts requests as a [`Driver`] at the instant a processor hands them over; the world
 //! then tells it when that processor was done ([`Model::start`]), and it says when it will be done
-//! itself by scheduling events of its own.
+//! itself by scheduling events of its own. What it is done with is pulled, as of any [`Device`]:
+//! after each of its events, and of each call, for what it did within that. [`Stack`] puts layers
+//! over a model.
 
 pub mod activity;
 pub mod hba;
 pub mod null;
+pub mod stack;
 
 use activity::Activity;
-use blockyard::driver::{Accept, Driver, Finished, Issue};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::request::Request;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
@@ -21,14 +24,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceEvent(pub u32);
 
-/// What a device answers to the world.
-#[derive(Debug, Default)]
-pub struct Answers {
-    /// Events to schedule.
-    pub events: VecDeque<(Instant, DeviceEvent)>,
-    /// Requests it is done with, and whether an interrupt tells of it.
-    pub finished: VecDeque<(Finished, bool)>,
-}
+/// Events that a device wants scheduled.
+pub type Events = VecDeque<(Instant, DeviceEvent)>;
 
 /// One of the modelled devices.
 #[derive(Debug)]
@@ -41,26 +38,27 @@ pub enum Model {
 
 impl Model {
     /// What was handed over since the last call starts at `at`.
-    pub fn start(&mut self, at: Instant, answers: &mut Answers) {
+    pub fn start(&mut self, at: Instant, events: &mut Events) {
         match self {
-            Self::Null(null) => null.start(at, answers),
-            Self::Hba(hba) => hba.start(at, answers),
+            Self::Null(null) => null.start(at, events),
+            Self::Hba(hba) => hba.start(at, events),
         }
     }
 
-    /// A request that the device was done with within the call that handed it over.
-    pub fn finished_inline(&mut self) -> Option<Finished> {
+    /// Whether an interrupt tells of what it was done with after a call.
+    #[must_use]
+    pub fn interrupts(&self) -> bool {
         match self {
-            Self::Null(null) => null.finished_inline(),
-            Self::Hba(_) => None,
+            Self::Null(null) => null.interrupts(),
+            Self::Hba(_) => true,
         }
     }
 
     /// An event of the device's is due.
-    pub fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
+    pub fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         match self {
-            Self::Null(null) => null.event(event, now, answers),
-            Self::Hba(hba) => hba.event(event, now, answers),
+            Self::Null(null) => null.event(event, now),
+            Self::Hba(hba) => hba.event(event, now, events),
         }
     }
 
@@ -109,5 +107,20 @@ impl Driver for Model {
             Self::Null(null) => null.finish(queue, hctx, tag, request),
             Self::Hba(hba) => hba.finish(queue, hctx, tag, request),
         }
+    }
+}
+
+/// A model has no instants of its own to be polled at: its time is in the events that it schedules.
+impl Device for Model {
+    #[inline]
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        match self {
+            Self::Null(null) => null.next_finished(now),
+            Self::Hba(hba) => hba.next_finished(now),
+        }
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
     }
 }

@@ -1,7 +1,7 @@
 //! A device that does nothing but answer, with the knobs of Linux's null_blk.
 
 use super::activity::Activity;
-use super::{Answers, DeviceEvent};
+use super::{DeviceEvent, Events};
 use crate::profile::{NullCompletion, NullProfile};
 use crate::workload::Prng;
 use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
@@ -18,8 +18,8 @@ pub struct Null {
     /// When the data of all that was accepted has passed, under a bandwidth limit.
     passed_at: Instant,
     handed_over: Vec<(Finished, u64)>,
-    /// Done within the call.
-    inline: VecDeque<Finished>,
+    /// Done with, and not pulled yet.
+    finished: VecDeque<Finished>,
     /// By hardware queue and tag.
     waiting: Vec<Option<Finished>>,
     pub(super) activity: Activity,
@@ -35,19 +35,24 @@ impl Null {
             prng,
             passed_at: Instant::ZERO,
             handed_over: Vec::new(),
-            inline: VecDeque::new(),
+            finished: VecDeque::new(),
             waiting: vec![None; commands],
             activity: Activity::default(),
         }
     }
 
-    /// A request done within the call that handed it over.
-    pub(super) fn finished_inline(&mut self) -> Option<Finished> {
-        self.inline.pop_front()
+    /// A request it is done with.
+    pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    /// Whether an interrupt tells of that.
+    pub(super) fn interrupts(&self) -> bool {
+        self.profile.completion == NullCompletion::Timer
     }
 
     /// Starts what was handed over.
-    pub(super) fn start(&mut self, at: Instant, answers: &mut Answers) {
+    pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
         for (finished, bytes) in core::mem::take(&mut self.handed_over) {
             let delay = match self.profile.completion {
                 NullCompletion::None | NullCompletion::Softirq => Duration::ZERO,
@@ -58,7 +63,7 @@ impl Null {
             let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
                 + u32::from(finished.tag.0);
             self.waiting[slot as usize] = Some(finished);
-            answers.events.push_back((due, DeviceEvent(slot)));
+            events.push_back((due, DeviceEvent(slot)));
         }
     }
 
@@ -71,11 +76,9 @@ impl Null {
     }
 
     /// A command's time has come.
-    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, answers: &mut Answers) {
+    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant) {
         self.activity.end(now);
-        let interrupt = self.profile.completion == NullCompletion::Timer;
-        let finished = self.waiting[event.0 as usize].take();
-        answers.finished.extend(finished.map(|finished| (finished, interrupt)));
+        self.finished.extend(self.waiting[event.0 as usize].take());
     }
 
     fn one_in(&mut self, n: Option<u32>) -> bool {
@@ -104,7 +107,7 @@ impl Driver for Null {
         };
         let within_call = self.profile.completion == NullCompletion::None;
         if within_call && self.profile.bandwidth_limit.is_none() {
-            self.inline.push_back(finished);
+            self.finished.push_back(finished);
             return Accept::Queued;
         }
         let bytes = u64::from(issue.request().sectors) * u64::from(SECTOR_BYTES);

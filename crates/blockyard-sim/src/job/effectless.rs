@@ -13,7 +13,7 @@ const NO_PROCESS: &str = "no process is started";
 const NO_MAP: &str = "each block once a pass needs no map here";
 const NOT_PRICED: &str = "the cost of one call is part of the device's profile";
 const TEXT_ONLY: &str = "it only changes how fio prints";
-const NO_ERRORS: &str = "a modelled device fails only when told to";
+const NO_ERRORS: &str = "what an I/O error ends is up to continue_on_error";
 
 const fn ignored(
     name: &'static str,
@@ -98,7 +98,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("exec_prerun", &[], NO_PROCESS, text),
     ignored("exec_postrun", &[], NO_PROCESS, text),
     ignored("ioscheduler", &[], "the elevator is part of the design", text),
-    ignored("continue_on_error", &[], NO_ERRORS, text_or_nothing),
     ignored("error_dump", &[], NO_ERRORS, boolean),
     ignored("ignore_error", &[], NO_ERRORS, text),
     ignored("exitall_on_error", &[], NO_ERRORS, flag),

@@ -38,9 +38,9 @@ mod value;
 pub use build::{JobFile, parse_args, parse_bytes, parse_file};
 pub use error::{Fault, JobError, Note, Place, ValueFault};
 pub use model::{
-    Amount, BlockSizes, CpuPolicy, Distribution, Engine, FileService, Job, Mix, Op, Pattern, PerOp,
-    PriorityClass, RandomGenerator, RateProcess, Reporting, Sequencer, SyncMode, ThinktimeBlocks,
-    UnifiedReporting, Zone,
+    Amount, BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FileService, Job, Mix,
+    Op, Pattern, PerOp, PriorityClass, RandomGenerator, RateProcess, Reporting, Sequencer,
+    SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
 };
 pub use option::{Effect, OptionDef, options};
 pub use resolve::{FileRange, Resolved};

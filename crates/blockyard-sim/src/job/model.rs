@@ -303,6 +303,15 @@ pub enum FileService {
     Sequential,
 }
 
+/// Errors of which I/Os a job goes on after; others end the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContinueOnError {
+    /// Of reads.
+    pub reads: bool,
+    /// Of writes, trims and syncs.
+    pub writes: bool,
+}
+
 /// How reads, writes and trims are summed in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnifiedReporting {
@@ -369,6 +378,8 @@ pub struct Job {
     pub group_reporting: bool,
     /// End all jobs when an instance of this one ends; default false.
     pub exitall: bool,
+    /// Default: none.
+    pub continue_on_error: ContinueOnError,
     /// Instances, 1 to [`INSTANCES_MAX`](super::INSTANCES_MAX); default 1.
     pub numjobs: u32,
     /// Instances of the jobs before this one in the file: instance i of this job is number
@@ -512,6 +523,7 @@ impl Job {
             new_group: false,
             group_reporting: false,
             exitall: false,
+            continue_on_error: ContinueOnError::default(),
             numjobs: 1,
             first_instance: 0,
             thread: false,

@@ -1,8 +1,8 @@
 //! The options that change a job.
 
 use super::model::{
-    BlockSizes, CpuPolicy, Engine, Job, PriorityClass, RandomGenerator, RateProcess, Sequencer,
-    SyncMode, ThinktimeBlocks, UnifiedReporting,
+    BlockSizes, ContinueOnError, CpuPolicy, Engine, Job, PriorityClass, RandomGenerator,
+    RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
 use super::option::{Effect, OptionDef};
 use super::structured;
@@ -32,6 +32,17 @@ const SYNC_MODES: &[(&str, SyncMode)] = &[
     ("sync", SyncMode::Sync),
     ("1", SyncMode::Sync),
     ("dsync", SyncMode::Dsync),
+];
+
+const CONTINUE: &[(&str, ContinueOnError)] = &[
+    ("none", ContinueOnError { reads: false, writes: false }),
+    ("0", ContinueOnError { reads: false, writes: false }),
+    ("read", ContinueOnError { reads: true, writes: false }),
+    ("write", ContinueOnError { reads: false, writes: true }),
+    ("io", ContinueOnError { reads: true, writes: true }),
+    ("verify", ContinueOnError { reads: false, writes: false }), // nothing is verified
+    ("all", ContinueOnError { reads: true, writes: true }),
+    ("1", ContinueOnError { reads: true, writes: true }),
 ];
 
 const UNIFIED: &[(&str, UnifiedReporting)] = &[
@@ -78,6 +89,9 @@ pub(super) static OPTIONS: &[OptionDef] = &[
         set(&mut j.group_reporting, v.flag())
     }),
     option("exitall", &[], "end all jobs with this one", |j, v| set(&mut j.exitall, v.flag())),
+    option("continue_on_error", &[], "count I/O errors and go on", |j, v| {
+        set(&mut j.continue_on_error, v.word(CONTINUE))
+    }),
     option("numjobs", &[], "instances of this job", |j, v| {
         set(&mut j.numjobs, v.count_u32(1, u32::MAX))
     }),

@@ -138,6 +138,7 @@ const LIMITS: &[&str] = &[
     "chunk-sectors",
     "virt-boundary",
     "write-cache",
+    "fua",
 ];
 const NULL: &[&str] = &[
     "completion",
@@ -307,5 +308,6 @@ fn limits(top: &Table<'_>) -> Result<Limits, ProfileError> {
         chunk_sectors: table.take("chunk-sectors", any())?.unwrap_or(0),
         virt_boundary: table.take("virt-boundary", Flag)?.unwrap_or(false),
         write_cache: table.take("write-cache", Flag)?.unwrap_or(false),
+        fua: table.take("fua", Flag)?.unwrap_or(false),
     })
 }

@@ -5,12 +5,15 @@
 //! wherever a name does. A file may build on a built-in profile with `base = "name"` and then says
 //! only what differs. Times, sizes and rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
+//! [`FaultRules`] are read the same way, from a file of their own.
+//!
 //! Nothing is ignored: an unknown key or value, a wrong type, a number out of range or a missing
 //! key is an error that names file, line and, where there is one, the nearest valid spelling.
 
 mod design;
 mod device;
 mod error;
+mod fault;
 mod machine;
 mod table;
 #[cfg(test)]
@@ -25,6 +28,7 @@ pub use device::{
     Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
 };
 pub use error::{Problem, ProfileError};
+pub use fault::FaultRules;
 pub use machine::MachineProfile;
 use table::Source;
 

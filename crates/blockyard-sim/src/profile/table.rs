@@ -63,6 +63,9 @@ impl<'a> Table<'a> {
         let entries = entries.into_inner();
         let mut table = Self { source, path: "", offset: 0, entries, known, base: None };
         table.check_keys()?;
+        if !known.contains(&BASE) {
+            return Ok(table);
+        }
         let names: Vec<_> = builtins.iter().map(|builtin| (builtin.name, builtin)).collect();
         if let Some(base) = table.take(BASE, OneOf(&names))? {
             let mut base = Self::open(base.source(), known, builtins)?;
@@ -88,6 +91,22 @@ impl<'a> Table<'a> {
             table.base = Some(Box::new(base.table(path, known)?));
         }
         Ok(table)
+    }
+
+    /// The tables of the array `[[key]]`, each of which may have the keys `known`; none where the
+    /// file has none.
+    pub(super) fn tables(
+        &self,
+        key: &'static str,
+        known: &'static [&'static str],
+    ) -> Result<Vec<Self>, ProfileError> {
+        let Some(value) = self.value(key) else { return Ok(Vec::new()) };
+        let DeValue::Array(parts) = value.get_ref() else {
+            let given = value.get_ref().type_str().to_owned();
+            let wanted = "an array of tables, each begun by `[[...]]`";
+            return Err(self.wrong(key, Problem::Unsuitable { key: key.to_owned(), given, wanted }));
+        };
+        parts.iter().map(|part| self.part(key, key, part, known)).collect()
     }
 
     /// The value of `key`, here or in the base.

@@ -191,7 +191,7 @@ fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(*factor)?.checked_add(part / scale)
 }
 
-fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
+pub(super) fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
     let given = match value {
         DeValue::String(text) => text.to_string(),
         DeValue::Integer(digits) => digits.to_string(),

@@ -10,7 +10,7 @@
 use crate::job::Distribution;
 
 use super::permutation::Permutation;
-use super::prng::Prng;
+use super::prng::{Prng, unit};
 
 /// Draws positions from 0 to `blocks - 1`.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl Ranks {
             Self::Zipf(zipf) => zipf.draw(prng),
             // A share 1 - h of the accesses falls on a share h of the blocks, at every scale.
             Self::Pareto(power) => {
-                ((blocks as f64 * libm::pow(prng.unit(), *power)) as u64).min(blocks - 1)
+                ((blocks as f64 * libm::pow(unit(prng), *power)) as u64).min(blocks - 1)
             }
         }
     }
@@ -145,8 +145,8 @@ fn normal(mean: f64, deviation: f64, blocks: u64, prng: &mut Prng) -> u64 {
     let mut x = mean;
     for _ in 0..64 {
         // Box and Muller; 1 - unit is never 0.
-        let radius = libm::sqrt(-2.0 * libm::log(1.0 - prng.unit()));
-        x = mean + deviation * radius * libm::cos(2.0 * core::f64::consts::PI * prng.unit());
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - unit(prng)));
+        x = mean + deviation * radius * libm::cos(2.0 * core::f64::consts::PI * unit(prng));
         if (0.0..blocks as f64).contains(&x) {
             break;
         }
@@ -178,7 +178,7 @@ impl Zipf {
     /// A rank from 0.
     fn draw(&self, prng: &mut Prng) -> u64 {
         loop {
-            let u = self.high + prng.unit() * (self.low - self.high);
+            let u = self.high + unit(prng) * (self.low - self.high);
             let x = self.inverse(u);
             let rank = ((x + 0.5) as u64).clamp(1, self.blocks);
             let k = rank as f64;

@@ -2,7 +2,7 @@
 
 use crate::job::{Job, Op, RateProcess};
 
-use super::prng::Prng;
+use super::prng::{Prng, unit};
 
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -65,7 +65,7 @@ impl Poisson {
         while self.issued_ios < issued_ios {
             self.issued_ios += 1;
             let mean_ns = linear_ns as f64 / issued_ios as f64;
-            let gap = -libm::log(1.0 - self.prng.unit()) * mean_ns;
+            let gap = -libm::log(1.0 - unit(&mut self.prng)) * mean_ns;
             self.at_ns = self.at_ns.saturating_add(gap as u64);
         }
         self.at_ns

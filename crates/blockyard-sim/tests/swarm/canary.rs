@@ -14,8 +14,8 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::CompleteTwice, &["[ends]"]),
     (Flaw::EndTwice, &["[ends]"]),
     (Flaw::HideError, &["[ends]"]),
-    (Flaw::PretendEnd, &["[leak]", "[wake-up]", "[cover]"]),
-    (Flaw::KeepBudget, &["[budget]", "[wake-up]", "[spin]"]),
+    (Flaw::PretendEnd, &["[leak]", "[wake-up]", "[cover]", "[ends]"]),
+    (Flaw::KeepBudget, &["[leak]", "[D3]", "[wake-up]", "[spin]"]),
     (Flaw::DropCommit, &["[D2]"]),
     (Flaw::PrepareTwice, &["[prepare]"]),
     (Flaw::ShiftPiece, &["[cover]"]),
@@ -24,6 +24,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::MixOps, &["[merges]"]),
     (Flaw::WrongLimits, &["[limits]"]),
     (Flaw::Spin, &["[spin]"]),
+    (Flaw::EmptyPromise, &["[D4]"]),
 ];
 
 /// Seeds tried for each; a flaw may find no chance to strike in one of them.
@@ -75,7 +76,9 @@ fn reads_against_a_write() -> Plan {
     plan.device.queue_depth = 2;
     plan.device.host_depth = 2;
     plan.device.service_max = Duration::from_us(20);
-    plan.faults = crate::draw::Faults::default();
+    plan.faults.clear();
+    plan.device.no_budget = 0;
+    plan.device.empty_promises = 0;
     plan.run_delay_max = Duration::ZERO;
     let queue = &mut plan.queues[0];
     queue.map = blockyard::hardware_queue::QueueMap::even(1, 1);

@@ -1,67 +1,45 @@
-//! The device at the end of the swarm: it refuses, fails, delays and reorders as drawn.
+//! The device at the end of the swarm: it has room for so many commands, takes its time with each,
+//! and reorders. What goes wrong with it is mostly a layer's doing: see [`faults`](crate::faults).
 
-use crate::draw::{DevicePlan, Faults, one_in};
-use blockyard::driver::{Accept, Busy, Driver, Issue};
+use crate::draw::{DevicePlan, one_in};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::workload::Prng;
 
-/// How a command ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Done(Status),
-    Again,
-}
-
-/// A command the device was told of.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Command {
-    pub(crate) queue: QueueId,
-    pub(crate) hctx: HctxId,
-    pub(crate) tag: DriverTag,
-    pub(crate) outcome: Outcome,
-    pub(crate) delay: Duration,
-}
-
-/// How often each fault was injected.
+/// How often it misbehaved.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Injected {
+pub(crate) struct Misbehaved {
     pub(crate) no_budget: u64,
-    pub(crate) busy_device: u64,
-    pub(crate) busy_host: u64,
-    pub(crate) busy_resource: u64,
-    pub(crate) failed: u64,
-    pub(crate) error: u64,
-    pub(crate) again: u64,
+    pub(crate) empty_promises: u64,
 }
 
 /// The device. It starts a command when its run ends, not before (D2).
 #[derive(Debug)]
 pub(crate) struct Target {
     plan: DevicePlan,
-    pub(crate) faults: Faults,
-    pub(crate) injected: Injected,
+    /// It denies budget and makes empty promises, as planned.
+    pub(crate) misbehaves: bool,
+    pub(crate) misbehaved: Misbehaved,
     prng: Prng,
     /// Permits out and commands taken, by queue.
     permits: Vec<u32>,
     outstanding: Vec<u32>,
     next_permit: u32,
-    /// Accepted, the doorbell not rung yet.
-    accepted: Vec<Command>,
-    /// Told to the device since the loop last looked.
-    pub(crate) started: Vec<Command>,
+    /// Accepted, the doorbell not rung yet, and how long each will take.
+    accepted: Vec<(Duration, Finished)>,
+    /// When each command is done.
+    started: Vec<(Instant, Finished)>,
 }
 
-const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
-
 impl Target {
-    pub(crate) fn new(plan: DevicePlan, faults: Faults, queues: usize, prng: Prng) -> Self {
+    pub(crate) fn new(plan: DevicePlan, queues: usize, prng: Prng) -> Self {
         Self {
             plan,
-            faults,
-            injected: Injected::default(),
+            misbehaves: true,
+            misbehaved: Misbehaved::default(),
             prng,
             permits: vec![0; queues],
             outstanding: vec![0; queues],
@@ -71,55 +49,30 @@ impl Target {
         }
     }
 
-    /// Refused by lot or for want of room, as D4 allows.
     fn busy(&mut self, queue: QueueId) -> Option<Busy> {
-        let own = self.outstanding[queue.index()];
+        if self.misbehaves && one_in(&mut self.prng, self.plan.empty_promises) {
+            self.misbehaved.empty_promises += 1;
+            return Some(crate::draw::pick(&mut self.prng, &[Busy::Device, Busy::Host]));
+        }
+        if self.outstanding[queue.index()] >= self.plan.queue_depth {
+            return Some(Busy::Device);
+        }
         let all: u32 = self.outstanding.iter().sum();
-        let (prng, faults) = (&mut self.prng, &self.faults);
-        if one_in(prng, faults.busy_resource) {
-            self.injected.busy_resource += 1;
-            return Some(Busy::Resource);
-        }
-        if one_in(prng, faults.busy_device) {
-            self.injected.busy_device += 1;
-            return Some(Busy::Device);
-        }
-        if one_in(prng, faults.busy_host) {
-            self.injected.busy_host += 1;
-            return Some(Busy::Host);
-        }
-        if own >= self.plan.queue_depth {
-            return Some(Busy::Device);
-        }
         (all >= self.plan.host_depth).then_some(Busy::Host)
     }
 
-    fn outcome(&mut self) -> Outcome {
-        if one_in(&mut self.prng, self.faults.again) {
-            self.injected.again += 1;
-            return Outcome::Again;
-        }
-        if one_in(&mut self.prng, self.faults.error) {
-            self.injected.error += 1;
-            return Outcome::Done(crate::draw::pick(&mut self.prng, &FAILURES));
-        }
-        Outcome::Done(Status::Ok)
-    }
-
-    fn ring(&mut self, queue: QueueId, hctx: HctxId) {
-        let (now, later) = core::mem::take(&mut self.accepted)
-            .into_iter()
-            .partition(|command| command.queue == queue && command.hctx == hctx);
-        self.accepted = later;
-        let mut now: Vec<Command> = now;
-        self.started.append(&mut now);
+    fn ring(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        let of_run =
+            |(_, command): &mut (_, Finished)| command.queue == queue && command.hctx == hctx;
+        let rung = self.accepted.extract_if(.., of_run);
+        self.started.extend(rung.map(|(delay, command)| (now + delay, command)));
     }
 }
 
 impl Driver for Target {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        if one_in(&mut self.prng, self.faults.no_budget) {
-            self.injected.no_budget += 1;
+        if self.misbehaves && one_in(&mut self.prng, self.plan.no_budget) {
+            self.misbehaved.no_budget += 1;
             return None;
         }
         if self.permits[queue.index()] >= self.plan.queue_depth {
@@ -137,29 +90,37 @@ impl Driver for Target {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = if let Some(busy) = self.busy(issue.queue) {
             Accept::Busy(busy)
-        } else if one_in(&mut self.prng, self.faults.failed) {
-            self.injected.failed += 1;
-            Accept::Failed(crate::draw::pick(&mut self.prng, &FAILURES))
         } else {
             let delay = 1 + self.prng.below(self.plan.service_max.as_ns());
-            let outcome = self.outcome();
             let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            let delay = Duration::from_ns(delay);
-            self.accepted.push(Command { queue, hctx, tag, outcome, delay });
+            let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) };
+            self.accepted.push((Duration::from_ns(delay), finished));
             self.outstanding[queue.index()] += 1;
             Accept::Queued
         };
         if issue.last {
-            self.ring(issue.queue, issue.hctx);
+            self.ring(issue.queue, issue.hctx, issue.now);
         }
         answer
     }
 
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, _now: Instant) {
-        self.ring(queue, hctx);
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        self.ring(queue, hctx, now);
     }
 
     fn finish(&mut self, queue: QueueId, _hctx: HctxId, _tag: DriverTag, _request: &Request) {
         self.outstanding[queue.index()] -= 1;
+    }
+}
+
+impl Device for Target {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let due = self.started.iter().map(|(at, _)| *at).enumerate();
+        let (first, at) = due.min_by_key(|(_, at)| *at)?;
+        (at <= now).then(|| self.started.remove(first).1)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.started.iter().map(|(at, _)| *at).min()
     }
 }

@@ -2,6 +2,7 @@
 
 use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
+use blockyard::layer::fault::FaultRule;
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies,
@@ -39,7 +40,7 @@ pub(crate) struct Plan {
     pub(crate) tags: TagSetConfig,
     pub(crate) queues: Vec<QueueConfig>,
     pub(crate) device: DevicePlan,
-    pub(crate) faults: Faults,
+    pub(crate) faults: Vec<FaultRule>,
     pub(crate) submitters: Vec<SubmitterPlan>,
     /// Every run is left to a worker, not only those that the queue wants deferred.
     pub(crate) defers_all: bool,
@@ -59,18 +60,10 @@ pub(crate) struct DevicePlan {
     /// Commands of all queues together.
     pub(crate) host_depth: u32,
     pub(crate) service_max: Duration,
-}
-
-/// Faults, each once in so many chances; 0: never.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Faults {
+    /// Once in so many chances it has no budget although there is room; 0: never.
     pub(crate) no_budget: u64,
-    pub(crate) busy_device: u64,
-    pub(crate) busy_host: u64,
-    pub(crate) busy_resource: u64,
-    pub(crate) failed: u64,
-    pub(crate) error: u64,
-    pub(crate) again: u64,
+    /// As often it is said to be full although it is not, nor anything in flight (D4).
+    pub(crate) empty_promises: u64,
 }
 
 /// Where the next bio of a submitter lies.
@@ -132,13 +125,11 @@ impl Plan {
                 max_bios: pick(prng, &[4, 16, 64, 4096, 4096]),
                 max_waiters: 64,
                 run_batch_max: pick(prng, &[1, 2, 8, 1024]),
+                timeout: Duration::from_secs(30),
             })
             .collect();
         let threads = between(prng, 1, 12);
         let submitters = (0..threads).map(|_| SubmitterPlan::draw(prng, cpus, &queues)).collect();
-        let busy = pick(prng, &[0, 2, 5, 50]);
-        let bad = pick(prng, &[0, 3, 20, 100]);
-        let rate = |prng: &mut Prng, n: u64| if one_in(prng, 2) { n } else { 0 };
         Self {
             tags,
             queues,
@@ -146,16 +137,10 @@ impl Plan {
                 queue_depth: pick(prng, &[1, 2, 5, 32, 1024]),
                 host_depth: pick(prng, &[1, 3, 16, 1024, 1024]),
                 service_max: Duration::from_us(pick(prng, &[1, 20, 100])),
+                no_budget: pick(prng, &[0, 0, 0, 2, 5, 50]),
+                empty_promises: pick(prng, &[0, 0, 0, 2, 5, 50]),
             },
-            faults: Faults {
-                no_budget: rate(prng, busy),
-                busy_device: rate(prng, busy),
-                busy_host: rate(prng, busy),
-                busy_resource: rate(prng, busy),
-                failed: rate(prng, bad),
-                error: rate(prng, bad),
-                again: rate(prng, bad),
-            },
+            faults: crate::faults::draw(prng),
             submitters,
             defers_all: one_in(prng, 2),
             run_delay_max: Duration::from_us(pick(prng, &[0, 1, 50])),

@@ -1,8 +1,11 @@
 //! Canaries: one thing broken on purpose, so that a checker has something to catch.
 
-use crate::checked::Checked;
 use crate::device::Target;
-use blockyard::driver::{Accept, Driver, Issue};
+use crate::recorder::Recorder;
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::layer::checked::Checked;
+use blockyard::layer::fault::Faulty;
+use blockyard::layer::trace::Traced;
 use blockyard::request::Request;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
@@ -44,7 +47,12 @@ pub(crate) enum Flaw {
     OutsideInfluence,
     /// The loop runs a hardware queue over and over.
     Spin,
+    /// The device says that it is full with nothing in flight, and nobody was told that it lies.
+    EmptyPromise,
 }
+
+/// The device and its layers: faults, the contract above and below them, a record of what passed.
+pub(crate) type Stack = Traced<Checked<Faulty<Checked<Target>>>, Recorder>;
 
 /// The chance at which a flaw strikes: not the first, so that much is under way.
 const CHANCE: u32 = 5;
@@ -74,7 +82,7 @@ impl Striker {
 /// Breaks what the core says to the driver, where a flaw asks for it; else passes it on.
 #[derive(Debug)]
 pub(crate) struct Meddler {
-    pub(crate) inner: Checked<Target>,
+    pub(crate) inner: Stack,
     pub(crate) striker: Striker,
 }
 
@@ -87,6 +95,10 @@ impl Driver for Meddler {
         if !self.striker.strikes(Flaw::KeepBudget) {
             self.inner.return_budget(queue, budget);
         }
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        self.inner.unprepare(issue);
     }
 
     fn prepare(&mut self, issue: &Issue<'_>) {
@@ -108,5 +120,33 @@ impl Driver for Meddler {
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         self.inner.finish(queue, hctx, tag, request);
+    }
+}
+
+impl Device for Meddler {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        self.inner.next_finished(now)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.inner.poll_at()
+    }
+}
+
+impl Meddler {
+    /// The contract above the faults.
+    pub(crate) const fn checked(&self) -> &Checked<Faulty<Checked<Target>>> {
+        &self.inner.below
+    }
+
+    /// The contract below them.
+    pub(crate) const fn checked_below(&self) -> &Checked<Target> {
+        &self.inner.below.below.below
+    }
+
+    /// Nothing goes wrong any more.
+    pub(crate) fn lift_faults(&mut self) {
+        self.inner.below.below.lift();
+        self.inner.below.below.below.below.misbehaves = false;
     }
 }

@@ -6,16 +6,20 @@ use crate::check::ends::Ends;
 use crate::check::merges;
 use crate::check::progress::Progress;
 use crate::check::waits::Waits;
-use crate::checked::{Checked, Seen, Terms};
-use crate::device::{Command, Injected, Outcome, Target};
-use crate::draw::{Faults, Plan, one_in};
-use crate::flaw::{Flaw, Meddler, Striker};
+use crate::device::{Misbehaved, Target};
+use crate::draw::{Plan, one_in};
+use crate::faults::KINDS;
+use crate::flaw::{Flaw, Meddler, Stack, Striker};
+use crate::recorder::{Recorder, Seen};
 use crate::submitter::{Asleep, Submitter};
 use crate::tally::Tally;
 use blockyard::bio::{Bio, Flags};
-use blockyard::driver::Accept;
+use blockyard::driver::{Accept, Device, Finished, Outcome};
 use blockyard::host::Host;
-use blockyard::policy::{Dispatch, ElevatorKind};
+use blockyard::layer::checked::{Checked, Terms};
+use blockyard::layer::fault::Faulty;
+use blockyard::layer::trace::Traced;
+use blockyard::policy::ElevatorKind;
 use blockyard::request::Ended;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
@@ -37,7 +41,8 @@ enum Event {
     Unplug(QueueId, CpuId),
     Run(QueueId, HctxId),
     Poll(QueueId),
-    Device(Command),
+    /// Something at the device is due.
+    Device,
 }
 
 /// What a run was like.
@@ -47,7 +52,9 @@ pub(crate) struct Summary {
     pub(crate) bios: u64,
     pub(crate) runs: u64,
     pub(crate) tally: Tally,
-    pub(crate) injected: Injected,
+    pub(crate) misbehaved: Misbehaved,
+    /// How often rules fired, by [`KINDS`].
+    pub(crate) injected: [u64; KINDS.len()],
     pub(crate) longest_wait: Duration,
 }
 
@@ -59,6 +66,8 @@ pub(crate) struct Machine {
     host: Host<Meddler, Tally>,
     queues: Vec<RequestQueue>,
     polls: Vec<Option<Instant>>,
+    /// Where the next look at the device is scheduled.
+    device_at: Option<Instant>,
     /// Deferred runs that are pending.
     deferred: BTreeSet<(QueueId, HctxId)>,
     submitters: Vec<Submitter>,
@@ -77,13 +86,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(seed: u64, plan: Plan, flaw: Option<Flaw>) -> Self {
         let draws = Prng::new(seed);
-        let terms = plan.queues.iter().map(|config| Terms {
-            limits: config.limits.clone(),
-            budget: config.policies.dispatch == Dispatch::Budget,
-        });
-        let target = Target::new(plan.device, plan.faults, plan.queues.len(), draws.fork(1));
-        let checked = Checked::new(target, terms.collect(), plan.tags.shared_over_hctxs);
-        let driver = Meddler { inner: checked, striker: Striker::new(flaw) };
+        let driver = Meddler { inner: stack(&plan, &draws, flaw), striker: Striker::new(flaw) };
         let host = Host::new(driver, Tally::default(), plan.tags);
         let queues: Vec<_> = (0..)
             .zip(&plan.queues)
@@ -95,6 +98,7 @@ impl Machine {
             now: Instant::ZERO,
             events: EventHeap::new(),
             polls: vec![None; queues.len()],
+            device_at: None,
             deferred: BTreeSet::new(),
             submitters: plan.submitters.iter().cloned().map(Submitter::new).collect(),
             with_driver: BTreeMap::new(),
@@ -116,12 +120,16 @@ impl Machine {
     pub(crate) fn run(mut self) -> Summary {
         self.phase(0);
         self.faulty = false;
-        self.host.driver.inner.inner.faults = Faults::default();
+        self.host.driver.lift_faults();
         self.phase(1);
         accounts::all_ended(&self.host, &self.queues);
         self.summary.bios = self.next_cookie;
         self.summary.tally = self.host.sink;
-        self.summary.injected = self.host.driver.inner.inner.injected;
+        self.summary.misbehaved = self.host.driver.checked_below().below.misbehaved;
+        for (rule, count) in self.host.driver.checked().below.counts() {
+            let kind = KINDS.iter().position(|kind| *kind == rule.name);
+            self.summary.injected[kind.expect("a kind of ours")] += count.fired;
+        }
         self.summary.longest_wait = self.waits.longest;
         self.summary
     }
@@ -169,7 +177,10 @@ impl Machine {
                 self.polls[queue.index()] = None;
                 self.progress.retried();
             }
-            Event::Device(command) => self.complete(command),
+            Event::Device => {
+                self.device_at = self.device_at.filter(|at| *at > self.now);
+                self.take_finished();
+            }
         }
         self.after_call();
     }
@@ -191,8 +202,9 @@ impl Machine {
 
     /// Every call is followed by this: what the driver saw, what the device was told.
     fn after_call(&mut self) {
-        self.host.driver.inner.call_ended();
-        for mut seen in core::mem::take(&mut self.host.driver.inner.seen) {
+        self.host.driver.checked().call_ended();
+        self.host.driver.checked_below().call_ended();
+        for mut seen in core::mem::take(&mut self.host.driver.inner.sink.seen) {
             self.progress.moved(self.now);
             if self.striker.strikes(Flaw::LoseRequest) {
                 seen.pieces.clear();
@@ -205,38 +217,48 @@ impl Machine {
                 self.see(&seen);
             }
         }
-        for command in core::mem::take(&mut self.host.driver.inner.inner.started) {
-            self.start(command);
-        }
         if self.plan.checks_each_step {
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
         }
     }
 
-    fn start(&mut self, mut command: Command) {
-        if self.striker.flaw == Some(Flaw::OutsideInfluence) {
-            static OUTSIDE: AtomicU64 = AtomicU64::new(0);
-            let more = OUTSIDE.fetch_add(1, Ordering::Relaxed);
-            command.delay += Duration::from_ns(more);
-        }
-        if self.striker.strikes(Flaw::LoseCompletion) {
-            return;
-        }
-        if self.striker.strikes(Flaw::PretendEnd) {
-            return self.pretend_end(command);
-        }
-        self.events.push(self.now + command.delay, Event::Device(command));
-        if self.striker.strikes(Flaw::CompleteTwice) {
-            self.events.push(self.now + command.delay, Event::Device(command));
+    /// Completes what the device is done with.
+    fn take_finished(&mut self) {
+        while let Some(finished) = self.host.driver.next_finished(self.now) {
+            if self.striker.strikes(Flaw::LoseCompletion) {
+                continue;
+            }
+            if self.striker.strikes(Flaw::PretendEnd) {
+                self.pretend_end(&finished);
+                continue;
+            }
+            self.complete(finished);
+            if self.striker.strikes(Flaw::CompleteTwice) {
+                self.complete(finished);
+            }
+            self.after_call();
         }
     }
 
-    fn pretend_end(&mut self, command: Command) {
-        let seen = self.with_driver.remove(&key(&command)).expect("it was seen");
+    fn schedule_device(&mut self) {
+        let Some(mut at) = self.host.driver.poll_at() else { return };
+        if self.device_at.is_some_and(|earlier| earlier <= at) {
+            return;
+        }
+        self.device_at = Some(at);
+        if self.striker.flaw == Some(Flaw::OutsideInfluence) {
+            static OUTSIDE: AtomicU64 = AtomicU64::new(0);
+            at = at + Duration::from_ns(OUTSIDE.fetch_add(1, Ordering::Relaxed));
+        }
+        self.events.push(at.max(self.now), Event::Device);
+    }
+
+    fn pretend_end(&mut self, finished: &Finished) {
+        let seen = self.with_driver.remove(&key(finished)).expect("it was seen");
         for piece in &seen.pieces {
             self.cover.done(piece);
             let bio = *self.ends.bio(piece.cookie);
-            self.end(command.queue, &Ended { bio, status: Status::Ok });
+            self.end(finished.queue, &Ended { bio, status: Status::Ok });
         }
     }
 
@@ -268,26 +290,22 @@ impl Machine {
         }
     }
 
-    fn complete(&mut self, command: Command) {
-        let Some(seen) = self.with_driver.remove(&key(&command)) else {
-            panic!("[ends] {command:?} completes and is not with the driver")
+    fn complete(&mut self, mut finished: Finished) {
+        let Some(seen) = self.with_driver.remove(&key(&finished)) else {
+            panic!("[ends] {finished:?} completes and is not with the driver")
         };
         self.progress.moved(self.now);
-        let Command { queue, hctx, tag, mut outcome, .. } = command;
-        match outcome {
+        match finished.outcome {
             Outcome::Done(status) => self.end_parts(&seen, status),
             Outcome::Again => seen.pieces.iter().for_each(|piece| self.cover.back(piece)),
         }
-        let failed = !matches!(outcome, Outcome::Done(Status::Ok) | Outcome::Again);
+        let failed = !matches!(finished.outcome, Outcome::Done(Status::Ok) | Outcome::Again);
         if failed && self.striker.strikes(Flaw::HideError) {
-            outcome = Outcome::Done(Status::Ok);
+            finished.outcome = Outcome::Done(Status::Ok);
         }
-        let target = &mut self.queues[queue.index()];
-        let known = match outcome {
-            Outcome::Done(status) => target.complete(&mut self.host, hctx, tag, status, self.now),
-            Outcome::Again => target.requeue(&mut self.host, hctx, tag, self.now),
-        };
-        assert!(known.is_ok(), "[ends] the queue does not know {command:?}");
+        let target = &mut self.queues[finished.queue.index()];
+        let known = target.conclude(&mut self.host, &finished, self.now);
+        assert!(known.is_ok(), "[ends] the queue does not know {finished:?}");
     }
 
     /// Does or schedules all that a call left to be done, as the contract says.
@@ -303,6 +321,7 @@ impl Machine {
         for queue in (0..).map(QueueId).take(self.queues.len()) {
             self.schedule_poll(queue);
         }
+        self.schedule_device();
     }
 
     fn drain_runs(&mut self) -> u64 {
@@ -482,8 +501,23 @@ impl Machine {
     }
 }
 
-const fn key(command: &Command) -> (QueueId, HctxId, DriverTag) {
-    (command.queue, command.hctx, command.tag)
+const fn key(finished: &Finished) -> (QueueId, HctxId, DriverTag) {
+    (finished.queue, finished.hctx, finished.tag)
+}
+
+/// The device of `plan` under its layers.
+fn stack(plan: &Plan, draws: &Prng, flaw: Option<Flaw>) -> Stack {
+    let lies = plan.device.empty_promises > 0;
+    let mut device = plan.device;
+    if flaw == Some(Flaw::EmptyPromise) {
+        device.empty_promises = 5;
+    }
+    let terms: Vec<_> = plan.queues.iter().map(|config| Terms::of(config, &plan.tags)).collect();
+    let target = Target::new(device, plan.queues.len(), draws.fork(1));
+    let target = Checked::new(target, terms.clone(), &plan.tags).trusting_promises(lies);
+    let faulty = Faulty::new(target, plan.faults.clone(), draws.fork(3), &plan.tags);
+    let below = Checked::new(faulty, terms, &plan.tags).trusting_promises(lies);
+    Traced { below, sink: Recorder::default() }
 }
 
 /// Flaws that are a wrong configuration.

@@ -1,21 +1,22 @@
 //! A device that is done with everything at once.
 
-use crate::driver::{Accept, Busy, Driver, Issue};
+use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use crate::status::Status;
-use crate::unit::{DriverTag, HctxId, QueueId};
+use crate::time::Instant;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The smallest driver: does nothing, and reports every request as done.
 ///
 /// A request it took counts against the depth of its hardware queue until
-/// [`Self::next_completed`] has named it. Faults, delays and a size are other drivers' business.
+/// [`Device::next_finished`] has named it, in the order they came. Faults, delays and rates are
+/// [layers](crate::layer) over it.
 #[derive(Clone, Debug)]
 pub struct NullDevice {
     depth: u16,
     /// Requests of each hardware queue that have not been named.
     taken: Vec<u16>,
-    completed: VecDeque<(QueueId, HctxId, DriverTag)>,
+    finished: VecDeque<Finished>,
 }
 
 impl NullDevice {
@@ -26,16 +27,8 @@ impl NullDevice {
         Self {
             depth,
             taken: alloc::vec![0; usize::from(hctxs)],
-            completed: VecDeque::with_capacity(all),
+            finished: VecDeque::with_capacity(all),
         }
-    }
-
-    /// The next request it is done with, in the order they came: pass it to
-    /// [`complete`](crate::request_queue::RequestQueue::complete) of its queue.
-    pub fn next_completed(&mut self) -> Option<(QueueId, HctxId, DriverTag, Status)> {
-        let (queue, hctx, tag) = self.completed.pop_front()?;
-        self.taken[hctx.index()] -= 1;
-        Some((queue, hctx, tag, Status::Ok))
     }
 }
 
@@ -46,17 +39,34 @@ impl Driver for NullDevice {
             return Accept::Busy(Busy::Device);
         }
         *taken += 1;
-        self.completed.push_back((issue.queue, issue.hctx, issue.tag));
+        self.finished.push_back(Finished {
+            queue: issue.queue,
+            hctx: issue.hctx,
+            tag: issue.tag,
+            outcome: Outcome::Done(Status::Ok),
+        });
         Accept::Queued
+    }
+}
+
+impl Device for NullDevice {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        let finished = self.finished.pop_front()?;
+        self.taken[finished.hctx.index()] -= 1;
+        Some(finished)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        (!self.finished.is_empty()).then_some(Instant::ZERO)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::DataEffect;
     use crate::request::{Bios, Requests};
-    use crate::time::Instant;
-    use crate::unit::RequestId;
+    use crate::unit::{DriverTag, HctxId, QueueId, RequestId};
 
     fn offer(device: &mut NullDevice, hctx: u16, tag: u16) -> Accept {
         device.queue_rq(&Issue {
@@ -66,6 +76,7 @@ mod tests {
             budget: None,
             last: true,
             now: Instant::ZERO,
+            effect: DataEffect::Whole,
             id: RequestId(0),
             requests: &Requests::new(1),
             bios: &Bios::new(1),
@@ -80,12 +91,16 @@ mod tests {
         assert_eq!(offer(&mut device, 0, 2), Accept::Busy(Busy::Device));
         assert_eq!(offer(&mut device, 1, 2), Accept::Queued);
 
-        let done = |hctx, tag| Some((QueueId(3), HctxId(hctx), DriverTag(tag), Status::Ok));
-        assert_eq!(device.next_completed(), done(0, 5));
+        let done = |hctx, tag| {
+            let (queue, hctx, tag) = (QueueId(3), HctxId(hctx), DriverTag(tag));
+            Some(Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) })
+        };
+        assert_eq!(device.poll_at(), Some(Instant::ZERO));
+        assert_eq!(device.next_finished(Instant::ZERO), done(0, 5));
         assert_eq!(offer(&mut device, 0, 9), Accept::Queued, "the first one made room");
-        assert_eq!(device.next_completed(), done(0, 1));
-        assert_eq!(device.next_completed(), done(1, 2));
-        assert_eq!(device.next_completed(), done(0, 9));
-        assert_eq!(device.next_completed(), None);
+        assert_eq!(device.next_finished(Instant::ZERO), done(0, 1));
+        assert_eq!(device.next_finished(Instant::ZERO), done(1, 2));
+        assert_eq!(device.next_finished(Instant::ZERO), done(0, 9));
+        assert_eq!((device.next_finished(Instant::ZERO), device.poll_at()), (None, None));
     }
 }

@@ -1,14 +1,14 @@
 //! From staging to the driver: what a run sends, and what it does with what is refused.
 //!
-//! The rules H1 to H4 are those of [`hardware_queue`](crate::hardware_queue).
+//! The rules H1 to H5 are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::{RequestQueue, is_in_flight};
 use crate::bio::{Flags, Op};
-use crate::driver::{Accept, Driver, Issue};
+use crate::driver::{Accept, DataEffect, Driver, Issue};
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::host::Host;
 use crate::policy::{Dequeue, Dispatch, Model};
-use crate::request::{List, State};
+use crate::request::{List, Request, State};
 use crate::time::Instant;
 use crate::trace::{Action, Event, Hold, Sink};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
@@ -45,7 +45,11 @@ impl RequestQueue {
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
         }
-        let stop = match self.send_leftovers(host, hctx, now) {
+        if self.is_quiesced() {
+            return self.hold_run(host, hctx, Hold::Quiesced, now); // Z2
+        }
+        let first = self.send_direct(host, hctx, now);
+        let stop = match first.or_else(|| self.send_leftovers(host, hctx, now)) {
             Some(stop) => stop,
             None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
             None => self.pull_from_software_queues(host, hctx, now),
@@ -64,7 +68,34 @@ impl RequestQueue {
         }
     }
 
-    /// Sends the dispatch list first (H1). Returns why the run ends there, or `None` where the
+    /// `id`, which is on no list, passes the elevator by (H5).
+    pub(super) fn pass_by(&mut self, id: RequestId, now: Instant) {
+        let rq = &mut self.requests[id];
+        rq.times.scheduled = now;
+        let hctx = rq.hctx;
+        self.hctxs[hctx.index()].direct.push_back(&mut self.requests, id);
+    }
+
+    /// Sends what passes the elevator by (H5). Returns why the run ends there, if it does.
+    fn send_direct<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        now: Instant,
+    ) -> Option<RunStop> {
+        let mut list = core::mem::take(&mut self.hctxs[hctx.index()].direct);
+        if list.is_empty() {
+            return None;
+        }
+        let sent = self.send(host, hctx, &mut list, now);
+        // What the driver failed may have sent more this way.
+        let mut added = core::mem::take(&mut self.hctxs[hctx.index()].direct);
+        list.append(&mut self.requests, &mut added);
+        self.hctxs[hctx.index()].direct = list;
+        sent.held.map(RunStop::Held)
+    }
+
+    /// Then the dispatch list (H1). Returns why the run ends there, or `None` where the
     /// design goes on to pull new requests.
     fn send_leftovers<D: Driver, S: Sink>(
         &mut self,
@@ -153,6 +184,7 @@ impl RequestQueue {
                 self.return_unused(host, budget);
                 return (list, None);
             };
+            self.requests[id].sorted = true;
             self.scheduled(host, id, budget, now);
             list.push_back(&mut self.requests, id);
             if !self.has_driver_tag_for(host, id) {
@@ -176,8 +208,13 @@ impl RequestQueue {
         if self.requests[id].driver_tag.is_some() {
             return true;
         }
-        let hctx = self.requests[id].hctx;
-        let Some(tag) = host.tags.take(self.id, hctx, u32::MAX) else { return false };
+        let Request { hctx, flags, .. } = self.requests[id];
+        let tag = if flags.contains(Flags::RESERVED) {
+            host.tags.take_reserved(self.id, hctx)
+        } else {
+            host.tags.take(self.id, hctx, u32::MAX)
+        };
+        let Some(tag) = tag else { return false };
         host.tags.assign(hctx, tag, id);
         self.requests[id].driver_tag = Some(tag);
         true
@@ -321,7 +358,10 @@ impl RequestQueue {
         now: Instant,
     ) -> bool {
         let hctx = self.requests[id].hctx;
-        let hold = if !self.dispatch_list(hctx).is_empty() {
+        let direct = &self.hctxs[hctx.index()].direct;
+        let hold = if self.is_quiesced() {
+            Hold::Quiesced
+        } else if !direct.is_empty() || !self.dispatch_list(hctx).is_empty() {
             Hold::Leftovers
         } else if !self.take_budget_for(host, id) {
             Hold::Budget
@@ -390,6 +430,10 @@ impl RequestQueue {
                     self.share_busy();
                 }
                 self.put_holdings(host, id);
+                if hold == Hold::Tag {
+                    let reserved = self.requests[id].flags.contains(Flags::RESERVED);
+                    host.tags.starve(self.id, to, reserved);
+                }
                 if hold == Hold::Tag && to != hctx {
                     // The tag that is missing is another hardware queue's: it is the one to be
                     // named when there is one.
@@ -430,6 +474,7 @@ impl RequestQueue {
             budget,
             last,
             now,
+            effect: DataEffect::Whole,
             id,
             requests: &self.requests,
             bios: &self.bios,
@@ -443,7 +488,10 @@ impl RequestQueue {
                 let rq = &mut self.requests[id];
                 rq.state = State::InFlight;
                 rq.times.issued = now;
+                rq.deadline = now + self.timeout;
+                let deadline = rq.deadline;
                 self.in_flight += 1;
+                self.arm_timer(deadline);
                 self.emit(host, now, Action::Issue, id);
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
@@ -528,9 +576,10 @@ impl RequestQueue {
             });
         }
         match hold {
-            Hold::Tag => host.tags.starve(self.id, hctx),
+            Hold::Tag => host.tags.starve(self.id, hctx, false),
             Hold::Host => host.starve(self.id, hctx),
             Hold::Resource => {} // the retry instant, below
+            Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` has it run
             Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
                 self.restarts.insert(hctx.index());
             }
@@ -551,6 +600,7 @@ const fn leaves_turn(stop: RunStop) -> bool {
     match stop {
         RunStop::Idle
         | RunStop::Held(Hold::Tag | Hold::Resource | Hold::Leftovers | Hold::Order) => true,
-        RunStop::Batch | RunStop::Held(Hold::Budget | Hold::Device | Hold::Host) => false,
+        RunStop::Batch
+        | RunStop::Held(Hold::Budget | Hold::Device | Hold::Host | Hold::Quiesced) => false,
     }
 }

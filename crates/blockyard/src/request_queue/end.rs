@@ -1,17 +1,37 @@
 //! The way back: completions, requeues, and who may go on because of them.
 
 use super::{NotInFlight, RequestQueue, hctx_id, is_in_flight};
-use crate::driver::Driver;
+use crate::driver::{Driver, Finished, Outcome};
 use crate::elevator::Place;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dispatch};
 use crate::request::State;
 use crate::status::Status;
+use crate::tag::TagSet;
 use crate::time::Instant;
 use crate::trace::{Action, Sink};
 use crate::unit::{DriverTag, HctxId, RequestId};
 
 impl RequestQueue {
+    /// What a device named as finished: [`Self::complete`] or [`Self::requeue`], as it ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::complete`].
+    pub fn conclude<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        finished: &Finished,
+        now: Instant,
+    ) -> Result<(), NotInFlight> {
+        let Finished { hctx, tag, .. } = *finished;
+        match finished.outcome {
+            Outcome::Done(status) => self.complete(host, hctx, tag, status, now),
+            Outcome::Again => self.requeue(host, hctx, tag, now),
+            Outcome::AgainPrepared => self.requeue_prepared(host, hctx, tag, now),
+        }
+    }
+
     /// The driver is done with the request it knows as `tag` of `hctx`; its bios end with `status`.
     ///
     /// Then drain [`Self::next_ended`], [`Self::next_run`], [`Host::next_starved`] and the wake-ups
@@ -29,15 +49,16 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(host, hctx, tag)?;
+        let id = self.take_back(hctx, tag, &host.tags)?;
+        host.driver.finish(self.id, hctx, tag, &self.requests[id]);
         self.finish(host, id, status, now);
         self.go_on(host, now);
         Ok(())
     }
 
     /// The driver gives back the request it knows as `tag` of `hctx` undone: it goes to the front
-    /// of the elevator, or without one of the dispatch list, and is prepared anew before it is
-    /// offered again. Drain what [`Self::complete`] says.
+    /// of the elevator, or of the dispatch list where it did not come from one, and is prepared
+    /// anew before it is offered again. Drain what [`Self::complete`] says.
     ///
     /// # Errors
     ///
@@ -49,47 +70,96 @@ impl RequestQueue {
         tag: DriverTag,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(host, hctx, tag)?;
+        let id = self.take_back(hctx, tag, &host.tags)?;
+        host.driver.finish(self.id, hctx, tag, &self.requests[id]);
+        self.requests[id].prepared = false;
+        self.stage_again(host, id, now);
         let rq = &mut self.requests[id];
-        rq.state = State::Staged;
-        rq.prepared = false;
-        self.put_budget(host, id);
-        self.put_waiting_tag(host, id);
-        self.emit(host, now, Action::Requeue, id);
         match &mut self.elevator {
-            Some(elevator) => {
-                elevator.finished(&self.requests[id], now);
+            Some(elevator) if rq.sorted => {
+                rq.sorted = false;
+                elevator.finished(rq, now);
                 elevator.insert(&mut self.requests, id, Place::Head, now);
             }
-            None => {
-                let mut list = core::mem::take(self.dispatch_list(hctx));
-                list.push_front(&mut self.requests, id);
-                *self.dispatch_list(hctx) = list;
-            }
+            _ => self.dispatch_next(id),
         }
-        self.mark_run(hctx, true);
+        self.go_on(host, now);
+        Ok(())
+    }
+
+    /// As [`Self::requeue`], for a request that stays prepared: the driver keeps what it has made
+    /// of it under the request's queue and number ([`Issue::id`](crate::driver::Issue::id)), as the
+    /// tag may be another one the next time. It goes to the front of the dispatch list, where
+    /// nothing merges with it, and is offered again without being prepared or finished in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::complete`].
+    pub fn requeue_prepared<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+        now: Instant,
+    ) -> Result<(), NotInFlight> {
+        let id = self.take_back(hctx, tag, &host.tags)?;
+        self.stage_again(host, id, now);
+        self.leave_elevator(id, now);
+        self.dispatch_next(id);
         self.go_on(host, now);
         Ok(())
     }
 
     /// The request behind a tag, out of the driver's hands.
-    fn take_back<D: Driver, S>(
+    fn take_back(
         &mut self,
-        host: &mut Host<D, S>,
         hctx: HctxId,
         tag: DriverTag,
+        tags: &TagSet,
     ) -> Result<RequestId, NotInFlight> {
-        let (queue, id) = host.tags.owner(hctx, tag).ok_or(NotInFlight)?;
+        let (queue, id) = tags.owner(hctx, tag).ok_or(NotInFlight)?;
         if queue != self.id || !is_in_flight(&self.requests[id]) {
             return Err(NotInFlight);
         }
         self.in_flight -= 1;
-        host.driver.finish(queue, hctx, tag, &self.requests[id]);
         Ok(id)
     }
 
-    /// Ends the bios of `id` with `status` and gives back all it holds: budget, driver tag,
-    /// scheduler tag, in this order.
+    /// A request that the driver gave back waits again, without what only the driver's requests
+    /// hold; its hardware queue is to be run.
+    fn stage_again<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        now: Instant,
+    ) {
+        self.requests[id].state = State::Staged;
+        self.put_budget(host, id);
+        self.put_waiting_tag(host, id);
+        self.emit(host, now, Action::Requeue, id);
+        self.mark_run(self.requests[id].hctx, true);
+    }
+
+    /// `id`, which is on no list, is the next of its hardware queue's dispatch list.
+    fn dispatch_next(&mut self, id: RequestId) {
+        let hctx = self.requests[id].hctx;
+        let mut list = core::mem::take(self.dispatch_list(hctx));
+        list.push_front(&mut self.requests, id);
+        *self.dispatch_list(hctx) = list;
+    }
+
+    /// The elevator that `id` came out of, if any, is told that it has finished.
+    fn leave_elevator(&mut self, id: RequestId, now: Instant) {
+        let rq = &mut self.requests[id];
+        if let Some(elevator) = &mut self.elevator
+            && core::mem::take(&mut rq.sorted)
+        {
+            elevator.finished(rq, now);
+        }
+    }
+
+    /// The driver is done with `id`: it goes on to its next step, or ends, with all it holds given
+    /// back: budget, driver tag, scheduler tag, in this order.
     pub(super) fn finish<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -99,18 +169,27 @@ impl RequestQueue {
     ) {
         self.requests[id].state = State::Complete;
         self.emit(host, now, Action::Complete(status), id);
-        if let Some(elevator) = &mut self.elevator {
-            elevator.finished(&self.requests[id], now);
-        }
+        self.leave_elevator(id, now);
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
+        if self.is_flush(id) {
+            self.flush_ended(host, id, status, now);
+        } else if self.requests[id].steps.is_empty() {
+            self.end_bios(host, id, status);
+        } else {
+            self.data_ended(host, id, status, now);
+        }
+    }
+
+    /// Ends the bios of `id` with `status`; the request is idle.
+    pub(super) fn end_bios<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId, status: Status) {
         let first = self.requests.release(id);
         self.bios.end_chain(first, status);
         self.put_request_tag(host, id);
     }
 
     /// A request has left the driver: whoever waited for that may try again (H4).
-    fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+    pub(super) fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         if self.policies.dispatch == Dispatch::Budget {
             self.turns = self.all_turns();
             self.restart_one();

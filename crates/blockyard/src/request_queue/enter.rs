@@ -1,10 +1,17 @@
 //! The way in: a bio is checked, cut to the limits, merged, or given a request and staged.
+//!
+//! # Rules
+//!
+//! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
+//!   comes later, and merges with nothing, is refused one until every part of it has its own.
 
 use super::{RequestQueue, driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
 use crate::elevator::{Candidate, Place};
+use crate::flush::Steps;
 use crate::host::Host;
+use crate::limits::Limits;
 use crate::merge::{Extent, Fit, Merge, fit};
 use crate::policy::Plugging;
 use crate::request::{BioId, max_part_sectors, segments_of_part};
@@ -23,6 +30,8 @@ pub(super) struct Cursor {
     pub(super) hctx: HctxId,
     /// The first sector that has not entered.
     sector: u64,
+    /// It waits for a tag, not for memory.
+    starved: bool,
 }
 
 impl RequestQueue {
@@ -44,34 +53,39 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), SubmitError> {
         let bio = self.check(cpu, bio)?;
+        let nowait = bio.flags.contains(Flags::NOWAIT);
+        if self.is_frozen() {
+            return Err(if nowait { SubmitError::WouldBlock } else { SubmitError::Frozen });
+        }
         let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
-        if bio.op == Op::Flush {
-            // The device is write-through: what ended before is durable.
+        if bio.op == Op::Flush && !self.limits.write_cache {
+            // What has ended is durable already (F1).
             self.emit_bio(host, now, Action::Queue, cpu, whole);
             self.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
-        let first = max_part_sectors(&bio, bio.sector, &self.limits);
-        let entered = if bio.sectors <= first && bio.segments <= self.limits.max_segments.max(1) {
+        let entered = if is_within(&bio, &self.limits) {
             self.enter(host, cpu, whole, now)
+        } else if nowait {
+            Err(SubmitError::WouldBlock)
         } else {
             let hctx = self.hctx_of(cpu, &bio);
-            self.enter_split(host, Cursor { whole, cpu, hctx, sector: bio.sector }, now)
+            self.enter_split(
+                host,
+                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false },
+                now,
+            )
         };
         if let Err(refused) = entered {
             self.bios.untake(whole);
-            return Err(if bio.flags.contains(Flags::NOWAIT) {
-                SubmitError::WouldBlock
-            } else {
-                refused
-            });
+            return Err(if nowait { SubmitError::WouldBlock } else { refused });
         }
         Ok(())
     }
 
-    /// Registers `waiter`, whose `bio` from `cpu` was refused for want of a tag: it is named by
-    /// [`Self::next_woken`] or [`Host::next_woken`] when it should submit again. The processor's
-    /// plug is released, as the submitter is about to sleep.
+    /// Registers `waiter`, whose `bio` from `cpu` was refused for want of a tag or because the
+    /// queue is frozen: it is named by [`Self::next_woken`] or [`Host::next_woken`] when it should
+    /// submit again. The processor's plug is released, as the submitter is about to sleep.
     ///
     /// # Errors
     ///
@@ -89,14 +103,16 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), Full> {
         let hctx = self.hctx_of(cpu, bio);
+        let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.is_frozen());
         match self.sched_tags.get_mut(hctx.index()) {
+            _ if frozen => self.pauses.wait(waiter)?,
             Some(tags) => {
-                tags.waiters.wait(waiter, tags.map.in_use())?;
-                while let Some(woken) = tags.waiters.next_woken() {
+                tags.wait(waiter, reserved)?;
+                while let Some(woken) = tags.next_woken() {
                     self.woken.push_back(woken);
                 }
             }
-            None => host.tags.wait(hctx, waiter)?,
+            None => host.tags.wait(hctx, waiter, reserved)?,
         }
         if S::ENABLED {
             host.sink.event(&self.bio_event(now, Action::Sleep, cpu, hctx, bio));
@@ -127,13 +143,19 @@ impl RequestQueue {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);
         }
-        let durable = Flags::PREFLUSH | Flags::FUA;
-        if self.limits.write_cache && (bio.op == Op::Flush || bio.flags.intersects(durable)) {
-            return Err(SubmitError::FlushNotSupported);
+        if bio.flags.contains(Flags::RESERVED) && self.reserved == 0 {
+            return Err(SubmitError::NotSupported);
         }
-        let bio = Bio { flags: bio.flags.without(durable), ..bio };
+        let durable = Flags::PREFLUSH | Flags::FUA;
+        let means_nothing = !self.limits.write_cache || bio.op.is_read() || bio.op == Op::Flush;
+        let dropped = if means_nothing { durable } else { Flags::NONE };
+        let bio = Bio { flags: bio.flags.without(dropped), ..bio };
         if bio.op == Op::Flush {
-            return Ok(bio);
+            return if bio.sectors == 0 { Ok(bio) } else { Err(SubmitError::OutOfRange) };
+        }
+        if bio.op.is_passthrough() {
+            let fits = is_within(&bio, &self.limits);
+            return if fits { Ok(bio) } else { Err(SubmitError::OutOfRange) };
         }
         if self.limits.max_sectors_of(bio.op) == 0 {
             return Err(SubmitError::NotSupported);
@@ -159,7 +181,7 @@ impl RequestQueue {
     ) -> Result<(), SubmitError> {
         self.enter_part(host, &mut cursor, now)?;
         if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
-            self.await_room(host, cursor.hctx, refused);
+            self.await_room(host, &mut cursor, refused);
             self.cursors.push_back(cursor);
         }
         Ok(())
@@ -202,11 +224,13 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// A run of `hctx` is to be asked for when what refused a part may have come free. For what
+    /// A run is to be asked for when what refused a part of `cursor` may have come free. For what
     /// belongs to this queue alone, whoever frees it does that: see [`Self::resume_rest`].
-    fn await_room<D, S>(&self, host: &mut Host<D, S>, hctx: HctxId, refused: SubmitError) {
-        if refused == SubmitError::NoTag && self.keeps_driver_tag() {
-            host.tags.starve(self.id, hctx);
+    fn await_room<D, S>(&self, host: &mut Host<D, S>, cursor: &mut Cursor, refused: SubmitError) {
+        cursor.starved = refused == SubmitError::NoTag;
+        if cursor.starved && self.keeps_driver_tag() {
+            let reserved = self.bios[cursor.whole].flags.contains(Flags::RESERVED);
+            host.tags.starve(self.id, cursor.hctx, reserved);
         }
     }
 
@@ -217,15 +241,28 @@ impl RequestQueue {
         }
     }
 
-    /// A tag or bio has come free: split bios that wait go on, oldest first.
+    /// A tag or bio has come free: split bios that wait go on, of each hardware queue the oldest
+    /// first (S1).
     pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        while let Some(mut cursor) = self.cursors.pop_front() {
-            if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
-                self.await_room(host, cursor.hctx, refused);
-                self.cursors.push_front(cursor);
-                return;
+        let mut waiting = self.cursors.len();
+        for _ in 0..waiting {
+            let Some(mut cursor) = self.cursors.pop_front() else { return };
+            waiting -= 1;
+            let older = self.cursors.iter().skip(waiting);
+            let stands_behind = { older }.any(|older| older.starved && older.hctx == cursor.hctx);
+            if stands_behind {
+                self.cursors.push_back(cursor);
+            } else if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
+                self.await_room(host, &mut cursor, refused);
+                self.cursors.push_back(cursor);
             }
         }
+    }
+
+    /// S1: whether a bio that has not begun to enter goes behind a split one that has.
+    fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
+        let starved = |cursor: &Cursor| cursor.starved && cursor.hctx == hctx;
+        self.bios.entering(bio).is_some() && self.cursors.iter().any(starved)
     }
 
     /// A bio within the limits merges, or gets a request.
@@ -242,8 +279,10 @@ impl RequestQueue {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
-        let sync = self.bios[bio].is_sync();
-        let id = self.take_request(host, hctx, sync).ok_or(SubmitError::NoTag)?;
+        if !self.cursors.is_empty() && self.goes_behind(bio, hctx) {
+            return Err(SubmitError::NoTag);
+        }
+        let id = self.take_request(host, hctx, bio).ok_or(SubmitError::NoTag)?;
         self.emit_entered(host, now, cpu, bio);
         self.held += 1;
         self.idle_at = None;
@@ -254,7 +293,15 @@ impl RequestQueue {
             host.tags.assign(hctx, tag, id);
         }
         self.emit(host, now, Action::GetRequest, id);
-        if self.plugs[cpu.index()].active {
+        let rq = &mut self.requests[id];
+        rq.steps = Steps::of(&self.bios[bio], &self.limits);
+        if !rq.steps.is_empty() && !self.begin_sequence(host, id, now) {
+            return Ok(());
+        }
+        if self.requests[id].op.is_passthrough() {
+            self.pass_by(id, now);
+            self.mark_run(hctx, false);
+        } else if self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else if self.policies.plug == Plugging::EveryBio {
             self.add_to_plug(host, cpu, id, now);
@@ -270,16 +317,22 @@ impl RequestQueue {
         &mut self,
         host: &mut Host<D, S>,
         hctx: HctxId,
-        sync: bool,
+        bio: BioId,
     ) -> Option<RequestId> {
+        let bio = &self.bios[bio];
+        let reserved = bio.flags.contains(Flags::RESERVED);
         let tag = match self.sched_tags.get_mut(hctx.index()) {
+            Some(tags) if reserved => tags.take_reserved()?,
             Some(tags) => {
                 let limit = match &self.elevator {
-                    Some(elevator) if !sync => elevator.async_depth(self.tags_per_hctx),
+                    Some(elevator) if !bio.is_sync() => {
+                        elevator.async_depth(self.tags_per_hctx - self.reserved)
+                    }
                     _ => u32::MAX,
                 };
-                tags.map.take(limit)?
+                tags.take(limit)?
             }
+            None if reserved => u32::from(host.tags.take_reserved(self.id, hctx)?.0),
             None => u32::from(host.tags.take(self.id, hctx, u32::MAX)?.0),
         };
         Some(RequestId(u32::from(hctx.0) * self.tags_per_hctx + tag))
@@ -396,7 +449,7 @@ impl RequestQueue {
 
     /// Stages everything on the plug of `cpu`; `sleeping`: the submitter is about to sleep, so
     /// runs are left to a worker.
-    fn release_plug<D: Driver, S: Sink>(
+    pub(super) fn release_plug<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         cpu: CpuId,
@@ -569,4 +622,14 @@ impl RequestQueue {
             request: None,
         }
     }
+}
+
+/// Whether `bio` need not be split.
+fn is_within(bio: &Bio, limits: &Limits) -> bool {
+    let max_sectors = match bio.op {
+        Op::Flush => return true,
+        op if op.is_passthrough() => limits.max_sectors_of(op),
+        _ => max_part_sectors(bio, bio.sector, limits),
+    };
+    bio.sectors <= max_sectors && bio.segments <= limits.max_segments.max(1)
 }

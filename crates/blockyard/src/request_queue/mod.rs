@@ -7,7 +7,8 @@
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
 //! between stages is in this module: [`enter`] is the way in, as far as staging; [`dispatch`] the
-//! way from there to the driver; [`end`] the way back.
+//! way from there to the driver; [`end`] the way back; [`sequence`] the way round of what needs
+//! flushes. [`expire`] asks after what the driver has had for too long; [`pause`] holds the traffic.
 //!
 //! # The contract
 //!
@@ -29,6 +30,7 @@
 //! ```
 //! use blockyard::bio::Bio;
 //! use blockyard::device::null::NullDevice;
+//! use blockyard::driver::Device;
 //! use blockyard::host::Host;
 //! use blockyard::limits::Limits;
 //! use blockyard::policy::Policies;
@@ -50,8 +52,8 @@
 //! while let Some(run) = queue.next_run(&mut host, now) {
 //!     let _ = queue.run(&mut host, run.hctx, now);
 //! }
-//! while let Some((_, hctx, tag, status)) = host.driver.next_completed() {
-//!     queue.complete(&mut host, hctx, tag, status, now).unwrap();
+//! while let Some(finished) = host.driver.next_finished(now) {
+//!     queue.conclude(&mut host, &finished, now).unwrap();
 //! }
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
@@ -60,6 +62,9 @@
 pub mod dispatch;
 pub mod end;
 pub mod enter;
+mod expire;
+pub mod pause;
+mod sequence;
 
 use crate::driver::Driver;
 use crate::elevator::Elevator;
@@ -72,7 +77,7 @@ use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
-use crate::tag::{TagMap, Waiters};
+use crate::tag::{TagPool, TagSetConfig};
 use crate::time::{Duration, Instant};
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
@@ -80,6 +85,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use enter::Cursor;
+use pause::Pauses;
 
 /// What a [`RequestQueue`] is made of.
 #[derive(Clone, Debug)]
@@ -97,11 +103,15 @@ pub struct QueueConfig {
     pub max_waiters: u32,
     /// Most requests that one run hands to the driver.
     pub run_batch_max: u32,
+    /// After how long with a request the driver is asked about it
+    /// ([`Driver::timed_out`](crate::driver::Driver::timed_out)), at whole seconds.
+    /// [`Duration::MAX`]: never.
+    pub timeout: Duration,
 }
 
 impl QueueConfig {
     /// `cpus` processors spread evenly over `hctxs` hardware queues; memory for 4096 bios and 1024
-    /// waiters; runs of at most 1024 requests.
+    /// waiters; runs of at most 1024 requests; a timeout of 30 s, as most drivers of Linux have.
     ///
     /// # Panics
     ///
@@ -115,7 +125,25 @@ impl QueueConfig {
             max_bios: 4096,
             max_waiters: 1024,
             run_batch_max: 1024,
+            timeout: Duration::from_secs(30),
         }
+    }
+
+    /// Requests that each hardware queue may hold on a host with these tags: scheduler tags, and as
+    /// many reserved ones as the host has; or, without an elevator, driver tags.
+    fn tags_per_hctx(&self, tags: &TagSetConfig) -> u32 {
+        let device_depth = u32::from(tags.depth);
+        if self.policies.elevator == ElevatorKind::None {
+            return device_depth;
+        }
+        self.policies.sched_depth.tags(device_depth) + u32::from(tags.reserved)
+    }
+
+    /// How many numbers of requests a queue of this making uses on a host with these tags, flush
+    /// commands included.
+    #[must_use]
+    pub fn requests(&self, tags: &TagSetConfig) -> usize {
+        hctxs_of(&self.map) * (self.tags_per_hctx(tags) as usize + 1)
     }
 }
 
@@ -131,13 +159,6 @@ impl core::fmt::Display for NotInFlight {
 
 impl core::error::Error for NotInFlight {}
 
-/// Scheduler tags of one hardware queue, and who waits for them.
-#[derive(Debug)]
-struct SchedTags {
-    map: TagMap,
-    waiters: Waiters,
-}
-
 /// One disk's queue: software queues, elevator, hardware queues, and the requests in them.
 #[derive(Debug)]
 pub struct RequestQueue {
@@ -146,6 +167,7 @@ pub struct RequestQueue {
     limits: Limits,
     map: QueueMap,
     run_batch_max: u32,
+    timeout: Duration,
     requests: Requests,
     bios: Bios,
     /// One for each processor.
@@ -157,10 +179,13 @@ pub struct RequestQueue {
     end_nodes: HashNodes,
     elevator: Option<Box<dyn Elevator + Send>>,
     /// One for each hardware queue; empty without an elevator.
-    sched_tags: Vec<SchedTags>,
+    sched_tags: Vec<TagPool>,
     /// Requests that each hardware queue may hold: scheduler tags, or driver tags without an
-    /// elevator. A request's number is the hardware queue times this plus the tag.
+    /// elevator. A request's number is the hardware queue times this plus the tag; behind all those
+    /// come the flush commands, one for each hardware queue.
     tags_per_hctx: u32,
+    /// Of these, reserved.
+    reserved: u32,
     hctxs: Vec<HardwareQueue>,
     /// The dispatch list of all hardware queues, where the design shares one.
     shared_dispatch: List,
@@ -181,6 +206,10 @@ pub struct RequestQueue {
     /// Requests that are not idle.
     held: u32,
     in_flight: u32,
+    /// When to look for requests that timed out, and for flushes held back for too long;
+    /// [`Instant::MAX`]: never.
+    timer: Instant,
+    pauses: Pauses,
     /// When it stops counting as one that shares the host's tags; set while it holds nothing.
     idle_at: Option<Instant>,
 }
@@ -199,8 +228,11 @@ impl RequestQueue {
     /// block is not a power of two.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
-        let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max } = config;
         let tag_config = host.tags.config();
+        let tags_per_hctx = config.tags_per_hctx(tag_config);
+        let requests = config.requests(tag_config);
+        let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max, timeout } =
+            config;
         let count = hctxs_of(&map);
         assert!(count <= usize::from(tag_config.hctxs), "the map names {count} hardware queues");
         assert!(
@@ -212,20 +244,19 @@ impl RequestQueue {
             "a logical block is a power of two"
         );
         assert!(run_batch_max > 0, "a run must be allowed to send something");
-        let device_depth = u32::from(tag_config.depth);
         let has_elevator = policies.elevator != ElevatorKind::None;
-        let tags_per_hctx =
-            if has_elevator { policies.sched_depth.tags(device_depth) } else { device_depth };
+        let reserved = u32::from(tag_config.reserved);
         let capacity = count * tags_per_hctx as usize;
         let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
         let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
-        let waiters = if has_elevator { max_waiters } else { 0 };
+        let waiting_lines = if has_elevator { count * (1 + usize::from(reserved > 0)) } else { 0 };
         Self {
             id,
             plugs: map.default.iter().map(|_| Plug::default()).collect(),
             map,
             run_batch_max,
-            requests: Requests::new(capacity),
+            timeout,
+            requests: Requests::new(requests),
             bios: Bios::new(max_bios),
             ctxs,
             feeder_at,
@@ -237,12 +268,10 @@ impl RequestQueue {
                 }
             },
             sched_tags: (0..if has_elevator { count } else { 0 })
-                .map(|_| SchedTags {
-                    map: TagMap::new(tags_per_hctx, 0),
-                    waiters: Waiters::new(tags_per_hctx, max_waiters),
-                })
+                .map(|_| TagPool::new(tags_per_hctx, reserved, max_waiters))
                 .collect(),
             tags_per_hctx,
+            reserved,
             hctxs: feeders
                 .into_iter()
                 .map(|feeders| HardwareQueue::new(policies.busy, feeders))
@@ -254,9 +283,11 @@ impl RequestQueue {
             retries: 0,
             runs: VecDeque::with_capacity(count),
             cursors: VecDeque::with_capacity(max_bios as usize),
-            woken: VecDeque::with_capacity(count * waiters as usize),
+            woken: VecDeque::with_capacity((waiting_lines + 1) * max_waiters as usize),
             held: 0,
             in_flight: 0,
+            timer: Instant::MAX,
+            pauses: Pauses::new(max_waiters),
             idle_at: None,
             policies,
             limits,
@@ -316,7 +347,7 @@ impl RequestQueue {
         Some(ended)
     }
 
-    /// A submitter that waited for a scheduler tag and should submit again.
+    /// A submitter that waited for a scheduler tag, or for a freeze to end, and should submit again.
     ///
     /// Without an elevator submitters wait for driver tags: see
     /// [`Host::next_woken`](crate::host::Host::next_woken).
@@ -326,7 +357,17 @@ impl RequestQueue {
 
     /// A hardware queue to run now: marked by an earlier call, or its retry instant has come.
     /// Drain this after every other call and at [`Self::poll_at`].
-    pub fn next_run<D, S>(&mut self, host: &mut Host<D, S>, now: Instant) -> Option<Run> {
+    ///
+    /// Where requests have timed out, the driver is asked about them here; what then ends, other
+    /// calls name, as after [`Self::complete`].
+    pub fn next_run<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        now: Instant,
+    ) -> Option<Run> {
+        if self.timer <= now {
+            self.look_after(host, now);
+        }
         if self.retries > 0 {
             self.mark_due_retries(now);
         }
@@ -343,11 +384,13 @@ impl RequestQueue {
     /// made before, or `None`.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
+        let timer = (self.timer < Instant::MAX).then_some(self.timer);
+        let timers = timer.into_iter().chain(self.idle_at);
         if self.retries == 0 {
-            return self.idle_at;
+            return timers.min();
         }
         let retries = self.hctxs.iter().filter_map(|hctx| hctx.retry_at);
-        retries.chain(self.idle_at).min()
+        retries.chain(timers).min()
     }
 
     /// Checks the accounts: every request is idle or in one place, every tag has a request.
@@ -376,12 +419,15 @@ impl RequestQueue {
             if let Some(tag) = rq.driver_tag {
                 assert_eq!(host.tags.owner(rq.hctx, tag), Some((self.id, id)), "tag owner");
             }
-            let holds = rq.state == State::InFlight || self.elevator.is_none();
+            let lends = self.lends_tag(id);
+            let holds = rq.state == State::InFlight || (self.elevator.is_none() && !lends);
             assert_eq!(rq.driver_tag.is_some(), holds, "H3: request {}", id.0);
         }
         assert_eq!(in_flight, self.in_flight, "requests in flight");
         assert_eq!(in_flight + listed, self.held, "requests held");
-        let lists = self.hctxs.iter().map(|hctx| hctx.dispatch.len()).sum::<u32>();
+        let listed_by =
+            |hctx: &HardwareQueue| hctx.direct.len() + hctx.dispatch.len() + hctx.flush.len();
+        let lists = self.hctxs.iter().map(listed_by).sum::<u32>();
         let staged = self.ctxs.iter().map(SoftwareQueue::len).sum::<u32>();
         let plugged = self.plugs.iter().map(|plug| plug.list.len()).sum::<u32>();
         let scheduled = self.elevator.as_ref().map_or(0, |elevator| elevator.len());
@@ -390,9 +436,12 @@ impl RequestQueue {
             lists + self.shared_dispatch.len() + staged + plugged + scheduled,
             "every staged request is in one place"
         );
-        let sched_tags = self.sched_tags.iter().map(|tags| tags.map.in_use()).sum::<u32>();
         if self.elevator.is_some() {
-            assert_eq!(sched_tags, in_flight + listed, "a scheduler tag for each request");
+            let in_use = |tags: &TagPool| tags.map().in_use() + tags.map().reserved_in_use();
+            let flushes = self.hctxs.iter().filter(|hctx| hctx.flush.is_under_way()).count();
+            let sched_tags = self.sched_tags.iter().map(in_use).sum::<u32>();
+            let tagged = in_flight + listed - index32(flushes);
+            assert_eq!(sched_tags, tagged, "a scheduler tag for each request");
         }
     }
 
@@ -456,9 +505,8 @@ impl RequestQueue {
         let (hctx, tag) = self.tag_of(id);
         match self.sched_tags.get_mut(hctx.index()) {
             Some(tags) => {
-                tags.map.put(tag);
-                tags.waiters.freed(tags.map.in_use());
-                while let Some(waiter) = tags.waiters.next_woken() {
+                tags.put(tag);
+                while let Some(waiter) = tags.next_woken() {
                     self.woken.push_back(waiter);
                 }
             }

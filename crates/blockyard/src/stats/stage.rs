@@ -154,7 +154,7 @@ impl DirectionStats {
     }
 }
 
-const HOLD: usize = 13;
+const HOLD: usize = 14;
 const REFUSE: usize = HOLD + Hold::ALL.len();
 const COMPLETE: usize = REFUSE + Hold::ALL.len();
 const SLOTS: usize = COMPLETE + Status::Gone as usize + 1;
@@ -175,6 +175,7 @@ fn slot_of(action: Action) -> usize {
         Action::Schedule => 10,
         Action::Issue => 11,
         Action::Requeue => 12,
+        Action::TimedOut => 13,
         Action::Hold(hold) => HOLD + hold as usize,
         Action::Refuse(busy) => REFUSE + Hold::from(busy) as usize,
         Action::Complete(status) => COMPLETE + status as usize,
@@ -297,6 +298,7 @@ mod tests {
             Action::Schedule,
             Action::Issue,
             Action::Requeue,
+            Action::TimedOut,
             Action::Refuse(Busy::Device),
             Action::Refuse(Busy::Resource),
             Action::Complete(Status::Ok),

@@ -50,6 +50,12 @@ impl TagMap {
         self.normal.in_use
     }
 
+    /// How many reserved numbers are in use.
+    #[must_use]
+    pub const fn reserved_in_use(&self) -> u32 {
+        self.reserved.in_use
+    }
+
     /// Whether a take without a limit would fail (T3).
     #[must_use]
     pub const fn is_full(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Tags: the numbers that bound how many requests there are, and the waiting for them.
 //!
-//! A [`TagMap`] gives out numbers. [`Waiters`] are the submitters that found none. A [`TagSet`]
-//! puts both together for the driver tags of one host, which several request queues may share;
-//! scheduler tags belong to one queue, which keeps a map and waiters of its own.
+//! A [`TagMap`] gives out numbers. [`Waiters`] are the submitters that found none. A [`TagPool`] is
+//! both together: the scheduler tags of a hardware queue are one. A [`TagSet`] is the driver tags of
+//! one host, which several request queues may share.
 //!
 //! # Rules
 //!
@@ -30,9 +30,11 @@
 //! give the lowest free number, which also keeps the requests behind the numbers in cache.
 
 mod map;
+mod pool;
 mod set;
 mod wait;
 
 pub use map::TagMap;
+pub use pool::TagPool;
 pub use set::{SHARE_MIN, TagSet, TagSetConfig};
 pub use wait::{Full, Waiters};

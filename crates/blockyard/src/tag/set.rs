@@ -1,6 +1,6 @@
 //! The driver tags of one host.
 
-use super::{Full, TagMap, Waiters};
+use super::{Full, TagPool};
 use crate::unit::{DriverTag, HctxId, QueueId, RequestId};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -41,7 +41,7 @@ pub struct TagSetConfig {
 ///
 /// // The other queue finds none, and is named when it can go on.
 /// assert_eq!(tags.take(QueueId(1), hctx, u32::MAX), None);
-/// tags.starve(QueueId(1), hctx);
+/// tags.starve(QueueId(1), hctx, false);
 /// assert_eq!(tags.next_starved(), None);
 /// tags.put(hctx, tag);
 /// assert_eq!(tags.next_starved(), Some((QueueId(1), hctx)));
@@ -102,7 +102,7 @@ impl TagSet {
         if pool.held[queue.index()] >= share {
             return None; // T5
         }
-        let tag = pool.map.take(limit)?;
+        let tag = pool.tags.take(limit)?;
         pool.held[queue.index()] += 1;
         Some(pool.give(tag, queue))
     }
@@ -111,7 +111,7 @@ impl TagSet {
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take_reserved(&mut self, queue: QueueId, hctx: HctxId) -> Option<DriverTag> {
         let pool = self.pool_mut(hctx);
-        let tag = pool.map.take_reserved()?;
+        let tag = pool.tags.take_reserved()?;
         Some(pool.give(tag, queue))
     }
 
@@ -120,6 +120,11 @@ impl TagSet {
         let owner = &mut self.pool_mut(hctx).owners[tag.index()];
         debug_assert!(owner.request.is_none(), "T1: the tag has an owner");
         owner.request = Some(request);
+    }
+
+    /// A tag that was assigned now stands for another request of the same queue.
+    pub(crate) fn reassign(&mut self, hctx: HctxId, tag: DriverTag, request: RequestId) {
+        self.pool_mut(hctx).owners[tag.index()].request = Some(request);
     }
 
     /// The request that `tag` was assigned to, and its queue; `None` for any other number.
@@ -136,22 +141,20 @@ impl TagSet {
     /// If it is not in use (T1).
     pub fn put(&mut self, hctx: HctxId, tag: DriverTag) {
         let pool = self.pool_mut(hctx);
-        pool.map.put(u32::from(tag.0));
+        pool.tags.put(u32::from(tag.0));
         let owner = &mut pool.owners[tag.index()];
         owner.request = None;
-        if u32::from(tag.0) < pool.map.reserved() {
-            return; // T2: nobody waits for it
+        if u32::from(tag.0) >= pool.tags.map().reserved() {
+            pool.held[owner.queue.index()] -= 1;
         }
-        pool.held[owner.queue.index()] -= 1;
-        pool.waiters.freed(pool.map.in_use());
-        let woken = pool.waiters.has_woken();
+        let woken = pool.tags.has_woken();
         self.woken |= woken;
     }
 
     /// How many tags of `hctx` are in use, reserved ones apart; with shared tags, of all.
     #[must_use]
     pub fn in_use(&self, hctx: HctxId) -> u32 {
-        self.pools[self.pool_of(hctx)].map.in_use()
+        self.pools[self.pool_of(hctx)].tags.map().in_use()
     }
 
     /// `queue` has had nothing to do for a while: it no longer counts as one that shares (T5),
@@ -167,7 +170,7 @@ impl TagSet {
             self.users -= 1;
             self.divide();
             for pool in &mut self.pools {
-                pool.waiters.wake_all();
+                pool.tags.wake_all();
             }
             self.woken = true;
         }
@@ -185,20 +188,20 @@ impl TagSet {
         let users = self.users.max(1);
         self.share = depth.div_ceil(users).max(SHARE_MIN);
         for pool in &mut self.pools {
-            pool.waiters.resize(depth / users);
+            pool.tags.resize(depth / users);
         }
     }
 
-    /// `waiter`, a submitter refused a tag of `hctx`, sleeps until [`Self::next_woken`] names it;
-    /// see [`Waiters::wait`].
+    /// `waiter`, a submitter refused a tag of `hctx`, a reserved one if `reserved`, sleeps until
+    /// [`Self::next_woken`] names it; see [`Waiters::wait`](super::Waiters::wait).
     ///
     /// # Errors
     ///
     /// [`Full`] if as many as the configuration has room for wait already.
-    pub fn wait(&mut self, hctx: HctxId, waiter: u64) -> Result<(), Full> {
+    pub fn wait(&mut self, hctx: HctxId, waiter: u64, reserved: bool) -> Result<(), Full> {
         let pool = self.pool_mut(hctx);
-        pool.waiters.wait(waiter, pool.map.in_use())?;
-        let woken = pool.waiters.has_woken();
+        pool.tags.wait(waiter, reserved)?;
+        let woken = pool.tags.has_woken();
         self.woken |= woken;
         Ok(())
     }
@@ -208,14 +211,15 @@ impl TagSet {
         if !self.woken {
             return None;
         }
-        let waiter = self.pools.iter_mut().find_map(|pool| pool.waiters.next_woken());
+        let waiter = self.pools.iter_mut().find_map(|pool| pool.tags.next_woken());
         self.woken = waiter.is_some();
         waiter
     }
 
-    /// A run of `hctx` of `queue` stopped for want of a tag: it is to run again when there is one.
-    pub fn starve(&mut self, queue: QueueId, hctx: HctxId) {
-        self.starved.add(queue, hctx);
+    /// A run of `hctx` of `queue` stopped for want of a tag, a reserved one if `reserved`: it is to
+    /// run again when there is one.
+    pub fn starve(&mut self, queue: QueueId, hctx: HctxId, reserved: bool) {
+        self.starved.add(Starving { queue, hctx, reserved });
     }
 
     /// The next hardware queue to run again: of those that starve, the one that has starved
@@ -227,14 +231,19 @@ impl TagSet {
         if self.starved.line.is_empty() {
             return None; // as after almost every completion
         }
-        let at = self.starved.line.iter().position(|&(queue, hctx)| self.may_take(queue, hctx))?;
-        Some(self.starved.remove(at))
+        let at = self.starved.line.iter().position(|starving| self.may_take(starving))?;
+        let Starving { queue, hctx, .. } = self.starved.remove(at);
+        Some((queue, hctx))
     }
 
     /// Whether a take without a limit would succeed.
-    fn may_take(&self, queue: QueueId, hctx: HctxId) -> bool {
-        let pool = &self.pools[self.pool_of(hctx)];
-        !pool.map.is_full() && pool.held[queue.index()] < self.share
+    fn may_take(&self, starving: &Starving) -> bool {
+        let pool = &self.pools[self.pool_of(starving.hctx)];
+        let map = pool.tags.map();
+        if starving.reserved {
+            return map.reserved_in_use() < map.reserved();
+        }
+        !map.is_full() && pool.held[starving.queue.index()] < self.share
     }
 
     fn pool_of(&self, hctx: HctxId) -> usize {
@@ -250,8 +259,7 @@ impl TagSet {
 /// Tags, who holds them, and who waits for them.
 #[derive(Clone, Debug)]
 struct Pool {
-    map: TagMap,
-    waiters: Waiters,
+    tags: TagPool,
     /// Tags in use by each request queue, reserved ones apart.
     held: Vec<u32>,
     owners: Vec<Owner>,
@@ -261,8 +269,11 @@ impl Pool {
     fn new(config: &TagSetConfig) -> Self {
         let owner = Owner { queue: QueueId(0), request: None };
         Self {
-            map: TagMap::new(u32::from(config.depth), u32::from(config.reserved)),
-            waiters: Waiters::new(u32::from(config.depth - config.reserved), config.max_waiters),
+            tags: TagPool::new(
+                u32::from(config.depth),
+                u32::from(config.reserved),
+                config.max_waiters,
+            ),
             held: alloc::vec![0; usize::from(config.queues)],
             owners: alloc::vec![owner; usize::from(config.depth)],
         }
@@ -281,10 +292,18 @@ struct Owner {
     request: Option<RequestId>,
 }
 
-/// The hardware queues that want a tag, in the order they came, each once.
+/// A hardware queue that wants a tag.
+#[derive(Clone, Copy, Debug)]
+struct Starving {
+    queue: QueueId,
+    hctx: HctxId,
+    reserved: bool,
+}
+
+/// Those that want a tag, in the order they came, each once.
 #[derive(Clone, Debug)]
 struct Starved {
-    line: VecDeque<(QueueId, HctxId)>,
+    line: VecDeque<Starving>,
     /// Whether a hardware queue is in line; those of one request queue together.
     in_line: Vec<bool>,
     hctxs: usize,
@@ -297,22 +316,22 @@ impl Starved {
         Self { line: VecDeque::with_capacity(all), in_line: alloc::vec![false; all], hctxs }
     }
 
-    fn add(&mut self, queue: QueueId, hctx: HctxId) {
-        let at = self.index(queue, hctx);
+    fn add(&mut self, starving: Starving) {
+        let at = self.index(&starving);
         if !core::mem::replace(&mut self.in_line[at], true) {
-            self.line.push_back((queue, hctx));
+            self.line.push_back(starving);
         }
     }
 
-    fn remove(&mut self, at: usize) -> (QueueId, HctxId) {
-        let (queue, hctx) = self.line.remove(at).expect("the caller found it there");
-        let at = self.index(queue, hctx);
+    fn remove(&mut self, at: usize) -> Starving {
+        let starving = self.line.remove(at).expect("the caller found it there");
+        let at = self.index(&starving);
         self.in_line[at] = false;
-        (queue, hctx)
+        starving
     }
 
-    fn index(&self, queue: QueueId, hctx: HctxId) -> usize {
-        queue.index() * self.hctxs + hctx.index()
+    const fn index(&self, starving: &Starving) -> usize {
+        starving.queue.index() * self.hctxs + starving.hctx.index()
     }
 }
 
@@ -374,9 +393,9 @@ mod tests {
         let mut tags = TagSet::new(CONFIG);
         let tag = tags.take(QueueId(1), H, u32::MAX).unwrap();
         assert_eq!(take_all(&mut tags, 0).len(), 16);
-        tags.wait(H, 7).unwrap();
-        tags.wait(H, 8).unwrap();
-        tags.starve(QueueId(0), H);
+        tags.wait(H, 7, false).unwrap();
+        tags.wait(H, 8, false).unwrap();
+        tags.starve(QueueId(0), H, false);
         tags.put(H, tag);
         assert_eq!(tags.next_starved(), None, "its share is used up");
         assert_eq!(tags.next_woken(), None, "half a batch");
@@ -396,7 +415,7 @@ mod tests {
                 held.push(tags.take(QueueId(queue), H, u32::MAX).unwrap());
             }
             held.extend(take_all(&mut tags, 0));
-            tags.wait(H, 1).unwrap();
+            tags.wait(H, 1, false).unwrap();
             let woken = |tag: &DriverTag| {
                 tags.put(H, *tag);
                 tags.next_woken().is_some()
@@ -421,7 +440,7 @@ mod tests {
         tags.assign(HctxId(1), tag, RequestId(3));
         assert_eq!(tags.take(QueueId(0), H, u32::MAX), None);
         assert_eq!(tags.owner(H, tag), Some((QueueId(0), RequestId(3))));
-        tags.starve(QueueId(0), H);
+        tags.starve(QueueId(0), H, false);
         tags.put(HctxId(1), tag);
         assert_eq!(tags.owner(H, tag), None);
         assert_eq!(tags.next_starved(), Some((QueueId(0), H)));
@@ -432,7 +451,7 @@ mod tests {
         let mut tags = TagSet::new(TagSetConfig { depth: 1, ..CONFIG });
         let first = tags.take(QueueId(0), H, u32::MAX).unwrap();
         let second = tags.take(QueueId(0), HctxId(1), u32::MAX).unwrap();
-        tags.starve(QueueId(0), H);
+        tags.starve(QueueId(0), H, false);
         tags.put(HctxId(1), second);
         assert_eq!(tags.next_starved(), None, "a tag of another hardware queue was freed");
         tags.put(H, first);
@@ -444,7 +463,7 @@ mod tests {
         let mut tags = TagSet::new(TagSetConfig { depth: 2, ..CONFIG });
         let held = take_all(&mut tags, 3);
         for queue in [2, 0, 1, 0] {
-            tags.starve(QueueId(queue), H);
+            tags.starve(QueueId(queue), H, false);
         }
         let mut order = Vec::new();
         for tag in held {
@@ -452,19 +471,20 @@ mod tests {
             while let Some((queue, hctx)) = tags.next_starved() {
                 order.push(queue.0);
                 assert!(tags.take(queue, hctx, u32::MAX).is_some());
-                tags.starve(queue, hctx);
+                tags.starve(queue, hctx, false);
             }
         }
         assert_eq!(order, [2, 0]);
-        assert_eq!(tags.starved.line, [(QueueId(1), H), (QueueId(2), H), (QueueId(0), H)]);
+        let in_line: Vec<_> = tags.starved.line.iter().map(|starving| starving.queue.0).collect();
+        assert_eq!(in_line, [1, 2, 0]);
     }
 
     #[test]
     fn one_that_takes_nothing_leaves_the_tag_to_the_next() {
         let mut tags = TagSet::new(TagSetConfig { depth: 1, ..CONFIG });
         let tag = tags.take(QueueId(0), H, u32::MAX).unwrap();
-        tags.starve(QueueId(1), H);
-        tags.starve(QueueId(2), H);
+        tags.starve(QueueId(1), H, false);
+        tags.starve(QueueId(2), H, false);
         tags.put(H, tag);
         assert_eq!(tags.next_starved(), Some((QueueId(1), H)));
         assert_eq!(tags.next_starved(), Some((QueueId(2), H)));

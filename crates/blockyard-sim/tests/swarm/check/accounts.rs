@@ -15,5 +15,6 @@ pub(crate) fn all_ended<S: Sink>(host: &Host<Meddler, S>, queues: &[RequestQueue
     for hctx in (0..host.tags().config().hctxs).map(HctxId) {
         assert_eq!(host.tags().in_use(hctx), 0, "[leak] tags of {hctx:?} in use");
     }
-    host.driver.inner.all_ended();
+    host.driver.checked().all_ended();
+    host.driver.checked_below().all_ended();
 }

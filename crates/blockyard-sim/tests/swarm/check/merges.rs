@@ -5,7 +5,7 @@ use blockyard::bio::{Bio, Flags, Op};
 use blockyard::limits::Limits;
 
 use super::ends::Ends;
-use crate::checked::Seen;
+use crate::recorder::Seen;
 
 pub(crate) fn check(ends: &Ends, seen: &Seen, limits: &Limits) {
     let bios: Vec<&Bio> = seen.pieces.iter().map(|piece| ends.bio(piece.cookie)).collect();

@@ -1,6 +1,7 @@
 use super::*;
 use crate::driver::Busy;
 use crate::hardware_queue::RETRY_DELAY;
+use crate::policy::SchedDepth;
 
 #[test]
 fn a_refusal_with_nothing_in_flight_is_tried_again_after_a_while() {
@@ -14,7 +15,8 @@ fn a_refusal_with_nothing_in_flight_is_tried_again_after_a_while() {
         rig.now = rig.now + RETRY_DELAY;
         rig.settle();
         assert_eq!(rig.host.driver.sent.len(), 1);
-        assert_eq!(rig.queue.poll_at(), None);
+        let timeout = Some(Instant::from_ns(31_000_000_000));
+        assert_eq!(rig.queue.poll_at(), timeout, "30 s, at the next whole second");
     }
 }
 
@@ -76,4 +78,48 @@ fn a_run_held_for_want_of_a_tag_does_not_pass_the_turn_to_itself() {
     rig.complete();
     assert!(rig.settle() <= 2);
     assert_eq!(rig.sent_sectors(), [64, 128]);
+}
+
+/// Reserved tags are for what must get through when everything else is stuck: with all others in
+/// use a command of the driver's own still finds one, and waits for one apart.
+#[test]
+fn a_command_of_the_driver_gets_a_reserved_tag_when_all_others_are_in_use() {
+    for policies in [Policies::NONE, Policies::mq_deadline()] {
+        let policies = Policies { sched_depth: SchedDepth::Fixed(2), ..policies };
+        let mut rig = Rig::on(tags(1, 3, 1, 1), policies, Limits::new(CAPACITY_SECTORS));
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
+        assert_eq!(rig.submit(CPU, Bio::read(128, 8, 2)), Err(SubmitError::NoTag));
+        let abort = |cookie| Bio::new(Op::DriverOut, 0, 0, cookie).with_flags(Flags::RESERVED);
+        rig.submit(CPU, abort(3)).unwrap();
+        assert_eq!(rig.submit(CPU, abort(4)), Err(SubmitError::NoTag));
+        rig.queue.wait(&mut rig.host, CPU, &abort(4), 9, rig.now).unwrap();
+        rig.settle();
+        assert_eq!(rig.sent_ops().matches('p').count(), 1);
+        let woken = |rig: &mut Rig| rig.queue.next_woken().or_else(|| rig.host.next_woken());
+        let command = rig.sent_ops().find('p').unwrap();
+        rig.host.driver.sent.rotate_left(command);
+        rig.host.driver.sent.rotate_left(1);
+        rig.complete();
+        assert_eq!(woken(&mut rig), None, "no reserved tag is free");
+        rig.complete();
+        rig.complete();
+        assert_eq!(woken(&mut rig), Some(9));
+        rig.submit(CPU, abort(4)).unwrap();
+    }
+}
+
+#[test]
+fn a_command_of_the_driver_passes_plug_elevator_and_merging_by() {
+    for mut rig in [Rig::none(8), Rig::mq_deadline(8)] {
+        rig.queue.plug(CPU);
+        rig.submit(CPU, Bio::write(0, 8, 0)).unwrap();
+        rig.submit(CPU, Bio::new(Op::DriverOut, 8, 8, 1)).unwrap();
+        rig.submit(CPU, Bio::new(Op::DriverOut, 16, 8, 2)).unwrap();
+        rig.settle();
+        assert_eq!(rig.sent_ops(), "pp", "the write waits on the plug");
+        rig.queue.unplug(&mut rig.host, CPU, rig.now);
+        rig.settle();
+        assert_eq!(rig.sent_ops(), "ppw");
+    }
 }

@@ -32,16 +32,14 @@ fn a_tag_completes_once() {
 
 #[test]
 fn two_queues_share_the_tags_until_one_has_been_empty_for_a_while() {
-    let mut host = host(1, 16, 2);
-    let queue = |id, host: &Host<Obedient>| {
-        let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::NONE);
-        RequestQueue::new(QueueId(id), config, host)
-    };
+    let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::NONE);
+    let mut host = host(tags(1, 16, 0, 2), &config);
+    let queue = |id, host: &Host<Watched>| RequestQueue::new(QueueId(id), config.clone(), host);
     let (mut one, mut other) = (queue(0, &host), queue(1, &host));
     let mut now = Instant::ZERO;
     other.submit(&mut host, CPU, Bio::read(0, 8, 0), now).unwrap();
     let tag = host.driver.sent.pop_front().unwrap().tag;
-    let mut fill = |host: &mut Host<Obedient>, now| {
+    let mut fill = |host: &mut Host<Watched>, now| {
         (0..).take_while(|at| one.submit(host, CPU, Bio::read(at * 16, 8, 0), now).is_ok()).count()
     };
     assert_eq!(fill(&mut host, now), 8, "half of the tags");

@@ -50,11 +50,16 @@ fn a_refused_bio_leaves_everything_as_it_was() {
     refused(blocks.clone(), CPU, Bio::read(4, 8, 1), SubmitError::Misaligned);
     refused(blocks, CPU, Bio::read(0, 4, 1), SubmitError::Misaligned);
     refused(plain.clone(), CPU, Bio::new(Op::Discard, 0, 8, 1), SubmitError::NotSupported);
-    refused(cached.clone(), CPU, Bio::new(Op::Flush, 0, 0, 1), SubmitError::FlushNotSupported);
-    refused(cached, CPU, fua, SubmitError::FlushNotSupported);
+    refused(cached.clone(), CPU, Bio::new(Op::Flush, 0, 0, 1), SubmitError::NoTag);
+    refused(cached.clone(), CPU, fua, SubmitError::NoTag);
+    refused(cached, CPU, Bio::new(Op::Flush, 0, 8, 1), SubmitError::OutOfRange);
+    let reserved = read.with_flags(Flags::RESERVED);
+    refused(plain.clone(), CPU, reserved, SubmitError::NotSupported);
+    refused(plain.clone(), CPU, Bio::new(Op::DriverIn, 0, 4096, 1), SubmitError::OutOfRange);
     refused(plain.clone(), CpuId(2), read, SubmitError::NoSuchCpu);
     refused(plain.clone(), CPU, read, SubmitError::NoTag);
-    refused(narrow, CPU, Bio::read(0, 64, 1), SubmitError::NoTag);
+    refused(narrow.clone(), CPU, Bio::read(0, 64, 1), SubmitError::NoTag);
+    refused(narrow, CPU, nowait, SubmitError::WouldBlock);
     refused(plain, CPU, nowait, SubmitError::WouldBlock);
 }
 
@@ -101,7 +106,7 @@ fn a_bio_that_fills_the_hole_between_two_requests_makes_them_one() {
     rig.submit(CPU, Bio::write(16, 8, 1)).unwrap();
     rig.submit(CPU, Bio::write(0, 8, 0)).unwrap();
     rig.submit(CPU, Bio::write(8, 8, 2)).unwrap();
-    assert_eq!((rig.queue.held, rig.queue.sched_tags[0].map.in_use()), (1, 1));
+    assert_eq!((rig.queue.held, rig.queue.sched_tags[0].map().in_use()), (1, 1));
     rig.settle();
     let sent = &rig.host.driver.sent[0];
     assert_eq!((sent.sector, sent.sectors), (0, 24));

@@ -1,0 +1,240 @@
+//! What a simulation drives: a model, and the layers over it.
+
+use super::Model;
+use crate::profile::FaultRules;
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
+use blockyard::layer::checked::{Checked, Terms};
+use blockyard::layer::fault::{Count, FaultRule, Faulty};
+use blockyard::prng::Prng;
+use blockyard::request::Request;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use core::fmt::Debug;
+
+/// How often a rule of a fault file was met, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultCount {
+    /// The rule's name.
+    pub name: String,
+    /// Offers that it matched.
+    pub matched: u64,
+    /// Of those, on which it fired.
+    pub fired: u64,
+}
+
+/// What a simulation asks of a stack, whatever its layers: each answers for itself and for what is
+/// below it.
+pub trait Layers: Device + Debug {
+    /// The model at the bottom.
+    fn model(&self) -> &Model;
+
+    /// As [`Self::model`].
+    fn model_mut(&mut self) -> &mut Model;
+
+    /// How often each fault rule was met, in their order.
+    fn fault_counts(&self) -> Vec<FaultCount> {
+        Vec::new()
+    }
+
+    /// Completions that fault rules lost.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// A piece of work has been done: no run is open (D2).
+    fn call_ended(&self) {}
+}
+
+impl Layers for Model {
+    fn model(&self) -> &Model {
+        self
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        self
+    }
+}
+
+impl<D: Layers> Layers for Faulty<D> {
+    fn model(&self) -> &Model {
+        self.below.model()
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        self.below.model_mut()
+    }
+
+    fn fault_counts(&self) -> Vec<FaultCount> {
+        let count = |(rule, Count { matched, fired }): (&FaultRule, Count)| FaultCount {
+            name: rule.name.clone(),
+            matched,
+            fired,
+        };
+        self.counts().map(count).chain(self.below.fault_counts()).collect()
+    }
+
+    fn lost(&self) -> u64 {
+        Self::lost(self) + self.below.lost()
+    }
+
+    fn call_ended(&self) {
+        self.below.call_ended();
+    }
+}
+
+impl<D: Layers> Layers for Checked<D> {
+    fn model(&self) -> &Model {
+        self.below.model()
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        self.below.model_mut()
+    }
+
+    fn fault_counts(&self) -> Vec<FaultCount> {
+        self.below.fault_counts()
+    }
+
+    fn lost(&self) -> u64 {
+        self.below.lost()
+    }
+
+    fn call_ended(&self) {
+        Self::call_ended(self);
+        self.below.call_ended();
+    }
+}
+
+/// A model, alone or under layers: alone, it pays one comparison for each call.
+#[derive(Debug)]
+pub enum Stack {
+    /// The model alone.
+    Bare(Model),
+    /// Under layers.
+    Layered(Box<dyn Layers + Send>),
+}
+
+/// Passes a call to the device that there is.
+macro_rules! each {
+    ($stack:expr, $device:ident => $call:expr) => {
+        match $stack {
+            Self::Bare($device) => $call,
+            Self::Layered($device) => $call,
+        }
+    };
+}
+
+impl Stack {
+    /// `model` with the faults of `rules`; `draws` is their chance.
+    #[must_use]
+    pub fn new(model: Model, rules: Option<&FaultRules>, draws: Prng, tags: &TagSetConfig) -> Self {
+        let Some(rules) = rules else { return Self::Bare(model) };
+        Self::Layered(Box::new(Faulty::new(model, rules.rules.clone(), draws, tags)))
+    }
+
+    /// As [`Self::new`], with every call held against the contract above and below the faults, for
+    /// queues of these `terms`.
+    #[must_use]
+    pub fn checked(
+        model: Model,
+        rules: Option<&FaultRules>,
+        draws: Prng,
+        tags: &TagSetConfig,
+        terms: &[Terms],
+    ) -> Self {
+        let rules = rules.map_or_else(Vec::new, |rules| rules.rules.clone());
+        let model = Checked::new(model, terms.to_vec(), tags);
+        let faulty = Faulty::new(model, rules, draws, tags);
+        Self::Layered(Box::new(Checked::new(faulty, terms.to_vec(), tags)))
+    }
+
+    /// As [`Layers::model`].
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        each!(self, device => device.model())
+    }
+
+    /// As [`Layers::model_mut`].
+    pub fn model_mut(&mut self) -> &mut Model {
+        each!(self, device => device.model_mut())
+    }
+
+    /// As [`Layers::fault_counts`].
+    #[must_use]
+    pub fn fault_counts(&self) -> Vec<FaultCount> {
+        each!(self, device => device.fault_counts())
+    }
+
+    /// As [`Layers::lost`].
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        each!(self, device => device.lost())
+    }
+
+    /// As [`Layers::call_ended`].
+    pub fn call_ended(&self) {
+        each!(self, device => device.call_ended());
+    }
+}
+
+impl Driver for Stack {
+    #[inline]
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        each!(self, device => device.take_budget(queue))
+    }
+
+    #[inline]
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        each!(self, device => device.return_budget(queue, budget));
+    }
+
+    #[inline]
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        each!(self, device => device.prepare(issue));
+    }
+
+    #[inline]
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        each!(self, device => device.unprepare(issue));
+    }
+
+    #[inline]
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        each!(self, device => device.queue_rq(issue))
+    }
+
+    #[inline]
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        each!(self, device => device.commit(queue, hctx, now));
+    }
+
+    #[inline]
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        each!(self, device => device.finish(queue, hctx, tag, request));
+    }
+
+    #[inline]
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        each!(self, device => device.timed_out(queue, hctx, tag, request, now))
+    }
+}
+
+impl Device for Stack {
+    #[inline]
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        each!(self, device => device.next_finished(now))
+    }
+
+    #[inline]
+    fn poll_at(&self) -> Option<Instant> {
+        each!(self, device => device.poll_at())
+    }
+}

@@ -1,0 +1,268 @@
+//! Fault rules: what a device does wrong, and when, as TOML.
+//!
+//! ```toml
+//! [[rule]]
+//! name = "bad-block"       # as reports call it
+//! op = ["read", "write"]   # or one op; every op where there is none
+//! disk = 0                 # of several; every disk where there is none
+//! sectors = "1000..1008"   # of 512 bytes, the last one not included; any where there is none
+//! error = "medium"         # what becomes of the requests that match
+//! ```
+//!
+//! Each rule says one thing to be done:
+//!
+//! | key | the request |
+//! |---|---|
+//! | `error = STATUS` | ends with an error of the device; with `at-once = true` of the driver, and the device never sees it |
+//! | `delay = TIME` | completes so much later |
+//! | `busy = KIND` | is refused for now: `device`, `host` or `resource` |
+//! | `requeue = true` | is given back by the device to be tried again |
+//! | `lost = true` | is done, and its completion never comes |
+//! | `timed-out = true` | as `lost`; given up when its time has passed |
+//! | `torn-write = SECTORS` | a write of which only so many sectors reach the medium |
+//! | `lost-write = true` | a write that never reaches the medium |
+//! | `misdirected-write = SECTOR` | a write that reaches the medium at this sector |
+//!
+//! and on which of the requests that it matches: each; `nth = N`, the Nth alone; `every = N`, each
+//! Nth; `first = N` and `last = M`, from one to the other; `one-in = N`, each by chance. Rules are
+//! asked in the order of the file, and the first that fires decides.
+
+use core::ops::Range;
+
+use blockyard::bio::Op;
+use blockyard::driver::Busy;
+use blockyard::layer::fault::{Action, FaultRule, Turns, When};
+use blockyard::status::Status;
+use blockyard::unit::QueueId;
+use toml::de::DeValue;
+
+use super::error::{Problem, ProfileError};
+use super::read;
+use super::table::{Source, Table};
+use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
+
+/// The rules of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultRules {
+    /// What the file is called.
+    pub name: String,
+    /// In its order.
+    pub rules: Vec<FaultRule>,
+}
+
+const KEYS: &[&str] = &["rule"];
+const RULE: &[&str] = &[
+    "name",
+    "op",
+    "disk",
+    "sectors",
+    "nth",
+    "every",
+    "first",
+    "last",
+    "one-in",
+    "error",
+    "at-once",
+    "delay",
+    "busy",
+    "requeue",
+    "lost",
+    "timed-out",
+    "torn-write",
+    "lost-write",
+    "misdirected-write",
+];
+
+const OPS: &[(&str, Op)] = &[
+    ("read", Op::Read),
+    ("write", Op::Write),
+    ("flush", Op::Flush),
+    ("discard", Op::Discard),
+    ("write-zeroes", Op::WriteZeroes),
+    ("secure-erase", Op::SecureErase),
+];
+const STATUS: &[(&str, Status)] = &[
+    ("io", Status::IoError),
+    ("medium", Status::Medium),
+    ("timeout", Status::Timeout),
+    ("no-space", Status::NoSpace),
+    ("not-supported", Status::NotSupported),
+    ("gone", Status::Gone),
+];
+const BUSY: &[(&str, Busy)] =
+    &[("device", Busy::Device), ("host", Busy::Host), ("resource", Busy::Resource)];
+
+/// A number from 1 on.
+const NUMBER: core::ops::RangeInclusive<u64> = 1..=u64::MAX;
+
+/// A name that a terminal can show on a line.
+struct Name;
+
+impl Kind for Name {
+    type Out = String;
+    const FIGURE: bool = false;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<String, Problem> {
+        let name = Text.read(key, value)?;
+        if name.trim().is_empty() || name.chars().any(char::is_control) {
+            return Err(unsuitable(key, value, "a name to be printed"));
+        }
+        Ok(name)
+    }
+}
+
+/// An op, or an array of them.
+struct Ops;
+
+impl Kind for Ops {
+    type Out = Vec<Op>;
+    const FIGURE: bool = false;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Vec<Op>, Problem> {
+        match value {
+            DeValue::Array(ops) if ops.is_empty() => {
+                Err(Problem::Contradiction("`op` names no op: leave it out for every op"))
+            }
+            DeValue::Array(ops) => {
+                ops.iter().map(|op| OneOf(OPS).read(key, op.get_ref())).collect()
+            }
+            one => OneOf(OPS).read(key, one).map(|op| vec![op]),
+        }
+    }
+}
+
+/// Sectors as `FIRST..END`, the end not included.
+struct Sectors;
+
+impl Kind for Sectors {
+    type Out = Range<u64>;
+    const FIGURE: bool = false;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Range<u64>, Problem> {
+        let range = value.as_str().and_then(|text| {
+            let (first, end) = text.split_once("..")?;
+            Some(number(first)?..number(end)?)
+        });
+        range.filter(|range| !range.is_empty()).ok_or_else(|| {
+            unsuitable(key, value, "a range of sectors, such as \"1000..1008\" (1008 not included)")
+        })
+    }
+}
+
+/// Digits, and nothing else.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+impl FaultRules {
+    /// The rules in the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is wrong at some line.
+    pub fn read(path: &str) -> Result<Self, ProfileError> {
+        Self::parse(path, &read(path)?)
+    }
+
+    /// The rules that `text` describes; `name` stands in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Wrong`] for the first thing found wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let top = Table::open(Source { name, text }, KEYS, &[])?;
+        let mut rules: Vec<FaultRule> = Vec::new();
+        for table in top.tables("rule", RULE)? {
+            let rule = rule(&table)?;
+            if rules.iter().any(|other| other.name == rule.name) {
+                let words = "another rule has this name: reports would not tell them apart";
+                return Err(table.wrong("name", Problem::Contradiction(words)));
+            }
+            rules.push(rule);
+        }
+        Ok(Self { name: name.to_owned(), rules })
+    }
+}
+
+fn rule(table: &Table<'_>) -> Result<FaultRule, ProfileError> {
+    let name = table.need("name", Name)?;
+    let (key, then) = action(table)?;
+    let ops = table.take("op", Ops)?;
+    let other = |op: &Op| *op != Op::Write;
+    if then.is_of_writes() && ops.as_ref().is_some_and(|ops| ops.iter().any(other)) {
+        let words = "this happens to writes only: leave out `op`, or say `op = \"write\"`";
+        return Err(table.wrong(key, Problem::Contradiction(words)));
+    }
+    let when = When {
+        ops: ops.unwrap_or_default(),
+        queue: table.take("disk", Count(0..=u16::MAX))?.map(QueueId),
+        sectors: table.take("sectors", Sectors)?,
+        turns: turns(table)?,
+        one_in: table.take("one-in", Count(NUMBER))?,
+    };
+    Ok(FaultRule { name, when, then })
+}
+
+/// Which of its matches the rule fires on.
+fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
+    let nth = table.take("nth", Count(NUMBER))?;
+    let every = table.take("every", Count(NUMBER))?;
+    let first = table.take("first", Count(NUMBER))?;
+    let last = table.take("last", Count(NUMBER))?;
+    let said = ["nth", "every", "first", "last"].into_iter().filter(|key| table.has(key));
+    let kinds = [nth.is_some(), every.is_some(), first.is_some() || last.is_some()];
+    if let Some(key) = said.last()
+        && kinds.into_iter().filter(|kind| *kind).count() > 1
+    {
+        let words = "a rule has `nth`, or `every`, or `first` and `last`";
+        return Err(table.wrong(key, Problem::Contradiction(words)));
+    }
+    if let Some(nth) = nth {
+        return Ok(Turns::Between(nth, nth));
+    }
+    if let Some(every) = every {
+        return Ok(Turns::Every(every));
+    }
+    let (first, last) = (first.unwrap_or(1), last.unwrap_or(u64::MAX));
+    if last < first {
+        let words = "`last` is before `first`: the rule would never fire";
+        return Err(table.wrong("last", Problem::Contradiction(words)));
+    }
+    Ok(if (first, last) == (1, u64::MAX) { Turns::All } else { Turns::Between(first, last) })
+}
+
+/// What the rule does, and the key that says so.
+fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
+    let at_once = table.take("at-once", Flag)?.unwrap_or(false);
+    let error = if at_once { Action::Fail } else { Action::Error };
+    let switch = |key, action| Ok(table.take(key, Flag)?.and_then(|on| on.then_some(action)));
+    let all = [
+        ("error", table.take("error", OneOf(STATUS))?.map(error)),
+        ("delay", table.take("delay", Time)?.map(Action::Delay)),
+        ("busy", table.take("busy", OneOf(BUSY))?.map(Action::Busy)),
+        ("requeue", switch("requeue", Action::Again)?),
+        ("lost", switch("lost", Action::Lose)?),
+        ("timed-out", switch("timed-out", Action::TimeOut)?),
+        ("torn-write", table.take("torn-write", Count(0..=u32::MAX))?.map(Action::TearWrite)),
+        ("lost-write", switch("lost-write", Action::LoseWrite)?),
+        (
+            "misdirected-write",
+            table.take("misdirected-write", Count(0..=u64::MAX))?.map(Action::MisdirectWrite),
+        ),
+    ];
+    if at_once && !table.has("error") {
+        let words = "`at-once` goes only with `error`";
+        return Err(table.wrong("at-once", Problem::Contradiction(words)));
+    }
+    let mut said = all.into_iter().filter_map(|(key, action)| Some((key, action?)));
+    let Some(first) = said.next() else {
+        let words = "a rule says what becomes of a request: `error`, `delay`, `busy`, `requeue`, \
+                     `lost`, `timed-out`, `torn-write`, `lost-write` or `misdirected-write`";
+        return Err(table.wrong("", Problem::Contradiction(words)));
+    };
+    if let Some((key, _)) = said.next() {
+        let words = "a rule does one thing: write another rule for the other";
+        return Err(table.wrong(key, Problem::Contradiction(words)));
+    }
+    Ok(first)
+}

@@ -1,0 +1,70 @@
+//! What is done to the device: rules of the fault layer, as drawn.
+
+use crate::draw::{between, one_in, pick};
+use blockyard::bio::Op;
+use blockyard::driver::Busy;
+use blockyard::layer::fault::{Action, FaultRule, Turns, When};
+use blockyard::status::Status;
+use blockyard::time::Duration;
+use blockyard_sim::workload::Prng;
+
+const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
+
+/// The kinds of fault, by the names their rules have. Completions are not lost: nothing would give
+/// them up.
+pub(crate) const KINDS: [&str; 8] = [
+    "busy device",
+    "busy host",
+    "busy resource",
+    "failed at once",
+    "failed later",
+    "requeued",
+    "delayed",
+    "spoilt writes",
+];
+
+/// Up to four rules.
+pub(crate) fn draw(prng: &mut Prng) -> Vec<FaultRule> {
+    (0..pick(prng, &[0, 1, 2, 4])).map(|_| rule(prng)).collect()
+}
+
+fn rule(prng: &mut Prng) -> FaultRule {
+    let kind = pick(prng, &KINDS);
+    let status = pick(prng, &FAILURES);
+    let then = match kind {
+        "busy device" => Action::Busy(Busy::Device),
+        "busy host" => Action::Busy(Busy::Host),
+        "busy resource" => Action::Busy(Busy::Resource),
+        "failed at once" => Action::Fail(status),
+        "failed later" => Action::Error(status),
+        "requeued" => Action::Again,
+        "delayed" => Action::Delay(Duration::from_us(between(prng, 0, 300))),
+        _ => pick(prng, &[Action::TearWrite(1), Action::LoseWrite, Action::MisdirectWrite(0)]),
+    };
+    FaultRule { name: kind.to_owned(), when: when(prng), then }
+}
+
+/// Never on every request, so that refusals and requeues come to an end.
+fn when(prng: &mut Prng) -> When {
+    let first = between(prng, 1, 50);
+    let by_turns = [
+        Turns::Every(pick(prng, &[2, 3, 20])),
+        Turns::Between(first, first),
+        Turns::Between(first, first + 30),
+    ];
+    let one_in = Some(pick(prng, &[2, 3, 5, 50]));
+    let by_chance = one_in_two(prng);
+    When {
+        ops: if one_in_two(prng) { vec![] } else { pick(prng, OPS).to_vec() },
+        queue: None,
+        sectors: if one_in_two(prng) { None } else { Some(first * 8..first * 8 + 600) },
+        turns: if by_chance { Turns::All } else { pick(prng, &by_turns) },
+        one_in: if by_chance { one_in } else { None },
+    }
+}
+
+const OPS: &[&[Op]] = &[&[Op::Read], &[Op::Write], &[Op::Read, Op::Write], &[Op::Discard]];
+
+fn one_in_two(prng: &mut Prng) -> bool {
+    one_in(prng, 2)
+}

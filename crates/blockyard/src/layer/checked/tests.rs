@@ -1,0 +1,370 @@
+//! For each rule a driver, or a core, that breaks it.
+
+use super::*;
+use crate::bio::Bio;
+use crate::driver::{DataEffect, Outcome};
+use crate::policy::Policies;
+use crate::request::{Bios, Requests};
+use crate::status::Status;
+use crate::unit::CpuId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::string::String;
+use std::vec;
+
+const QUEUE: QueueId = QueueId(0);
+const HCTX: HctxId = HctxId(0);
+const NOW: Instant = Instant::from_ns(1000);
+const TAGS: TagSetConfig = TagSetConfig {
+    hctxs: 2,
+    depth: 4,
+    reserved: 0,
+    shared_over_hctxs: false,
+    queues: 2,
+    max_waiters: 0,
+};
+
+/// Says what it is told to.
+struct Puppet {
+    answer: Accept,
+    finished: Vec<Finished>,
+    poll_at: Option<Instant>,
+    timed_out: TimedOut,
+}
+
+impl Driver for Puppet {
+    fn queue_rq(&mut self, _issue: &Issue<'_>) -> Accept {
+        self.answer
+    }
+
+    fn timed_out(
+        &mut self,
+        _: QueueId,
+        _: HctxId,
+        _: DriverTag,
+        _: &Request,
+        _: Instant,
+    ) -> TimedOut {
+        self.timed_out
+    }
+}
+
+impl Device for Puppet {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.finished.pop()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.poll_at
+    }
+}
+
+/// The requests of a core that does as it is told.
+struct Pools {
+    requests: Requests,
+    bios: Bios,
+    permit: Option<Budget>,
+}
+
+impl Pools {
+    fn issue(&self, hctx: HctxId, id: u32, last: bool, now: Instant) -> Issue<'_> {
+        Issue {
+            queue: QUEUE,
+            hctx,
+            tag: DriverTag(u16::try_from(id).expect("few")),
+            budget: self.permit,
+            last,
+            now,
+            effect: DataEffect::Whole,
+            id: RequestId(id),
+            requests: &self.requests,
+            bios: &self.bios,
+        }
+    }
+}
+
+/// That core over a puppet. Requests go under the tag of their number.
+struct Rig {
+    checked: Checked<Puppet>,
+    pools: Pools,
+}
+
+impl Rig {
+    fn with(dispatch: Dispatch, tags: &TagSetConfig) -> Self {
+        let limits = Limits { max_sectors: 16, ..Limits::new(1 << 20) };
+        let policies = Policies { dispatch, ..Policies::NONE };
+        let terms = Terms::of(&QueueConfig::new(1, 1, limits, policies), tags);
+        let puppet = Puppet {
+            answer: Accept::Queued,
+            finished: vec![],
+            poll_at: None,
+            timed_out: TimedOut::Reset,
+        };
+        let checked = Checked::new(puppet, vec![terms; 2], tags);
+        let pools = Pools { requests: Requests::new(4), bios: Bios::new(16), permit: None };
+        Self { checked, pools }
+    }
+
+    fn new() -> Self {
+        Self::with(Dispatch::HoldUntilFlushed, &TAGS)
+    }
+
+    fn with_budget() -> Self {
+        Self::with(Dispatch::Budget, &TAGS)
+    }
+
+    /// Starts a request that reads so many sectors.
+    fn start(&mut self, id: u32, sectors: u32) {
+        let Pools { requests, bios, .. } = &mut self.pools;
+        let bio = bios.take(Bio::read(64 * u64::from(id), sectors, 0)).expect("there is room");
+        requests.start(RequestId(id), bios, bio, CpuId(0), HCTX, NOW);
+    }
+
+    fn prepare(&mut self, id: u32) {
+        self.checked.prepare(&self.pools.issue(HCTX, id, true, NOW));
+    }
+
+    fn offer(&mut self, id: u32) -> Accept {
+        self.checked.queue_rq(&self.pools.issue(HCTX, id, true, NOW))
+    }
+
+    /// Starts, prepares and offers a request.
+    fn send(&mut self, id: u32) {
+        self.start(id, 8);
+        self.prepare(id);
+        let _ = self.offer(id);
+    }
+
+    fn name(&mut self, tag: u16) {
+        let tag = DriverTag(tag);
+        let finished =
+            Finished { queue: QUEUE, hctx: HCTX, tag, outcome: Outcome::Done(Status::Ok) };
+        self.checked.below.finished.push(finished);
+        let _ = self.checked.next_finished(NOW);
+    }
+
+    fn finish(&mut self, tag: u16) {
+        let request = &self.pools.requests[RequestId(u32::from(tag))];
+        self.checked.finish(QUEUE, HCTX, DriverTag(tag), request);
+    }
+
+    fn time_out(&mut self, tag: u16) {
+        self.checked.below.timed_out = TimedOut::Ended(Outcome::Done(Status::Timeout));
+        let request = &self.pools.requests[RequestId(u32::from(tag))];
+        let _ = self.checked.timed_out(QUEUE, HCTX, DriverTag(tag), request, NOW);
+    }
+}
+
+/// What is said of a call sequence that breaks a rule.
+fn said(sequence: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(sequence)).expect_err("a rule was broken");
+    let words = panic.downcast_ref::<String>().cloned();
+    let words = words.or_else(|| panic.downcast_ref::<&str>().map(|words| String::from(*words)));
+    words.expect("a panic with words").replace("assertion `left == right` failed: ", "")
+}
+
+fn assert_caught(rule: &str, what: &str, sequence: impl FnOnce()) {
+    let words = said(sequence);
+    assert!(words.starts_with(rule), "{what} is said to be: {words}");
+}
+
+#[test]
+fn a_life_by_the_rules_is_left_alone() {
+    let mut rig = Rig::with_budget();
+    rig.pools.permit = rig.checked.take_budget(QUEUE);
+    rig.start(0, 8);
+    rig.prepare(0);
+    let issue = rig.pools.issue(HCTX, 0, false, NOW);
+    assert_eq!(rig.checked.queue_rq(&issue), Accept::Queued);
+    rig.checked.commit(QUEUE, HCTX, NOW);
+    rig.checked.call_ended();
+    rig.name(0);
+    rig.finish(0);
+    rig.checked.return_budget(QUEUE, Budget(0));
+    rig.checked.all_ended();
+}
+
+#[test]
+fn d1_ownership() {
+    assert_caught("[D1]", "an offer under a tag that is owned", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        let _ = rig.offer(0);
+    });
+    assert_caught("[D1]", "a completion of what is not owned", || Rig::new().name(2));
+    assert_caught("[D1]", "a second completion", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        rig.name(0);
+        rig.name(0);
+    });
+    assert_caught("[D1]", "a completion after a time-out that ended it", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        rig.time_out(0);
+        rig.name(0);
+    });
+    assert_caught("[D1]", "giving back what is not owned", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        rig.finish(0);
+        rig.finish(0);
+    });
+    assert_caught("[D1]", "a completion for another queue", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        let request = rig.pools.requests[RequestId(0)].clone();
+        rig.checked.finish(QueueId(1), HCTX, DriverTag(0), &request);
+    });
+}
+
+#[test]
+fn d1_tags_that_hardware_queues_share_are_one_each() {
+    let tags = TagSetConfig { shared_over_hctxs: true, ..TAGS };
+    let mut rig = Rig::new();
+    rig.send(0);
+    rig.start(1, 8);
+    rig.prepare(1);
+    let offer_in_other = |rig: &mut Rig| {
+        let issue = rig.pools.issue(HctxId(1), 1, true, NOW);
+        rig.checked.queue_rq(&Issue { tag: DriverTag(0), ..issue })
+    };
+    assert_eq!(offer_in_other(&mut rig), Accept::Queued);
+    assert_caught("[D1]", "a shared tag used in two hardware queues", || {
+        let mut rig = Rig::with(Dispatch::HoldUntilFlushed, &tags);
+        rig.send(0);
+        rig.start(1, 8);
+        rig.prepare(1);
+        let _ = offer_in_other(&mut rig);
+    });
+}
+
+#[test]
+fn d2_runs_end() {
+    assert_caught("[D2]", "a run left open", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        rig.prepare(0);
+        let _ = rig.checked.queue_rq(&rig.pools.issue(HCTX, 0, false, NOW));
+        rig.checked.call_ended();
+    });
+}
+
+#[test]
+fn d3_permits() {
+    assert_caught("[D3]", "asking for a permit without need", || {
+        let _ = Rig::new().checked.take_budget(QUEUE);
+    });
+    assert_caught("[D3]", "a request without a permit", || Rig::with_budget().send(0));
+    assert_caught("[D3]", "a permit that is not out", || {
+        let mut rig = Rig::with_budget();
+        rig.pools.permit = Some(Budget(0));
+        rig.send(0);
+    });
+    assert_caught("[D3]", "a permit given back twice", || {
+        let mut rig = Rig::with_budget();
+        let permit = rig.checked.take_budget(QUEUE).expect("a puppet gives");
+        rig.checked.return_budget(QUEUE, permit);
+        rig.checked.return_budget(QUEUE, permit);
+    });
+    assert_caught("[D3]", "permits without end", || {
+        let mut rig = Rig::with_budget();
+        assert!((0..64).all(|_| rig.checked.take_budget(QUEUE).is_some()));
+    });
+}
+
+#[test]
+fn d4_promises() {
+    for busy in [Busy::Device, Busy::Host] {
+        assert_caught("[D4]", "a promise with nothing in flight", || {
+            let mut rig = Rig::new();
+            rig.checked.below.answer = Accept::Busy(busy);
+            rig.send(0);
+        });
+        let mut trusting = Rig::new();
+        trusting.checked = trusting.checked.trusting_promises(true);
+        trusting.checked.below.answer = Accept::Busy(busy);
+        trusting.send(0);
+    }
+    let mut rig = Rig::new();
+    rig.send(0);
+    rig.checked.below.answer = Accept::Busy(Busy::Device);
+    rig.send(1);
+}
+
+#[test]
+fn requests_are_prepared_once_and_stay_as_they_were() {
+    assert_caught("[prepare]", "an offer of what was not prepared", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        let _ = rig.offer(0);
+    });
+    assert_caught("[prepare]", "a second preparation", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        rig.prepare(0);
+        rig.prepare(0);
+    });
+    assert_caught("[prepare]", "a request that changed", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        rig.prepare(0);
+        rig.pools.requests[RequestId(0)].sectors += 1;
+        let _ = rig.offer(0);
+    });
+    assert_caught("[prepare]", "dropping a preparation that was not made", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        rig.checked.unprepare(&rig.pools.issue(HCTX, 0, true, NOW));
+    });
+}
+
+#[test]
+fn requests_keep_the_limits() {
+    assert_caught("[limits]", "too many sectors", || {
+        let mut rig = Rig::new();
+        rig.start(0, 17);
+        rig.prepare(0);
+        let _ = rig.offer(0);
+    });
+    assert_caught("[limits]", "pieces that do not add up", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        rig.pools.requests[RequestId(0)].sectors += 1;
+        rig.prepare(0);
+        let _ = rig.offer(0);
+    });
+}
+
+#[test]
+fn time_goes_on() {
+    assert_caught("[time]", "a call in the past", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        rig.checked.commit(QUEUE, HCTX, Instant::ZERO);
+    });
+    assert_caught("[poll]", "a device that wants to be asked for nothing", || {
+        let mut rig = Rig::new();
+        rig.checked.below.poll_at = Some(NOW);
+        let _ = rig.checked.next_finished(NOW);
+    });
+}
+
+#[test]
+fn nothing_is_left() {
+    assert_caught("[leak]", "a request with the driver", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        rig.checked.all_ended();
+    });
+    assert_caught("[leak]", "a permit", || {
+        let mut rig = Rig::with_budget();
+        let _ = rig.checked.take_budget(QUEUE);
+        rig.checked.all_ended();
+    });
+    assert_caught("[leak]", "a preparation", || {
+        let mut rig = Rig::new();
+        rig.start(0, 8);
+        rig.prepare(0);
+        rig.checked.all_ended();
+    });
+}

@@ -1,0 +1,215 @@
+//! [`Faulty`]: injects faults by named rules.
+//!
+//! # Rules
+//!
+//! - **F1.** An offer that the device below refuses has not taken place: it matches no rule, and
+//!   nothing is drawn for it.
+//! - **F2.** What a rule says of an offer holds until the request completes.
+//! - **F3.** The device below sees every request that is not failed or refused here, and completes
+//!   it: what is lost is its completion.
+
+mod rule;
+
+pub use rule::{Action, Count, FaultRule, Turns, When};
+
+use super::held::{Held, earlier};
+use super::pass_on;
+use super::tagged::Tagged;
+use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
+use crate::prng::Prng;
+use crate::request::Request;
+use crate::status::Status;
+use crate::tag::TagSetConfig;
+use crate::time::{Duration, Instant};
+use crate::unit::{DriverTag, HctxId, QueueId};
+use alloc::vec::Vec;
+use rule::Rules;
+
+/// What becomes of the completion of a request below.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// It passes up as it comes.
+    Plain,
+    /// It passes up with this outcome.
+    Outcome(Outcome),
+    /// It passes up so much later.
+    Late(Duration),
+    /// It does not pass up. If it is given up on time-out; if it has come.
+    Lost { gives_up: bool, came: bool },
+}
+
+impl From<Option<Action>> for Fate {
+    fn from(action: Option<Action>) -> Self {
+        match action {
+            Some(Action::Error(status)) => Self::Outcome(Outcome::Done(status)),
+            Some(Action::Again) => Self::Outcome(Outcome::Again),
+            Some(Action::Delay(delay)) => Self::Late(delay),
+            Some(Action::Lose) => Self::Lost { gives_up: false, came: false },
+            Some(Action::TimeOut) => Self::Lost { gives_up: true, came: false },
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// The layer.
+#[derive(Clone, Debug)]
+pub struct Faulty<D> {
+    /// What the faults are injected into.
+    pub below: D,
+    rules: Rules,
+    lifted: bool,
+    /// Of each request below (F2).
+    fates: Tagged<Fate>,
+    held: Held,
+    /// Requests in flight that will complete, by queue.
+    coming: Vec<u32>,
+    /// Completions that came and are lost.
+    lost: u64,
+}
+
+impl<D> Faulty<D> {
+    /// `below` with the faults that `rules` say; chance is drawn from `draws`.
+    ///
+    /// # Panics
+    ///
+    /// If a rule is to fire on every 0th match.
+    #[must_use]
+    pub fn new(below: D, rules: Vec<FaultRule>, draws: Prng, tags: &TagSetConfig) -> Self {
+        let never = rules.iter().find(|rule| rule.when.turns == Turns::Every(0));
+        assert!(never.is_none(), "every 0th match: {never:?}");
+        Self {
+            below,
+            rules: Rules::new(rules, draws),
+            lifted: false,
+            fates: Tagged::new(Fate::Plain, tags),
+            held: Held::new(tags),
+            coming: alloc::vec![0; usize::from(tags.queues)],
+            lost: 0,
+        }
+    }
+
+    /// From now on no rule is asked. What rules have said of requests in flight holds (F2).
+    pub const fn lift(&mut self) {
+        self.lifted = true;
+    }
+
+    /// The rules, in order, and how often each was met.
+    pub fn counts(&self) -> impl Iterator<Item = (&FaultRule, Count)> {
+        self.rules.counts()
+    }
+
+    /// Completions that came from below and were lost.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// D4: a refusal that nothing in flight would end is one for want of a resource.
+    fn honest(&self, queue: QueueId, busy: Busy) -> Busy {
+        let kept = match busy {
+            Busy::Device => self.coming[queue.index()] > 0,
+            Busy::Host => self.coming.iter().any(|coming| *coming > 0),
+            Busy::Resource => true,
+        };
+        if kept { busy } else { Busy::Resource }
+    }
+}
+
+impl<D: Driver> Faulty<D> {
+    /// A refusal or a failure of this layer's own.
+    fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
+        if let Accept::Failed(_) = answer {
+            self.below.unprepare(issue);
+        }
+        if issue.last {
+            self.below.commit(issue.queue, issue.hctx, issue.now); // D2: it does not see the last
+        }
+        answer
+    }
+
+    fn pass(&mut self, issue: &Issue<'_>, action: Option<Action>) -> Accept {
+        let effect = action.and_then(Action::effect).unwrap_or(issue.effect());
+        let answer = self.below.queue_rq(&issue.with_effect(effect));
+        if answer == Accept::Queued {
+            let fate = Fate::from(action);
+            self.coming[issue.queue.index()] += u32::from(!matches!(fate, Fate::Lost { .. }));
+            self.fates[(issue.hctx, issue.tag)] = fate;
+        }
+        answer
+    }
+}
+
+impl<D: Driver> Driver for Faulty<D> {
+    pass_on!(take_budget, return_budget, prepare, unprepare, commit);
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        if self.lifted {
+            return self.pass(issue, None);
+        }
+        let verdict = self.rules.judge(issue.queue, issue.request());
+        let answer = match verdict.action {
+            Some(Action::Fail(status)) => self.answer(issue, Accept::Failed(status)),
+            Some(Action::Busy(busy)) => {
+                let busy = self.honest(issue.queue, busy);
+                self.answer(issue, Accept::Busy(busy))
+            }
+            action => {
+                let answer = self.pass(issue, action);
+                if let Accept::Busy(_) = answer {
+                    return answer; // F1
+                }
+                answer
+            }
+        };
+        self.rules.note(issue.queue, issue.request(), verdict);
+        answer
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        let fate = core::mem::replace(&mut self.fates[(hctx, tag)], Fate::Plain);
+        self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
+        self.below.finish(queue, hctx, tag, request);
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        match self.fates[(hctx, tag)] {
+            Fate::Lost { gives_up: true, came: true } => {
+                TimedOut::Ended(Outcome::Done(Status::Timeout))
+            }
+            Fate::Lost { came: true, .. } => TimedOut::Reset,
+            _ if self.held.has((hctx, tag)) => TimedOut::Reset,
+            // The device below is at it still: it would complete under a tag that is another's.
+            _ => self.below.timed_out(queue, hctx, tag, request, now),
+        }
+    }
+}
+
+impl<D: Device> Device for Faulty<D> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        while let Some(finished) = self.below.next_finished(now) {
+            match &mut self.fates[(finished.hctx, finished.tag)] {
+                Fate::Plain => self.held.hold(finished, now),
+                Fate::Outcome(outcome) => {
+                    self.held.hold(Finished { outcome: *outcome, ..finished }, now);
+                }
+                Fate::Late(delay) => self.held.hold(finished, now + *delay),
+                Fate::Lost { came, .. } => {
+                    *came = true;
+                    self.lost += 1;
+                }
+            }
+        }
+        self.held.next(now)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        earlier(self.held.next_at(), self.below.poll_at())
+    }
+}

@@ -1,0 +1,185 @@
+//! Rules: which requests, how often, and what becomes of them.
+//!
+//! The rules are asked in order, and the first that fires decides; those behind it are not asked
+//! about that offer. A rule *matches* an offer by op, queue and sectors. It *fires* on those of its
+//! matches that [`Turns`] names, by their number, and that chance picks.
+
+use crate::bio::Op;
+use crate::driver::{Busy, DataEffect};
+use crate::prng::Prng;
+use crate::request::Request;
+use crate::status::Status;
+use crate::time::Duration;
+use crate::unit::QueueId;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultRule {
+    /// What it is called in reports.
+    pub name: String,
+    /// When it fires.
+    pub when: When,
+    /// What it does.
+    pub then: Action,
+}
+
+/// When a rule fires.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct When {
+    /// On requests of these ops; of every op where there is none. What an [`Action`] can only do to
+    /// writes, it does to writes only.
+    pub ops: Vec<Op>,
+    /// On requests of this queue; of every queue where there is none.
+    pub queue: Option<QueueId>,
+    /// On requests that touch one of these sectors; any, where there is none.
+    pub sectors: Option<Range<u64>>,
+    /// On which of the matches, by number.
+    pub turns: Turns,
+    /// Once in so many of those, by chance; on each of them where there is none, or 1.
+    pub one_in: Option<u64>,
+}
+
+/// Which matches of a rule count, by number: the first is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turns {
+    /// Each.
+    #[default]
+    All,
+    /// Each whose number this divides. Not 0.
+    Every(u64),
+    /// Each from the first number to the second, both included.
+    Between(u64, u64),
+}
+
+/// What a rule does to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The driver fails it at once; the device never sees it.
+    Fail(Status),
+    /// The device takes it and ends it with this status, having done nothing to its data.
+    Error(Status),
+    /// It completes so much later.
+    Delay(Duration),
+    /// The driver refuses it for now. [`Busy::Device`] and [`Busy::Host`] become
+    /// [`Busy::Resource`] where nothing is in flight whose completion would make room (D4).
+    Busy(Busy),
+    /// The device takes it, does nothing, and gives it back to be tried again.
+    Again,
+    /// The device does it, and its completion never comes.
+    Lose,
+    /// As [`Action::Lose`]; when the queue asks for it since its time has passed, the driver gives
+    /// it up with [`Status::Timeout`].
+    TimeOut,
+    /// Of a write only so many sectors at its begin reach the medium, and it is said to be done.
+    TearWrite(u32),
+    /// A write does not reach the medium, and is said to be done.
+    LoseWrite,
+    /// A write reaches the medium at this sector in place of its own, and is said to be done.
+    MisdirectWrite(u64),
+}
+
+impl Action {
+    /// What the device below is told to do to the data.
+    pub(super) const fn effect(self) -> Option<DataEffect> {
+        match self {
+            Self::Error(_) | Self::Again | Self::LoseWrite => Some(DataEffect::Nowhere),
+            Self::TearWrite(sectors) => Some(DataEffect::First(sectors)),
+            Self::MisdirectWrite(sector) => Some(DataEffect::At(sector)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is about what a write leaves on the medium.
+    #[must_use]
+    pub const fn is_of_writes(self) -> bool {
+        matches!(self, Self::TearWrite(_) | Self::LoseWrite | Self::MisdirectWrite(_))
+    }
+}
+
+/// How often a rule was met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Offers that it matched.
+    pub matched: u64,
+    /// Of those, on which it fired.
+    pub fired: u64,
+}
+
+/// Rules, their counts, and the stream that chance is drawn from.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    rules: Vec<FaultRule>,
+    counts: Vec<Count>,
+    draws: Prng,
+}
+
+/// What the rules say of an offer, before it is known whether it counts.
+pub(super) struct Verdict {
+    /// The rule that fires.
+    fired: Option<usize>,
+    /// What it does.
+    pub(super) action: Option<Action>,
+    /// The stream after this offer's draws.
+    draws: Prng,
+}
+
+impl Rules {
+    pub(super) fn new(rules: Vec<FaultRule>, draws: Prng) -> Self {
+        let counts = alloc::vec![Count::default(); rules.len()];
+        Self { rules, counts, draws }
+    }
+
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&FaultRule, Count)> {
+        self.rules.iter().zip(self.counts.iter().copied())
+    }
+
+    /// What becomes of an offer of `request` by `queue`. Nothing changes until [`Self::note`].
+    pub(super) fn judge(&self, queue: QueueId, request: &Request) -> Verdict {
+        let mut draws = self.draws.clone();
+        let fires = |(rule, count): (&FaultRule, &Count)| {
+            rule.matches(queue, request) && rule.when.fires_at(count.matched + 1, &mut draws)
+        };
+        let fired = self.rules.iter().zip(&self.counts).position(fires);
+        let action = fired.map(|at| self.rules[at].then);
+        Verdict { fired, action, draws }
+    }
+
+    /// The offer that `verdict` was about took place.
+    pub(super) fn note(&mut self, queue: QueueId, request: &Request, verdict: Verdict) {
+        let asked = verdict.fired.map_or(self.rules.len(), |at| at + 1);
+        for (rule, count) in self.rules[..asked].iter().zip(&mut self.counts) {
+            count.matched += u64::from(rule.matches(queue, request));
+        }
+        if let Some(at) = verdict.fired {
+            self.counts[at].fired += 1;
+        }
+        self.draws = verdict.draws;
+    }
+}
+
+impl FaultRule {
+    fn matches(&self, queue: QueueId, request: &Request) -> bool {
+        let When { ops, queue: of, sectors, .. } = &self.when;
+        (ops.is_empty() || ops.contains(&request.op))
+            && (!self.then.is_of_writes() || request.op == Op::Write)
+            && of.is_none_or(|of| of == queue)
+            && sectors.as_ref().is_none_or(|sectors| {
+                request.sector < sectors.end && sectors.start < request.end_sector()
+            })
+    }
+}
+
+impl When {
+    /// Whether the match with this number fires.
+    fn fires_at(&self, number: u64, draws: &mut Prng) -> bool {
+        let turn = match self.turns {
+            Turns::All => true,
+            Turns::Every(n) => number.is_multiple_of(n),
+            Turns::Between(first, last) => (first..=last).contains(&number),
+        };
+        turn && self.one_in.is_none_or(|n| draws.below(n) == 0)
+    }
+}

@@ -1,0 +1,117 @@
+//! Completions that a layer holds back, each until its instant (L2).
+
+use super::tagged::{Slot, Tagged};
+use crate::driver::Finished;
+use crate::tag::TagSetConfig;
+use crate::time::Instant;
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+
+/// Completions by instant, then in the order in which they came; at most one for each tag.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Soonest first; the middle number counts what was held before.
+    order: BinaryHeap<Reverse<(Instant, u64, Slot)>>,
+    finished: Tagged<Option<Finished>>,
+    sequence: u64,
+}
+
+impl Held {
+    /// Nothing; room for a completion of each tag.
+    pub(super) fn new(tags: &TagSetConfig) -> Self {
+        let finished = Tagged::new(None, tags);
+        Self { order: BinaryHeap::with_capacity(finished.len()), finished, sequence: 0 }
+    }
+
+    /// Holds `finished` until `due`.
+    pub(super) fn hold(&mut self, finished: Finished, due: Instant) {
+        let slot = (finished.hctx, finished.tag);
+        let before = self.finished[slot].replace(finished);
+        assert!(before.is_none(), "D1: {slot:?} completes while its completion is held");
+        self.order.push(Reverse((due, self.sequence, slot)));
+        self.sequence += 1;
+    }
+
+    /// The next one whose instant has come.
+    pub(super) fn next(&mut self, now: Instant) -> Option<Finished> {
+        if self.next_at()? > now {
+            return None;
+        }
+        let Reverse((_, _, slot)) = self.order.pop()?;
+        self.finished[slot].take()
+    }
+
+    /// Whether the completion of `slot` is among them.
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        self.finished[slot].is_some()
+    }
+
+    /// When the next one is due.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.order.peek().map(|Reverse((due, _, _))| *due)
+    }
+}
+
+/// The earlier of two instants, either of which may be none.
+pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Outcome;
+    use crate::status::Status;
+    use crate::unit::{DriverTag, HctxId, QueueId};
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const TAGS: TagSetConfig = TagSetConfig {
+        hctxs: 2,
+        depth: 8,
+        reserved: 0,
+        shared_over_hctxs: false,
+        queues: 1,
+        max_waiters: 0,
+    };
+
+    fn finished(number: u16) -> Finished {
+        let (hctx, tag) = (HctxId(number / TAGS.depth), DriverTag(number % TAGS.depth));
+        Finished { queue: QueueId(0), hctx, tag, outcome: Outcome::Done(Status::Ok) }
+    }
+
+    proptest! {
+        /// Beside a list that is searched for the earliest.
+        #[test]
+        fn what_is_due_first_comes_first_and_ties_keep_their_order(
+            steps in proptest::collection::vec((0..16_u16, 0..5_u64, any::<bool>()), 1..200)
+        ) {
+            let mut held = Held::new(&TAGS);
+            let mut list: Vec<(u64, u16)> = Vec::new();
+            let mut now = 0;
+            for (number, delay, take) in steps {
+                if take {
+                    now += delay;
+                    let first = list.iter().filter(|(due, _)| *due <= now).min_by_key(|(due, _)| *due);
+                    let first = first.copied();
+                    list.retain(|entry| Some(*entry) != first);
+                    let got = held.next(Instant::from_ns(now));
+                    prop_assert_eq!(got, first.map(|(_, number)| finished(number)));
+                } else if list.iter().all(|(_, other)| *other != number) {
+                    list.push((now + delay, number));
+                    held.hold(finished(number), Instant::from_ns(now + delay));
+                }
+                let next = list.iter().map(|(due, _)| Instant::from_ns(*due)).min();
+                prop_assert_eq!(held.next_at(), next);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "D1")]
+    fn a_tag_that_completes_twice_is_noticed() {
+        let mut held = Held::new(&TAGS);
+        held.hold(finished(3), Instant::ZERO);
+        held.hold(finished(3), Instant::ZERO);
+    }
+}

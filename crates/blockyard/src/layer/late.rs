@@ -1,0 +1,85 @@
+//! [`Late`]: completions pass up later than they come, by a policy.
+
+use super::held::{Held, earlier};
+use super::pass_on;
+use super::tagged::Tagged;
+use crate::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
+use crate::request::Request;
+use crate::tag::TagSetConfig;
+use crate::time::{Duration, Instant};
+use crate::unit::{DriverTag, HctxId, QueueId};
+
+/// How late the completion of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// So long after it came from below.
+    pub after: Duration,
+    /// Not before this instant.
+    pub not_before: Instant,
+}
+
+/// Decides how late completions are.
+pub trait Policy {
+    /// The device below takes `request` at `now`: how late is it to complete?
+    fn lateness(&mut self, request: &Request, now: Instant) -> Lateness;
+}
+
+/// The layer. It refuses nothing (L1).
+#[derive(Clone, Debug)]
+pub struct Late<D, P> {
+    /// Whose completions are late.
+    pub below: D,
+    policy: P,
+    /// Of each request below.
+    lateness: Tagged<Lateness>,
+    held: Held,
+}
+
+impl<D, P: Policy> Late<D, P> {
+    /// `below` as late as `policy` says.
+    pub(super) fn with_policy(below: D, policy: P, tags: &TagSetConfig) -> Self {
+        let none = Lateness { after: Duration::ZERO, not_before: Instant::ZERO };
+        Self { below, policy, lateness: Tagged::new(none, tags), held: Held::new(tags) }
+    }
+}
+
+impl<D: Driver, P: Policy> Driver for Late<D, P> {
+    pass_on!(take_budget, return_budget, prepare, unprepare, commit, finish);
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let answer = self.below.queue_rq(issue);
+        if answer == Accept::Queued {
+            let lateness = self.policy.lateness(issue.request(), issue.now);
+            self.lateness[(issue.hctx, issue.tag)] = lateness;
+        }
+        answer
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        if self.held.has((hctx, tag)) {
+            return TimedOut::Reset; // its completion is on its way
+        }
+        self.below.timed_out(queue, hctx, tag, request, now)
+    }
+}
+
+impl<D: Device, P: Policy> Device for Late<D, P> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        while let Some(finished) = self.below.next_finished(now) {
+            let Lateness { after, not_before } = self.lateness[(finished.hctx, finished.tag)];
+            self.held.hold(finished, (now + after).max(not_before));
+        }
+        self.held.next(now)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        earlier(self.held.next_at(), self.below.poll_at())
+    }
+}

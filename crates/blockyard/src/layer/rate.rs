@@ -1,0 +1,120 @@
+//! [`Limited`]: so many bytes and requests per second, at most.
+//!
+//! What is too fast completes late; nothing is refused (L1). Each request is charged when the
+//! device below takes it, reads and writes by their bytes, everything as one request. A limit is a
+//! clock that each charge moves on by what it is worth; a request completes no earlier than
+//! [`Rates::burst`] before its clock. So what was not used for as long as the burst may be used at
+//! once. All in integers: what a division leaves is carried to the next charge, so nothing drifts.
+
+use super::late::{Late, Lateness, Policy};
+use crate::bio::Op;
+use crate::request::Request;
+use crate::tag::TagSetConfig;
+use crate::time::{Duration, Instant};
+use crate::unit::SECTOR_BYTES;
+
+/// Limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// Bytes read and written in a second; any number where there is none.
+    pub bytes_per_s: Option<u64>,
+    /// Requests in a second; any number where there is none.
+    pub requests_per_s: Option<u64>,
+    /// For how long the rates may be saved up.
+    pub burst: Duration,
+}
+
+impl Rates {
+    /// No limits, and nothing saved up.
+    pub const NONE: Self = Self { bytes_per_s: None, requests_per_s: None, burst: Duration::ZERO };
+}
+
+/// One limit.
+#[derive(Clone, Debug)]
+struct Clock {
+    per_s: u64,
+    /// When all that was charged has been worked off.
+    at: Instant,
+    /// Of a nanosecond, in parts of `per_s`.
+    carry: u64,
+}
+
+impl Clock {
+    fn new(per_s: u64) -> Self {
+        assert!(per_s > 0, "a rate of nothing");
+        Self { per_s, at: Instant::ZERO, carry: 0 }
+    }
+
+    /// Charges `amount` at `now`; when it has been worked off.
+    fn charge(&mut self, amount: u64, now: Instant) -> Instant {
+        if self.at < now {
+            (self.at, self.carry) = (now, 0);
+        }
+        let parts = u128::from(amount) * 1_000_000_000 + u128::from(self.carry);
+        let per_s = u128::from(self.per_s);
+        let ns = u64::try_from(parts / per_s).unwrap_or(u64::MAX);
+        self.carry = u64::try_from(parts % per_s).expect("less than a divisor of 64 bits");
+        self.at = self.at + Duration::from_ns(ns);
+        self.at
+    }
+}
+
+/// Charges each request.
+#[derive(Clone, Debug)]
+pub struct Charged {
+    burst: Duration,
+    bytes: Option<Clock>,
+    requests: Option<Clock>,
+}
+
+impl Policy for Charged {
+    fn lateness(&mut self, request: &Request, now: Instant) -> Lateness {
+        let bytes = match request.op {
+            Op::Read | Op::Write => u64::from(request.sectors) * u64::from(SECTOR_BYTES),
+            _ => 0,
+        };
+        let by_bytes = self.bytes.as_mut().map(|clock| clock.charge(bytes, now));
+        let by_requests = self.requests.as_mut().map(|clock| clock.charge(1, now));
+        let worked_off = by_bytes.max(by_requests).unwrap_or(now);
+        let not_before = Instant::ZERO + (worked_off.since(Instant::ZERO) - self.burst);
+        Lateness { after: Duration::ZERO, not_before }
+    }
+}
+
+/// The layer.
+pub type Limited<D> = Late<D, Charged>;
+
+impl<D> Limited<D> {
+    /// `below` at `rates`.
+    ///
+    /// # Panics
+    ///
+    /// If a rate is 0.
+    #[must_use]
+    pub fn new(below: D, rates: Rates, tags: &TagSetConfig) -> Self {
+        let bytes = rates.bytes_per_s.map(Clock::new);
+        let requests = rates.requests_per_s.map(Clock::new);
+        Self::with_policy(below, Charged { burst: rates.burst, bytes, requests }, tags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_does_not_divide_a_second_does_not_drift() {
+        let mut clock = Clock::new(3);
+        let ends: [u64; 6] = core::array::from_fn(|_| clock.charge(1, Instant::ZERO).as_ns());
+        let third = |n: u64| n * 1_000_000_000 / 3;
+        assert_eq!(ends, core::array::from_fn(|n| third(n as u64 + 1)));
+    }
+
+    #[test]
+    fn what_is_not_used_is_lost() {
+        let mut clock = Clock::new(1000);
+        clock.charge(1, Instant::ZERO);
+        let late = Instant::from_ns(5_000_000);
+        assert_eq!(clock.charge(2, late), late + Duration::from_ms(2));
+    }
+}

@@ -1,0 +1,48 @@
+//! A value for each driver tag of a host.
+
+use crate::tag::TagSetConfig;
+use crate::unit::{DriverTag, HctxId};
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
+
+/// Hardware queue and driver tag: what a request in flight is known by.
+pub(super) type Slot = (HctxId, DriverTag);
+
+/// A table by hardware queue and driver tag.
+#[derive(Clone, Debug)]
+pub(super) struct Tagged<T> {
+    depth: usize,
+    values: Vec<T>,
+}
+
+impl<T: Clone> Tagged<T> {
+    /// `value` for every tag.
+    pub(super) fn new(value: T, tags: &TagSetConfig) -> Self {
+        let depth = usize::from(tags.depth);
+        Self { depth, values: alloc::vec![value; usize::from(tags.hctxs) * depth] }
+    }
+
+    /// How many tags there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn at(&self, (hctx, tag): Slot) -> usize {
+        assert!(tag.index() < self.depth, "{tag:?} of {}", self.depth);
+        hctx.index() * self.depth + tag.index()
+    }
+}
+
+impl<T: Clone> Index<Slot> for Tagged<T> {
+    type Output = T;
+    fn index(&self, slot: Slot) -> &T {
+        &self.values[self.at(slot)]
+    }
+}
+
+impl<T: Clone> IndexMut<Slot> for Tagged<T> {
+    fn index_mut(&mut self, slot: Slot) -> &mut T {
+        let at = self.at(slot);
+        &mut self.values[at]
+    }
+}

@@ -1,0 +1,208 @@
+//! [`Traced`]: tells a sink of every call at the driver's seam.
+//!
+//! The [`trace`](crate::trace) of the core is what a request queue does; this is what a driver
+//! sees and says, wherever in a stack it stands. [`Ring`] keeps the last calls in bounded memory.
+
+use crate::bio::Op;
+use crate::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut};
+use crate::request::Request;
+use crate::time::Instant;
+use crate::unit::{Budget, DriverTag, HctxId, QueueId};
+use alloc::collections::VecDeque;
+
+/// A call that has returned, and what it gave.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// [`Driver::take_budget`].
+    TakeBudget(QueueId, Option<Budget>),
+    /// [`Driver::return_budget`].
+    ReturnBudget(QueueId, Budget),
+    /// [`Driver::prepare`].
+    Prepare(&'a Issue<'a>),
+    /// [`Driver::unprepare`].
+    Unprepare(&'a Issue<'a>),
+    /// [`Driver::queue_rq`].
+    Queue(&'a Issue<'a>, Accept),
+    /// [`Driver::commit`].
+    Commit(QueueId, HctxId, Instant),
+    /// [`Driver::finish`].
+    Finish(QueueId, HctxId, DriverTag, &'a Request),
+    /// [`Driver::timed_out`].
+    TimedOut(QueueId, HctxId, DriverTag, Instant, TimedOut),
+    /// [`Device::next_finished`] that named a request.
+    Finished(Finished, Instant),
+}
+
+/// Is told of calls.
+pub trait CallSink {
+    /// A call has returned.
+    fn call(&mut self, call: &Call<'_>);
+}
+
+/// The layer.
+#[derive(Clone, Debug)]
+pub struct Traced<D, S> {
+    /// Whose calls are told.
+    pub below: D,
+    /// Who is told.
+    pub sink: S,
+}
+
+impl<D: Driver, S: CallSink> Driver for Traced<D, S> {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        let budget = self.below.take_budget(queue);
+        self.sink.call(&Call::TakeBudget(queue, budget));
+        budget
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        self.below.return_budget(queue, budget);
+        self.sink.call(&Call::ReturnBudget(queue, budget));
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        self.below.prepare(issue);
+        self.sink.call(&Call::Prepare(issue));
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        self.below.unprepare(issue);
+        self.sink.call(&Call::Unprepare(issue));
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let answer = self.below.queue_rq(issue);
+        self.sink.call(&Call::Queue(issue, answer));
+        answer
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        self.below.commit(queue, hctx, now);
+        self.sink.call(&Call::Commit(queue, hctx, now));
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        self.below.finish(queue, hctx, tag, request);
+        self.sink.call(&Call::Finish(queue, hctx, tag, request));
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        let answer = self.below.timed_out(queue, hctx, tag, request, now);
+        self.sink.call(&Call::TimedOut(queue, hctx, tag, now, answer));
+        answer
+    }
+}
+
+impl<D: Device, S: CallSink> Device for Traced<D, S> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let finished = self.below.next_finished(now)?;
+        self.sink.call(&Call::Finished(finished, now));
+        Some(finished)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.below.poll_at()
+    }
+}
+
+/// What a call was about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It was got ready.
+    Prepared,
+    /// Its preparation was dropped.
+    Unprepared,
+    /// It was offered, to have this done to its data, and this was the answer.
+    Offered(DataEffect, Accept),
+    /// It was cleaned up after.
+    CleanedUp,
+    /// Its time had passed, and this was the answer.
+    TimedOut(TimedOut),
+    /// It was named as finished.
+    Named(Outcome),
+}
+
+/// A call about a request, as a [`Ring`] keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When, by the last call that said.
+    pub at: Instant,
+    /// The request's queue.
+    pub queue: QueueId,
+    /// Its hardware queue.
+    pub hctx: HctxId,
+    /// Its driver tag.
+    pub tag: DriverTag,
+    /// Op, first sector and sectors, where the call tells them.
+    pub range: Option<(Op, u64, u32)>,
+    /// What about it.
+    pub step: Step,
+}
+
+/// Keeps the last calls about requests; those about permits and runs pass by.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    records: VecDeque<Record>,
+    len_max: usize,
+    now: Instant,
+    dropped: u64,
+}
+
+impl Ring {
+    /// Room for the last `len_max` calls, reserved here.
+    #[must_use]
+    pub fn new(len_max: usize) -> Self {
+        let records = VecDeque::with_capacity(len_max);
+        Self { records, len_max, now: Instant::ZERO, dropped: 0 }
+    }
+
+    /// The calls kept, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+
+    /// How many had to go for later ones.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+impl CallSink for Ring {
+    fn call(&mut self, call: &Call<'_>) {
+        let about = |issue: &Issue<'_>, step| (issue.now, issue.queue, issue.hctx, issue.tag, step);
+        let range = |rq: &Request| Some((rq.op, rq.sector, rq.sectors));
+        let ((at, queue, hctx, tag, step), range) = match *call {
+            Call::Prepare(issue) => (about(issue, Step::Prepared), range(issue.request())),
+            Call::Unprepare(issue) => (about(issue, Step::Unprepared), range(issue.request())),
+            Call::Queue(issue, answer) => {
+                (about(issue, Step::Offered(issue.effect(), answer)), range(issue.request()))
+            }
+            Call::Finish(queue, hctx, tag, request) => {
+                ((self.now, queue, hctx, tag, Step::CleanedUp), range(request))
+            }
+            Call::TimedOut(queue, hctx, tag, now, answer) => {
+                ((now, queue, hctx, tag, Step::TimedOut(answer)), None)
+            }
+            Call::Finished(Finished { queue, hctx, tag, outcome }, now) => {
+                ((now, queue, hctx, tag, Step::Named(outcome)), None)
+            }
+            Call::TakeBudget(..) | Call::ReturnBudget(..) | Call::Commit(..) => return,
+        };
+        self.now = at;
+        if self.records.len() == self.len_max {
+            self.dropped += 1;
+            if self.records.pop_front().is_none() {
+                return; // a ring of nothing
+            }
+        }
+        self.records.push_back(Record { at, queue, hctx, tag, range, step });
+    }
+}

@@ -1,0 +1,76 @@
+//! What the driver has had for too long, and flushes that were held back for too long.
+//!
+//! # Rules
+//!
+//! - **X1.** A request that the driver has had for the queue's timeout is asked about once, at the
+//!   next whole second; if the driver still waits for it, again after another timeout.
+//! - **X2.** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
+//!   nothing in flight under the tag and changes nothing.
+
+use super::{RequestQueue, hctx_id, is_in_flight, request_id};
+use crate::driver::{Driver, Finished, TimedOut};
+use crate::host::Host;
+use crate::time::{Duration, Instant};
+use crate::trace::{Action, Sink};
+use crate::unit::RequestId;
+
+/// The timer goes off at multiples of this, so that many requests share one look.
+const GRAIN: Duration = Duration::from_secs(1);
+
+impl RequestQueue {
+    /// The timer goes off at `at`, rounded up to a whole second, or before.
+    #[inline]
+    pub(super) fn arm_timer(&mut self, at: Instant) {
+        if at < self.timer {
+            self.set_timer(at);
+        }
+    }
+
+    #[cold]
+    fn set_timer(&mut self, at: Instant) {
+        let grains = at.as_ns().div_ceil(GRAIN.as_ns());
+        self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
+    }
+
+    /// The timer has gone off.
+    #[cold]
+    pub(super) fn look_after<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        self.timer = Instant::MAX;
+        for id in (0..self.requests.capacity()).map(request_id) {
+            let rq = &self.requests[id];
+            if is_in_flight(rq) && rq.deadline <= now {
+                self.timed_out(host, id, now);
+            }
+            let rq = &self.requests[id];
+            if is_in_flight(rq) {
+                self.arm_timer(rq.deadline);
+            }
+        }
+        for at in 0..self.hctxs.len() {
+            self.begin_flush(host, hctx_id(at), now); // C3
+        }
+    }
+
+    /// X1.
+    fn timed_out<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        now: Instant,
+    ) {
+        self.emit(host, now, Action::TimedOut, id);
+        let rq = &self.requests[id];
+        let hctx = rq.hctx;
+        let tag = rq.driver_tag.expect("a request in flight has a driver tag");
+        let ended = match host.driver.timed_out(self.id, hctx, tag, rq, now) {
+            TimedOut::Reset => {
+                self.requests[id].deadline = now + self.timeout;
+                return;
+            }
+            TimedOut::Ended(outcome) => {
+                self.conclude(host, &Finished { queue: self.id, hctx, tag, outcome }, now)
+            }
+        };
+        ended.expect("it was in flight");
+    }
+}

@@ -1,0 +1,155 @@
+//! The way round: requests that need flushes, from step to step.
+//!
+//! ```text
+//! enter ─► flush ─► data ─► flush ─► end        each step left out where F1 says so
+//!           │ └──────────────┘│
+//!           └─ one flush command serves all that wait ─┘
+//! ```
+//!
+//! The rules F1 to F3 and C1 to C3 are those of [`flush`](crate::flush). The flush command of a
+//! hardware queue is a request of its own, numbered behind those that have tags. Without an elevator
+//! it goes under the driver tag of the first request that it serves, which lends it as long.
+
+use super::{RequestQueue, request_id};
+use crate::driver::Driver;
+use crate::flush::{Step, Steps, data_flags};
+use crate::host::Host;
+use crate::request::State;
+use crate::status::Status;
+use crate::time::Instant;
+use crate::trace::{Action, Sink};
+use crate::unit::{HctxId, RequestId};
+
+impl RequestQueue {
+    /// Whether `id` is the flush command of a hardware queue.
+    pub(super) fn is_flush(&self, id: RequestId) -> bool {
+        id.index() >= self.requests.capacity() - self.hctxs.len()
+    }
+
+    fn flush_of(&self, hctx: HctxId) -> RequestId {
+        request_id(self.requests.capacity() - self.hctxs.len() + hctx.index())
+    }
+
+    /// Whether the driver tag of `id` is lent to the flush command.
+    pub(super) fn lends_tag(&self, id: RequestId) -> bool {
+        let flush = &self.hctxs[self.requests[id].hctx.index()].flush;
+        self.keeps_driver_tag() && flush.first_covered() == Some(id)
+    }
+
+    /// A request with steps to take has its tag. Says whether it is to be staged like any other,
+    /// its data being the first step.
+    pub(super) fn begin_sequence<D, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        now: Instant,
+    ) -> bool {
+        let rq = &mut self.requests[id];
+        rq.flags = data_flags(rq.op, rq.flags, &self.limits);
+        let hctx = rq.hctx;
+        if rq.steps.next() == Step::Data {
+            self.hctxs[hctx.index()].flush.data_began();
+            return true;
+        }
+        self.await_flush(id, now);
+        self.begin_flush(host, hctx, now);
+        false
+    }
+
+    fn await_flush(&mut self, id: RequestId, now: Instant) {
+        let flush = &mut self.hctxs[self.requests[id].hctx.index()].flush;
+        flush.wait(&mut self.requests, id, now);
+    }
+
+    /// Begins a flush for those that wait, if one may begin (C1 to C3).
+    pub(super) fn begin_flush<D, S>(&mut self, host: &mut Host<D, S>, hctx: HctxId, now: Instant) {
+        let state = &mut self.hctxs[hctx.index()];
+        let Some(first) = state.flush.begin(now) else {
+            if let Some(until) = state.flush.held_until() {
+                self.arm_timer(until);
+            }
+            return;
+        };
+        let flush = self.flush_of(hctx);
+        self.requests.start_flush(flush, first, now);
+        self.held += 1;
+        if let Some(tag) = self.requests[first].driver_tag.take() {
+            self.requests[flush].driver_tag = Some(tag);
+            host.tags.reassign(hctx, tag, flush);
+        }
+        self.requests[flush].times.scheduled = now;
+        self.hctxs[hctx.index()].direct.push_front(&mut self.requests, flush);
+        self.mark_run(hctx, true);
+    }
+
+    /// The flush command `flush` has ended: whatever it covered goes on, or fails with it (F3).
+    pub(super) fn flush_ended<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        flush: RequestId,
+        status: Status,
+        now: Instant,
+    ) {
+        let hctx = self.requests[flush].hctx;
+        self.requests[flush].state = State::Idle;
+        self.held -= 1;
+        let mut covered = self.hctxs[hctx.index()].flush.end();
+        let lent = self.requests[flush].driver_tag.take();
+        if let (Some(tag), Some(first)) = (lent, covered.first()) {
+            self.requests[first].driver_tag = Some(tag);
+            host.tags.reassign(hctx, tag, first);
+        }
+        while let Some(id) = covered.pop_front(&mut self.requests) {
+            self.step_ended(host, id, status, now);
+        }
+        self.begin_flush(host, hctx, now);
+    }
+
+    /// The driver is done with the data of `id`.
+    pub(super) fn data_ended<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        status: Status,
+        now: Instant,
+    ) {
+        let hctx = self.requests[id].hctx;
+        self.hctxs[hctx.index()].flush.data_ended();
+        let rq = &mut self.requests[id];
+        let left = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
+        if left.is_empty() {
+            self.end_bios(host, id, status);
+        } else {
+            rq.steps = left;
+            rq.state = State::Staged;
+            rq.prepared = false;
+            rq.times.scheduled = Instant::ZERO;
+            rq.times.issued = Instant::ZERO;
+            self.await_flush(id, now);
+        }
+        self.begin_flush(host, hctx, now);
+    }
+
+    /// The flush that `id` waited for has ended.
+    fn step_ended<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        id: RequestId,
+        status: Status,
+        now: Instant,
+    ) {
+        let rq = &mut self.requests[id];
+        rq.steps = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
+        let hctx = rq.hctx;
+        if rq.steps.is_empty() {
+            rq.state = State::Complete;
+            self.emit(host, now, Action::Complete(status), id);
+            self.end_bios(host, id, status);
+        } else {
+            // Nothing but data follows a flush.
+            self.hctxs[hctx.index()].flush.data_began();
+            self.pass_by(id, now);
+            self.mark_run(hctx, true);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Numbers, and who waits for one.
+
+use super::{Full, TagMap, Waiters};
+
+/// A [`TagMap`] with those who wait for its numbers; for reserved ones they wait apart, as a number
+/// that is not reserved does not help them.
+#[derive(Clone, Debug)]
+pub struct TagPool {
+    map: TagMap,
+    waiters: Waiters,
+    reserved_waiters: Waiters,
+}
+
+impl TagPool {
+    /// The numbers `0..depth`, of which `0..reserved` are reserved, and memory for `max_waiters`
+    /// that wait for either kind.
+    ///
+    /// # Panics
+    ///
+    /// As [`TagMap::new`] and [`Waiters::new`].
+    #[must_use]
+    pub fn new(depth: u32, reserved: u32, max_waiters: u32) -> Self {
+        let map = TagMap::new(depth, reserved);
+        let max_reserved = if reserved > 0 { max_waiters } else { 0 };
+        Self {
+            waiters: Waiters::new(depth - reserved, max_waiters),
+            reserved_waiters: Waiters::new(reserved, max_reserved),
+            map,
+        }
+    }
+
+    /// The numbers.
+    #[must_use]
+    pub const fn map(&self) -> &TagMap {
+        &self.map
+    }
+
+    /// As [`TagMap::take`].
+    #[must_use = "the number stays in use until it is put back"]
+    pub fn take(&mut self, limit: u32) -> Option<u32> {
+        self.map.take(limit)
+    }
+
+    /// As [`TagMap::take_reserved`].
+    #[must_use = "the number stays in use until it is put back"]
+    pub fn take_reserved(&mut self) -> Option<u32> {
+        self.map.take_reserved()
+    }
+
+    /// Gives `tag` back; [`Self::next_woken`] then says who may try again.
+    ///
+    /// # Panics
+    ///
+    /// If it is not in use (T1).
+    pub fn put(&mut self, tag: u32) {
+        self.map.put(tag);
+        if tag < self.map.reserved() {
+            self.reserved_waiters.freed(self.map.reserved_in_use());
+        } else {
+            self.waiters.freed(self.map.in_use());
+        }
+    }
+
+    /// `waiter` was refused a number, a reserved one if `reserved`; see [`Waiters::wait`].
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there is no memory for one more.
+    pub fn wait(&mut self, waiter: u64, reserved: bool) -> Result<(), Full> {
+        if reserved {
+            self.reserved_waiters.wait(waiter, self.map.reserved_in_use())
+        } else {
+            self.waiters.wait(waiter, self.map.in_use())
+        }
+    }
+
+    /// As [`Waiters::resize`], for those who wait for what is not reserved.
+    pub fn resize(&mut self, usable: u32) {
+        self.waiters.resize(usable);
+    }
+
+    /// Wakes everybody: what keeps them from a number may have changed otherwise than by a put.
+    pub fn wake_all(&mut self) {
+        self.waiters.wake_all();
+        self.reserved_waiters.wake_all();
+    }
+
+    /// The next waiter to try again.
+    pub fn next_woken(&mut self) -> Option<u64> {
+        self.waiters.next_woken().or_else(|| self.reserved_waiters.next_woken())
+    }
+
+    /// Whether [`Self::next_woken`] has somebody to name.
+    #[must_use]
+    pub const fn has_woken(&self) -> bool {
+        self.waiters.has_woken() || self.reserved_waiters.has_woken()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_reserved_number_is_woken_by_one_and_by_no_other() {
+        let mut pool = TagPool::new(3, 1, 4);
+        let reserved = pool.take_reserved().unwrap();
+        let [one, other] = [pool.take(u32::MAX).unwrap(), pool.take(u32::MAX).unwrap()];
+        pool.wait(7, true).unwrap();
+        pool.wait(8, false).unwrap();
+        pool.put(one);
+        assert_eq!((pool.next_woken(), pool.next_woken()), (Some(8), None));
+        pool.put(other);
+        assert_eq!(pool.next_woken(), None);
+        pool.put(reserved);
+        assert_eq!((pool.next_woken(), pool.next_woken()), (Some(7), None));
+    }
+}

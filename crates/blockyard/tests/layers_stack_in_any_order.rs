@@ -1,0 +1,156 @@
+//! Delays, rates, faults and records over one another, three deep and more.
+
+mod rig;
+
+use blockyard::bio::{Bio, Op};
+use blockyard::driver::{Accept, DataEffect, Device, Outcome};
+use blockyard::layer::checked::{Checked, Terms};
+use blockyard::layer::delay::{Delayed, Extra};
+use blockyard::layer::fault::{Action, FaultRule, Faulty, When};
+use blockyard::layer::rate::{Limited, Rates};
+use blockyard::layer::trace::{Record, Ring, Step, Traced};
+use blockyard::policy::Policies;
+use blockyard::prng::Prng;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use rig::{Disk, End, Rig, SERVICE, TAGS, config};
+
+fn terms() -> Vec<Terms> {
+    vec![Terms::of(&config(Policies::mq_deadline()), &TAGS)]
+}
+
+fn rig<D: Device>(stack: D) -> Rig<Checked<D>> {
+    Rig::new(Checked::new(stack, terms(), &TAGS), Policies::mq_deadline())
+}
+
+fn reads(count: u64) -> impl Iterator<Item = Bio> {
+    (0..count).map(|n| Bio::read(1000 * n, 8, n))
+}
+
+fn ends<D>(rig: &Rig<D>) -> Vec<u64> {
+    rig.ends.iter().map(|end| end.at.as_ns() / 1000).collect()
+}
+
+#[test]
+fn a_fixed_delay_is_added_to_each_request() {
+    let extra = Extra::fixed(Duration::from_us(30));
+    let mut rig = rig(Delayed::new(Disk::default(), extra, Prng::new(1), &TAGS));
+    rig.run_each(reads(3));
+    assert_eq!(ends(&rig), [130, 260, 390]);
+}
+
+#[test]
+fn a_drawn_delay_stays_within_its_bounds_and_reaches_both() {
+    let (least, most) = (Duration::from_ns(7), Duration::from_ns(9));
+    let extra = Extra { least, most, op: Some(Op::Read) };
+    let mut rig = rig(Delayed::new(Disk::default(), extra, Prng::new(1), &TAGS));
+    let mut met = [0; 3];
+    for read in reads(300) {
+        let began = rig.now;
+        rig.run([read]);
+        let late = (rig.now.since(began) - SERVICE).as_ns();
+        met[usize::try_from(late - 7).unwrap()] += 1;
+    }
+    assert!(met.iter().all(|times| *times > 50), "{met:?}");
+    let began = rig.now;
+    rig.run([Bio::write(0, 8, 0)]);
+    assert_eq!(rig.now.since(began), SERVICE, "a write is no read");
+}
+
+/// 4 KiB at 40.96 MB/s are 100 us.
+#[test]
+fn bytes_pass_at_their_rate_and_nothing_is_refused() {
+    let rates = Rates { bytes_per_s: Some(40_960_000), ..Rates::NONE };
+    let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
+    rig.run(reads(8));
+    assert_eq!(ends(&rig), [100, 200, 300, 400, 500, 600, 700, 800]);
+    assert_eq!(rig.host.driver.below.below.taken, 8);
+}
+
+#[test]
+fn requests_pass_at_their_rate_whatever_their_size() {
+    let rates = Rates { requests_per_s: Some(2000), ..Rates::NONE };
+    let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
+    rig.run((0..3).map(|n| Bio::read(1000 * n, 64, n)));
+    assert_eq!(ends(&rig), [500, 1000, 1500]);
+}
+
+#[test]
+fn what_was_saved_up_passes_at_once_and_no_more() {
+    let burst = Duration::from_ms(2);
+    let rates = Rates { requests_per_s: Some(1000), burst, ..Rates::NONE };
+    let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
+    rig.now = Instant::from_ns(1_000_000_000);
+    rig.run(reads(5));
+    let after_us = ends(&rig).into_iter().map(|at| at - 1_000_000);
+    assert_eq!(after_us.collect::<Vec<_>>(), [100, 100, 1000, 2000, 3000]);
+}
+
+/// Over the disk: a delay, over that an error for every third request by chance, over that a rate.
+fn three_deep(seed: u64) -> Vec<End> {
+    let extra = Extra { least: Duration::ZERO, most: Duration::from_us(50), op: None };
+    let delayed = Delayed::new(Disk::default(), extra, Prng::new(seed).fork(0), &TAGS);
+    let checked = Checked::new(delayed, terms(), &TAGS);
+    let when = When { one_in: Some(3), ..When::default() };
+    let name = "x".to_owned();
+    let rule = FaultRule { name, when, then: Action::Error(Status::Medium) };
+    let faulty = Faulty::new(checked, vec![rule], Prng::new(seed).fork(1), &TAGS);
+    let rates = Rates { bytes_per_s: Some(100_000_000), ..Rates::NONE };
+    let mut rig = rig(Limited::new(faulty, rates, &TAGS));
+    rig.run(reads(200));
+    rig.host.driver.all_ended();
+    rig.host.driver.below.below.below.all_ended();
+    rig.ends
+}
+
+#[test]
+fn three_layers_each_do_their_part() {
+    let ends = three_deep(1);
+    assert_eq!(ends.len(), 200);
+    let failed = ends.iter().filter(|end| end.status == Status::Medium).count();
+    assert!((40..=90).contains(&failed), "{failed} of 200, 67 expected");
+    // 4 KiB at 100 MB/s: 40.96 us each, all of them together.
+    let last = ends.last().unwrap().at;
+    assert!(last >= Instant::from_ns(200 * 40_960), "{last}");
+    assert!(ends.iter().all(|end| end.at >= Instant::ZERO + SERVICE));
+}
+
+#[test]
+fn one_seed_gives_one_run() {
+    assert_eq!(three_deep(5), three_deep(5));
+    assert_ne!(three_deep(5), three_deep(6));
+}
+
+#[test]
+fn a_trace_below_a_fault_layer_sees_what_becomes_of_the_data() {
+    let rule =
+        FaultRule { name: "torn".to_owned(), when: When::default(), then: Action::TearWrite(3) };
+    let traced = Traced { below: Disk::default(), sink: Ring::new(16) };
+    let mut rig = rig(Faulty::new(traced, vec![rule], Prng::new(1), &TAGS));
+    rig.run([Bio::write(64, 8, 0)]);
+    let ring = &rig.host.driver.below.below.sink;
+    let seen: Vec<_> = ring.records().map(|record| (record.at, record.step)).collect();
+    let (start, end) = (Instant::ZERO, Instant::ZERO + SERVICE);
+    let offered = Step::Offered(DataEffect::First(3), Accept::Queued);
+    assert_eq!(
+        seen,
+        [
+            (start, Step::Prepared),
+            (start, offered),
+            (end, Step::Named(Outcome::Done(Status::Ok))),
+            (end, Step::CleanedUp),
+        ]
+    );
+    assert_eq!(ring.records().find_map(|record| record.range), Some((Op::Write, 64, 8)));
+}
+
+#[test]
+fn a_ring_keeps_the_last_calls() {
+    let traced = Traced { below: Disk::default(), sink: Ring::new(6) };
+    let mut rig = rig(traced);
+    rig.run_each(reads(10));
+    let ring = &rig.host.driver.below.sink;
+    assert_eq!((ring.records().count(), ring.dropped()), (6, 34));
+    let last = ring.records().last().map(|Record { range, .. }| *range);
+    assert_eq!(last, Some(Some((Op::Read, 9000, 8))));
+}

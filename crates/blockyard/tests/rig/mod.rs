@@ -1,0 +1,157 @@
+//! A queue over a stack of layers over a disk that remembers what was written where.
+
+use blockyard::bio::{Bio, Op};
+use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::{Status, SubmitError};
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, QueueId};
+use std::collections::BTreeMap;
+
+pub(crate) const SERVICE: Duration = Duration::from_us(100);
+pub(crate) const TAGS: TagSetConfig = TagSetConfig {
+    hctxs: 1,
+    depth: 8,
+    reserved: 0,
+    shared_over_hctxs: false,
+    queues: 1,
+    max_waiters: 8,
+};
+
+/// Does every request after [`SERVICE`]; what it was told to do to the data, it does at once.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    commands: Vec<(Instant, Finished)>,
+    /// By sector, the cookie of the bio that wrote it last.
+    pub(crate) medium: BTreeMap<u64, u64>,
+    /// Requests it took.
+    pub(crate) taken: u64,
+}
+
+impl Disk {
+    fn write(&mut self, issue: &Issue<'_>) {
+        let request = issue.request();
+        let (at, sectors) = match issue.effect() {
+            DataEffect::Whole => (request.sector, request.sectors),
+            DataEffect::First(sectors) => (request.sector, sectors.min(request.sectors)),
+            DataEffect::Nowhere => (request.sector, 0),
+            DataEffect::At(sector) => (sector, request.sectors),
+        };
+        let cookies =
+            issue.pieces().flat_map(|piece| (0..piece.sectors).map(move |_| piece.cookie));
+        let places = at..at + u64::from(sectors);
+        self.medium.extend(places.zip(cookies));
+    }
+}
+
+impl Driver for Disk {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        self.taken += 1;
+        if issue.request().op == Op::Write {
+            self.write(issue);
+        }
+        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) };
+        self.commands.push((issue.now + SERVICE, finished));
+        Accept::Queued
+    }
+}
+
+impl Device for Disk {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let at = self.commands.iter().position(|(due, _)| *due <= now)?;
+        Some(self.commands.remove(at).1)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.commands.iter().map(|(due, _)| *due).min()
+    }
+}
+
+/// How a bio ended, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) cookie: u64,
+    pub(crate) status: Status,
+    pub(crate) at: Instant,
+}
+
+pub(crate) struct Rig<D> {
+    pub(crate) host: Host<D>,
+    pub(crate) queue: RequestQueue,
+    pub(crate) now: Instant,
+    pub(crate) ends: Vec<End>,
+}
+
+/// What queue a [`Rig`] has.
+pub(crate) fn config(policies: Policies) -> QueueConfig {
+    QueueConfig::new(1, 1, Limits { max_sectors: 64, ..Limits::new(1 << 20) }, policies)
+}
+
+impl<D: Device> Rig<D> {
+    pub(crate) fn new(stack: D, policies: Policies) -> Self {
+        let host = Host::new(stack, (), TAGS);
+        let queue = RequestQueue::new(QueueId(0), config(policies), &host);
+        Self { host, queue, now: Instant::ZERO, ends: Vec::new() }
+    }
+
+    /// Submits each bio as soon as there is a tag, and goes on until nothing is left to happen.
+    pub(crate) fn run(&mut self, bios: impl IntoIterator<Item = Bio>) {
+        let mut bios = bios.into_iter().peekable();
+        loop {
+            while let Some(bio) = bios.peek() {
+                match self.queue.submit(&mut self.host, CpuId(0), *bio, self.now) {
+                    Ok(()) => bios.next(),
+                    Err(SubmitError::NoTag) => break,
+                    Err(refused) => panic!("{refused}"),
+                };
+            }
+            self.settle();
+            let next = self.host.driver.poll_at().into_iter().chain(self.queue.poll_at()).min();
+            match next.filter(|_| !self.queue.is_empty()) {
+                Some(at) => self.now = at.max(self.now),
+                None if bios.peek().is_some() => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Bios one after the other, each when the one before has ended: nothing merges.
+    pub(crate) fn run_each(&mut self, bios: impl IntoIterator<Item = Bio>) {
+        bios.into_iter().for_each(|bio| self.run([bio]));
+    }
+
+    fn settle(&mut self) {
+        loop {
+            if let Some(run) = self.queue.next_run(&mut self.host, self.now) {
+                let _ = self.queue.run(&mut self.host, run.hctx, self.now);
+            } else if let Some((_, hctx)) = self.host.next_starved() {
+                let _ = self.queue.run(&mut self.host, hctx, self.now);
+            } else if let Some(finished) = self.host.driver.next_finished(self.now) {
+                self.queue.conclude(&mut self.host, &finished, self.now).expect("in flight");
+            } else {
+                break;
+            }
+        }
+        while let Some(ended) = self.queue.next_ended() {
+            let (cookie, status, at) = (ended.bio.cookie, ended.status, self.now);
+            self.ends.push(End { cookie, status, at });
+        }
+        self.queue.self_check(&self.host);
+    }
+
+    /// When the bio called `cookie` ended.
+    pub(crate) fn ended_at(&self, cookie: u64) -> Option<Instant> {
+        self.ends.iter().find(|end| end.cookie == cookie).map(|end| end.at)
+    }
+
+    /// The bios that failed, and how.
+    pub(crate) fn failures(&self) -> Vec<(u64, Status)> {
+        let failed = self.ends.iter().filter(|end| end.status != Status::Ok);
+        failed.map(|end| (end.cookie, end.status)).collect()
+    }
+}
