@@ -118,7 +118,8 @@ pub struct DeadlineTunables {
     pub writes_starved: u32,
     /// Requests of one direction sent in a row before deadlines are looked at; 16.
     pub fifo_batch: u32,
-    /// Whether bios may join requests at the front; yes.
+    /// Whether a request is looked for that a bio may join at the front; yes. The request filed
+    /// last is found in any case.
     pub front_merges: bool,
     /// A request of a lower priority class that has waited this long goes first; 10 s.
     /// [`Duration::MAX`]: never.

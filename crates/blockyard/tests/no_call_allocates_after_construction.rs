@@ -6,8 +6,8 @@ use blockyard::driver::{Accept, Busy, Driver, Issue};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies,
+    SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
@@ -191,6 +191,7 @@ fn designs() -> Vec<Policies> {
             ] {
                 let sched_depth = SchedDepth::Fixed(6);
                 let model = Model::Multi;
+                let plug = Plugging::EveryBio;
                 designs.push(Policies {
                     model,
                     elevator,
@@ -198,6 +199,7 @@ fn designs() -> Vec<Policies> {
                     dequeue,
                     busy,
                     swq_merge,
+                    plug,
                     sched_depth,
                 });
             }

@@ -59,8 +59,7 @@ impl RequestQueue {
         }
         let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
         if bio.op == Op::Flush && !self.limits.write_cache {
-            // What has ended is durable already (F1).
-            self.emit_bio(host, now, Action::Queue, cpu, whole);
+            // What has ended is durable already (F1): it never enters the queue, and is no event.
             self.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
