@@ -163,7 +163,7 @@ pub(crate) enum OutputFormat {
 pub(crate) struct Replay {
     /// A trace: its format is told from how it begins
     #[arg(value_name = "TRACE")]
-    pub(crate) trace: String,
+    pub(crate) recorded: String,
 
     /// A device, by name or by path of its file
     #[arg(long, value_name = "DEVICE", default_value = "null")]

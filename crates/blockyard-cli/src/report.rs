@@ -366,7 +366,8 @@ Columns are explained by `blockyard whatif --help`.
         assert_eq!(keys(&row["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
         assert_eq!(keys(&row["life_ns"]), ["for_tag", "held", "in_driver", "staged", "untaken"]);
         assert_eq!(keys(&row["holds"]["budget"]), ["count", "per_io", "percent"]);
-        let reasons = ["budget", "device", "host", "leftovers", "order", "resource", "tag"];
+        let reasons =
+            ["budget", "device", "host", "leftovers", "order", "quiesced", "resource", "tag"];
         assert_eq!(keys(&row["holds"]), reasons);
         assert_eq!(row["name"], "mq-deadline-2017");
         assert_eq!(row["lat_ns"]["p99.9"], 12_345_678);

@@ -83,7 +83,7 @@ fn misaligned(job: &Job, resolved: &Resolved, block_bytes: u64) -> Option<&'stat
     if !ops.iter().filter_map(|op| *job.block_align_bytes.of(*op)).all(whole) {
         return Some("ba");
     }
-    if !whole(job.pattern.skip_bytes) {
+    if !whole(job.pattern.skip_bytes.unsigned_abs()) {
         return Some("rw");
     }
     let starts_whole = resolved.files.iter().all(|file| whole(file.start_bytes));

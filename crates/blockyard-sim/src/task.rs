@@ -17,6 +17,9 @@ use blockyard::unit::{CpuId, QueueId};
 use source::{Ask, Generated, Recorded, Source, When};
 use std::collections::VecDeque;
 
+/// A call that submits more I/Os than this plugs them: Linux has it so for libaio and `io_uring`.
+const UNPLUGGED_MAX: u32 = 2;
+
 /// Where a file of a job lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -139,6 +142,7 @@ pub struct Task {
     completed: VecDeque<u32>,
     /// Slots that the current step submits.
     submitting: Vec<u32>,
+    call: Call,
     /// Drawn from the source, not submitted yet.
     drawn: Option<Ask>,
     exhausted: bool,
@@ -166,6 +170,15 @@ struct Shape {
     complete_min: u32,
     complete_max: u32,
     low: u32,
+}
+
+/// A call that submits I/Os. It may sleep for a tag on the way and goes on where it stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// I/Os it has still to submit.
+    pub left: u32,
+    /// Whether it plugs them.
+    pub plugs: bool,
 }
 
 /// Pauses between I/Os.
@@ -228,6 +241,7 @@ impl Task {
             free: (0..depth).rev().collect(),
             completed: VecDeque::with_capacity(depth as usize),
             submitting: Vec::with_capacity(depth as usize),
+            call: Call::default(),
             drawn: None,
             exhausted: false,
             draining: false,
@@ -366,10 +380,10 @@ impl Task {
         self.stop_at = self.stop_at.min(now);
     }
 
-    /// Whether results are to be taken in this step.
+    /// Whether results are to be taken in this step; not while a call goes on that slept for a tag.
     #[must_use]
     pub const fn takes_now(&self) -> bool {
-        self.taking
+        self.taking && self.call.left == 0
     }
 
     /// Whether it goes on after an error of `op`; `None` is a sync.
@@ -403,10 +417,19 @@ impl Task {
         self.shape.complete_max
     }
 
-    /// Most I/Os that one step submits.
-    #[must_use]
-    pub const fn submit_max(&self) -> u32 {
-        self.shape.batch
+    /// The call that this step makes, or goes on with.
+    pub fn call(&mut self) -> Call {
+        if self.call.left == 0 {
+            let room = u32::try_from(self.free.len()).expect("as many as the depth");
+            let left = self.shape.batch.min(room);
+            self.call = Call { left, plugs: left > UNPLUGGED_MAX };
+        }
+        self.call
+    }
+
+    /// The call has returned.
+    pub const fn call_ended(&mut self) {
+        self.call.left = 0;
     }
 
     /// The next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, nothing
@@ -450,6 +473,7 @@ impl Task {
             recorded_end: ask.recorded_end,
         };
         self.submitting.push(at);
+        self.call.left -= 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
             self.think.due = true;

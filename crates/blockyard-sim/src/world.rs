@@ -708,12 +708,9 @@ impl<O: Observer> World<O> {
     /// A task takes results and asks for more.
     fn step(&mut self, id: TaskId) -> Duration {
         let mut cost = self.take_results(id);
-        let (submitted, queue) = self.submit_batch(id);
+        let submitted = self.submit_batch(id, &mut cost);
         if submitted > 0 {
             cost += self.machine.syscall;
-        }
-        if let Some(queue) = queue {
-            cost += self.follow_up(queue, false);
         }
         cost
     }
@@ -788,19 +785,20 @@ impl<O: Observer> World<O> {
         self.tasks[id.0 as usize].meter.end(&mut self.stats[stats]);
     }
 
-    /// Submits as many I/Os as the task does in one call. Says how many, and the queue used.
-    fn submit_batch(&mut self, id: TaskId) -> (u32, Option<QueueId>) {
+    /// Submits as many I/Os as the task does in one call, and says how many. What each leaves to be
+    /// done is done before the next, at a cost that is added to `cost`.
+    fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
-        let (cpu, max) = (self.tasks[at].cpu, self.tasks[at].submit_max());
+        let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
         let (mut submitted, mut syncs) = (0, 0);
         let mut used = None;
-        while submitted < max {
+        while submitted < call.left {
             let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
             if used.is_some_and(|last| last != queue) {
                 break;
             }
             let target = &mut self.queues[queue.index()];
-            if max > 1 && used.is_none() {
+            if call.plugs && used.is_none() {
                 target.plug(cpu);
             }
             used = Some(queue);
@@ -815,6 +813,7 @@ impl<O: Observer> World<O> {
                     if let Some(recorded_at) = recorded_at {
                         self.replayed(recorded_at);
                     }
+                    *cost += self.follow_up(queue, false);
                 }
                 Err(SubmitError::NoTag) => {
                     self.tasks[at].sleep_for_tag(self.now);
@@ -834,10 +833,16 @@ impl<O: Observer> World<O> {
             let depths = &mut self.stats[task.stats].depths;
             depths.submitted(submitted, submitted - syncs, task.outstanding());
         }
-        if let Some(queue) = used.filter(|_| max > 1) {
+        if let Some(queue) = used.filter(|_| call.plugs) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
-        (submitted, used)
+        if let Some(queue) = used {
+            *cost += self.follow_up(queue, false);
+        }
+        if !self.tasks[at].waits_for_tag() {
+            self.tasks[at].call_ended();
+        }
+        submitted
     }
 
     /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to

@@ -3,7 +3,7 @@
 //! for the swarm.
 
 use blockyard::policy::{
-    BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth, SwqMerge,
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_sim::job::{NoSource, parse_args};
@@ -115,6 +115,7 @@ fn design(prng: &mut Prng) -> Design {
         busy: pick(prng, &[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
         swq_merge: pick(prng, &[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
         sched_depth: pick(prng, &[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
+        plug: pick(prng, &[Plugging::Batches, Plugging::EveryBio]),
     };
     if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {
         tunables.async_depth = pick(prng, &[None, Some(1)]);

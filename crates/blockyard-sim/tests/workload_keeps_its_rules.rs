@@ -42,6 +42,9 @@ fn sequential_goes_on_and_starts_over() {
     assert_eq!(blocks("size=16k offset=8k"), [2, 3, 4, 5]);
     assert_eq!(blocks("size=16k io_size=24k"), [0, 1, 2, 3, 0, 1]);
     assert_eq!(blocks("size=24k rw=read:4k"), [0, 2, 4, 0, 2, 4]);
+    // Backwards from the end, as fio 3.33 does.
+    assert_eq!(blocks("size=24k rw=read:-8k"), [0, 4, 3, 2, 1, 0]);
+    assert_eq!(blocks("size=24k rw=read:-12k"), [0, 3, 1, 3, 1, 3]);
     assert_eq!(blocks("size=16k number_ios=3 loops=2"), [0, 1, 2, 0, 1, 2]);
     let job = job("size=8k offset_increment=8k numjobs=3");
     assert_eq!(ios_of(&job, 2, 1)[0].offset_bytes, 16384);

@@ -66,6 +66,17 @@ pub enum SwqMerge {
     Hash,
 }
 
+/// Which bios pass a plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugging {
+    /// Those of a batch that its submitter announced. A lone request is offered to the driver at
+    /// once, or staged with its run left to a worker. As Linux 6.1.
+    Batches,
+    /// Each: a lone bio is a batch of one, and its submitter runs the hardware queue itself. As
+    /// Linux 6.12.
+    EveryBio,
+}
+
 /// How many requests the elevator may hold for each hardware queue, reserved tags apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedDepth {
@@ -118,7 +129,8 @@ pub struct DeadlineTunables {
     pub writes_starved: u32,
     /// Requests of one direction sent in a row before deadlines are looked at; 16.
     pub fifo_batch: u32,
-    /// Whether bios may join requests at the front; yes.
+    /// Whether a request is looked for that a bio may join at the front; yes. The request filed
+    /// last is found in any case.
     pub front_merges: bool,
     /// A request of a lower priority class that has waited this long goes first; 10 s.
     /// [`Duration::MAX`]: never.
@@ -203,6 +215,8 @@ pub struct Policies {
     pub busy: BusyTrack,
     /// How software queues merge.
     pub swq_merge: SwqMerge,
+    /// Which bios pass a plug.
+    pub plug: Plugging,
     /// How much the elevator may hold.
     pub sched_depth: SchedDepth,
 }
@@ -216,6 +230,7 @@ impl Policies {
         dequeue: Dequeue::ByBusy,
         busy: BusyTrack::Ewma,
         swq_merge: SwqMerge::Last8,
+        plug: Plugging::EveryBio,
         sched_depth: SchedDepth::FromDeviceDepth,
     };
 

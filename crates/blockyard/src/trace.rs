@@ -22,7 +22,7 @@ pub enum Action {
     BackMerge,
     /// `F`: a bio joined a request at its front. The range is the bio's.
     FrontMerge,
-    /// Two requests are about to become one; the event names the one that ends by it.
+    /// `M` too: two requests are about to become one; the event names the one that ends by it.
     Join,
     /// `G`: a bio got a request of its own.
     GetRequest,
@@ -62,7 +62,7 @@ impl Action {
         Some(match self {
             Self::Queue => 'Q',
             Self::Split => 'X',
-            Self::BackMerge => 'M',
+            Self::BackMerge | Self::Join => 'M',
             Self::FrontMerge => 'F',
             Self::GetRequest => 'G',
             Self::Sleep => 'S',
@@ -72,7 +72,7 @@ impl Action {
             Self::Issue => 'D',
             Self::Complete(_) => 'C',
             Self::Requeue => 'R',
-            Self::Join | Self::Schedule | Self::Refuse(_) | Self::Hold(_) | Self::TimedOut => {
+            Self::Schedule | Self::Refuse(_) | Self::Hold(_) | Self::TimedOut => {
                 return None;
             }
         })

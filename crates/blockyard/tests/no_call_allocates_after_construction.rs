@@ -13,7 +13,7 @@ use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Model, Policies, SchedDepth, SwqMerge,
+    Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -213,6 +213,7 @@ fn designs() -> Vec<Policies> {
             ] {
                 let sched_depth = SchedDepth::Fixed(6);
                 let model = Model::Multi;
+                let plug = Plugging::EveryBio;
                 designs.push(Policies {
                     model,
                     elevator,
@@ -220,6 +221,7 @@ fn designs() -> Vec<Policies> {
                     dequeue,
                     busy,
                     swq_merge,
+                    plug,
                     sched_depth,
                 });
             }

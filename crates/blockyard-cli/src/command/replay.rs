@@ -7,9 +7,9 @@ use crate::cli::{Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
 use crate::message::Failure;
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
-    let Replay { trace, device, designs, playback, faults, traced, answer, output_format } =
+    let Replay { recorded, device, designs, playback, faults, traced, answer, output_format } =
         args.clone();
-    let job = Job { file: None, options: Vec::new(), replay: Some(trace) };
+    let job = Job { file: None, options: Vec::new(), replay: Some(recorded) };
     let [design] = match <[String; 1]>::try_from(designs) {
         Ok(one) => one,
         Err(designs) => {

@@ -129,8 +129,9 @@ pub struct Pattern {
     pub random: bool,
     /// I/Os per random offset (`randread:8`); 1 if not given. See [`Job::sequencer`].
     pub ios_per_offset: u32,
-    /// Bytes skipped after each sequential I/O (`read:4k`); 0 if not given.
-    pub skip_bytes: u64,
+    /// Bytes skipped after each sequential I/O (`read:4k`), backwards if negative (`read:-8k`); 0 if
+    /// not given.
+    pub skip_bytes: i64,
 }
 
 /// What the I/Os after the first do with one random offset (`rw_sequencer`).

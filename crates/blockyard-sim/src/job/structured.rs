@@ -19,14 +19,14 @@ const PATTERNS: &[(&str, (Mix, bool))] = &[
     ("randtrimwrite", (Mix::TrimWrite, true)),
 ];
 
-/// `randread`, `randread:8`, `read:4k`.
+/// `randread`, `randread:8`, `read:4k`, `read:-8k`.
 pub(super) fn pattern(value: Value<'_>) -> Parsed<Pattern> {
     let (word, tail) = value.head_and_tail()?;
     let (mix, random) = word.word(PATTERNS)?;
     let mut pattern = Pattern { mix, random, ios_per_offset: 1, skip_bytes: 0 };
     match tail {
         Some(count) if random => pattern.ios_per_offset = count.count_u32(1, u32::MAX)?,
-        Some(bytes) => pattern.skip_bytes = bytes.count(0, 1 << 48)?,
+        Some(bytes) => pattern.skip_bytes = bytes.signed_count(1 << 48)?,
         None => {}
     }
     Ok(pattern)
@@ -272,6 +272,9 @@ mod tests {
         assert_eq!((random.random, random.ios_per_offset, random.skip_bytes), (true, 8, 0));
         let sequential = pattern(value("read:8")).unwrap();
         assert_eq!((sequential.ios_per_offset, sequential.skip_bytes), (1, 8));
+        assert_eq!(pattern(value("write:-8k")).unwrap().skip_bytes, -8192);
+        assert!(pattern(value("write:--8k")).is_err());
+        assert!(pattern(value("randread:-8")).is_err());
         assert!(pattern(value("randread:")).is_err());
         assert!(pattern(value("READ")).is_err());
     }

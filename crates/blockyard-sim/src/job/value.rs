@@ -58,6 +58,14 @@ impl<'a> Value<'a> {
         Err(ValueFault::OutOfRange { text: text.to_owned(), min, max })
     }
 
+    /// [`Self::count`] of at most `max`, or that much below zero: `4k`, `-8k`.
+    pub(super) fn signed_count(self, max: u64) -> Parsed<i64> {
+        let text = self.text()?;
+        let back = text.strip_prefix('-');
+        let count = self.part(back.unwrap_or(text)).count(0, max)?.cast_signed();
+        Ok(if back.is_some() { -count } else { count })
+    }
+
     /// [`Self::count`] in 32 bits.
     pub(super) fn count_u32(self, min: u32, max: u32) -> Parsed<u32> {
         // The upper bound is a u32, so the fallback is never used.

@@ -2,7 +2,7 @@
 
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Model, Policies, SchedDepth, SwqMerge,
+    Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use toml::de::DeValue;
 
@@ -50,6 +50,7 @@ const QUEUE: &[&str] = &[
     "dequeue",
     "busy",
     "swq-merge",
+    "plug",
     "sched-depth",
     "deadline",
     "kyber",
@@ -90,6 +91,8 @@ const BUSY: &[(&str, BusyTrack)] =
     &[("off", BusyTrack::Off), ("bit", BusyTrack::Bit), ("ewma", BusyTrack::Ewma)];
 const SWQ_MERGE: &[(&str, SwqMerge)] =
     &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
+const PLUG: &[(&str, Plugging)] =
+    &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
 
 const ADJUST: &[(&str, KyberAdjust)] =
     &[("percentiles", KyberAdjust::Percentiles), ("steps", KyberAdjust::Steps)];
@@ -163,6 +166,7 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
         dequeue: queue.need("dequeue", OneOf(DEQUEUE))?,
         busy: queue.need("busy", OneOf(BUSY))?,
         swq_merge: queue.need("swq-merge", OneOf(SWQ_MERGE))?,
+        plug: queue.need("plug", OneOf(PLUG))?,
         sched_depth: queue.need("sched-depth", SchedDepthKind)?,
     };
     if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {

@@ -12,7 +12,8 @@ pub(super) struct FileCursor {
     range: FileRange,
     /// Where each kind of I/O goes on, from the start of the region.
     follow: PerOp<u64>,
-    skip_bytes: u64,
+    /// Added to where an I/O ends; what then lies before the region counts from its end.
+    skip_bytes: i64,
     random: Option<Random>,
 }
 
@@ -82,7 +83,9 @@ impl FileCursor {
             Ok(room) if room < len_bytes => (room - room % min_bytes).max(room.min(min_bytes)),
             _ => len_bytes,
         };
-        *follow = at.saturating_add(len_bytes.into()).saturating_add(self.skip_bytes);
+        let end = at.saturating_add(len_bytes.into());
+        let next = end.checked_add_signed(self.skip_bytes);
+        *follow = next.unwrap_or_else(|| region.saturating_add_signed(self.skip_bytes));
         (self.range.start_bytes + at, len_bytes)
     }
 }

@@ -6,7 +6,7 @@ use blockyard::layer::fault::FaultRule;
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Model, Policies, SchedDepth, SwqMerge,
+    Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -170,6 +170,7 @@ fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
                 SchedDepth::FromDeviceDepth,
             ],
         ),
+        plug: pick(prng, &[Plugging::Batches, Plugging::EveryBio]),
     }
 }
 

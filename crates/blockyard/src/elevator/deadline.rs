@@ -107,7 +107,8 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    /// The last request filed in any way, then backs by the hash, then fronts by another.
+    /// The last request filed in any way, then backs by the hash, then fronts by another, unless
+    /// [`DeadlineTunables::front_merges`] says not to look for them.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -116,9 +117,8 @@ impl Elevator for Deadline {
         other: &Extent,
         fronts: bool,
     ) -> Option<Candidate> {
-        let fronts = fronts && self.tunables.front_merges;
         let found = self.ends.find_merge(&self.end_nodes, requests, limits, other, fronts);
-        if found.is_some() || !fronts {
+        if found.is_some() || !(fronts && self.tunables.front_merges) {
             return found;
         }
         self.order

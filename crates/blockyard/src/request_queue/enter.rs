@@ -13,6 +13,7 @@ use crate::flush::Steps;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::merge::{Extent, Fit, Merge, fit};
+use crate::policy::Plugging;
 use crate::request::{BioId, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
@@ -61,8 +62,7 @@ impl RequestQueue {
         }
         let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
         if bio.op == Op::Flush && !self.limits.write_cache {
-            // What has ended is durable already (F1).
-            self.emit_bio(host, now, Action::Queue, cpu, whole);
+            // What has ended is durable already (F1): it never enters the queue, and is no event.
             self.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
@@ -315,6 +315,9 @@ impl RequestQueue {
             self.mark_run(hctx, false);
         } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
+        } else if self.policies.plug == Plugging::EveryBio {
+            self.add_to_plug(host, cpu, id, now);
+            self.release_plug(host, cpu, false, now);
         } else {
             self.stage_alone(host, self.ctx_of(kind, cpu), id, now);
         }

@@ -4,8 +4,8 @@ use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies,
+    SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -178,13 +178,27 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
     } else {
         ElevatorKind::None
     };
+    let model = if hctxs == 1 && input.one_in(4) { Model::SingleLock } else { Model::Multi };
+    let dispatch = input.pick(&dispatches);
+    let dequeue = input.pick(&[Dequeue::ByBusy, Dequeue::RoundRobin, Dequeue::SpliceAll]);
+    let busy = input.pick(&[BusyTrack::Ewma, BusyTrack::Bit, BusyTrack::Off]);
+    // One draw for both: what was found when only the first was drawn is found still.
+    let (plug, swq_merge) = input.pick(&[
+        (Plugging::Batches, SwqMerge::Last8),
+        (Plugging::Batches, SwqMerge::Hash),
+        (Plugging::Batches, SwqMerge::Off),
+        (Plugging::EveryBio, SwqMerge::Last8),
+        (Plugging::EveryBio, SwqMerge::Hash),
+        (Plugging::EveryBio, SwqMerge::Off),
+    ]);
     Policies {
-        model: if hctxs == 1 && input.one_in(4) { Model::SingleLock } else { Model::Multi },
+        model,
         elevator,
-        dispatch: input.pick(&dispatches),
-        dequeue: input.pick(&[Dequeue::ByBusy, Dequeue::RoundRobin, Dequeue::SpliceAll]),
-        busy: input.pick(&[BusyTrack::Ewma, BusyTrack::Bit, BusyTrack::Off]),
-        swq_merge: input.pick(&[SwqMerge::Last8, SwqMerge::Hash, SwqMerge::Off]),
+        dispatch,
+        dequeue,
+        busy,
+        swq_merge,
+        plug,
         sched_depth: input.pick(&[
             SchedDepth::FromDeviceDepth,
             SchedDepth::Fixed(1),

@@ -88,7 +88,6 @@ impl Slow {
         other: &Extent,
         fronts: bool,
     ) -> Option<Candidate> {
-        let fronts = fronts && self.tunables.front_merges;
         let ask = |id| Self::ask(requests, limits, id, other, fronts);
         if let Some(found) = self.last.and_then(ask) {
             return Some(found);
@@ -97,7 +96,7 @@ impl Slow {
         if let Some(found) = backs.map(|(id, _)| *id).find_map(ask) {
             return Some(found);
         }
-        if !fronts {
+        if !(fronts && self.tunables.front_merges) {
             return None;
         }
         self.starting_at(other.end_sector()).into_iter().map(|held| held.id).find_map(ask)

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Turns what blktrace wrote into a recording: one line an event, in the order they happened.
+
+    recording.py PREFIX >RECORDING
+
+PREFIX names the files PREFIX.blktrace.0, .1, … A line is the action's letter, the kind of I/O as
+blktrace abbreviates it, and what the event names:
+
+    Q R 0+8         sector and sectors
+    U N 3           requests on the plug
+    X R 0+16 / 8    the cut bio, and the sector at which the rest begins
+"""
+
+import glob
+import struct
+import sys
+
+# struct blk_io_trace: magic and version, sequence, time, sector, bytes, action, pid, device, cpu,
+# error, length of what follows. From linux/blktrace_api.h, little-endian as on x86.
+HEADER = struct.Struct("<IIQQIIIIIHH")
+MAGIC = 0x65617407
+
+# The low half of the action numbers the step; the high half says what kind of I/O it is.
+LETTERS = {1: "Q", 2: "M", 3: "F", 4: "G", 5: "S", 6: "R", 7: "D", 8: "C", 9: "P", 10: "U",
+           11: "U", 12: "I", 13: "X"}
+READ, WRITE, FLUSH, SYNC, NOTIFY, META, DISCARD, FUA = (
+    1 << bit for bit in (16, 17, 18, 19, 26, 28, 29, 31))
+
+
+def kind_of(action, sectors):
+    """The letters that blkparse prints as RWBS."""
+    letters = "F" if action & FLUSH else ""
+    if action & DISCARD:
+        letters += "D"
+    elif action & WRITE:
+        letters += "W"
+    elif sectors:
+        letters += "R"
+    elif not letters:
+        letters = "N"
+    for bit, letter in ((FUA, "F"), (SYNC, "S"), (META, "M")):
+        letters += letter if action & bit else ""
+    return letters
+
+
+def events_of(path):
+    """Yields (time, sequence, line) of every event in one file."""
+    with open(path, "rb") as file:
+        stream = file.read()
+    at = 0
+    while at < len(stream):
+        header = HEADER.unpack_from(stream, at)
+        magic, sequence, time, sector, length, action, _, _, _, _, extra_len = header
+        if magic != MAGIC:
+            sys.exit(f"{path}: no event at byte {at}")
+        extra = stream[at + HEADER.size:at + HEADER.size + extra_len]
+        at += HEADER.size + extra_len
+        letter = LETTERS.get(action & 0xFFFF)
+        if action & NOTIFY or letter is None:
+            continue
+        sectors = length // 512
+        line = f"{letter} {kind_of(action, sectors)}"
+        if letter == "U":
+            line += f" {int.from_bytes(extra, 'big')}"
+        elif letter != "P":
+            line += f" {sector}+{sectors}"
+        if letter == "X":
+            line += f" / {int.from_bytes(extra, 'big')}"
+        yield time, sequence, line
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    paths = sorted(glob.glob(f"{glob.escape(sys.argv[1])}.blktrace.*"))
+    if not paths:
+        sys.exit(f"no file {sys.argv[1]}.blktrace.*")
+    events = sorted(event for path in paths for event in events_of(path))
+    for _, _, line in events:
+        print(line)
+
+
+main()
