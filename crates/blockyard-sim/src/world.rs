@@ -12,6 +12,7 @@
 //!   processor spins.
 //! - **T4.** A deferred run of a hardware queue is pending at most once.
 
+use crate::data::verify::{Verified, Verifier};
 use crate::device::stack::Stack;
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
@@ -21,9 +22,11 @@ use crate::machine::lock::{Ask, Lock};
 use crate::measure::JobStats;
 use crate::profile::MachineProfile;
 use crate::task::{Plan, Taken, Task};
+use blockyard::bio::Bio;
 use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
 use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
+use blockyard::request::Ended;
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
 use blockyard::status::{Status, SubmitError};
@@ -32,6 +35,9 @@ use blockyard::unit::{CpuId, HctxId, QueueId};
 
 /// The host of a world.
 pub type SimHost = Host<Stack, (CostSink, StageStats)>;
+
+/// Why a stack has media.
+const KEPT: &str = "what is verified is kept";
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +58,8 @@ enum Event {
     Layers,
     /// Measuring begins: what was counted so far is forgotten.
     Measure,
+    /// What would be left if the power went? Asked again after this, unless it is zero.
+    PowerCut(Duration),
 }
 
 /// Which locks the design's work takes.
@@ -111,6 +119,8 @@ pub struct World {
     layers_at: Option<Instant>,
     failure: Option<Failure>,
     self_check: bool,
+    /// Holds what is on the media against what ought to be; where they are kept.
+    verifier: Option<Box<Verifier>>,
 }
 
 /// What ended a run before its jobs were done.
@@ -161,12 +171,31 @@ impl World {
             layers_at: None,
             failure: None,
             self_check: false,
+            verifier: None,
         }
     }
 
     /// Checks the queues' accounts after every piece of work; slow.
     pub const fn check_every_step(&mut self) {
         self.self_check = true;
+    }
+
+    /// Holds what is on the media of the stack, which keeps them, against what ought to be.
+    pub fn verify(&mut self, verifier: Verifier) {
+        self.verifier = Some(Box::new(verifier));
+    }
+
+    /// Asks at `at` what would be left if the power went, and then after each `period` unless that
+    /// is zero: at most once with a period. [`Self::verify`] comes first.
+    pub fn cut_power(&mut self, at: Instant, period: Duration) {
+        self.events.push(at, Event::PowerCut(period));
+    }
+
+    /// What was verified, if anything is: with what is on the media now. All bios have ended.
+    #[must_use]
+    pub fn verified(&self) -> Option<Verified> {
+        let verifier = self.verifier.clone()?;
+        Some(verifier.finish(self.host.driver.media().expect(KEPT), self.now))
     }
 
     /// Adds a task that begins at `begin`; see [`Task::begin`].
@@ -285,6 +314,17 @@ impl World {
                 self.take_finished();
             }
             Event::Measure => self.forget(),
+            Event::PowerCut(period) => self.power_cut(period),
+        }
+    }
+
+    fn power_cut(&mut self, period: Duration) {
+        let verifier = self.verifier.as_mut().expect("whoever cuts the power verifies");
+        verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
+        // Where nothing else is to come, nothing will ever be left but the same.
+        let goes_on = self.next_event.is_some() || !self.events.is_empty();
+        if period > Duration::ZERO && goes_on {
+            self.cut_power(self.now + period, period);
         }
     }
 
@@ -517,6 +557,7 @@ impl World {
         }
         let mut cost = Duration::ZERO;
         while let Some(ended) = self.queues[queue.index()].next_ended() {
+            self.verify_end(queue, &ended);
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
         while let Some(waiter) = self.next_woken(queue) {
@@ -524,6 +565,12 @@ impl World {
         }
         self.schedule_poll(queue);
         cost
+    }
+
+    fn verify_end(&mut self, queue: QueueId, ended: &Ended) {
+        if let Some(verifier) = &mut self.verifier {
+            verifier.ended(self.host.driver.media_mut().expect(KEPT), queue, ended, self.now);
+        }
     }
 
     fn next_woken(&mut self, queue: QueueId) -> Option<u64> {
@@ -608,14 +655,15 @@ impl World {
                 target.plug(cpu);
             }
             used = Some(queue);
-            match target.submit(&mut self.host, cpu, bio, self.now) {
+            let taken = self.submit(queue, cpu, bio);
+            match taken {
                 Ok(()) => {
                     self.tasks[at].submitted(self.now);
                     submitted += 1;
                 }
                 Err(SubmitError::NoTag) => {
                     self.tasks[at].sleep_for_tag();
-                    target
+                    self.queues[queue.index()]
                         .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
                         .expect("there is room for every task to wait");
                     break;
@@ -630,6 +678,20 @@ impl World {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
         (submitted, used)
+    }
+
+    fn submit(&mut self, queue: QueueId, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
+        let target = &mut self.queues[queue.index()];
+        let Some(verifier) = &mut self.verifier else {
+            return target.submit(&mut self.host, cpu, bio, self.now);
+        };
+        verifier.submitting(self.host.driver.media_mut().expect(KEPT), &bio);
+        let taken = target.submit(&mut self.host, cpu, bio, self.now);
+        match taken {
+            Ok(()) => verifier.submitted(queue, &bio),
+            Err(_) => verifier.refused(self.host.driver.media_mut().expect(KEPT), &bio),
+        }
+        taken
     }
 
     /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to

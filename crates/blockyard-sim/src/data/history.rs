@@ -50,14 +50,8 @@ struct Write {
 }
 
 /// As it were before all others.
-const NEVER: Write = Write {
-    submitted: 0,
-    ended: 0,
-    done: true,
-    through: true,
-    discards: false,
-    sectors: u64::MAX,
-};
+const NEVER: Write =
+    Write { submitted: 0, ended: 0, done: true, through: true, discards: false, sectors: u64::MAX };
 
 /// Whose data a sector may hold, now or after a loss of power, in the order of submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,8 +233,10 @@ impl History {
             self.check(range, content, hides, &mut wrong);
         }
         let missing = came.pieces(bio.sector..bio.end_sector()).filter(|(_, came)| !**came);
-        wrong.extend(missing.map(|(sectors, _)| {
-            Wrong { right: self.right_at(sectors.start, hides), sectors, found: None }
+        wrong.extend(missing.map(|(sectors, _)| Wrong {
+            right: self.right_at(sectors.start, hides),
+            sectors,
+            found: None,
         }));
         wrong
     }
@@ -413,9 +409,8 @@ mod tests {
                 known.bio.op == Op::Flush
                     || known.bio.op != Op::Read && known.bio.flags.contains(Flags::PREFLUSH)
             };
-            let flushed = |flush: &Known| {
-                flushes(flush) && flush.done().is_some() && write.is_before(flush)
-            };
+            let flushed =
+                |flush: &Known| flushes(flush) && flush.done().is_some() && write.is_before(flush);
             let fua = write.bio.flags.contains(Flags::FUA);
             write.done().is_some() && (fua || self.bios.iter().any(flushed))
         }

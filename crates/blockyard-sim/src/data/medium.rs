@@ -21,9 +21,7 @@
 use super::image::{Content, Image, Stamp};
 use super::spans::Spans;
 use blockyard::bio::{Flags, Op};
-use blockyard::driver::{
-    Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut,
-};
+use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::request::{Piece, Request};

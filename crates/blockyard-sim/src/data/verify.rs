@@ -13,20 +13,22 @@ use core::fmt;
 /// Most violations that are kept in full; of the others only their number.
 pub const VIOLATIONS_KEPT: usize = 16;
 
-/// What is to be verified of a simulation.
+/// What is to be verified of a simulation beside what reads find, and what is there at the end: what
+/// would be left if the power went. The run goes on as if it had not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verify {
-    /// When to ask what would be left if the power went. The run goes on after each.
-    pub power_cuts: Vec<PowerCuts>,
+    /// So long after the begin.
+    pub power_cuts: Vec<Duration>,
+    /// Again and again, with so much time in between; not zero.
+    pub power_cut_every: Option<Duration>,
 }
 
-/// Instants at which the power is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PowerCuts {
-    /// Once, so long after the begin.
-    At(Duration),
-    /// Again and again, with so much time in between; not zero.
-    Every(Duration),
+impl Verify {
+    /// Whether the power is ever cut.
+    #[must_use]
+    pub const fn cuts_power(&self) -> bool {
+        !self.power_cuts.is_empty() || self.power_cut_every.is_some()
+    }
 }
 
 /// What was verified.
@@ -155,7 +157,7 @@ impl Verifier {
             verified.read_sectors += if bio.op == Op::Read { u64::from(bio.sectors) } else { 0 };
         }
         let wrong = self.histories[queue.index()].ended(&bio, ended.status);
-        self.complain(queue, Found::Read(bio), now, wrong);
+        self.verified.complain(queue, Found::Read(bio), now, wrong);
     }
 
     fn take_samples(&mut self, media: &mut Media) {
@@ -173,28 +175,30 @@ impl Verifier {
             let loss = self.histories[at].check_survivors(&left);
             cut.lost_by_right += loss.by_right;
             cut.lost_by_wrong += loss.wrong.iter().map(Wrong::sectors).sum::<u64>();
-            self.complain(disk, Found::AfterPowerCut, now, loss.wrong);
+            self.verified.complain(disk, Found::AfterPowerCut, now, loss.wrong);
         }
         self.verified.power_cuts.push(cut);
     }
 
-    /// All has ended: what was verified, the content of the disks included.
+    /// All has ended: what was verified, with what is on the media.
     #[must_use]
-    pub fn finish(mut self, media: &Media, now: Instant) -> Verified {
-        for at in 0..self.histories.len() {
+    pub fn finish(&self, media: &Media, now: Instant) -> Verified {
+        let mut verified = self.verified.clone();
+        for (at, history) in self.histories.iter().enumerate() {
             let disk = disk(at);
-            let wrong = self.histories[at].check_live(media.live(disk));
-            self.verified.cached_sectors += media.cached_sectors(disk);
-            self.complain(disk, Found::AtEnd, now, wrong);
+            verified.cached_sectors += media.cached_sectors(disk);
+            verified.complain(disk, Found::AtEnd, now, history.check_live(media.live(disk)));
         }
-        self.verified
+        verified
     }
+}
 
+impl Verified {
     fn complain(&mut self, disk: QueueId, found: Found, at: Instant, wrong: Vec<Wrong>) {
-        self.verified.violation_count += wrong.len() as u64;
-        let room = VIOLATIONS_KEPT - self.verified.violations.len();
+        self.violation_count += wrong.len() as u64;
+        let room = VIOLATIONS_KEPT - self.violations.len();
         let kept = wrong.into_iter().take(room);
-        self.verified.violations.extend(kept.map(|wrong| Violation { disk, at, found, wrong }));
+        self.violations.extend(kept.map(|wrong| Violation { disk, at, found, wrong }));
     }
 }
 

@@ -25,7 +25,8 @@ use std::io::Read;
 
 pub use design::Design;
 pub use device::{
-    Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
+    CacheProfile, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
+    RefusalMode,
 };
 pub use error::{Problem, ProfileError};
 pub use fault::FaultRules;
