@@ -9,6 +9,7 @@ use blockyard_sim::profile::FaultRules;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
+use crate::verify::Verifying;
 
 /// What would this queueing design do on that device?
 ///
@@ -103,7 +104,7 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{FIO_LAYOUT}"))]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{FIO_LAYOUT}"))]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -120,11 +121,14 @@ pub(crate) struct Run {
     pub(crate) faults: Faults,
 
     #[command(flatten)]
+    pub(crate) verifying: Verifying,
+
+    #[command(flatten)]
     pub(crate) answer: Answer,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{COLUMNS}"))]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}"))]
 pub(crate) struct Whatif {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -139,6 +143,9 @@ pub(crate) struct Whatif {
 
     #[command(flatten)]
     pub(crate) faults: Faults,
+
+    #[command(flatten)]
+    pub(crate) verifying: Verifying,
 
     #[command(flatten)]
     pub(crate) answer: Answer,
@@ -209,6 +216,14 @@ requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write 
 misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
 The answer counts for each rule how often it matched a request, and how often it fired."#;
 
+const VERIFY: &str = "\
+With --verify every write leaves a mark of its own where it lands. Each read, and at the end the whole
+device, is held against a sequential model of the bios: which of their marks may be there. With
+--power-cut the same is asked of what would be left if the power went: all that is under way, and what
+is in a volatile cache, may be there or not, each logical block by itself. The run goes on as if the
+power had stayed; the cut may be repeated. What was acknowledged and not flushed is gone by right. If
+anything is wrong, the exit code is 1. None of this changes a figure of the answer.";
+
 const FIO_LAYOUT: &str = "\
 With --output-format=json the answer has fio's layout, and every key that fio prints. What is not
 modelled is zero: the clock, page faults, samples of bandwidth and IOPS over time, short and dropped
@@ -235,7 +250,10 @@ and each design, in the order asked for:
 
   {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio", "faults": [{"name", "matched", "fired"}, ...] with --faults}"#;
+   "ratio", "faults": [{"name", "matched", "fired"}, ...] with --faults,
+   "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
+     "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
+     "violation_count", "violations": [...]} with --verify}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -16,6 +16,7 @@ mod message;
 mod progress;
 mod report;
 mod table;
+mod verify;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -11,10 +11,13 @@
 //! ```text
 //! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-//!  "ratio", "faults": [{"name", "matched", "fired"}, ...]}
+//!  "ratio", "faults": [{"name", "matched", "fired"}, ...],
+//!  "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
+//!   "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
+//!   "violation_count", "violations": [...]}}
 //! ```
 //!
-//! `faults` is there where faults were asked for.
+//! `faults` is there where faults were asked for, `verified` where that was.
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
 //! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.
@@ -31,6 +34,7 @@ use crate::faults::{self, FaultRow};
 use crate::human::{approximate, count, digits, mebibytes, time};
 use crate::message::Failure;
 use crate::table::{Align, Cell, Table};
+use crate::verify::VerifiedRow;
 
 /// What each design made of a job on a device.
 #[derive(Clone, Debug, Serialize)]
@@ -64,6 +68,9 @@ pub(crate) struct Row {
     /// How often each rule was met; none where no faults were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) faults: Option<Vec<FaultRow>>,
+    /// What was found on the media; none where that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verified: Option<VerifiedRow>,
 }
 
 /// From submission to end, nanoseconds.
@@ -118,6 +125,12 @@ impl Report {
             let rules = rules.map(|row| (Some(row.name.as_str()), row.faults.as_deref()));
             let rules = rules.filter_map(|(name, rules)| Some((name, rules?)));
             write!(text, "\n{}", faults::text(rules)).expect("a string takes everything");
+        }
+        for row in &self.designs {
+            if let Some(verified) = &row.verified {
+                write!(text, "\n{}: {}", row.name, verified.text())
+                    .expect("a string takes everything");
+            }
         }
         let why = wrapped(&self.why);
         write!(text, "\n{why}\nColumns are explained by `blockyard whatif --help`.\n")
@@ -191,6 +204,7 @@ impl Row {
             wakeups_per_io: figures.wakeups_per_io,
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
             faults: None,
+            verified: None,
         }
     }
 
@@ -237,6 +251,7 @@ mod tests {
             wakeups_per_io: 0.031,
             ratio,
             faults: None,
+            verified: None,
         }
     }
 

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use super::{Entry, Kind, entries, latency_shares, ms, number, per_hundred_thousand};
 use crate::faults::FaultRow;
 use crate::human::approximate;
+use crate::verify::VerifiedRow;
 
 /// Names and values in an order that counts.
 struct Object<T>(Vec<(String, T)>);
@@ -37,6 +38,8 @@ struct Whole<'a> {
     disk_util: [Disk; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<&'a [FaultRow]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<&'a VerifiedRow>,
 }
 
 #[derive(Serialize)]
@@ -143,12 +146,13 @@ struct Disk {
 }
 
 /// `report`, the run of `jobs` on the device called `device`, with a line end. What fio does not
-/// have, `faults`, comes last.
+/// have, `faults` and `verified`, comes last.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
     report: &Report,
     faults: Option<&[FaultRow]>,
+    verified: Option<&VerifiedRow>,
 ) -> String {
     let whole = Whole {
         version: concat!("blockyard-", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -158,6 +162,7 @@ pub(crate) fn json(
         jobs: entries(jobs, report).iter().map(of_job).collect(),
         disk_util: [disk(device, report)],
         faults,
+        verified,
     };
     serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
 }

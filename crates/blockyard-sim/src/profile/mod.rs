@@ -32,6 +32,7 @@ pub use error::{Problem, ProfileError};
 pub use fault::FaultRules;
 pub use machine::MachineProfile;
 use table::Source;
+pub use value::time;
 
 /// Most bytes a profile may have.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
