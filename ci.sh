@@ -274,7 +274,9 @@ step_bench() {
 seed_corpus() {
     local corpus="fuzz/corpus/$1" seeds=()
     case "$1" in
+        core_operations) seeds=(crates/blockyard/tests/operations/found/*) ;;
         job_file) seeds=(crates/blockyard-sim/tests/jobs/*/*.fio) ;;
+        fault_rules) seeds=(examples/faults.toml crates/blockyard-sim/tests/faults/*.toml) ;;
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
     esac

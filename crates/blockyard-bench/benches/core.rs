@@ -34,3 +34,16 @@ fn mq_deadline_eight_sequential_writes(bencher: Bencher<'_, '_>) {
     let mut io = IoLoop::new(Policies::mq_deadline(), 0);
     bencher.bench_local(|| io.sequential_writes(8));
 }
+
+#[divan::bench(args = [0, 32])]
+fn mq_kyber_random_read(bencher: Bencher<'_, '_>, held: u32) {
+    let mut io = IoLoop::new(Policies::mq_kyber(), held);
+    bencher.bench_local(|| io.random_read());
+}
+
+/// An iteration is eight I/Os, which become one request.
+#[divan::bench]
+fn mq_kyber_eight_sequential_writes(bencher: Bencher<'_, '_>) {
+    let mut io = IoLoop::new(Policies::mq_kyber(), 0);
+    bencher.bench_local(|| io.sequential_writes(8));
+}

@@ -1,35 +1,45 @@
-//! mq-deadline alone.
+//! mq-deadline and kyber alone.
 
 use blockyard::elevator::deadline::Deadline;
-use blockyard::elevator::{Elevator, Place};
+use blockyard::elevator::kyber::Kyber;
+use blockyard::elevator::{Ctx, Elevator, Place};
+use blockyard::hardware_queue::QueueMap;
 use blockyard::limits::Limits;
-use blockyard::policy::DeadlineTunables;
+use blockyard::policy::{DeadlineTunables, KyberTunables};
 use blockyard::request::Requests;
 use blockyard::time::Instant;
-use blockyard::unit::{HctxId, RequestId};
+use blockyard::unit::{CpuId, HctxId, RequestId};
 use blockyard_bench::Sectors;
 use divan::Bencher;
 
 const HELD: [u32; 4] = [1, 32, 4096, 32768];
+const CTX: Ctx = Ctx { cpu: CpuId(0), hctx: HctxId(0) };
 
 fn main() {
     divan::main();
 }
 
 /// An elevator that holds reads of random sectors.
-struct Rig {
+struct Rig<E> {
     requests: Requests,
-    elevator: Deadline,
+    elevator: E,
     sectors: Sectors,
     limits: Limits,
 }
 
-impl Rig {
-    fn new(held: u32) -> Self {
-        let count = held as usize + 1;
+fn deadline(held: u32) -> Rig<Deadline> {
+    Rig::new(held, Deadline::new(held as usize + 1, DeadlineTunables::default()))
+}
+
+fn kyber(held: u32) -> Rig<Kyber> {
+    Rig::new(held, Kyber::new(&QueueMap::even(1, 1), KyberTunables::default()))
+}
+
+impl<E: Elevator> Rig<E> {
+    fn new(held: u32, elevator: E) -> Self {
         let mut rig = Self {
-            requests: Requests::new(count),
-            elevator: Deadline::new(count, DeadlineTunables::default()),
+            requests: Requests::new(held as usize + 1),
+            elevator,
             sectors: Sectors::default(),
             limits: Limits::new(1 << 21),
         };
@@ -52,22 +62,38 @@ impl Rig {
 }
 
 /// One request goes and another comes.
-#[divan::bench(args = HELD)]
-fn dispatch_insert(bencher: Bencher<'_, '_>, held: u32) {
-    let mut rig = Rig::new(held);
+fn dispatch_insert_in<E: Elevator>(bencher: Bencher<'_, '_>, mut rig: Rig<E>) {
     bencher.bench_local(|| {
         let id = rig.dispatch();
         rig.insert(id);
     });
 }
 
-/// A search that finds nothing.
 #[divan::bench(args = HELD)]
-fn find_merge_miss(bencher: Bencher<'_, '_>, held: u32) {
-    let mut rig = Rig::new(held);
+fn dispatch_insert(bencher: Bencher<'_, '_>, held: u32) {
+    dispatch_insert_in(bencher, deadline(held));
+}
+
+#[divan::bench(args = HELD)]
+fn dispatch_insert_kyber(bencher: Bencher<'_, '_>, held: u32) {
+    dispatch_insert_in(bencher, kyber(held));
+}
+
+/// A search that finds nothing.
+fn find_merge_miss_in<E: Elevator>(bencher: Bencher<'_, '_>, mut rig: Rig<E>) {
     let mut other = rig.requests[RequestId(0)].extent();
     bencher.bench_local(|| {
         other.sector = rig.sectors.draw() + 4; // touches none: requests lie 8 sectors apart
-        rig.elevator.find_merge(&rig.requests, &rig.limits, &other, true)
+        rig.elevator.find_merge(&rig.requests, &rig.limits, CTX, &other, true)
     });
+}
+
+#[divan::bench(args = HELD)]
+fn find_merge_miss(bencher: Bencher<'_, '_>, held: u32) {
+    find_merge_miss_in(bencher, deadline(held));
+}
+
+#[divan::bench(args = HELD)]
+fn find_merge_miss_kyber(bencher: Bencher<'_, '_>, held: u32) {
+    find_merge_miss_in(bencher, kyber(held));
 }

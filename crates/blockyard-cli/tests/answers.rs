@@ -117,6 +117,70 @@ fn whatif_as_json_has_the_documented_keys_and_no_others() {
 }
 
 #[test]
+fn faults_are_counted_in_every_answer() {
+    let folder = Folder::new("faults");
+    let job = folder.file("quick.fio", QUICK.replace("rw=read", "rw=randread"));
+    let rules = "[[rule]]\nname = \"bad\"\nnth = 9\nerror = \"medium\"\n\
+                 [[rule]]\nname = \"slow\"\nevery = 100\ndelay = \"1ms\"\n";
+    let faults = format!("--faults={}", folder.file("faults.toml", rules));
+    let failed = blockyard(&["run", &job, "--device=srp", &faults]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(String::from_utf8(failed.stderr).unwrap().ends_with("an I/O failed: medium error\n"));
+
+    let goes_on = QUICK.replace("rw=read", "rw=randread") + "continue_on_error=all\n";
+    let job = folder.file("goes-on.fio", goes_on);
+    let summary = answer(&["run", &job, "--device=srp", &faults]);
+    assert!(summary.contains("errors    : total=1, first_error=61/<medium error>"), "{summary}");
+    let lines: Vec<Vec<_>> = summary.lines().map(|l| l.split_whitespace().collect()).collect();
+    let header = lines.iter().position(|line| *line == ["rule", "matched", "fired"]).unwrap();
+    assert_eq!((lines[header + 1][0], lines[header + 1][2]), ("bad", "1"));
+
+    let json = answer(&["run", &job, "--device=srp", &faults, "--output-format=json"]);
+    let whole: Value = serde_json::from_str(&json).unwrap();
+    let [bad, slow] = &whole["faults"].as_array().unwrap()[..] else { panic!("{json}") };
+    assert_eq!((&bad["name"], &bad["fired"]), (&"bad".into(), &1.into()));
+    let (matched, fired) = (slow["matched"].as_u64().unwrap(), slow["fired"].as_u64().unwrap());
+    assert_eq!(fired, matched / 100);
+    assert_eq!(whole["jobs"][0]["total_err"], 1);
+    assert_eq!(whole["jobs"][0]["first_error"], 61);
+
+    let whatif = ["whatif", &job, "--device=srp", "--design=mq-none,mq-deadline", &faults];
+    let table = answer(&whatif);
+    assert!(table.contains("\ndesign       rule  matched  fired\n"), "{table}");
+    let json = answer(&[&whatif[..], &["--output-format=json"]].concat());
+    let whole: Value = serde_json::from_str(&json).unwrap();
+    for design in whole["designs"].as_array().unwrap() {
+        assert_eq!(design["faults"].as_array().unwrap().len(), 2);
+        assert_eq!(keys(&design["faults"][0]), ["fired", "matched", "name"]);
+    }
+}
+
+#[test]
+fn a_fault_file_that_is_wrong_is_told_by_line() {
+    let folder = Folder::new("bad-faults");
+    let file = folder.file("faults.toml", "[[rule]]\nname = \"x\"\ndealy = \"1ms\"\n");
+    let job = folder.file("quick.fio", QUICK);
+    let output = blockyard(&["run", &job, "--faults", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("faults.toml:3: unknown key `dealy`") && told.contains("`delay`"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_example_of_faults_does_what_it_says() {
+    let faults = format!("--faults={}", example("faults.toml"));
+    let job = example("scsi-randread.fio");
+    let json = answer(&["run", &job, "--device=srp", &faults, "--output-format=json"]);
+    let whole: Value = serde_json::from_str(&json).unwrap();
+    for rule in whole["faults"].as_array().unwrap() {
+        assert!(rule["fired"].as_u64().unwrap() > 0, "{rule}");
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes() {
     let folder = Folder::new("seed");
     let job = folder.file("quick.fio", QUICK.replace("rw=read", "rw=randrw"));

@@ -61,10 +61,9 @@ fn what_is_wrong_is_shown_and_is_no_success() {
 
 #[test]
 fn a_time_without_a_unit_is_bad_usage() {
-    for (option, words) in [
-        ("--power-cut 10", "a time has a unit"),
-        ("--power-cut-every 0ms", "some time must pass"),
-    ] {
+    for (option, words) in
+        [("--power-cut 10", "a time has a unit"), ("--power-cut-every 0ms", "some time must pass")]
+    {
         let output = blockyard(&format!("{RUN} {option}"));
         assert_eq!(output.status.code(), Some(2));
         let errors = text(output.stderr);

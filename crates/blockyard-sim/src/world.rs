@@ -25,7 +25,7 @@ use crate::task::{Plan, Taken, Task};
 use blockyard::bio::Bio;
 use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
-use blockyard::policy::{ElevatorKind, Model as Locking, Policies};
+use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request::Ended;
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
@@ -147,7 +147,7 @@ impl World {
         worker_cpu: Vec<CpuId>,
     ) -> Self {
         let single = policies.model == Locking::SingleLock;
-        let elevator = policies.elevator != ElevatorKind::None;
+        let elevator = policies.elevator.has_one_lock();
         Self {
             now: Instant::ZERO,
             events: EventHeap::new(),

@@ -106,7 +106,7 @@ fn design(prng: &mut Prng) -> Design {
     let mut design = Design::lookup("mq-none").expect("a built-in");
     let dispatches =
         [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget];
-    let base = pick(prng, &[Policies::NONE, Policies::mq_deadline()]);
+    let base = pick(prng, &[Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber()]);
     design.policies = Policies {
         model: pick(prng, &[Model::Multi, Model::Multi, Model::SingleLock]),
         elevator: base.elevator,

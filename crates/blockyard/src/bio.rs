@@ -52,9 +52,9 @@ impl Flags {
     pub const SYNC: Self = Self(1 << 0);
     /// File-system metadata.
     pub const META: Self = Self(1 << 1);
-    /// Empty the device's volatile cache first. Means nothing on a read.
+    /// Empty the device's volatile cache first. Means nothing on a read or a passthrough command.
     pub const PREFLUSH: Self = Self(1 << 2);
-    /// Durable when it ends. Means nothing on a read.
+    /// Durable when it ends. Means nothing where [`Self::PREFLUSH`] does not.
     pub const FUA: Self = Self(1 << 3);
     /// Refuse rather than wait for a tag, for a freeze to end, or for the parts of a split.
     pub const NOWAIT: Self = Self(1 << 4);

@@ -10,8 +10,8 @@
 //!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any
 //!   other answer it keeps nothing of it.
 //! - **D2.** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's own
-//!   call returns, with one whose `last` is set, or with [`Driver::commit`]: only then must the
-//!   driver have told the device.
+//!   call returns, with one whose `last` is set and that the driver takes, or with
+//!   [`Driver::commit`]: only then must the driver have told the device.
 //! - **D3.** A budget taken is given back exactly once, by the core: when the request completes, or
 //!   when it turns out that there is nothing to send.
 //! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion

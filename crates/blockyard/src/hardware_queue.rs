@@ -27,7 +27,7 @@ use crate::policy::BusyTrack;
 use crate::request::List;
 use crate::time::{Duration, Instant};
 use crate::trace::Hold;
-use crate::unit::HctxId;
+use crate::unit::{CpuId, HctxId};
 use alloc::vec::Vec;
 
 /// How long a run waits before it tries again when no completion will make room: 3 ms, as in Linux.
@@ -102,6 +102,28 @@ impl QueueMap {
 
     pub(crate) fn kinds(&self) -> [&[HctxId]; 3] {
         [&self.default, &self.read, &self.poll]
+    }
+
+    /// How many hardware queues it names.
+    pub(crate) fn hctxs(&self) -> usize {
+        let named = self.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
+        named.max().expect("a map serves at least one processor")
+    }
+
+    /// The software queues there may be: one for each processor and kind.
+    pub(crate) fn ctxs(&self) -> usize {
+        self.kinds().len() * self.default.len()
+    }
+
+    /// The kind of map by which `cpu` uses `hctx`, as an index into [`Self::kinds`].
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub(crate) fn kind_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
+        let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
+        let kind = self.kinds().iter().position(serves);
+        kind.expect("a request's hardware queue serves its processor")
     }
 
     /// The kind of map that serves `bio`, as an index into [`Self::kinds`].

@@ -20,8 +20,8 @@
 //! - [`bio`], [`limits`]: what a submitter hands in, and what the device takes at once.
 //! - [`policy`]: what one design decides otherwise than another. Historical mechanisms stay
 //!   selectable beside today's.
-//! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`];
-//!   [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] says when two pieces of I/O may become one, and
+//! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`] and
+//!   kyber in [`elevator::kyber`]; [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] says when two pieces of I/O may become one, and
 //!   [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what they pass on.
 //! - [`driver`]: the one seam to a device, and [`device`] the smallest one. A [`layer`] is a device
 //!   over a device: faults by rules, delays, rates, a record of calls, a check of every call.

@@ -94,6 +94,17 @@ pub enum ElevatorKind {
     None,
     /// mq-deadline.
     Deadline(DeadlineTunables),
+    /// kyber.
+    Kyber(KyberTunables),
+}
+
+impl ElevatorKind {
+    /// Whether all it holds is under one lock: mq-deadline keeps one order for the whole queue,
+    /// kyber has a lock for each software queue and each hardware queue.
+    #[must_use]
+    pub const fn has_one_lock(self) -> bool {
+        matches!(self, Self::Deadline(_))
+    }
 }
 
 /// The tunables of mq-deadline, with Linux's defaults.
@@ -129,6 +140,50 @@ impl Default for DeadlineTunables {
             prio_aging_expire: Duration::from_secs(10),
             async_depth: None,
             classes: true,
+        }
+    }
+}
+
+/// How kyber turns latencies into depths, and which requests it counts as of one domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KyberAdjust {
+    /// By percentiles of total and device latency, as since Linux 4.20. Domains: reads, writes,
+    /// discards, others.
+    Percentiles,
+    /// By steps, from the mean device latency, as Linux 4.12 to 4.19. Domains: reads, synchronous
+    /// writes, others.
+    Steps,
+}
+
+/// The tunables of kyber, with Linux's defaults. Linux lets a user set the two latencies only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KyberTunables {
+    /// Reads should take no longer than this; 2 ms.
+    pub read_latency: Duration,
+    /// Writes should take no longer than this; 10 ms.
+    pub write_latency: Duration,
+    /// Most reads that may be between the elevator and their end; 256. At least 1, as all depths.
+    pub read_depth: u32,
+    /// As [`Self::read_depth`], of writes; 128.
+    pub write_depth: u32,
+    /// As [`Self::read_depth`], of discards, where they are a domain; 64.
+    pub discard_depth: u32,
+    /// As [`Self::read_depth`], of everything else; 16, and 64 before Linux 4.20.
+    pub other_depth: u32,
+    /// How depths follow latencies.
+    pub adjust: KyberAdjust,
+}
+
+impl Default for KyberTunables {
+    fn default() -> Self {
+        Self {
+            read_latency: Duration::from_ms(2),
+            write_latency: Duration::from_ms(10),
+            read_depth: 256,
+            write_depth: 128,
+            discard_depth: 64,
+            other_depth: 16,
+            adjust: KyberAdjust::Percentiles,
         }
     }
 }
@@ -184,5 +239,11 @@ impl Policies {
     #[must_use]
     pub fn mq_deadline() -> Self {
         Self { elevator: ElevatorKind::Deadline(DeadlineTunables::default()), ..Self::NONE }
+    }
+
+    /// Today's blk-mq with kyber.
+    #[must_use]
+    pub fn mq_kyber() -> Self {
+        Self { elevator: ElevatorKind::Kyber(KyberTunables::default()), ..Self::NONE }
     }
 }

@@ -1,14 +1,21 @@
 //! Every design, driven through merges, splits, plugs, waiters, refusals and requeues, without one
 //! allocation after construction.
 
-use blockyard::bio::{Bio, Flags};
-use blockyard::driver::{Accept, Busy, Driver, Issue};
+use blockyard::bio::{Bio, Flags, Op};
+use blockyard::device::null::NullDevice;
+use blockyard::driver::{Accept, Busy, Device, Driver, Issue};
 use blockyard::host::Host;
+use blockyard::layer::checked::{Checked, Terms};
+use blockyard::layer::delay::{Delayed, Extra};
+use blockyard::layer::fault::{Action, FaultRule, Faulty, When};
+use blockyard::layer::rate::{Limited, Rates};
+use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
+    Model, Policies, SchedDepth, SwqMerge,
 };
+use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
@@ -175,12 +182,27 @@ impl Rig {
     }
 }
 
+/// So few that requests wait for them, and targets that are missed.
+fn few_tokens() -> KyberTunables {
+    KyberTunables {
+        read_latency: Duration::from_us(100),
+        read_depth: 3,
+        write_depth: 2,
+        ..Default::default()
+    }
+}
+
 /// Today's designs, and each choice a design can make in at least one other.
 fn designs() -> Vec<Policies> {
-    let mut designs = vec![Policies::NONE, Policies::mq_deadline()];
+    let mut designs = vec![
+        Policies::NONE,
+        Policies::mq_deadline(),
+        Policies { elevator: ElevatorKind::Kyber(few_tokens()), ..Policies::NONE },
+    ];
     let deadline =
         ElevatorKind::Deadline(DeadlineTunables { classes: false, ..Default::default() });
-    for elevator in [ElevatorKind::None, deadline] {
+    let kyber = ElevatorKind::Kyber(KyberTunables { adjust: KyberAdjust::Steps, ..few_tokens() });
+    for elevator in [ElevatorKind::None, deadline, kyber] {
         for dispatch in
             [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget]
         {
@@ -220,6 +242,63 @@ fn no_call_allocates_after_construction() {
         assert!(rig.waited > 0 && rig.woken > 0, "nobody waited with {design:?}");
         rig.queue.self_check(&rig.host);
     }
+}
+
+/// Every layer at once, with faults of each kind that completes, over a device that is always done.
+#[test]
+fn no_layer_allocates_after_construction() {
+    let tags = TagSetConfig {
+        hctxs: 1,
+        depth: DEPTH,
+        reserved: 0,
+        shared_over_hctxs: false,
+        queues: 1,
+        max_waiters: 8,
+    };
+    let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::mq_deadline());
+    let terms = vec![Terms::of(&config, &tags)];
+    let actions = [
+        Action::Error(Status::Medium),
+        Action::Delay(Duration::from_us(50)),
+        Action::Fail(Status::NoSpace),
+        Action::Busy(Busy::Device),
+        Action::Again,
+    ];
+    let when = |ops| When { ops, one_in: Some(5), ..When::default() };
+    let rules = actions.map(|then| FaultRule {
+        name: String::new(),
+        when: when(vec![Op::Read, Op::Write]),
+        then,
+    });
+    let extra = Extra { least: Duration::ZERO, most: Duration::from_us(20), op: None };
+    let rates = Rates { requests_per_s: Some(200_000), ..Rates::NONE };
+    let device = Traced { below: NullDevice::new(1, DEPTH), sink: Ring::new(32) };
+    let device = Checked::new(device, terms.clone(), &tags);
+    let device = Delayed::new(device, extra, Prng::new(1), &tags);
+    let device = Limited::new(device, rates, &tags);
+    let device = Faulty::new(device, rules.into(), Prng::new(2), &tags);
+    let mut host = Host::new(Checked::new(device, terms, &tags), (), tags);
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    let before = ALLOCATIONS.get();
+    let mut ended = 0;
+    for step in 0..20_000_u64 {
+        let now = Instant::from_ns(step * 5_000);
+        // Where there is no tag, the next step tries another bio.
+        let _ = queue.submit(&mut host, CpuId(0), Bio::read(step % 500 * 8, 8, step), now);
+        while let Some(finished) = host.driver.next_finished(now) {
+            queue.conclude(&mut host, &finished, now).expect("the device owned it");
+        }
+        while let Some(run) = queue.next_run(&mut host, now) {
+            let _ = queue.run(&mut host, run.hctx, now);
+        }
+        while queue.next_ended().is_some() {
+            ended += 1;
+        }
+    }
+    assert_eq!(ALLOCATIONS.get(), before);
+    assert!(ended > 5000, "{ended} bios ended");
+    let fired: Vec<_> = host.driver.below.counts().map(|(_, count)| count.fired).collect();
+    assert!(fired.iter().all(|times| *times > 100), "{fired:?}");
 }
 
 #[test]

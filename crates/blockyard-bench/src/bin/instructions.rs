@@ -21,29 +21,34 @@ type Step = fn(&mut IoLoop);
 
 struct Case {
     name: &'static str,
-    deadline: bool,
+    policies: fn() -> Policies,
     /// Requests that wait in the elevator.
     held: u32,
     step: Step,
     ios_per_step: u32,
 }
 
-const CASES: [Case; 6] = [
-    random_reads("none/random-read", false, 0),
-    random_reads("mq-deadline/random-read", true, 0),
-    random_reads("mq-deadline/random-read/32-held", true, 32),
-    random_reads("mq-deadline/random-read/4096-held", true, 4096),
-    sequential_writes("none/sequential-write", false),
-    sequential_writes("mq-deadline/sequential-write", true),
+const NONE: fn() -> Policies = || Policies::NONE;
+
+const CASES: [Case; 9] = [
+    random_reads("none/random-read", NONE, 0),
+    random_reads("mq-deadline/random-read", Policies::mq_deadline, 0),
+    random_reads("mq-deadline/random-read/32-held", Policies::mq_deadline, 32),
+    random_reads("mq-deadline/random-read/4096-held", Policies::mq_deadline, 4096),
+    random_reads("kyber/random-read", Policies::mq_kyber, 0),
+    random_reads("kyber/random-read/32-held", Policies::mq_kyber, 32),
+    sequential_writes("none/sequential-write", NONE),
+    sequential_writes("mq-deadline/sequential-write", Policies::mq_deadline),
+    sequential_writes("kyber/sequential-write", Policies::mq_kyber),
 ];
 
-const fn random_reads(name: &'static str, deadline: bool, held: u32) -> Case {
-    Case { name, deadline, held, step: IoLoop::random_read, ios_per_step: 1 }
+const fn random_reads(name: &'static str, policies: fn() -> Policies, held: u32) -> Case {
+    Case { name, policies, held, step: IoLoop::random_read, ios_per_step: 1 }
 }
 
-const fn sequential_writes(name: &'static str, deadline: bool) -> Case {
+const fn sequential_writes(name: &'static str, policies: fn() -> Policies) -> Case {
     let step: Step = |io| io.sequential_writes(BATCH);
-    Case { name, deadline, held: 0, step, ios_per_step: BATCH }
+    Case { name, policies, held: 0, step, ios_per_step: BATCH }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -60,8 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn perform(case: &Case, ios: u64) {
-    let policies = if case.deadline { Policies::mq_deadline() } else { Policies::NONE };
-    let mut io = IoLoop::new(policies, case.held);
+    let mut io = IoLoop::new((case.policies)(), case.held);
     for _ in 0..ios / u64::from(case.ios_per_step) {
         (case.step)(&mut io);
     }

@@ -2,6 +2,7 @@
 
 use crate::profile::CacheProfile;
 use blockyard::bio::{Flags, Op};
+use blockyard::driver::Issue;
 use blockyard::request::Request;
 use blockyard::time::Duration;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
@@ -21,9 +22,9 @@ impl Cache {
         Self { profile, dirty_bytes: vec![0; usize::from(disks)] }
     }
 
-    /// How much longer than its command alone `request` takes, which begins: a flush writes out
-    /// everything that was written before. What is written past the cache stays out of it.
-    pub(super) fn begin(&mut self, queue: QueueId, request: &Request) -> Duration {
+    /// A flush writes out everything that was written before; what is written past the cache stays
+    /// out of it.
+    fn begin(&mut self, queue: QueueId, request: &Request) -> Duration {
         let dirty = &mut self.dirty_bytes[queue.index()];
         match request.op {
             Op::Write if !request.flags.contains(Flags::FUA) => {
@@ -39,5 +40,14 @@ impl Cache {
             }
             _ => Duration::ZERO,
         }
+    }
+}
+
+/// How much longer than its command alone a request takes, which begins, for the sake of `cache`.
+#[inline]
+pub(super) fn longer(cache: &mut Option<Cache>, issue: &Issue<'_>) -> Duration {
+    match cache {
+        None => Duration::ZERO,
+        Some(cache) => cache.begin(issue.queue, issue.request()),
     }
 }

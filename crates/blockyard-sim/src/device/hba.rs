@@ -14,7 +14,7 @@
 //!   as the profile says, and raises it by one after each quiet period, up to where it began.
 
 use super::activity::Activity;
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::null::transfer_time;
 use super::{DeviceEvent, Events};
 use crate::profile::{CacheProfile, HbaProfile, Refusal, RefusalMode};
@@ -84,7 +84,7 @@ pub struct Hba {
     /// Done with, and not pulled yet.
     finished: VecDeque<Finished>,
     link_free_at: Instant,
-    cache: Cache,
+    cache: Option<Cache>,
     pub(super) activity: Activity,
 }
 
@@ -92,7 +92,7 @@ impl Hba {
     /// A host as `profile` says, its disks with caches as `cache` says; `prng` draws the spread of
     /// service times.
     #[must_use]
-    pub fn new(profile: HbaProfile, cache: CacheProfile, prng: Prng) -> Self {
+    pub fn new(profile: HbaProfile, cache: Option<CacheProfile>, prng: Prng) -> Self {
         let lun = Lun {
             depth: u32::from(profile.cmd_per_lun),
             outstanding: 0,
@@ -110,7 +110,7 @@ impl Hba {
             handed_over: Vec::new(),
             finished: VecDeque::new(),
             link_free_at: Instant::ZERO,
-            cache: Cache::new(cache, profile.luns),
+            cache: cache.map(|cache| Cache::new(cache, profile.luns)),
             activity: Activity::default(),
         }
     }
@@ -267,7 +267,7 @@ impl Driver for Hba {
                 Op::Read | Op::Write => u64::from(request.sectors) * u64::from(SECTOR_BYTES),
                 _ => 0,
             },
-            longer: self.cache.begin(issue.queue, request),
+            longer: cache::longer(&mut self.cache, issue),
             counted_here,
             on_link: false,
         };

@@ -3,7 +3,7 @@
 //! A model accepts requests as a [`Driver`] at the instant a processor hands them over; the world
 //! then tells it when that processor was done ([`Model::start`]), and it says when it will be done
 //! itself by scheduling events of its own. What it is done with is pulled, as of any [`Device`]:
-//! after each of its events, and of each call, for what it did within that. [`Stack`] puts layers
+//! after each of its events, and of each call, for what it did within that. [`stack`] puts layers
 //! over a model.
 
 pub mod activity;

@@ -1,7 +1,7 @@
 //! A device that does nothing but answer, with the knobs of Linux's null_blk.
 
 use super::activity::Activity;
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::{DeviceEvent, Events};
 use crate::profile::{CacheProfile, NullCompletion, NullProfile};
 use crate::workload::Prng;
@@ -24,14 +24,14 @@ pub struct Null {
     finished: VecDeque<Finished>,
     /// By hardware queue and tag.
     waiting: Vec<Option<Finished>>,
-    cache: Cache,
+    cache: Option<Cache>,
     pub(super) activity: Activity,
 }
 
 impl Null {
     /// A device as `profile` and `cache` say; `prng` draws what it refuses and fails.
     #[must_use]
-    pub fn new(profile: NullProfile, cache: CacheProfile, prng: Prng) -> Self {
+    pub fn new(profile: NullProfile, cache: Option<CacheProfile>, prng: Prng) -> Self {
         let commands = usize::from(profile.submit_queues) * usize::from(profile.depth);
         Self {
             profile,
@@ -40,7 +40,7 @@ impl Null {
             handed_over: Vec::new(),
             finished: VecDeque::new(),
             waiting: vec![None; commands],
-            cache: Cache::new(cache, 1),
+            cache: cache.map(|cache| Cache::new(cache, 1)),
             activity: Activity::default(),
         }
     }
@@ -110,7 +110,7 @@ impl Driver for Null {
             outcome: Outcome::Done(status),
         };
         let within_call = self.profile.completion == NullCompletion::None;
-        let longer = self.cache.begin(issue.queue, issue.request());
+        let longer = cache::longer(&mut self.cache, issue);
         if within_call && self.profile.bandwidth_limit.is_none() && longer == Duration::ZERO {
             self.finished.push_back(finished);
             return Accept::Queued;

@@ -153,6 +153,10 @@ impl<D: Layers> Layers for Checked<D> {
 
 /// A model, alone or under layers: alone, it pays one comparison for each call.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it, and the large one is to be fast"
+)]
 pub enum Stack {
     /// The model alone.
     Bare(Model),

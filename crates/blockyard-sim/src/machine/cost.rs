@@ -1,6 +1,6 @@
 //! What the steps of the path cost, read off the queue's own event stream.
 
-use blockyard::policy::{ElevatorKind, Model, Policies};
+use blockyard::policy::{Model, Policies};
 use blockyard::trace::{Action, Event, Sink};
 
 use crate::profile::MachineProfile;
@@ -15,7 +15,7 @@ struct Step {
 /// A sink that adds up what the steps of one piece of work cost.
 ///
 /// Under the single-lock model every step holds the one lock; under the multi-queue model inserts
-/// into an elevator and removals from it hold the elevator's.
+/// into an elevator that has one lock and removals from it hold that.
 #[derive(Debug)]
 pub struct CostSink {
     queue: Step,
@@ -32,7 +32,7 @@ impl CostSink {
     #[must_use]
     pub fn new(machine: &MachineProfile, policies: &Policies) -> Self {
         let single = policies.model == Model::SingleLock;
-        let elevator = !single && policies.elevator != ElevatorKind::None;
+        let elevator = !single && policies.elevator.has_one_lock();
         let step = |free: u64, single_lock: u64, elevator_lock: u64| Step {
             free_ns: free,
             locked_ns: if single {

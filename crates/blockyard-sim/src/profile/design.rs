@@ -1,8 +1,8 @@
 //! Designs: named sets of policies.
 
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
+    Model, Policies, SchedDepth, SwqMerge,
 };
 use toml::de::DeValue;
 
@@ -32,10 +32,12 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "legacy-deadline",
     "mq-none-2017",
     "mq-deadline-2017",
+    "mq-kyber-2017",
     "mq-none-2017-patched",
     "mq-deadline-2017-patched",
     "mq-none",
     "mq-deadline",
+    "mq-kyber",
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
@@ -50,6 +52,7 @@ const QUEUE: &[&str] = &[
     "swq-merge",
     "sched-depth",
     "deadline",
+    "kyber",
 ];
 const DEADLINE: &[&str] = &[
     "read-expire",
@@ -60,6 +63,15 @@ const DEADLINE: &[&str] = &[
     "prio-aging-expire",
     "async-depth",
     "classes",
+];
+const KYBER: &[&str] = &[
+    "read-latency",
+    "write-latency",
+    "read-depth",
+    "write-depth",
+    "discard-depth",
+    "other-depth",
+    "adjust",
 ];
 
 const MODEL: &[(&str, Model)] = &[("single-lock", Model::SingleLock), ("multi", Model::Multi)];
@@ -79,8 +91,19 @@ const BUSY: &[(&str, BusyTrack)] =
 const SWQ_MERGE: &[(&str, SwqMerge)] =
     &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
 
-/// Whether requests pass through mq-deadline.
-const ELEVATOR: &[(&str, bool)] = &[("none", false), ("mq-deadline", true)];
+const ADJUST: &[(&str, KyberAdjust)] =
+    &[("percentiles", KyberAdjust::Percentiles), ("steps", KyberAdjust::Steps)];
+
+/// An elevator, before its tunables are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Elevator {
+    None,
+    Deadline,
+    Kyber,
+}
+
+const ELEVATOR: &[(&str, Elevator)] =
+    &[("none", Elevator::None), ("mq-deadline", Elevator::Deadline), ("kyber", Elevator::Kyber)];
 
 /// A number of scheduler tags, or `from-device-depth`.
 struct SchedDepthKind;
@@ -151,19 +174,27 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
 }
 
 fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
-    queue.not_built("elevator", &["kyber", "bfq"])?;
-    if queue.need("elevator", OneOf(ELEVATOR))? {
-        return tunables(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline);
-    }
-    if queue.has("deadline") {
+    queue.not_built("elevator", &["bfq"])?;
+    let elevator = queue.need("elevator", OneOf(ELEVATOR))?;
+    if elevator != Elevator::Deadline && queue.has("deadline") {
         let words = "`[queue.deadline]` goes only with `elevator = \"mq-deadline\"`";
         return Err(queue.wrong("deadline", Problem::Contradiction(words)));
     }
-    Ok(ElevatorKind::None)
+    if elevator != Elevator::Kyber && queue.has("kyber") {
+        let words = "`[queue.kyber]` goes only with `elevator = \"kyber\"`";
+        return Err(queue.wrong("kyber", Problem::Contradiction(words)));
+    }
+    match elevator {
+        Elevator::None => Ok(ElevatorKind::None),
+        Elevator::Deadline => {
+            of_deadline(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline)
+        }
+        Elevator::Kyber => of_kyber(&queue.table("queue.kyber", KYBER)?).map(ElevatorKind::Kyber),
+    }
 }
 
 /// The tunables of mq-deadline; Linux's defaults where the table does not say.
-fn tunables(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
+fn of_deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
     let linux = DeadlineTunables::default();
     Ok(DeadlineTunables {
         read_expire: table.take("read-expire", Time)?.unwrap_or(linux.read_expire),
@@ -178,5 +209,26 @@ fn tunables(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
             .unwrap_or(linux.prio_aging_expire),
         async_depth: table.take("async-depth", Count(1..=10_240))?.or(linux.async_depth),
         classes: table.take("classes", Flag)?.unwrap_or(linux.classes),
+    })
+}
+
+/// The tunables of kyber; today's Linux's defaults where the table does not say.
+fn of_kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
+    let linux = KyberTunables::default();
+    let depth = |key, linux| Ok(table.take(key, Count(1..=10_240))?.unwrap_or(linux));
+    let adjust = table.take("adjust", OneOf(ADJUST))?.unwrap_or(linux.adjust);
+    if adjust == KyberAdjust::Steps && table.has("discard-depth") {
+        let words = "`discard-depth` goes only with `adjust = \"percentiles\"`: with steps \
+                     discards are among the others";
+        return Err(table.wrong("discard-depth", Problem::Contradiction(words)));
+    }
+    Ok(KyberTunables {
+        read_latency: table.take("read-latency", Time)?.unwrap_or(linux.read_latency),
+        write_latency: table.take("write-latency", Time)?.unwrap_or(linux.write_latency),
+        read_depth: depth("read-depth", linux.read_depth)?,
+        write_depth: depth("write-depth", linux.write_depth)?,
+        discard_depth: depth("discard-depth", linux.discard_depth)?,
+        other_depth: depth("other-depth", linux.other_depth)?,
+        adjust,
     })
 }

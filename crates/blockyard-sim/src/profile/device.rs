@@ -21,8 +21,8 @@ pub struct Device {
     pub model: DeviceModel,
     /// What it takes at once; the capacity is that of one LUN.
     pub limits: Limits,
-    /// What its volatile cache costs; without one, nothing.
-    pub cache: CacheProfile,
+    /// What its volatile cache costs, where the file says.
+    pub cache: Option<CacheProfile>,
     /// The machine.
     pub machine: MachineProfile,
 }
@@ -304,16 +304,19 @@ fn refusal(hba: &Table<'_>) -> Result<Option<Refusal>, ProfileError> {
 }
 
 /// The table `[cache]`, for a device with a volatile cache.
-fn cache(top: &Table<'_>, limits: &Limits) -> Result<CacheProfile, ProfileError> {
+fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, ProfileError> {
     let table = top.table("cache", CACHE)?;
-    if !limits.write_cache && !table.is_empty() {
+    if table.is_empty() {
+        return Ok(None);
+    }
+    if !limits.write_cache {
         let words = "a device with a `[cache]` says `write-cache = true` in `[limits]`";
         return Err(top.wrong("cache", Problem::Contradiction(words)));
     }
-    Ok(CacheProfile {
+    Ok(Some(CacheProfile {
         flush: table.take("flush", Time)?.unwrap_or_default(),
         flush_per_mib: table.take("flush-per-mib", Time)?.unwrap_or_default(),
-    })
+    }))
 }
 
 /// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none.

@@ -209,9 +209,9 @@ fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
     let every = table.take("every", Count(NUMBER))?;
     let first = table.take("first", Count(NUMBER))?;
     let last = table.take("last", Count(NUMBER))?;
-    let said = ["nth", "every", "first", "last"].into_iter().filter(|key| table.has(key));
+    let mut said = ["nth", "every", "first", "last"].into_iter().filter(|key| table.has(key));
     let kinds = [nth.is_some(), every.is_some(), first.is_some() || last.is_some()];
-    if let Some(key) = said.last()
+    if let Some(key) = said.next_back()
         && kinds.into_iter().filter(|kind| *kind).count() > 1
     {
         let words = "a rule has `nth`, or `every`, or `first` and `last`";
@@ -265,4 +265,129 @@ fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
         return Err(table.wrong(key, Problem::Contradiction(words)));
     }
     Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard::time::Duration;
+
+    use super::*;
+
+    /// What is told of a file.
+    fn error(text: &str) -> String {
+        FaultRules::parse("f.toml", text).unwrap_err().to_string()
+    }
+
+    /// What is told of a rule with these lines, and at which of them.
+    fn rule_error(lines: &str) -> String {
+        let told = error(&format!("[[rule]]\nname = \"x\"\n{lines}\n"));
+        told.strip_prefix("f.toml:").expect("the file's name").to_owned()
+    }
+
+    #[test]
+    fn every_key_says_what_it_says() {
+        let text = include_str!("../../tests/faults/every_key.toml");
+        let rules = FaultRules::parse("every_key.toml", text).unwrap().rules;
+        let actions: Vec<_> = rules.iter().map(|rule| rule.then).collect();
+        let expected = [
+            Action::Error(Status::Medium),
+            Action::Fail(Status::NotSupported),
+            Action::Delay(Duration::from_us(1500)),
+            Action::Busy(Busy::Host),
+            Action::Again,
+            Action::Lose,
+            Action::TimeOut,
+            Action::TearWrite(3),
+            Action::LoseWrite,
+            Action::MisdirectWrite(4096),
+        ];
+        assert_eq!(actions, expected);
+        let first = &rules[0];
+        assert_eq!(first.name, "bad block");
+        assert_eq!(first.when.ops, [Op::Read, Op::Write]);
+        assert_eq!(
+            (first.when.queue, first.when.sectors.clone()),
+            (Some(QueueId(0)), Some(1000..1008))
+        );
+        assert_eq!(rules[1].when.ops, [Op::Discard]);
+        assert_eq!((rules[2].when.one_in, rules[2].when.turns), (Some(16), Turns::All));
+        let turns: Vec<_> = [3, 4, 5, 6, 9].iter().map(|at| rules[*at].when.turns).collect();
+        let between = Turns::Between;
+        let expected = [
+            Turns::Every(100),
+            between(7, 7),
+            between(10, 12),
+            between(1000, u64::MAX),
+            between(1, 2),
+        ];
+        assert_eq!(turns, expected);
+    }
+
+    #[test]
+    fn a_file_without_rules_has_none() {
+        assert_eq!(FaultRules::parse("f.toml", "").unwrap().rules, []);
+    }
+
+    #[test]
+    fn what_is_misspelt_is_told_by_line_and_nearest_spelling() {
+        assert!(
+            error("\n[[rules]]\n")
+                .starts_with("f.toml:2: unknown key `rules`: did you mean `rule`?")
+        );
+        assert!(
+            rule_error("dealy = \"1ms\"")
+                .starts_with("3: unknown key `dealy` in `[rule]`: did you mean `delay`?")
+        );
+        assert!(
+            rule_error("error = \"medum\"")
+                .starts_with("3: unknown value `medum` for `error`: did you mean `medium`?")
+        );
+        assert!(
+            rule_error("lost = true\nop = [\"read\", \"wriet\"]")
+                .starts_with("4: unknown value `wriet` for `op`: did you mean `write`?")
+        );
+        assert!(rule_error("busy = \"hosts\"").contains("did you mean `host`?"));
+    }
+
+    #[test]
+    fn what_makes_no_rule_is_told_at_its_line() {
+        assert!(
+            error("rule = 3").starts_with("f.toml:1: `rule` is `integer`, not an array of tables")
+        );
+        assert!(
+            error("[[rule]]\nlost = true").starts_with("f.toml:1: missing key `name` in `[rule]`")
+        );
+        assert!(
+            error("[[rule]]\nname = \"a\\u001bb\"\nlost = true").starts_with("f.toml:2: `name` is")
+        );
+        assert!(
+            rule_error("op = \"read\"").starts_with("1: a rule says what becomes of a request")
+        );
+        assert!(rule_error("lost = false").starts_with("1: a rule says what becomes of a request"));
+        assert!(rule_error("lost = true\nrequeue = true").starts_with("3: a rule does one thing"));
+        assert!(
+            rule_error("lost = true\nat-once = true").starts_with("4: `at-once` goes only with")
+        );
+        assert!(
+            rule_error("torn-write = 1\nop = \"read\"").starts_with("3: this happens to writes")
+        );
+        assert!(
+            rule_error("lost = true\nnth = 1\nevery = 2").starts_with("5: a rule has `nth`, or")
+        );
+        assert!(rule_error("lost = true\nfirst = 3\nlast = 2").starts_with("5: `last` is before"));
+        assert!(
+            rule_error("lost = true\nevery = 0").starts_with("4: `every` is `0`, out of range")
+        );
+        assert!(
+            rule_error("lost = true\none-in = 0").starts_with("4: `one-in` is `0`, out of range")
+        );
+        for sectors in
+            ["8..8", "9..8", "8", "..8", "8..", "0x8..9", "-1..2", "8...9", "a..b", "+1..9"]
+        {
+            let told = rule_error(&format!("lost = true\nsectors = \"{sectors}\""));
+            assert!(told.starts_with("4: `sectors` is `"), "{told}");
+        }
+        let twice = "[[rule]]\nname = \"x\"\nlost = true\n".repeat(2);
+        assert!(error(&twice).starts_with("f.toml:5: another rule has this name"));
+    }
 }

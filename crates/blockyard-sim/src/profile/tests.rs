@@ -1,7 +1,8 @@
 //! What profiles say, and what is told of those that say it wrong.
 
 use blockyard::policy::{
-    BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth, SwqMerge,
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables, Model, Policies,
+    SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use toml::de::{DeTable, DeValue};
@@ -66,6 +67,37 @@ fn every_figure_of_a_builtin_device_says_where_it_comes_from() {
 fn todays_designs_are_the_ones_of_the_core() {
     assert_eq!(Design::lookup("mq-none").unwrap().policies, Policies::NONE);
     assert_eq!(Design::lookup("mq-deadline").unwrap().policies, Policies::mq_deadline());
+    assert_eq!(Design::lookup("mq-kyber").unwrap().policies, Policies::mq_kyber());
+}
+
+#[test]
+fn kyber_of_2017_has_more_tokens_for_others_and_goes_by_steps() {
+    let design = Design::lookup("mq-kyber-2017").unwrap().policies;
+    let kyber = ElevatorKind::Kyber(KyberTunables {
+        other_depth: 64,
+        adjust: KyberAdjust::Steps,
+        ..KyberTunables::default()
+    });
+    let elsewise = Design::lookup("mq-none-2017").unwrap().policies;
+    assert_eq!(design, Policies { elevator: kyber, ..elsewise });
+}
+
+#[test]
+fn each_tunable_of_kyber_is_its_own() {
+    let text = "base = \"mq-kyber\"\n[queue.kyber]\nread-latency = \"1ms\"\n\
+                write-latency = \"3ms\"\nread-depth = 1\nwrite-depth = 2\n\
+                discard-depth = 3\nother-depth = 4\n";
+    let kyber = KyberTunables {
+        read_latency: Duration::from_ms(1),
+        write_latency: Duration::from_ms(3),
+        read_depth: 1,
+        write_depth: 2,
+        discard_depth: 3,
+        other_depth: 4,
+        adjust: KyberAdjust::Percentiles,
+    };
+    let design = Design::parse("mine", text).unwrap();
+    assert_eq!(design.policies.elevator, ElevatorKind::Kyber(kyber));
 }
 
 #[test]
@@ -187,7 +219,7 @@ fn an_unknown_value_names_the_nearest() {
     assert_eq!(
         design_error(text),
         "my.toml:7: unknown value `mq-dedline` for `elevator`: did you mean `mq-deadline`? \
-         (one of none, mq-deadline)"
+         (one of none, mq-deadline, kyber)"
     );
 }
 
@@ -196,7 +228,8 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
     assert_eq!(
         design_error("[queue]\nmodle = \"multi\"\n"),
         "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
-         hw-queues, depth, elevator, dispatch, dequeue, busy, swq-merge, sched-depth, deadline)"
+         hw-queues, depth, elevator, dispatch, dequeue, busy, swq-merge, sched-depth, deadline, \
+         kyber)"
     );
     assert_eq!(
         device_error("[srp]\n"),
@@ -262,10 +295,6 @@ fn a_number_out_of_range_says_the_range() {
 fn what_is_to_come_is_told_from_what_is_unknown() {
     let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
     assert_eq!(
-        over("queue.elevator = \"kyber\""),
-        "my.toml:2: `elevator = \"kyber\"` is not built yet"
-    );
-    assert_eq!(
         over("queue.elevator = \"bfq\""),
         "my.toml:2: `elevator = \"bfq\"` is not built yet"
     );
@@ -279,6 +308,15 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(
         over("[queue.deadline]"),
         "my.toml:2: `[queue.deadline]` goes only with `elevator = \"mq-deadline\"`"
+    );
+    assert_eq!(
+        over("[queue]\nelevator = \"mq-deadline\"\n[queue.kyber]"),
+        "my.toml:4: `[queue.kyber]` goes only with `elevator = \"kyber\"`"
+    );
+    assert_eq!(
+        over("[queue]\nelevator = \"kyber\"\n[queue.kyber]\nadjust = \"steps\"\ndiscard-depth = 9"),
+        "my.toml:6: `discard-depth` goes only with `adjust = \"percentiles\"`: with steps discards \
+         are among the others"
     );
     assert_eq!(
         over("[queue]\nmodel = \"single-lock\"\ndispatch = \"drain-all\""),

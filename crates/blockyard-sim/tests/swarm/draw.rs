@@ -5,8 +5,8 @@ use blockyard::hardware_queue::QueueMap;
 use blockyard::layer::fault::FaultRule;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Policies, SchedDepth,
-    SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
+    Model, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -156,11 +156,7 @@ fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
     let single = hctxs == 1 && one_in(prng, 2);
     Policies {
         model: if single { Model::SingleLock } else { Model::Multi },
-        elevator: if one_in(prng, 2) {
-            ElevatorKind::None
-        } else {
-            ElevatorKind::Deadline(tunables(prng))
-        },
+        elevator: if one_in(prng, 2) { ElevatorKind::None } else { elevator(prng) },
         dispatch: if one_in(prng, 3) { Dispatch::Budget } else { pick(prng, &dispatch) },
         dequeue: pick(prng, &[Dequeue::SpliceAll, Dequeue::RoundRobin, Dequeue::ByBusy]),
         busy: pick(prng, &[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
@@ -175,6 +171,13 @@ fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
             ],
         ),
     }
+}
+
+/// Kyber is drawn from a stream of its own, so that a seed of before it came draws the rest as then.
+fn elevator(prng: &mut Prng) -> ElevatorKind {
+    let own = &mut prng.fork(0x6b79);
+    let tunables = tunables(prng);
+    if one_in(own, 2) { ElevatorKind::Kyber(kyber(own)) } else { ElevatorKind::Deadline(tunables) }
 }
 
 fn tunables(prng: &mut Prng) -> DeadlineTunables {
@@ -193,6 +196,20 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
         ),
         async_depth: pick(prng, &[None, Some(1), Some(2), Some(48)]),
         classes: one_in(prng, 2),
+    }
+}
+
+/// Often so few tokens that requests wait for them.
+fn kyber(prng: &mut Prng) -> KyberTunables {
+    let mut depth = |linux| pick(prng, &[1, 1, 2, 5, linux]);
+    KyberTunables {
+        read_depth: depth(256),
+        write_depth: depth(128),
+        discard_depth: depth(64),
+        other_depth: depth(16),
+        read_latency: Duration::from_us(pick(prng, &[0, 50, 2_000])),
+        write_latency: Duration::from_us(pick(prng, &[0, 50, 10_000])),
+        adjust: pick(prng, &[KyberAdjust::Percentiles, KyberAdjust::Steps]),
     }
 }
 

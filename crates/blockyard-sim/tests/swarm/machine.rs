@@ -297,9 +297,11 @@ impl Machine {
         self.progress.moved(self.now);
         match finished.outcome {
             Outcome::Done(status) => self.end_parts(&seen, status),
-            Outcome::Again => seen.pieces.iter().for_each(|piece| self.cover.back(piece)),
+            Outcome::Again | Outcome::AgainPrepared => {
+                seen.pieces.iter().for_each(|piece| self.cover.back(piece))
+            }
         }
-        let failed = !matches!(finished.outcome, Outcome::Done(Status::Ok) | Outcome::Again);
+        let failed = matches!(finished.outcome, Outcome::Done(status) if status != Status::Ok);
         if failed && self.striker.strikes(Flaw::HideError) {
             finished.outcome = Outcome::Done(Status::Ok);
         }

@@ -31,7 +31,7 @@
 mod class;
 
 use self::class::{Class, Order};
-use super::{Candidate, Elevator, Place};
+use super::{Candidate, Ctx, Elevator, Place};
 use crate::bio::{IoPrio, Op, PrioClass};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
@@ -112,6 +112,7 @@ impl Elevator for Deadline {
         &mut self,
         requests: &Requests,
         limits: &Limits,
+        _ctx: Ctx,
         other: &Extent,
         fronts: bool,
     ) -> Option<Candidate> {

@@ -13,13 +13,14 @@
 //! - **E3.** What an elevator holds is starved by no stream of newer requests.
 
 pub mod deadline;
+pub mod kyber;
 pub mod sector_tree;
 
 use crate::limits::Limits;
 use crate::merge::{Extent, Merge};
 use crate::request::{Request, Requests};
 use crate::time::Instant;
-use crate::unit::{HctxId, RequestId};
+use crate::unit::{CpuId, HctxId, RequestId};
 
 /// Where an inserted request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,23 @@ pub enum Place {
     Sorted,
     /// Before everything the elevator holds.
     Head,
+}
+
+/// A software queue, by the processor it is of and the hardware queue it feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ctx {
+    /// Whose it is.
+    pub cpu: CpuId,
+    /// Where its requests go.
+    pub hctx: HctxId,
+}
+
+impl Ctx {
+    /// The one that `request` was submitted through.
+    #[must_use]
+    pub const fn of(request: &Request) -> Self {
+        Self { cpu: request.cpu, hctx: request.hctx }
+    }
 }
 
 /// A candidate for a merge, found by an elevator or software queue.
@@ -41,7 +59,7 @@ pub enum Candidate {
 
 /// An I/O scheduler.
 pub trait Elevator: core::fmt::Debug {
-    /// A request held here that `other` may join.
+    /// A request held here that `other`, which comes through `ctx`, may join.
     ///
     /// `fronts` is false when `other` is a request that is about to be inserted: those join at
     /// backs only.
@@ -49,6 +67,7 @@ pub trait Elevator: core::fmt::Debug {
         &mut self,
         requests: &Requests,
         limits: &Limits,
+        ctx: Ctx,
         other: &Extent,
         fronts: bool,
     ) -> Option<Candidate>;
@@ -88,7 +107,14 @@ pub trait Elevator: core::fmt::Debug {
         self.len() == 0
     }
 
-    /// A request that came from here has completed.
+    /// Whether anything is held that a run of `hctx` could send, now or after a completion. Where
+    /// there is nothing no completion need run `hctx` again.
+    fn has_work(&self, _hctx: HctxId) -> bool {
+        !self.is_empty()
+    }
+
+    /// A request that came from here has completed, or is about to come back by [`Self::insert`]:
+    /// its [`State`](crate::request::State) says which.
     fn finished(&mut self, request: &Request, now: Instant);
 
     /// How many scheduler tags of a hardware queue requests nobody waits for may use, out of

@@ -135,7 +135,7 @@ impl RequestQueue {
             if self.is_barred(hctx) {
                 return self.hold_run(host, hctx, Hold::Device, now);
             }
-            if self.elevator.as_ref().is_none_or(|elevator| elevator.is_empty()) {
+            if self.elevator.as_ref().is_none_or(|elevator| !elevator.has_work(hctx)) {
                 return RunStop::Idle;
             }
             let (mut list, stopped) = self.gather(host, hctx, now);
@@ -496,6 +496,9 @@ impl RequestQueue {
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
             Accept::Failed(status) => {
+                if last {
+                    host.driver.commit(self.id, hctx, now); // D2
+                }
                 // No completion will follow: what it would do for those that wait is done here.
                 self.finish(host, id, status, now);
                 self.resume_rest();

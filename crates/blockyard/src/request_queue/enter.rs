@@ -8,7 +8,7 @@
 use super::{RequestQueue, driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
-use crate::elevator::{Candidate, Place};
+use crate::elevator::{Candidate, Ctx, Place};
 use crate::flush::Steps;
 use crate::host::Host;
 use crate::limits::Limits;
@@ -31,6 +31,9 @@ pub(super) struct Cursor {
     sector: u64,
     /// It waits for a tag, not for memory.
     starved: bool,
+    /// Whether its submitter is in its call still, so that parts may wait on the plug. Later it may
+    /// be asleep, and nobody would release them.
+    plugs: bool,
 }
 
 impl RequestQueue {
@@ -64,14 +67,14 @@ impl RequestQueue {
             return Ok(());
         }
         let entered = if is_within(&bio, &self.limits) {
-            self.enter(host, cpu, whole, now)
+            self.enter(host, cpu, whole, true, now)
         } else if nowait {
             Err(SubmitError::WouldBlock)
         } else {
             let hctx = self.hctx_of(cpu, &bio);
             self.enter_split(
                 host,
-                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false },
+                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false, plugs: true },
                 now,
             )
         };
@@ -146,7 +149,8 @@ impl RequestQueue {
             return Err(SubmitError::NotSupported);
         }
         let durable = Flags::PREFLUSH | Flags::FUA;
-        let means_nothing = !self.limits.write_cache || bio.op.is_read() || bio.op == Op::Flush;
+        let has_no_data = bio.op == Op::Flush || bio.op.is_passthrough();
+        let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
         let dropped = if means_nothing { durable } else { Flags::NONE };
         let bio = Bio { flags: bio.flags.without(dropped), ..bio };
         if bio.op == Op::Flush {
@@ -181,7 +185,7 @@ impl RequestQueue {
         self.enter_part(host, &mut cursor, now)?;
         if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
             self.await_room(host, &mut cursor, refused);
-            self.cursors.push_back(cursor);
+            self.cursors.push_back(Cursor { plugs: false, ..cursor });
         }
         Ok(())
     }
@@ -215,7 +219,7 @@ impl RequestQueue {
             .bios
             .take_part(cursor.whole, cursor.sector, sectors, segments)
             .ok_or(SubmitError::TooManyBios)?;
-        if let Err(refused) = self.enter(host, cursor.cpu, part, now) {
+        if let Err(refused) = self.enter(host, cursor.cpu, part, cursor.plugs, now) {
             self.bios.untake(part);
             return Err(refused);
         }
@@ -251,7 +255,7 @@ impl RequestQueue {
             let Some(mut cursor) = self.cursors.pop_front() else { return };
             waiting -= 1;
             let older = self.cursors.iter().skip(waiting);
-            let stands_behind = { older }.any(|older| older.starved && older.hctx == cursor.hctx);
+            let stands_behind = self.waits_among(older, cursor.hctx, cursor.whole);
             if stands_behind {
                 self.cursors.push_back(cursor);
             } else if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
@@ -263,21 +267,32 @@ impl RequestQueue {
 
     /// S1: whether a bio that has not begun to enter goes behind a split one that has.
     fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
-        let starved = |cursor: &Cursor| cursor.starved && cursor.hctx == hctx;
-        self.bios.entering(bio).is_some() && self.cursors.iter().any(starved)
+        self.bios.entering(bio).is_some() && self.waits_among(self.cursors.iter(), hctx, bio)
     }
 
-    /// A bio within the limits merges, or gets a request.
+    /// Whether one of `cursors` waits for a tag of the kind that `bio` needs on `hctx`.
+    fn waits_among<'a>(
+        &self,
+        mut cursors: impl Iterator<Item = &'a Cursor>,
+        hctx: HctxId,
+        bio: BioId,
+    ) -> bool {
+        let reserved = |bio: BioId| self.bios[bio].flags.contains(Flags::RESERVED);
+        let kind = reserved(bio);
+        cursors.any(|other| other.starved && other.hctx == hctx && reserved(other.whole) == kind)
+    }
+
+    /// A bio within the limits merges, or gets a request, which may wait on the plug if it `plugs`.
     fn enter<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         cpu: CpuId,
         bio: BioId,
+        plugs: bool,
         now: Instant,
     ) -> Result<(), SubmitError> {
         let kind = self.map.kind_of(&self.bios[bio]);
-        let ctx = self.ctx_of(kind, cpu);
-        if self.merge_bio(host, cpu, ctx, bio, now) {
+        if self.merge_bio(host, cpu, kind, bio, now) {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
@@ -303,10 +318,10 @@ impl RequestQueue {
         if self.requests[id].op.is_passthrough() {
             self.pass_by(id, now);
             self.mark_run(hctx, false);
-        } else if self.plugs[cpu.index()].active {
+        } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
-            self.stage_alone(host, ctx, id, now);
+            self.stage_alone(host, self.ctx_of(kind, cpu), id, now);
         }
         Ok(())
     }
@@ -342,7 +357,7 @@ impl RequestQueue {
         &mut self,
         host: &mut Host<D, S>,
         cpu: CpuId,
-        ctx: usize,
+        kind: usize,
         bio: BioId,
         now: Instant,
     ) -> bool {
@@ -351,11 +366,11 @@ impl RequestQueue {
             return false;
         }
         let plugged = self.find_in_plug(cpu, &extent);
-        let found = plugged.or_else(|| self.find_staged(ctx, &extent));
+        let found = plugged.or_else(|| self.find_staged(cpu, kind, &extent));
         let (id, merge) = match found {
             None => return false,
             Some(Candidate::TooBig(id)) => {
-                self.mark_unmergeable(ctx, plugged.is_some(), id);
+                self.mark_unmergeable(self.ctx_of(kind, cpu), plugged.is_some(), id);
                 return false;
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
@@ -372,7 +387,10 @@ impl RequestQueue {
                 elevator.merged(&self.requests, id, merge);
                 self.join_neighbour(host, id, merge, now);
             }
-            None => self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id),
+            None => {
+                let ctx = self.ctx_of(kind, cpu);
+                self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id);
+            }
         }
         true
     }
@@ -391,10 +409,14 @@ impl RequestQueue {
         })
     }
 
-    fn find_staged(&mut self, ctx: usize, extent: &Extent) -> Option<Candidate> {
+    fn find_staged(&mut self, cpu: CpuId, kind: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
-            Some(elevator) => elevator.find_merge(&self.requests, &self.limits, extent, true),
+            Some(elevator) => {
+                let from = Ctx { cpu, hctx: self.map.kinds()[kind][cpu.index()] };
+                elevator.find_merge(&self.requests, &self.limits, from, extent, true)
+            }
             None => {
+                let ctx = self.ctx_of(kind, cpu);
                 self.ctxs[ctx].find_merge(&self.end_nodes, &self.requests, &self.limits, extent)
             }
         }
@@ -483,9 +505,7 @@ impl RequestQueue {
 
     /// The software queue through which `cpu` uses `hctx`.
     pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
-        let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
-        let kind = self.map.kinds().iter().position(serves);
-        self.ctx_of(kind.expect("a request's hardware queue serves its processor"), cpu)
+        self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
     }
 
     /// Stages a request that is not part of a batch.
@@ -537,7 +557,8 @@ impl RequestQueue {
         if !extent.is_mergeable() {
             return false;
         }
-        let found = elevator.find_merge(&self.requests, &self.limits, &extent, false);
+        let from = Ctx::of(&self.requests[id]);
+        let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
         self.requests.join(kept, id, &mut self.bios, merge);
         elevator.merged(&self.requests, kept, merge);

@@ -69,6 +69,7 @@ mod sequence;
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::elevator::deadline::Deadline;
+use crate::elevator::kyber::Kyber;
 use crate::hardware_queue::{Bits, HardwareQueue, QueueMap, Run};
 use crate::host::Host;
 use crate::limits::Limits;
@@ -224,8 +225,8 @@ impl RequestQueue {
     /// # Panics
     ///
     /// If the map names a hardware queue the host does not have, its kinds serve different numbers
-    /// of processors, the single-lock model is given more than one hardware queue, or a logical
-    /// block is not a power of two.
+    /// of processors, the single-lock model is given more than one hardware queue, a logical block
+    /// is not a power of two, or a depth of kyber is 0.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
         let tag_config = host.tags.config();
@@ -250,6 +251,11 @@ impl RequestQueue {
         let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
         let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
         let waiting_lines = if has_elevator { count * (1 + usize::from(reserved > 0)) } else { 0 };
+        let elevator: Option<Box<dyn Elevator + Send>> = match policies.elevator {
+            ElevatorKind::None => None,
+            ElevatorKind::Deadline(tunables) => Some(Box::new(Deadline::new(capacity, tunables))),
+            ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&map, tunables))),
+        };
         Self {
             id,
             plugs: map.default.iter().map(|_| Plug::default()).collect(),
@@ -261,12 +267,7 @@ impl RequestQueue {
             ctxs,
             feeder_at,
             end_nodes: HashNodes::new(hashed),
-            elevator: match policies.elevator {
-                ElevatorKind::None => None,
-                ElevatorKind::Deadline(tunables) => {
-                    Some(Box::new(Deadline::new(capacity, tunables)))
-                }
-            },
+            elevator,
             sched_tags: (0..if has_elevator { count } else { 0 })
                 .map(|_| TagPool::new(tags_per_hctx, reserved, max_waiters))
                 .collect(),
@@ -553,7 +554,6 @@ impl RequestQueue {
 
 /// How many hardware queues `map` names.
 fn hctxs_of(map: &QueueMap) -> usize {
-    let named = map.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
     let cpus = map.default.len();
     for kind in map.kinds() {
         assert!(
@@ -561,7 +561,7 @@ fn hctxs_of(map: &QueueMap) -> usize {
             "every kind of map serves {cpus} processors"
         );
     }
-    named.max().expect("a map serves at least one processor")
+    map.hctxs()
 }
 
 /// The software queues of `map`, where each stands among the feeders of its hardware queue, and

@@ -89,7 +89,8 @@ pub(crate) struct Rig<D> {
 
 /// What queue a [`Rig`] has.
 pub(crate) fn config(policies: Policies) -> QueueConfig {
-    QueueConfig::new(1, 1, Limits { max_sectors: 64, ..Limits::new(1 << 20) }, policies)
+    let limits = Limits { max_sectors: 64, ..Limits::new(1 << 20) };
+    QueueConfig { timeout: Duration::MAX, ..QueueConfig::new(1, 1, limits, policies) }
 }
 
 impl<D: Device> Rig<D> {
@@ -142,16 +143,5 @@ impl<D: Device> Rig<D> {
             self.ends.push(End { cookie, status, at });
         }
         self.queue.self_check(&self.host);
-    }
-
-    /// When the bio called `cookie` ended.
-    pub(crate) fn ended_at(&self, cookie: u64) -> Option<Instant> {
-        self.ends.iter().find(|end| end.cookie == cookie).map(|end| end.at)
-    }
-
-    /// The bios that failed, and how.
-    pub(crate) fn failures(&self) -> Vec<(u64, Status)> {
-        let failed = self.ends.iter().filter(|end| end.status != Status::Ok);
-        failed.map(|end| (end.cookie, end.status)).collect()
     }
 }

@@ -5,8 +5,8 @@
 //! In the queue's own words: `ahead` requests can be ahead of a bio's own, for each of its parts: as
 //! many as the queue holds, since who comes later is behind. Under mq-deadline each of them may let
 //! `fifo_batch` x (`writes_starved` + 1) later ones pass (A4, A5), once its own deadline has passed
-//! (A6) and its class has aged (A1); without an elevator, one of each other software queue, as those
-//! take turns. One request takes the longest service and run delay; where several queues share the
+//! (A6) and its class has aged (A1); under kyber a batch of each of the other domains (K4); without an
+//! elevator, one of each other software queue, as those take turns. One request takes the longest service and run delay; where several queues share the
 //! host, as many more take turns with it; and it may be held until the retry once.
 
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
@@ -16,6 +16,9 @@ use crate::draw::Plan;
 use std::collections::BTreeMap;
 
 const RETRY_NS: u64 = blockyard::hardware_queue::RETRY_DELAY.as_ns();
+
+/// The batches of kyber's domains together: 16, 8 and 8 with steps, which is the more.
+const KYBER_BATCHES: u64 = 32;
 
 #[derive(Debug)]
 pub(crate) struct Waits {
@@ -60,9 +63,13 @@ fn bound(plan: &Plan, queue: usize) -> Duration {
 
 /// Requests it may hold for a hardware queue, how many pass each, how long it may let one wait.
 fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
-    let ElevatorKind::Deadline(tunables) = &policies.elevator else { return (depth, ctxs, 0) };
     let device_depth = u32::try_from(depth).expect("a depth is 16 bits");
     let held = u64::from(policies.sched_depth.tags(device_depth));
+    let tunables = match &policies.elevator {
+        ElevatorKind::None => return (depth, ctxs, 0),
+        ElevatorKind::Kyber(_) => return (held, KYBER_BATCHES, 0),
+        ElevatorKind::Deadline(tunables) => tunables,
+    };
     let DeadlineTunables { fifo_batch, writes_starved, .. } = *tunables;
     let passes = u64::from(fifo_batch.max(1)).saturating_mul(u64::from(writes_starved) + 1);
     let aging = if tunables.classes { tunables.prio_aging_expire } else { Duration::ZERO };

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 const REQUESTS: u32 = 24;
 const BIOS: u32 = 4096;
 const HCTX: HctxId = HctxId(0);
+const CTX: Ctx = Ctx { cpu: CpuId(0), hctx: HCTX };
 
 /// Both elevators over the same requests, and what else a request queue would do.
 struct Rig {
@@ -43,7 +44,7 @@ impl Rig {
 
     fn find_merge(&mut self, other: &Extent, fronts: bool) -> Option<Candidate> {
         let Self { fast, slow, requests, limits, .. } = self;
-        let found = fast.find_merge(requests, limits, other, fronts);
+        let found = fast.find_merge(requests, limits, CTX, other, fronts);
         assert_eq!(found, slow.find_merge(requests, limits, other, fronts), "for {other:?}");
         found
     }

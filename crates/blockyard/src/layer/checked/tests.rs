@@ -7,7 +7,8 @@ use crate::policy::Policies;
 use crate::request::{Bios, Requests};
 use crate::status::Status;
 use crate::unit::CpuId;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 use std::string::String;
 use std::vec;
 

@@ -1,7 +1,8 @@
 use super::*;
 use crate::driver::Busy;
-use crate::hardware_queue::RETRY_DELAY;
-use crate::policy::SchedDepth;
+use crate::hardware_queue::{RETRY_DELAY, RunStop};
+use crate::policy::{KyberTunables, SchedDepth};
+use crate::trace::Hold;
 
 #[test]
 fn a_refusal_with_nothing_in_flight_is_tried_again_after_a_while() {
@@ -122,4 +123,34 @@ fn a_command_of_the_driver_passes_plug_elevator_and_merging_by() {
         rig.settle();
         assert_eq!(rig.sent_ops(), "ppw");
     }
+}
+
+/// Two hardware queues under kyber, and one token for all writes.
+fn kyber_with_one_token_for_writes() -> Rig {
+    let tunables = KyberTunables { write_depth: 1, ..KyberTunables::default() };
+    let policies = Policies { elevator: ElevatorKind::Kyber(tunables), ..Policies::NONE };
+    Rig::new(2, 4, policies, Limits::new(CAPACITY_SECTORS))
+}
+
+#[test]
+fn a_hardware_queue_without_work_of_its_own_is_idle_and_not_held() {
+    let mut rig = kyber_with_one_token_for_writes();
+    rig.submit(CPU, Bio::write(0, 8, 0)).unwrap();
+    assert_eq!(rig.queue.run(&mut rig.host, HctxId(1), rig.now), RunStop::Idle);
+    assert_eq!(rig.queue.poll_at(), None, "nothing to try again for");
+    rig.settle();
+    assert_eq!(rig.host.driver.sent.len(), 1);
+}
+
+#[test]
+fn a_token_given_back_runs_the_hardware_queue_that_waits_for_it() {
+    let mut rig = kyber_with_one_token_for_writes();
+    rig.submit(CPU, Bio::write(0, 8, 0)).unwrap();
+    rig.submit(OTHER_CPU, Bio::write(64, 8, 1)).unwrap();
+    rig.settle();
+    assert_eq!(rig.sent_sectors(), [0]);
+    assert_eq!(rig.queue.run(&mut rig.host, HctxId(1), rig.now), RunStop::Held(Hold::Order));
+    rig.complete();
+    assert_eq!(rig.settle(), 1);
+    assert_eq!(rig.sent_sectors(), [64]);
 }

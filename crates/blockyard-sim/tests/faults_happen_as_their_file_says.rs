@@ -1,0 +1,154 @@
+//! Fault files against whole simulations: what jobs see of each rule, and that chance is the seed's.
+
+use blockyard::status::Status;
+use blockyard_sim::device::stack::FaultCount;
+use blockyard_sim::job::{JobFile, NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
+use blockyard_sim::world::Failure;
+
+const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
+                     submit-queues = 1\ndepth = 64\n";
+const INLINE: &str = "base = \"null\"\n[null]\ncompletion = \"none\"\n";
+const DESIGNS: [&str; 4] = ["mq-none", "mq-deadline", "legacy-deadline", "mq-deadline-2017"];
+
+/// 1024 reads, which merge nowhere: between any two of them there is a hole.
+const READS: &str = "--rw=randread --ioengine=libaio --iodepth=8 --size=8m --io_size=4m \
+                     --bs=4k --blockalign=8k --norandommap";
+
+fn jobs(options: &str) -> JobFile {
+    let all = format!("--name=j --direct=1 --filename=/dev/a {options}");
+    parse_args(all.split_whitespace(), &NoSource).unwrap()
+}
+
+fn simulate(
+    options: &str,
+    device: &str,
+    design: &str,
+    rules: &str,
+    seed: u64,
+) -> Result<Report, SimulationError> {
+    let device = if device.contains('\n') {
+        Device::parse("test", device).unwrap()
+    } else {
+        Device::lookup(device).unwrap()
+    };
+    let design = Design::lookup(design).unwrap();
+    let rules = FaultRules::parse("f.toml", rules).unwrap();
+    let conditions = Conditions { faults: Some(&rules), checked: true, ..Conditions::new(seed) };
+    let mut simulation = Simulation::under(&jobs(options), &device, &design, conditions)?;
+    simulation.check_every_step();
+    simulation.finish()
+}
+
+fn ios(report: &Report) -> u64 {
+    report.jobs.iter().flat_map(|job| job.stats.measured()).map(|measured| measured.ios).sum()
+}
+
+fn longest_ns(report: &Report) -> u64 {
+    let all = report.jobs.iter().flat_map(|job| job.stats.measured());
+    all.map(|measured| measured.lat_ns.max()).max().unwrap()
+}
+
+fn count(name: &str, matched: u64, fired: u64) -> FaultCount {
+    FaultCount { name: name.to_owned(), matched, fired }
+}
+
+fn of(rule: &str) -> String {
+    format!("[[rule]]\nname = \"x\"\n{rule}\n")
+}
+
+#[test]
+fn an_error_ends_the_run_at_its_time() {
+    for at_once in ["", "at-once = true"] {
+        let rules = of(&format!("nth = 100\nerror = \"medium\"\n{at_once}"));
+        let error = simulate(READS, TIMER, "mq-none", &rules, 1).unwrap_err();
+        let SimulationError::Failed { job, failure, .. } = error else { panic!("{error}") };
+        assert!(matches!(failure, Failure::Io(_, Status::Medium)), "{failure:?}");
+        assert_eq!(job.as_deref(), Some("j"));
+    }
+}
+
+#[test]
+fn a_job_that_goes_on_after_errors_counts_them_and_does_the_rest() {
+    for design in DESIGNS {
+        let rules = of("every = 100\nerror = \"no-space\"");
+        let options = format!("{READS} --continue_on_error=read");
+        let report = simulate(&options, TIMER, design, &rules, 1).unwrap();
+        assert_eq!(report.faults, [count("x", 1024, 10)], "{design}");
+        assert_eq!((ios(&report), report.jobs[0].stats.errors), (1014, 10), "{design}");
+        assert_eq!(report.jobs[0].stats.first_error, Some(Status::NoSpace));
+        let writes_only = format!("{READS} --continue_on_error=write");
+        assert!(simulate(&writes_only, TIMER, design, &rules, 1).is_err(), "{design}");
+    }
+}
+
+#[test]
+fn a_delay_is_seen_by_the_job_whatever_way_the_device_completes() {
+    let rules = of("nth = 500\ndelay = \"50ms\"");
+    for device in [TIMER, INLINE, "null", "srp"] {
+        for design in DESIGNS {
+            let report = simulate(READS, device, design, &rules, 1).unwrap();
+            assert_eq!((ios(&report), &report.faults[..]), (1024, &[count("x", 1024, 1)][..]));
+            let longest = longest_ns(&report);
+            assert!((50_000_000..52_000_000).contains(&longest), "{device} {design}: {longest}");
+        }
+    }
+}
+
+#[test]
+fn refusals_and_requeues_are_made_good_for() {
+    for then in ["busy = \"device\"", "busy = \"host\"", "busy = \"resource\"", "requeue = true"] {
+        for device in [TIMER, INLINE, "srp"] {
+            for design in DESIGNS {
+                let report =
+                    simulate(READS, device, design, &of(&format!("every = 10\n{then}")), 1)
+                        .unwrap();
+                let FaultCount { matched, fired, .. } = report.faults[0];
+                assert_eq!(ios(&report), 1024, "{then} {device} {design}");
+                assert_eq!((matched - fired, matched / 10), (1024, fired), "{then} {design}");
+            }
+        }
+    }
+}
+
+#[test]
+fn jobs_whose_completions_are_lost_are_said_to_wait_for_them() {
+    let error = simulate(READS, TIMER, "mq-none", &of("nth = 10\nlost = true"), 1).unwrap_err();
+    assert!(matches!(error, SimulationError::Failed { failure: Failure::Lost(1), .. }), "{error}");
+    assert!(error.to_string().ends_with("1 completions were lost by fault rules"), "{error}");
+}
+
+/// Everything that a run gives.
+fn bytes(rules: &str, seed: u64) -> String {
+    let options = format!("{READS} --continue_on_error=all --numjobs=4");
+    format!("{:?}", simulate(&options, "srp", "mq-deadline", rules, seed).unwrap())
+}
+
+#[test]
+fn one_file_and_one_seed_give_the_same_bytes() {
+    let rules = "[[rule]]\nname = \"a\"\none-in = 50\ndelay = \"3ms\"\n\
+                 [[rule]]\nname = \"b\"\none-in = 20\nbusy = \"device\"\n\
+                 [[rule]]\nname = \"c\"\none-in = 99\nerror = \"io\"\n";
+    assert_eq!(bytes(rules, 1), bytes(rules, 1));
+    assert_ne!(bytes(rules, 1), bytes(rules, 2));
+}
+
+/// Rules that never fire, and the contract's check, leave no trace in what is measured.
+#[test]
+fn layers_that_do_nothing_change_nothing() {
+    let device = Device::lookup("srp").unwrap();
+    let design = Design::lookup("mq-deadline").unwrap();
+    let jobs = jobs(&format!("{READS} --numjobs=4"));
+    let run = |faults: Option<&FaultRules>, checked| {
+        let conditions = Conditions { faults, checked, ..Conditions::new(3) };
+        let report = Simulation::under(&jobs, &device, &design, conditions).unwrap().finish();
+        Report { faults: Vec::new(), ..report.unwrap() }
+    };
+    let never = FaultRules::parse("f.toml", &of("sectors = \"0..1\"\nop = \"flush\"\nlost = true"));
+    let never = never.unwrap();
+    let bare = format!("{:?}", run(None, false).jobs);
+    assert_eq!(bare, format!("{:?}", run(None, true).jobs));
+    assert_eq!(bare, format!("{:?}", run(Some(&never), false).jobs));
+    assert_eq!(bare, format!("{:?}", run(Some(&never), true).jobs));
+}

@@ -1,0 +1,115 @@
+//! Depths against a table of what beside what leads to what.
+
+use super::*;
+use Status::{Awful, Bad, Good, Great};
+use alloc::vec::Vec;
+use core::cmp::Ordering::{Equal, Greater, Less};
+use proptest::prelude::*;
+
+/// Q2 by its edges: a target of 100 ns.
+#[test]
+fn a_domain_is_as_well_as_its_mean() {
+    for (mean, status) in
+        [(0, Great), (50, Great), (51, Good), (100, Good), (101, Bad), (199, Bad), (200, Awful)]
+    {
+        // Two latencies of which neither is the mean.
+        let measured = Measured { sum_ns: 2 * mean + 1, count: 2 };
+        assert_eq!(measured.status(Duration::from_ns(100)), Some(status), "{mean} ns");
+    }
+    assert_eq!(Measured::default().status(Duration::from_ns(100)), None);
+}
+
+/// Q3, each pair: what becomes of 80 tokens.
+#[test]
+fn what_becomes_of_a_depth_is_up_to_both() {
+    let beside = |this| {
+        [None, Some(Awful), Some(Bad), Some(Good), Some(Great)]
+            .map(|other| depth_beside(80, this, other))
+    };
+    assert_eq!(beside(None), [80; 5]);
+    //                        nobody awful bad good great
+    assert_eq!(beside(Some(Awful)), [81, 80, 80, 81, 82]);
+    assert_eq!(beside(Some(Bad)), [81, 80, 80, 81, 81]);
+    assert_eq!(beside(Some(Good)), [81, 60, 70, 80, 80]);
+    assert_eq!(beside(Some(Great)), [81, 40, 60, 80, 80]);
+    // At least one goes.
+    assert_eq!(depth_beside(3, Some(Good), Some(Bad)), 2);
+    assert_eq!(depth_beside(3, Some(Great), Some(Bad)), 2);
+}
+
+/// Q4: what becomes of 40 tokens.
+#[test]
+fn others_follow_the_better_of_reads_and_writes() {
+    let all = [None, Some(Awful), Some(Bad), Some(Good), Some(Great)];
+    let of = |completed| all.map(|better| depth_of_others(40, better, completed));
+    assert_eq!(of(true), [42, 20, 30, 41, 42]);
+    assert_eq!(of(false), [42, 40, 40, 40, 40]);
+}
+
+/// What `completed` and `adjust` do over time, against lists of what completed.
+#[derive(Debug, Default)]
+struct Slow {
+    windows: Vec<(Domain, u64)>,
+    ends: Option<Instant>,
+}
+
+proptest! {
+    /// Q1: what is measured, and when a window ends.
+    #[test]
+    fn windows_hold_what_completes_within_them(
+        steps in prop::collection::vec((0..4_usize, 0..30_000_000_u64, 0..40_u64), 1..200),
+    ) {
+        let tunables = KyberTunables { other_depth: 64, ..KyberTunables::default() };
+        let mut fast = Steps::new(&tunables);
+        let mut tokens = [256, 128, 64, 64].map(Tokens::new);
+        let mut slow = Slow::default();
+        let (mut now, mut due) = (Instant::ZERO, None);
+        for (at, device_ns, wait_ms) in steps {
+            let domain = [Domain::Read, Domain::Write, Domain::Other, Domain::Other][at];
+            let device = Duration::from_ns(device_ns);
+            fast.completed(domain, Took { total: device, device }, now, &mut due);
+            let target_ns = [2_000_000, 10_000_000, u64::MAX, u64::MAX][at];
+            if slow.ends.is_none() && device_ns > target_ns {
+                slow.ends = Some(now + Duration::from_ms(10));
+            }
+            if slow.ends.is_some() {
+                slow.windows.push((domain, device_ns));
+            }
+            prop_assert_eq!(due, slow.ends);
+            now = now + Duration::from_ms(wait_ms);
+            while let Some(at) = due.filter(|due| *due <= now) {
+                let completed = core::mem::take(&mut slow.windows);
+                let mean = |domain| {
+                    let of: Vec<_> = completed.iter().filter(|(of, _)| *of == domain).collect();
+                    let count = u64::try_from(of.len()).expect("few");
+                    of.iter().map(|(_, ns)| ns).sum::<u64>().checked_div(count)
+                };
+                let (read, write) = (mean(Domain::Read), mean(Domain::Write));
+                let before = tokens.map(|tokens| tokens.depth());
+                due = fast.adjust(at, &mut tokens);
+                let slow_reads = read > Some(2_000_000);
+                let slow_writes = write > Some(10_000_000);
+                let is_cut = [0, 1].map(|at| tokens[at].depth() < before[at]);
+                // Who misses the target is never cut, and nobody is beside one who meets it.
+                prop_assert!(!(is_cut[0] && (slow_reads || !slow_writes)));
+                prop_assert!(!(is_cut[1] && (slow_writes || !slow_reads)));
+                // Others grow while one of the two meets its target or there is neither; where those
+                // there are all miss it, they are cut once they complete.
+                let others = mean(Domain::Other).is_some();
+                let one_is_well = read.is_some() && !slow_reads || write.is_some() && !slow_writes;
+                let neither = read.is_none() && write.is_none();
+                let change = match () {
+                    () if neither || (one_is_well && others) => Greater,
+                    () if others => Less,
+                    () => Equal,
+                };
+                let limited = before[3] == if change == Greater { 64 } else { 1 };
+                let change = if limited { Equal } else { change };
+                prop_assert_eq!(tokens[3].depth().cmp(&before[3]), change);
+                let goes_on = slow_reads || slow_writes || tokens[3].depth() < 64;
+                slow.ends = goes_on.then(|| at + Duration::from_ms(100));
+                prop_assert_eq!(due, slow.ends);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A device's volatile cache, and what its users were promised of what survives it.
+//!
+//! Nothing here knows how the core works: a [`Ledger`] is told what a submitter and a device see
+//! (submitted, sent, written, flushed, ended) and panics where a promise is broken. A power cut
+//! leaves what was written and is not in the cache any more; as nothing becomes less durable, a
+//! promise that holds when it is made holds at every cut from then on.
+//!
+//! # The promises
+//!
+//! - **P1.** When a flush ends well, every write that ended well before it was submitted is durable.
+//! - **P2.** When a write with FUA ends well, it is durable.
+//! - **P3.** When data of a write with preflush is sent, every write that ended well before that
+//!   write was submitted is durable.
+//!
+//! The device is the worst there may be: a flush makes durable what was written before it was sent,
+//! and nothing else ever becomes durable, but for a write past the cache.
+
+use blockyard::bio::{Bio, Flags, Op};
+use blockyard::status::Status;
+
+/// A piece of a write that would not survive a power cut.
+#[derive(Clone, Copy, Debug)]
+struct Volatile {
+    cookie: u64,
+    written_at: u64,
+}
+
+/// A write that has ended well, or a bio that was submitted.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    cookie: u64,
+    at: u64,
+}
+
+/// What is in the cache, and what is owed to whom.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// Counts what happened; the only time here.
+    clock: u64,
+    cache: Vec<Volatile>,
+    /// Writes that ended well and are not durable, in this order.
+    ended: Vec<Mark>,
+    /// Bios that were submitted and have not ended.
+    submitted: Vec<Mark>,
+}
+
+/// Whether the volatile cache holds what `op` does.
+fn is_write(op: Op) -> bool {
+    matches!(op, Op::Write | Op::Discard | Op::WriteZeroes | Op::SecureErase)
+}
+
+impl Ledger {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// The queue took the bio called `cookie`.
+    pub(crate) fn submitted(&mut self, cookie: u64) {
+        let at = self.tick();
+        self.submitted.push(Mark { cookie, at });
+    }
+
+    /// It did not take it after all, or has ended it.
+    pub(crate) fn forget(&mut self, cookie: u64) {
+        self.submitted.retain(|submitted| submitted.cookie != cookie);
+    }
+
+    /// Data of `bio` goes to the device (P3).
+    pub(crate) fn data_sent(&mut self, bio: &Bio) {
+        if is_write(bio.op) && bio.flags.contains(Flags::PREFLUSH) {
+            self.nothing_is_owed_to(bio.cookie, "P3");
+        }
+    }
+
+    /// The device has done a piece of `bio`; `fua`: past its cache.
+    pub(crate) fn done(&mut self, bio: &Bio, fua: bool) {
+        if is_write(bio.op) && !fua {
+            let written_at = self.tick();
+            self.cache.push(Volatile { cookie: bio.cookie, written_at });
+        }
+    }
+
+    /// A flush goes to the device. Keep what this returns for [`Self::flushed`].
+    pub(crate) fn flush_sent(&mut self) -> u64 {
+        self.tick()
+    }
+
+    /// The flush that was sent at `sent_at` has done its work.
+    pub(crate) fn flushed(&mut self, sent_at: u64) {
+        let Self { cache, ended, .. } = self;
+        cache.retain(|piece| piece.written_at > sent_at);
+        ended.retain(|write| cache.iter().any(|piece| piece.cookie == write.cookie));
+    }
+
+    /// `bio` has ended (P1, P2).
+    pub(crate) fn ended(&mut self, bio: &Bio, status: Status) {
+        if status == Status::Ok && bio.op == Op::Flush {
+            self.nothing_is_owed_to(bio.cookie, "P1");
+        }
+        if status == Status::Ok && is_write(bio.op) && !self.is_durable(bio.cookie) {
+            assert!(!bio.flags.contains(Flags::FUA), "P2: {bio:?} ended and is not durable");
+            let at = self.tick();
+            self.ended.push(Mark { cookie: bio.cookie, at });
+        }
+        self.forget(bio.cookie);
+    }
+
+    /// Whether what was written of the bio called `cookie` would survive a power cut now.
+    fn is_durable(&self, cookie: u64) -> bool {
+        self.cache.iter().all(|piece| piece.cookie != cookie)
+    }
+
+    /// How many writes that ended well a power cut would lose; and of these, how many the flush that
+    /// was sent at `flush_sent_at` will save.
+    #[allow(dead_code, reason = "one of the tests that share this file tells states apart by it")]
+    pub(crate) fn at_risk(&self, flush_sent_at: Option<u64>) -> (usize, usize) {
+        let saved = |write: &&Mark| {
+            let mut pieces = self.cache.iter().filter(|piece| piece.cookie == write.cookie);
+            flush_sent_at.is_some_and(|sent| pieces.all(|piece| piece.written_at < sent))
+        };
+        (self.ended.len(), self.ended.iter().filter(saved).count())
+    }
+
+    /// How many writes that ended well before the bio called `cookie` was submitted a power cut
+    /// would lose.
+    pub(crate) fn owed_to(&self, cookie: u64) -> usize {
+        let submitted = self.submitted.iter().find(|submitted| submitted.cookie == cookie);
+        let since = submitted.expect("it was submitted and has not ended").at;
+        self.ended.iter().filter(|write| write.at < since).count()
+    }
+
+    fn nothing_is_owed_to(&self, cookie: u64, promise: &str) {
+        assert_eq!(self.owed_to(cookie), 0, "{promise}: writes are owed to bio {cookie}: {self:?}");
+    }
+}

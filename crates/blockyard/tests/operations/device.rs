@@ -1,0 +1,232 @@
+//! The device: it does as it is told, and checks what it is given.
+
+use super::account::Accounts;
+use blockyard::bio::{Bio, Flags, Op};
+use blockyard::driver::{Accept, Driver, Issue, Outcome, TimedOut};
+use blockyard::policy::Dispatch;
+use blockyard::request::{Piece, Request};
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
+use std::collections::{BTreeSet, VecDeque};
+
+/// What the device owns.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) queue: QueueId,
+    pub(super) hctx: HctxId,
+    pub(super) tag: DriverTag,
+    id: RequestId,
+    pieces: Vec<Piece>,
+    /// Of a flush: when it was sent.
+    flush_sent_at: Option<u64>,
+}
+
+/// One disk behind the device.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) accounts: Accounts,
+    pub(super) dispatch: Dispatch,
+    /// Nothing may come.
+    pub(super) quiesced: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Device {
+    pub(super) disks: Vec<Disk>,
+    /// What it says to what it is offered next; then it takes everything.
+    pub(super) answers: VecDeque<Accept>,
+    /// What it says to timeouts; then it waits on.
+    pub(super) timeouts: VecDeque<TimedOut>,
+    pub(super) budget: usize,
+    pub(super) owned: Vec<Owned>,
+    next_budget: u32,
+    pub(super) budgets: BTreeSet<(QueueId, u32)>,
+    pub(super) prepared: BTreeSet<(QueueId, RequestId)>,
+    /// What it has just let go: the queue is to have it cleaned up.
+    finishing: Option<(QueueId, RequestId)>,
+    /// Hardware queues that were told that more would come (D2).
+    pub(super) open_runs: BTreeSet<(QueueId, HctxId)>,
+    /// Requests that it has taken so far.
+    pub(super) taken: u64,
+}
+
+impl Device {
+    pub(super) const fn new(disks: Vec<Disk>, budget: usize) -> Self {
+        Self {
+            disks,
+            answers: VecDeque::new(),
+            timeouts: VecDeque::new(),
+            budget,
+            owned: Vec::new(),
+            next_budget: 0,
+            budgets: BTreeSet::new(),
+            prepared: BTreeSet::new(),
+            finishing: None,
+            open_runs: BTreeSet::new(),
+            taken: 0,
+        }
+    }
+
+    pub(super) fn accounts(&mut self, queue: QueueId) -> &mut Accounts {
+        &mut self.disks[queue.index()].accounts
+    }
+
+    /// Whether it owns a request under that tag; `shared`: of whichever hardware queue.
+    pub(super) fn owns(&self, queue: QueueId, hctx: HctxId, tag: DriverTag, shared: bool) -> bool {
+        let same_hctx = |owned: &Owned| shared || owned.hctx == hctx;
+        self.owned.iter().any(|owned| owned.queue == queue && owned.tag == tag && same_hctx(owned))
+    }
+
+    /// It is done with what it owns at `at`, this way.
+    pub(super) fn let_go(&mut self, at: usize, outcome: Outcome) -> Owned {
+        let owned = self.owned.remove(at);
+        assert_eq!(self.finishing, None, "what it let go before was not cleaned up");
+        self.finishing = (outcome != Outcome::AgainPrepared).then_some((owned.queue, owned.id));
+        let accounts = self.accounts(owned.queue);
+        for piece in &owned.pieces {
+            match outcome {
+                Outcome::Done(Status::Ok) => accounts.done(piece),
+                Outcome::Done(status) => accounts.failed(piece, status),
+                Outcome::Again | Outcome::AgainPrepared => accounts.back(piece),
+            }
+        }
+        if let (Some(sent_at), Outcome::Done(status)) = (owned.flush_sent_at, outcome) {
+            accounts.flush_ended(sent_at, status);
+        }
+        owned
+    }
+
+    /// F1, C1. When a flush began, which C2 is about, is not seen from here.
+    fn check_flush(&self, issue: &Issue<'_>) {
+        let accounts = &self.disks[issue.queue.index()].accounts;
+        assert!(accounts.limits().write_cache, "F1: there is nothing to flush");
+        assert_eq!(issue.pieces().count(), 0, "a flush carries nothing");
+        let at = (issue.queue, issue.hctx);
+        let mut with_device = self.owned.iter().filter(|owned| (owned.queue, owned.hctx) == at);
+        assert!(with_device.all(|owned| owned.flush_sent_at.is_none()), "C1");
+    }
+
+    /// What shares a request may share it, and the request is within the limits.
+    fn check_data(&self, issue: &Issue<'_>) {
+        let accounts = &self.disks[issue.queue.index()].accounts;
+        let (rq, limits) = (issue.request(), accounts.limits());
+        let pieces: Vec<_> = issue.pieces().collect();
+        let bios: Vec<_> = pieces.iter().map(|piece| accounts.bio(piece)).collect();
+        for (bio, piece) in bios.iter().zip(&pieces) {
+            let kept_apart = |bio: &Bio| (bio.op, bio.prio.class, bio.write_hint);
+            assert_eq!(kept_apart(bio), (rq.op, rq.prio.class, rq.write_hint), "M2");
+            let alone = bio.flags.contains(Flags::NO_MERGE) || accounts.is_sequenced(piece);
+            let alone = alone || bio.op.is_passthrough() || accounts.has_native_fua(bio);
+            assert!(bios.len() == 1 || !alone, "M1: {bio:?} is not alone");
+        }
+        let fua = accounts.has_native_fua(&bios[0]);
+        assert_eq!(rq.flags.contains(Flags::FUA), fua, "F1: {rq:?}");
+        assert!(!rq.flags.contains(Flags::PREFLUSH), "F1: {rq:?}");
+        let sectors = pieces.iter().map(|piece| piece.sectors).sum::<u32>();
+        assert_eq!(sectors, rq.sectors);
+        if rq.ranges == 1 {
+            let mut at = rq.sector;
+            for piece in &pieces {
+                assert_eq!(piece.sector, at, "{pieces:?} do not lie behind each other");
+                at += u64::from(piece.sectors);
+            }
+            let most = limits.max_sectors_at(rq.op, rq.sector);
+            assert!(rq.op.is_passthrough() || rq.sectors <= most, "M3: {rq:?}");
+        }
+        assert!(rq.ranges == 1 || rq.ranges <= limits.max_discard_segments, "M5: {rq:?}");
+        assert!(rq.sectors <= limits.max_sectors_of(rq.op), "M3: {rq:?}");
+    }
+}
+
+impl Driver for Device {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        if self.budgets.len() >= self.budget {
+            return None;
+        }
+        self.next_budget += 1;
+        self.budgets.insert((queue, self.next_budget));
+        Some(Budget(self.next_budget))
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        assert!(self.budgets.remove(&(queue, budget.0)), "D3: {budget:?} was not out");
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        assert!(self.prepared.insert((issue.queue, issue.id())), "{issue:?} is prepared already");
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let disk = &self.disks[issue.queue.index()];
+        assert!(!disk.quiesced, "Z2: {issue:?}");
+        assert!(self.prepared.contains(&(issue.queue, issue.id())), "{issue:?} is not prepared");
+        let budget = issue.budget.map(|budget| (issue.queue, budget.0));
+        assert_eq!(budget.is_some(), disk.dispatch == Dispatch::Budget, "{issue:?}");
+        assert!(budget.is_none_or(|budget| self.budgets.contains(&budget)), "D3: {issue:?}");
+        let place = (issue.hctx, issue.tag);
+        assert!(self.owned.iter().all(|owned| (owned.hctx, owned.tag) != place), "T1: {issue:?}");
+        let is_flush = issue.request().op == Op::Flush;
+        if is_flush {
+            self.check_flush(issue)
+        } else {
+            self.check_data(issue)
+        }
+
+        let answer = self.answers.pop_front().unwrap_or(Accept::Queued);
+        let run = (issue.queue, issue.hctx);
+        match answer {
+            Accept::Queued if !issue.last => _ = self.open_runs.insert(run),
+            Accept::Queued => _ = self.open_runs.remove(&run),
+            _ => {}
+        }
+        let accounts = self.accounts(issue.queue);
+        match answer {
+            Accept::Queued => {
+                let pieces: Vec<_> = issue.pieces().collect();
+                pieces.iter().for_each(|piece| accounts.sent(piece));
+                let flush_sent_at = is_flush.then(|| accounts.flush_sent());
+                let Issue { queue, hctx, tag, .. } = *issue;
+                let id = issue.id();
+                self.owned.push(Owned { queue, hctx, tag, id, pieces, flush_sent_at });
+                self.taken += 1;
+            }
+            Accept::Failed(status) => {
+                issue.pieces().for_each(|piece| accounts.failed(&piece, status));
+                if is_flush {
+                    accounts.flush_refused(status);
+                }
+                self.prepared.remove(&(issue.queue, issue.id()));
+            }
+            Accept::Busy(_) => {}
+        }
+        answer
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, _now: Instant) {
+        self.open_runs.remove(&(queue, hctx));
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        _request: &Request,
+        _now: Instant,
+    ) -> TimedOut {
+        let answer = self.timeouts.pop_front().unwrap_or(TimedOut::Reset);
+        let is_it = |owned: &Owned| (owned.queue, owned.hctx, owned.tag) == (queue, hctx, tag);
+        let at = self.owned.iter().position(is_it).expect("X1: asked about what it does not own");
+        if let TimedOut::Ended(outcome) = answer {
+            let _ = self.let_go(at, outcome);
+        }
+        answer
+    }
+
+    fn finish(&mut self, queue: QueueId, _hctx: HctxId, _tag: DriverTag, request: &Request) {
+        let of = self.finishing.take();
+        let (of_queue, id) = of.unwrap_or_else(|| panic!("{request:?} is not to be cleaned up"));
+        assert!(of_queue == queue && self.prepared.remove(&(queue, id)), "{request:?}");
+    }
+}
