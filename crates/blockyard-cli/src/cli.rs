@@ -1,16 +1,15 @@
 //! What can be asked: commands and their options.
 
+mod setting;
+
 use std::ffi::OsString;
-use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
-use blockyard_sim::profile::FaultRules;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
-
 use crate::message::Failure;
+
+pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
 /// What would this queueing design do on that device?
 ///
@@ -59,95 +58,7 @@ pub(crate) struct Job {
     pub(crate) replay: Option<String>,
 }
 
-/// How a trace is replayed.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Playback {
-    /// When recorded I/O is issued: `open`, `closed:N` or `think`
-    #[arg(long, value_name = "PACE", value_parser = pace)]
-    pub(crate) pace: Option<Pace>,
-
-    /// How much faster than recorded, such as 2x or 0.5x
-    #[arg(long, value_name = "FACTOR")]
-    pub(crate) speed: Option<Speed>,
-
-    /// What becomes of addresses beyond the end of the device
-    #[arg(long, value_name = "HOW", value_enum)]
-    pub(crate) map: Option<Addresses>,
-
-    /// The one disk of the trace to replay, by name or by number from 0
-    #[arg(long, value_name = "DISK")]
-    pub(crate) disk: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Addresses {
-    /// They begin again at its start
-    Wrap,
-    /// The disk of the trace is scaled to the device
-    Scale,
-}
-
-/// `open`, `think`, `closed` or `closed:N`.
-fn pace(text: &str) -> Result<Pace, String> {
-    let wrong = || format!("one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
-    match text.split_once(':').unwrap_or((text, "")) {
-        ("open", "") => Ok(Pace::Open),
-        ("think", "") => Ok(Pace::Think),
-        ("closed", depth) => {
-            let depth = if depth.is_empty() { Ok(1) } else { depth.parse() };
-            let depth = depth.ok().filter(|depth| (1..=OUTSTANDING_MAX).contains(depth));
-            depth.map(Pace::Closed).ok_or_else(wrong)
-        }
-        _ => Err(wrong()),
-    }
-}
-
 const JOB_OPTIONS: &str = "options";
-
-/// What goes wrong.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Faults {
-    /// Faults to inject: a TOML file of rules
-    #[arg(long, value_name = "FILE")]
-    pub(crate) faults: Option<String>,
-}
-
-impl Faults {
-    /// The rules asked for.
-    pub(crate) fn read(&self) -> Result<Option<FaultRules>, Failure> {
-        Ok(self.faults.as_deref().map(FaultRules::read).transpose()?)
-    }
-}
-
-/// How the answer is made and where it goes.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Answer {
-    /// All chance is drawn from this: the same seed gives the same answer
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub(crate) seed: u64,
-
-    /// Write the answer to a file instead of standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-}
-
-/// What is written while a run goes on.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Trace {
-    /// Write a trace for ui.perfetto.dev (Chrome's JSON): what ran on each CPU, the stages of each
-    /// request, holds and merges; every design under its name
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-}
-
-impl Answer {
-    /// Writes `text` to the file asked for, without escape sequences, or else to `out`.
-    pub(crate) fn deliver(&self, text: &str, out: &mut dyn Write) -> Result<(), Failure> {
-        let Some(file) = &self.output else { return Ok(out.write_all(text.as_bytes())?) };
-        let plain = anstream::adapter::strip_str(text).to_string();
-        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
-    }
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
@@ -180,16 +91,7 @@ pub(crate) struct Replay {
     pub(crate) designs: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) playback: Playback,
-
-    #[command(flatten)]
-    pub(crate) faults: Faults,
-
-    #[command(flatten)]
-    pub(crate) traced: Trace,
-
-    #[command(flatten)]
-    pub(crate) answer: Answer,
+    pub(crate) setting: Setting,
 
     /// How to print the answer
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
@@ -230,7 +132,7 @@ pub(crate) struct JobLogs {
 #[derive(Debug, Args)]
 #[command(
     after_help = JOB_HELP,
-    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{LOGS}\n\n{FIO_LAYOUT}")
+    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
 )]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -245,20 +147,11 @@ pub(crate) struct Run {
     pub(crate) design: String,
 
     #[command(flatten)]
-    pub(crate) playback: Playback,
-
-    #[command(flatten)]
-    pub(crate) faults: Faults,
-
-    #[command(flatten)]
-    pub(crate) traced: Trace,
+    pub(crate) setting: Setting,
 
     /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) answer: Answer,
 
     /// How to print the answer; several at once, separated by commas
     #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
@@ -269,7 +162,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{COLUMNS}"))]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}"))]
 pub(crate) struct Whatif {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -283,16 +176,7 @@ pub(crate) struct Whatif {
     pub(crate) designs: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) playback: Playback,
-
-    #[command(flatten)]
-    pub(crate) faults: Faults,
-
-    #[command(flatten)]
-    pub(crate) traced: Trace,
-
-    #[command(flatten)]
-    pub(crate) answer: Answer,
+    pub(crate) setting: Setting,
 
     /// How to print the answer
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
@@ -368,11 +252,20 @@ requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write 
 misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
 The answer counts for each rule how often it matched a request, and how often it fired."#;
 
+const VERIFY: &str = "\
+With --verify every write leaves a mark of its own where it lands. Each read, and at the end the whole
+device, is held against a sequential model of the bios: which of their marks may be there. With
+--power-cut the same is asked of what would be left if the power went: all that is under way, and what
+is in a volatile cache, may be there or not, each logical block by itself. The run goes on as if the
+power had stayed; the cut may be repeated. What was acknowledged and not flushed is gone by right. If
+anything is wrong, the exit code is 1. None of this changes a figure of the answer.";
+
 const LOGS: &str = "\
 Logs have fio's names and lines: time (ms), value, 0 read 1 write 2 trim, bytes, offset (with
 log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and I/Os
 per second. Of a job, log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
 iopsavgtime are heeded. What was in the files is lost.";
+
 const REPLAY_HELP: &str = "\
 Formats, each told from how the file begins:
   fio iolog, version 2 or 3   what fio writes with write_iolog
@@ -438,7 +331,10 @@ and each design, in the order asked for:
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
    "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
    "holds": {REASON: {"count", "per_io", "percent"}},
-   "faults": [{"name", "matched", "fired"}, ...] with --faults}"#;
+   "faults": [{"name", "matched", "fired"}, ...] with --faults,
+   "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
+     "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
+     "violation_count", "violations": [...]} with --verify}"#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -8,6 +8,7 @@
 
 mod cli;
 mod command;
+mod extras;
 mod faults;
 mod fio;
 mod human;
@@ -18,6 +19,7 @@ mod progress;
 mod report;
 mod table;
 mod trace;
+mod verify;
 
 use std::io::Write;
 use std::process::ExitCode;

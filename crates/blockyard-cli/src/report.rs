@@ -13,10 +13,13 @@
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
 //!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
 //!  "holds": {REASON: {"count", "per_io", "percent"}},
-//!  "faults": [{"name", "matched", "fired"}, ...]}
+//!  "faults": [{"name", "matched", "fired"}, ...],
+//!  "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
+//!   "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
+//!   "violation_count", "violations": [...]}}
 //! ```
 //!
-//! `faults` is there where faults were asked for.
+//! `faults` is there where faults were asked for, `verified` where that was.
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
 //! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.
@@ -29,7 +32,7 @@ use blockyard_sim::why::Figures;
 use serde::Serialize;
 
 use crate::cli::{Answer, OutputFormat};
-use crate::faults::{self, FaultRow};
+use crate::extras::{self, Extras};
 use crate::human::{approximate, count, digits, mebibytes, time};
 use crate::life::{Holds, Life, holds, lives, reasons};
 use crate::message::Failure;
@@ -66,9 +69,8 @@ pub(crate) struct Row {
     pub(crate) ratio: f64,
     pub(crate) life_ns: Life,
     pub(crate) holds: Holds,
-    /// How often each rule was met; none where no faults were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) faults: Option<Vec<FaultRow>>,
+    #[serde(flatten)]
+    pub(crate) extras: Extras,
 }
 
 /// From submission to end, nanoseconds.
@@ -133,11 +135,7 @@ impl Report {
             )
             .expect("a string takes everything");
         }
-        let rules = designs().filter_map(|(name, row)| Some((Some(name), row.faults.as_deref()?)));
-        if let Some(rules) = faults::table(rules) {
-            write!(text, "\nFaults, of requests offered to the device:\n{rules}")
-                .expect("a string takes everything");
-        }
+        text += &extras::text(designs().map(|(name, row)| (Some(name), &row.extras)));
         let why = wrapped(&self.why);
         write!(text, "\n{why}\nColumns are explained by `blockyard whatif --help`.\n")
             .expect("a string takes everything");
@@ -211,7 +209,7 @@ impl Row {
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
             life_ns: Life::of(figures),
             holds: holds(figures),
-            faults: None,
+            extras: Extras::default(),
         }
     }
 
@@ -266,7 +264,7 @@ mod tests {
                 untaken: 3000.0,
             },
             holds: holds(),
-            faults: None,
+            extras: Extras::default(),
         }
     }
 

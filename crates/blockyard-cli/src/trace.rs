@@ -2,18 +2,26 @@
 
 use std::path::PathBuf;
 
-use blockyard_sim::output::{Files, OutputError, Recorder};
+use blockyard_sim::output::{Files, Recorder};
+use blockyard_sim::simulate::SimulationError;
 
-/// A recorder for the traces asked for, if any is; say [`finish`] when the last run has ended.
-pub(crate) fn begin(
+use crate::message::Failure;
+
+/// Does `runs` with a recorder for the traces asked for, if any is. Runs that failed leave traces of
+/// how far they got.
+pub(crate) fn recorded<T>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,
-) -> Result<Option<Recorder>, OutputError> {
+    runs: impl FnOnce(Option<&mut Recorder>) -> Result<T, SimulationError>,
+) -> Result<T, Failure> {
     let files = Files { perfetto: perfetto.cloned(), blktrace: blktrace.cloned() };
-    if files == Files::default() { Ok(None) } else { Recorder::create(&files).map(Some) }
-}
-
-/// Writes the end of the traces.
-pub(crate) fn finish(recorder: Option<Recorder>) -> Result<(), OutputError> {
-    recorder.map_or(Ok(()), Recorder::finish)
+    if files == Files::default() {
+        return Ok(runs(None)?);
+    }
+    let mut recorder = Recorder::create(&files)?;
+    let ended = runs(Some(&mut recorder));
+    let written = recorder.finish();
+    let ended = ended?;
+    written?;
+    Ok(ended)
 }

@@ -13,6 +13,7 @@
 //! is in their profiles, each number with its origin. One seed draws everything: the same seed, the
 //! same answer to the last bit.
 
+pub mod data;
 pub mod device;
 pub mod event;
 pub mod fit;

@@ -1,9 +1,12 @@
 //! From a job file, a device and a design to a report.
 
+use crate::data::history::Cache;
+use crate::data::medium::Media;
+use crate::data::verify::{Verified, Verifier, Verify};
 use crate::device::Model;
 use crate::device::hba::Hba;
 use crate::device::null::Null;
-use crate::device::stack::{FaultCount, Stack};
+use crate::device::stack::{FaultCount, Layering, Stack};
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
 use crate::log::{LogError, Logs};
@@ -169,6 +172,8 @@ pub struct Report {
     pub late_ns: Option<Histogram>,
     /// How often each fault rule was met, in the order of their file, ramp time included.
     pub faults: Vec<FaultCount>,
+    /// What was found on the media, where it was looked at.
+    pub verified: Option<Verified>,
 }
 
 /// What a simulation is subject to beside its job, device and design, and what comes with it.
@@ -181,6 +186,8 @@ pub struct Conditions<'a> {
     pub replay: Option<&'a Replay>,
     /// What the device does wrong.
     pub faults: Option<&'a FaultRules>,
+    /// Where data is kept and verified: how. Changes nothing but speed.
+    pub verify: Option<&'a Verify>,
     /// Whether each call of a driver is held against its contract. Changes nothing but speed.
     pub checked: bool,
     /// Whether the logs that the jobs ask for are written.
@@ -188,10 +195,11 @@ pub struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// I/Os as jobs say, no faults, no logs; checked in builds with debug assertions.
+    /// I/Os as jobs say, no faults, no data, no logs; checked in builds with debug assertions.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, replay: None, faults: None, checked: cfg!(debug_assertions), logs: false }
+        let checked = cfg!(debug_assertions);
+        Self { seed, replay: None, faults: None, verify: None, checked, logs: false }
     }
 }
 
@@ -269,6 +277,9 @@ impl<O: Observer> Simulation<O> {
         let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
         let mut world = build_world(&jobs.jobs, device, design, conditions, observer);
+        if let Some(verify) = conditions.verify {
+            begin_verifying(&mut world, verify, device, conditions.seed);
+        }
         world.stats = stats;
         world.logs = logs;
         if let Some(player) = player {
@@ -359,6 +370,7 @@ impl<O: Observer> Simulation<O> {
             commands_held_ns: activity.held_ns(),
             faults: world.host.driver.fault_counts(),
             late_ns: world.late_ns().cloned(),
+            verified: world.verified(),
         }
     }
 
@@ -549,15 +561,19 @@ fn build_world<O: Observer>(
     let draws = all_draws.fork(0);
     let (model, hctxs, depth, disks, shared_tags) = match device.model {
         DeviceModel::Null(null) => (
-            Model::Null(Null::new(null, draws)),
+            Model::Null(Null::new(null, device.cache, draws)),
             null.submit_queues,
             null.depth,
             1,
             null.shared_tags,
         ),
-        DeviceModel::Hba(hba) => {
-            (Model::Hba(Hba::new(hba, draws)), hba.hw_queues, hba.can_queue, hba.luns, false)
-        }
+        DeviceModel::Hba(hba) => (
+            Model::Hba(Hba::new(hba, device.cache, draws)),
+            hba.hw_queues,
+            hba.can_queue,
+            hba.luns,
+            false,
+        ),
     };
     let hctxs = match policies.model {
         Locking::SingleLock => 1,
@@ -586,13 +602,15 @@ fn build_world<O: Observer>(
         max_waiters: instances,
         ..QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies)
     };
-    let draws = all_draws.fork(2);
-    let stack = if conditions.checked {
-        let terms = vec![Terms::of(&config, &tags); usize::from(disks)];
-        Stack::checked(model, conditions.faults, draws, &tags, &terms)
-    } else {
-        Stack::new(model, conditions.faults, draws, &tags)
+    let terms = vec![Terms::of(&config, &tags); usize::from(disks)];
+    let limits = core::iter::repeat_n(&device.limits, usize::from(disks));
+    let layers = Layering {
+        media: conditions.verify.map(|_| Media::new(limits, &tags, all_draws.fork(3))),
+        faults: conditions.faults,
+        draws: all_draws.fork(2),
+        terms: conditions.checked.then_some(&terms),
     };
+    let stack = Stack::new(model, layers, &tags);
     let host = Host::new(stack, (counts, observer), tags);
     let queues: Vec<_> =
         (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
@@ -601,6 +619,21 @@ fn build_world<O: Observer>(
         CpuId(u16::try_from(cpu.unwrap_or(0)).expect("a processor of the machine"))
     };
     World::new(machine, &policies, host, queues, (0..hctxs).map(served_by).collect())
+}
+
+/// Has `world`, whose stack keeps what is on `device`, verified.
+fn begin_verifying<O: Observer>(world: &mut World<O>, verify: &Verify, device: &Device, seed: u64) {
+    // Where the power is never cut, nobody sees what is durable.
+    let volatile = device.limits.write_cache && verify.cuts_power();
+    let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
+    let disks = u16::try_from(world.queues().len()).expect("disks are numbered by 16 bits");
+    world.verify(Verifier::new(disks, cache, Prng::new(seed).fork(4)));
+    for at in &verify.power_cuts {
+        world.cut_power(Instant::ZERO + *at, Duration::ZERO);
+    }
+    if let Some(period) = verify.power_cut_every {
+        world.cut_power(Instant::ZERO + period, period);
+    }
 }
 
 /// As many bios as all jobs together can have under way, with the parts of split ones.

@@ -12,6 +12,7 @@
 //!   processor spins.
 //! - **T4.** A deferred run of a hardware queue is pending at most once.
 
+use crate::data::verify::{Verified, Verifier};
 use crate::device::stack::Stack;
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
@@ -24,10 +25,11 @@ use crate::observe::Observer;
 use crate::profile::MachineProfile;
 use crate::replay::{Player, TraceError};
 use crate::task::{Plan, Taken, Task};
-use blockyard::bio;
+use blockyard::bio::{self, Bio};
 use blockyard::driver::{Device, Finished};
 use blockyard::host::Host;
 use blockyard::policy::{Model as Locking, Policies};
+use blockyard::request::Ended;
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::status::{Status, SubmitError};
@@ -41,6 +43,9 @@ pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 /// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
 /// many times the timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Why a stack has media.
+const KEPT: &str = "what is verified is kept";
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +70,8 @@ enum Event {
     Layers,
     /// Measuring begins: what was counted so far is forgotten.
     Measure,
+    /// What would be left if the power went? Asked again after this, unless it is zero.
+    PowerCut(Duration),
 }
 
 /// Which locks the design's work takes.
@@ -136,6 +143,8 @@ pub struct World<O = ()> {
     failure: Option<Failure>,
     self_check: bool,
     replay: Option<Replaying>,
+    /// Holds what is on the media against what ought to be; where they are kept.
+    verifier: Option<Box<Verifier>>,
 }
 
 /// A trace that is replayed.
@@ -204,6 +213,7 @@ impl<O: Observer> World<O> {
             failure: None,
             self_check: false,
             replay: None,
+            verifier: None,
         }
     }
 
@@ -234,6 +244,24 @@ impl<O: Observer> World<O> {
     /// Checks the queues' accounts after every piece of work; slow.
     pub const fn check_every_step(&mut self) {
         self.self_check = true;
+    }
+
+    /// Holds what is on the media of the stack, which keeps them, against what ought to be.
+    pub fn verify(&mut self, verifier: Verifier) {
+        self.verifier = Some(Box::new(verifier));
+    }
+
+    /// Asks at `at` what would be left if the power went, and then after each `period` unless that
+    /// is zero: at most once with a period. [`Self::verify`] comes first.
+    pub fn cut_power(&mut self, at: Instant, period: Duration) {
+        self.events.push(at, Event::PowerCut(period));
+    }
+
+    /// What was verified, if anything is: with what is on the media now. All bios have ended.
+    #[must_use]
+    pub fn verified(&self) -> Option<Verified> {
+        let verifier = self.verifier.clone()?;
+        Some(verifier.finish(self.host.driver.media().expect(KEPT), self.now))
     }
 
     /// Adds a task that begins at `begin`; see [`Task::begin`].
@@ -372,6 +400,17 @@ impl<O: Observer> World<O> {
                 self.take_finished();
             }
             Event::Measure => self.forget(),
+            Event::PowerCut(period) => self.power_cut(period),
+        }
+    }
+
+    fn power_cut(&mut self, period: Duration) {
+        let verifier = self.verifier.as_mut().expect("whoever cuts the power verifies");
+        verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
+        // Where nothing else is to come, nothing will ever be left but the same.
+        let goes_on = self.next_event.is_some() || !self.events.is_empty();
+        if period > Duration::ZERO && goes_on {
+            self.cut_power(self.now + period, period);
         }
     }
 
@@ -684,6 +723,7 @@ impl<O: Observer> World<O> {
         }
         let mut cost = Duration::ZERO;
         while let Some(ended) = self.queues[queue.index()].next_ended() {
+            self.verify_end(queue, &ended);
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
         while let Some(waiter) = self.next_woken(queue) {
@@ -691,6 +731,12 @@ impl<O: Observer> World<O> {
         }
         self.schedule_poll(queue);
         cost
+    }
+
+    fn verify_end(&mut self, queue: QueueId, ended: &Ended) {
+        if let Some(verifier) = &mut self.verifier {
+            verifier.ended(self.host.driver.media_mut().expect(KEPT), queue, ended, self.now);
+        }
     }
 
     fn next_woken(&mut self, queue: QueueId) -> Option<u64> {
@@ -802,7 +848,8 @@ impl<O: Observer> World<O> {
                 target.plug(cpu);
             }
             used = Some(queue);
-            match target.submit(&mut self.host, cpu, bio, self.now) {
+            let taken = self.submit(queue, cpu, bio);
+            match taken {
                 Ok(()) => {
                     let recorded_at = self.tasks[at].recorded_at();
                     let waited = self.tasks[at].submitted(self.now);
@@ -817,7 +864,7 @@ impl<O: Observer> World<O> {
                 }
                 Err(SubmitError::NoTag) => {
                     self.tasks[at].sleep_for_tag(self.now);
-                    target
+                    self.queues[queue.index()]
                         .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
                         .expect("there is room for every task to wait");
                     break;
@@ -843,6 +890,20 @@ impl<O: Observer> World<O> {
             self.tasks[at].call_ended();
         }
         submitted
+    }
+
+    fn submit(&mut self, queue: QueueId, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
+        let target = &mut self.queues[queue.index()];
+        let Some(verifier) = &mut self.verifier else {
+            return target.submit(&mut self.host, cpu, bio, self.now);
+        };
+        verifier.submitting(self.host.driver.media_mut().expect(KEPT), &bio);
+        let taken = target.submit(&mut self.host, cpu, bio, self.now);
+        match taken {
+            Ok(()) => verifier.submitted(queue, &bio),
+            Err(_) => verifier.refused(self.host.driver.media_mut().expect(KEPT), &bio),
+        }
+        taken
     }
 
     /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to

@@ -7,15 +7,12 @@ use crate::cli::{Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
 use crate::message::Failure;
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
-    let Replay { recorded, device, designs, playback, faults, traced, answer, output_format } =
-        args.clone();
+    let Replay { recorded, device, designs, setting, output_format } = args.clone();
     let job = Job { file: None, options: Vec::new(), replay: Some(recorded) };
     let [design] = match <[String; 1]>::try_from(designs) {
         Ok(one) => one,
         Err(designs) => {
-            let args =
-                Whatif { job, device, designs, playback, faults, traced, answer, output_format };
-            return whatif::whatif(&args, out);
+            return whatif::whatif(&Whatif { job, device, designs, setting, output_format }, out);
         }
     };
     let format = match output_format {
@@ -26,11 +23,8 @@ pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> 
         job,
         device,
         design,
-        playback,
-        faults,
-        traced,
+        setting,
         blktrace: None,
-        answer,
         output_format: vec![format],
         logs: JobLogs::default(),
     };

@@ -1,4 +1,4 @@
-//! `run`: one job under one design.
+//! `run`: one job under one design, answered as fio would.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report};
 
 use crate::cli::{JobLogs, Run, RunFormat};
-use crate::faults::{self, FaultRow};
+use crate::extras::{self, Extras};
 use crate::message::Failure;
 use crate::progress::simulate;
 use crate::{fio, job, trace};
@@ -15,20 +15,18 @@ use crate::{fio, job, trace};
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
     let design = Design::lookup(&args.design)?;
-    let rules = args.faults.read()?;
-    let mut given = job::read(&args.job, &args.playback, &device)?;
+    let subject = args.setting.read()?;
+    let mut given = job::read(&args.job, &args.setting.playback, &device)?;
     ask_for(&args.logs, &mut given.jobs);
-    let conditions =
-        Conditions { faults: rules.as_ref(), logs: true, ..Conditions::new(args.answer.seed) };
-    let mut recorder = trace::begin(args.traced.trace.as_ref(), args.blktrace.as_ref())?;
-    let ended = simulate(&given, &device, &design, conditions, recorder.as_mut());
-    // A run that failed leaves a trace of how far it got.
-    let written = trace::finish(recorder);
-    let report = ended?;
-    written?;
-    let faults = rules.map(|_| faults::rows(&report.faults));
-    let text = text(&args.output_format, &given.jobs, &device.name, &report, faults.as_deref());
-    args.answer.deliver(&text, out)
+    let conditions = Conditions { logs: true, ..subject.conditions() };
+    let report =
+        trace::recorded(args.setting.trace.as_ref(), args.blktrace.as_ref(), |recorder| {
+            simulate(&given, &device, &design, conditions, recorder)
+        })?;
+    let extras = Extras::of(&report, &conditions);
+    let text = text(&args.output_format, &given.jobs, &device.name, &report, &extras);
+    args.setting.answer.deliver(&text, out)?;
+    extras::verdict([&extras])
 }
 
 /// Every job is to write the logs that the command line asks for, whatever it says itself.
@@ -47,13 +45,13 @@ fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     }
 }
 
-/// The report in each of `formats`, in fio's order; `faults` are the rules asked for.
+/// The report in each of `formats`, in fio's order.
 fn text(
     formats: &[RunFormat],
     jobs: &JobFile,
     device: &str,
     report: &Report,
-    faults: Option<&[FaultRow]>,
+    extras: &Extras,
 ) -> String {
     let wanted = |format| formats.contains(&format);
     let mut text = String::new();
@@ -61,14 +59,12 @@ fn text(
         text += &fio::terse(jobs, device, report);
     }
     if wanted(RunFormat::Json) || wanted(RunFormat::JsonPlus) {
-        text += &fio::json(jobs, device, report, faults, wanted(RunFormat::JsonPlus));
+        text += &fio::json(jobs, device, report, extras, wanted(RunFormat::JsonPlus));
     }
     if wanted(RunFormat::Normal) {
         text += if text.is_empty() { "" } else { "\n" };
         text += &fio::text(jobs, report);
-        if let Some(rules) = faults::table(faults.map(|rows| (None, rows)).into_iter()) {
-            text += &format!("\n{rules}");
-        }
+        text += &extras::text([(None, extras)].into_iter());
     }
     text
 }

@@ -12,7 +12,7 @@ use super::{
     BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
     per_hundred_thousand, shares, tells_sync_percentiles,
 };
-use crate::faults::FaultRow;
+use crate::extras::Extras;
 use crate::human::approximate;
 
 /// Names and values in an order that counts.
@@ -39,8 +39,8 @@ struct Whole<'a> {
     time: &'static str,
     jobs: Vec<OfJob>,
     disk_util: [Disk; 1],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    faults: Option<&'a [FaultRow]>,
+    #[serde(flatten)]
+    extras: &'a Extras,
 }
 
 #[derive(Serialize)]
@@ -136,13 +136,13 @@ struct Sync {
 }
 
 /// `report`, the run of `jobs` on the device called `device`, with a line end; with `bins`, as fio's
-/// `json+`, which also tells whole distributions of latencies. What fio does not have, `faults`,
+/// `json+`, which also tells whole distributions of latencies. What fio does not have, `extras`,
 /// comes last.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
     report: &Report,
-    faults: Option<&[FaultRow]>,
+    extras: &Extras,
     bins: bool,
 ) -> String {
     let whole = Whole {
@@ -152,7 +152,7 @@ pub(crate) fn json(
         time: "Thu Jan  1 00:00:00 1970",
         jobs: entries(jobs, report).iter().map(|entry| of_job(entry, bins)).collect(),
         disk_util: [Disk::of(device, report)],
-        faults,
+        extras,
     };
     serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
 }

@@ -14,9 +14,10 @@
 //!   as the profile says, and raises it by one after each quiet period, up to where it began.
 
 use super::activity::Activity;
+use super::cache::{self, Cache};
 use super::null::transfer_time;
 use super::{DeviceEvent, Events};
-use crate::profile::{HbaProfile, Refusal, RefusalMode};
+use crate::profile::{CacheProfile, HbaProfile, Refusal, RefusalMode};
 use crate::workload::Prng;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
@@ -35,6 +36,8 @@ struct Command {
     finished: Finished,
     is_read: bool,
     bytes: u64,
+    /// So much longer than others it is in service.
+    longer: Duration,
     /// It came without budget, so the disk's count is given back when it ends (B1).
     counted_here: bool,
     /// Its data is on the link.
@@ -51,6 +54,7 @@ impl Command {
         },
         is_read: false,
         bytes: 0,
+        longer: Duration::ZERO,
         counted_here: false,
         on_link: false,
     };
@@ -80,13 +84,15 @@ pub struct Hba {
     /// Done with, and not pulled yet.
     finished: VecDeque<Finished>,
     link_free_at: Instant,
+    cache: Option<Cache>,
     pub(super) activity: Activity,
 }
 
 impl Hba {
-    /// A host as `profile` says; `prng` draws the spread of service times.
+    /// A host as `profile` says, its disks with caches as `cache` says; `prng` draws the spread of
+    /// service times.
     #[must_use]
-    pub fn new(profile: HbaProfile, prng: Prng) -> Self {
+    pub fn new(profile: HbaProfile, cache: Option<CacheProfile>, prng: Prng) -> Self {
         let lun = Lun {
             depth: u32::from(profile.cmd_per_lun),
             outstanding: 0,
@@ -104,6 +110,7 @@ impl Hba {
             handed_over: Vec::new(),
             finished: VecDeque::new(),
             link_free_at: Instant::ZERO,
+            cache: cache.map(|cache| Cache::new(cache, profile.luns)),
             activity: Activity::default(),
         }
     }
@@ -171,7 +178,7 @@ impl Hba {
         let blocks = command.bytes.div_ceil(BLOCK_BYTES);
         let mean = fixed.as_ns() + block.as_ns() * blocks;
         let spread = mean * u64::from(profile.service_spread_percent) / 100;
-        Duration::from_ns(mean - spread + self.prng.below(2 * spread + 1))
+        Duration::from_ns(mean - spread + self.prng.below(2 * spread + 1)) + command.longer
     }
 
     /// Whether the disk itself answers QUEUE FULL.
@@ -260,6 +267,7 @@ impl Driver for Hba {
                 Op::Read | Op::Write => u64::from(request.sectors) * u64::from(SECTOR_BYTES),
                 _ => 0,
             },
+            longer: cache::longer(&mut self.cache, issue),
             counted_here,
             on_link: false,
         };

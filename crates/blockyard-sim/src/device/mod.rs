@@ -7,6 +7,7 @@
 //! over a model.
 
 pub mod activity;
+mod cache;
 pub mod hba;
 pub mod null;
 pub mod stack;

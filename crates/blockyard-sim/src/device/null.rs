@@ -1,8 +1,9 @@
 //! A device that does nothing but answer, with the knobs of Linux's null_blk.
 
 use super::activity::Activity;
+use super::cache::{self, Cache};
 use super::{DeviceEvent, Events};
-use crate::profile::{NullCompletion, NullProfile};
+use crate::profile::{CacheProfile, NullCompletion, NullProfile};
 use crate::workload::Prng;
 use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
@@ -17,18 +18,20 @@ pub struct Null {
     prng: Prng,
     /// When the data of all that was accepted has passed, under a bandwidth limit.
     passed_at: Instant,
-    handed_over: Vec<(Finished, u64)>,
+    /// With their bytes, and the time they take longer than others.
+    handed_over: Vec<(Finished, u64, Duration)>,
     /// Done with, and not pulled yet.
     finished: VecDeque<Finished>,
     /// By hardware queue and tag.
     waiting: Vec<Option<Finished>>,
+    cache: Option<Cache>,
     pub(super) activity: Activity,
 }
 
 impl Null {
-    /// A device as `profile` says; `prng` draws what it refuses and fails.
+    /// A device as `profile` and `cache` say; `prng` draws what it refuses and fails.
     #[must_use]
-    pub fn new(profile: NullProfile, prng: Prng) -> Self {
+    pub fn new(profile: NullProfile, cache: Option<CacheProfile>, prng: Prng) -> Self {
         let commands = usize::from(profile.submit_queues) * usize::from(profile.depth);
         Self {
             profile,
@@ -37,6 +40,7 @@ impl Null {
             handed_over: Vec::new(),
             finished: VecDeque::new(),
             waiting: vec![None; commands],
+            cache: cache.map(|cache| Cache::new(cache, 1)),
             activity: Activity::default(),
         }
     }
@@ -53,12 +57,12 @@ impl Null {
 
     /// Starts what was handed over.
     pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
-        for (finished, bytes) in core::mem::take(&mut self.handed_over) {
+        for (finished, bytes, longer) in core::mem::take(&mut self.handed_over) {
             let delay = match self.profile.completion {
                 NullCompletion::None | NullCompletion::Softirq => Duration::ZERO,
                 NullCompletion::Timer => self.profile.completion_time,
             };
-            let due = (at + delay).max(self.pass(at, bytes));
+            let due = (at + delay + longer).max(self.pass(at, bytes));
             self.activity.begin(at);
             let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
                 + u32::from(finished.tag.0);
@@ -106,12 +110,13 @@ impl Driver for Null {
             outcome: Outcome::Done(status),
         };
         let within_call = self.profile.completion == NullCompletion::None;
-        if within_call && self.profile.bandwidth_limit.is_none() {
+        let longer = cache::longer(&mut self.cache, issue);
+        if within_call && self.profile.bandwidth_limit.is_none() && longer == Duration::ZERO {
             self.finished.push_back(finished);
             return Accept::Queued;
         }
         let bytes = u64::from(issue.request().sectors) * u64::from(SECTOR_BYTES);
-        self.handed_over.push((finished, bytes));
+        self.handed_over.push((finished, bytes, longer));
         Accept::Queued
     }
 }

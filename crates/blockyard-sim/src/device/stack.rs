@@ -1,6 +1,7 @@
 //! What a simulation drives: a model, and the layers over it.
 
 use super::Model;
+use crate::data::medium::{Media, Medium};
 use crate::profile::FaultRules;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::layer::checked::{Checked, Terms};
@@ -44,6 +45,16 @@ pub trait Layers: Device + Debug {
 
     /// A piece of work has been done: no run is open (D2).
     fn call_ended(&self) {}
+
+    /// What the disks hold, where that is kept.
+    fn media(&self) -> Option<&Media> {
+        None
+    }
+
+    /// As [`Self::media`].
+    fn media_mut(&mut self) -> Option<&mut Media> {
+        None
+    }
 }
 
 impl Layers for Model {
@@ -53,6 +64,24 @@ impl Layers for Model {
 
     fn model_mut(&mut self) -> &mut Model {
         self
+    }
+}
+
+impl Layers for Medium<Model> {
+    fn model(&self) -> &Model {
+        &self.below
+    }
+
+    fn model_mut(&mut self) -> &mut Model {
+        &mut self.below
+    }
+
+    fn media(&self) -> Option<&Media> {
+        Some(&self.media)
+    }
+
+    fn media_mut(&mut self) -> Option<&mut Media> {
+        Some(&mut self.media)
     }
 }
 
@@ -81,6 +110,14 @@ impl<D: Layers> Layers for Faulty<D> {
     fn call_ended(&self) {
         self.below.call_ended();
     }
+
+    fn media(&self) -> Option<&Media> {
+        self.below.media()
+    }
+
+    fn media_mut(&mut self) -> Option<&mut Media> {
+        self.below.media_mut()
+    }
 }
 
 impl<D: Layers> Layers for Checked<D> {
@@ -103,6 +140,14 @@ impl<D: Layers> Layers for Checked<D> {
     fn call_ended(&self) {
         Self::call_ended(self);
         self.below.call_ended();
+    }
+
+    fn media(&self) -> Option<&Media> {
+        self.below.media()
+    }
+
+    fn media_mut(&mut self) -> Option<&mut Media> {
+        self.below.media_mut()
     }
 }
 
@@ -129,28 +174,30 @@ macro_rules! each {
     };
 }
 
-impl Stack {
-    /// `model` with the faults of `rules`; `draws` is their chance.
-    #[must_use]
-    pub fn new(model: Model, rules: Option<&FaultRules>, draws: Prng, tags: &TagSetConfig) -> Self {
-        let Some(rules) = rules else { return Self::Bare(model) };
-        Self::Layered(Box::new(Faulty::new(model, rules.rules.clone(), draws, tags)))
-    }
+/// What lies over a model.
+#[derive(Clone, Debug)]
+pub struct Layering<'a> {
+    /// What the disks hold, where that is kept.
+    pub media: Option<Media>,
+    /// What goes wrong.
+    pub faults: Option<&'a FaultRules>,
+    /// The chance of the rules.
+    pub draws: Prng,
+    /// Where every call is held against the contract, above and below the faults: for queues of
+    /// these terms.
+    pub terms: Option<&'a [Terms]>,
+}
 
-    /// As [`Self::new`], with every call held against the contract above and below the faults, for
-    /// queues of these `terms`.
+impl Stack {
+    /// `model` under `layers`, on a host with `tags`.
     #[must_use]
-    pub fn checked(
-        model: Model,
-        rules: Option<&FaultRules>,
-        draws: Prng,
-        tags: &TagSetConfig,
-        terms: &[Terms],
-    ) -> Self {
-        let rules = rules.map_or_else(Vec::new, |rules| rules.rules.clone());
-        let model = Checked::new(model, terms.to_vec(), tags);
-        let faulty = Faulty::new(model, rules, draws, tags);
-        Self::Layered(Box::new(Checked::new(faulty, terms.to_vec(), tags)))
+    pub fn new(model: Model, layers: Layering<'_>, tags: &TagSetConfig) -> Self {
+        let mut layers = layers;
+        match layers.media.take() {
+            Some(media) => Self::Layered(layers.over(Medium { below: model, media }, tags)),
+            None if layers.faults.is_none() && layers.terms.is_none() => Self::Bare(model),
+            None => Self::Layered(layers.over(model, tags)),
+        }
     }
 
     /// As [`Layers::model`].
@@ -179,6 +226,37 @@ impl Stack {
     /// As [`Layers::call_ended`].
     pub fn call_ended(&self) {
         each!(self, device => device.call_ended());
+    }
+
+    /// As [`Layers::media`].
+    #[must_use]
+    pub fn media(&self) -> Option<&Media> {
+        each!(self, device => device.media())
+    }
+
+    /// As [`Layers::media`].
+    pub fn media_mut(&mut self) -> Option<&mut Media> {
+        each!(self, device => device.media_mut())
+    }
+}
+
+impl Layering<'_> {
+    /// Faults over `device`, and the contract above and below them, as far as asked for.
+    fn over<D: Layers + Send + 'static>(
+        self,
+        device: D,
+        tags: &TagSetConfig,
+    ) -> Box<dyn Layers + Send> {
+        let rules = self.faults.map(|faults| faults.rules.clone());
+        match (self.terms, rules) {
+            (None, None) => Box::new(device),
+            (None, Some(rules)) => Box::new(Faulty::new(device, rules, self.draws, tags)),
+            (Some(terms), rules) => {
+                let device = Checked::new(device, terms.to_vec(), tags);
+                let faulty = Faulty::new(device, rules.unwrap_or_default(), self.draws, tags);
+                Box::new(Checked::new(faulty, terms.to_vec(), tags))
+            }
+        }
     }
 }
 

@@ -21,8 +21,19 @@ pub struct Device {
     pub model: DeviceModel,
     /// What it takes at once; the capacity is that of one LUN.
     pub limits: Limits,
+    /// What its volatile cache costs, where the file says.
+    pub cache: Option<CacheProfile>,
     /// The machine.
     pub machine: MachineProfile,
+}
+
+/// What a flush of a volatile write cache takes, beside the command itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheProfile {
+    /// In any case.
+    pub flush: Duration,
+    /// For each MiB that was written since the last flush.
+    pub flush_per_mib: Duration,
 }
 
 /// How a device answers.
@@ -126,7 +137,8 @@ pub enum RefusalMode {
 
 pub(super) const BUILTIN: &[Builtin] = builtins!("devices": "null", "srp", "lpfc", "qla2xxx");
 
-const KEYS: &[&str] = &["title", "base", "limits", "null", "hba", "cpu"];
+const KEYS: &[&str] = &["title", "base", "limits", "cache", "null", "hba", "cpu"];
+const CACHE: &[&str] = &["flush", "flush-per-mib"];
 const LIMITS: &[&str] = &[
     "capacity",
     "logical-block",
@@ -193,11 +205,15 @@ impl Device {
     /// [`ProfileError::Wrong`] for the first thing found wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
+        let title = top.take("title", Text)?.unwrap_or_default();
+        let model = model(&top)?;
+        let limits = limits(&top)?;
         Ok(Self {
             name: name.to_owned(),
-            title: top.take("title", Text)?.unwrap_or_default(),
-            model: model(&top)?,
-            limits: limits(&top)?,
+            title,
+            model,
+            cache: cache(&top, &limits)?,
+            limits,
             machine: MachineProfile::read(&top)?,
         })
     }
@@ -287,6 +303,22 @@ fn refusal(hba: &Table<'_>) -> Result<Option<Refusal>, ProfileError> {
         },
     };
     Ok(Some(Refusal { mode, limit }))
+}
+
+/// The table `[cache]`, for a device with a volatile cache.
+fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, ProfileError> {
+    let table = top.table("cache", CACHE)?;
+    if table.is_empty() {
+        return Ok(None);
+    }
+    if !limits.write_cache {
+        let words = "a device with a `[cache]` says `write-cache = true` in `[limits]`";
+        return Err(top.wrong("cache", Problem::Contradiction(words)));
+    }
+    Ok(Some(CacheProfile {
+        flush: table.take("flush", Time)?.unwrap_or_default(),
+        flush_per_mib: table.take("flush-per-mib", Time)?.unwrap_or_default(),
+    }))
 }
 
 /// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none.

@@ -25,12 +25,14 @@ use std::io::Read;
 
 pub use design::Design;
 pub use device::{
-    Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
+    CacheProfile, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
+    RefusalMode,
 };
 pub use error::{Problem, ProfileError};
 pub use fault::FaultRules;
 pub use machine::MachineProfile;
 use table::Source;
+pub use value::time;
 
 /// Most bytes a profile may have.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;

@@ -233,7 +233,7 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
     );
     assert_eq!(
         device_error("[srp]\n"),
-        "my.toml:1: unknown key `srp` (one of title, base, limits, null, hba, cpu)"
+        "my.toml:1: unknown key `srp` (one of title, base, limits, cache, null, hba, cpu)"
     );
 }
 

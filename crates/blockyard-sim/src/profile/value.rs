@@ -97,16 +97,25 @@ where
     }
 }
 
+const TIME_UNITS: &[(&str, u64)] =
+    &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// The time that `text` says, as profiles have it: a number with its unit, in whole nanoseconds, at
+/// most an hour. `None` if it says something else.
+#[must_use]
+pub fn time(text: &str) -> Option<Duration> {
+    whole_units(text, TIME_UNITS).filter(|ns| *ns <= HOUR_NS).map(Duration::from_ns)
+}
+
 impl Kind for Time {
     type Out = Duration;
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Duration, Problem> {
-        const UNITS: &[(&str, u64)] =
-            &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-        const HOUR_NS: u64 = 3_600_000_000_000;
         let wanted = "a time with its unit in whole nanoseconds, such as \"1.5us\" or \"500ms\"";
-        scaled(key, value, UNITS, wanted, &(0..=HOUR_NS), "at most 3600s").map(Duration::from_ns)
+        scaled(key, value, TIME_UNITS, wanted, &(0..=HOUR_NS), "at most 3600s")
+            .map(Duration::from_ns)
     }
 }
 

@@ -1,0 +1,151 @@
+//! What `run`, `whatif` and `replay` have in common: what a run is subject to, and where its answer
+//! goes.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use blockyard::time::Duration;
+use blockyard_sim::data::verify::Verify;
+use blockyard_sim::profile::{self, FaultRules};
+use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
+use blockyard_sim::simulate::Conditions;
+use clap::{Args, ValueEnum};
+
+use crate::message::Failure;
+
+/// What they have in common.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Setting {
+    #[command(flatten)]
+    pub(crate) playback: Playback,
+
+    /// Faults to inject: a TOML file of rules
+    #[arg(long, value_name = "FILE")]
+    faults: Option<String>,
+
+    /// Keep data on the device, and check what reads find and what is there at the end
+    #[arg(long)]
+    verify: bool,
+
+    /// Verify, and look at what a loss of power would leave so long after the begin: 1.5ms, 2s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    power_cut: Vec<Duration>,
+
+    /// Verify, and look at what a loss of power would leave again and again
+    #[arg(long, value_name = "TIME", value_parser = time_that_passes)]
+    power_cut_every: Option<Duration>,
+
+    /// Write a trace for ui.perfetto.dev (Chrome's JSON): what ran on each CPU, the stages of each
+    /// request, holds and merges; every design under its name
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+}
+
+impl Setting {
+    /// Reads what it names.
+    pub(crate) fn read(&self) -> Result<Subject, Failure> {
+        let verify =
+            Verify { power_cuts: self.power_cut.clone(), power_cut_every: self.power_cut_every };
+        Ok(Subject {
+            seed: self.answer.seed,
+            faults: self.faults.as_deref().map(FaultRules::read).transpose()?,
+            verify: (self.verify || verify.cuts_power()).then_some(verify),
+        })
+    }
+}
+
+/// What a run is subject to.
+pub(crate) struct Subject {
+    seed: u64,
+    faults: Option<FaultRules>,
+    verify: Option<Verify>,
+}
+
+impl Subject {
+    /// The same for a simulation.
+    pub(crate) const fn conditions(&self) -> Conditions<'_> {
+        Conditions {
+            faults: self.faults.as_ref(),
+            verify: self.verify.as_ref(),
+            ..Conditions::new(self.seed)
+        }
+    }
+}
+
+fn time(text: &str) -> Result<Duration, &'static str> {
+    profile::time(text).ok_or("a time has a unit: 20us, 1.5ms, 2s")
+}
+
+fn time_that_passes(text: &str) -> Result<Duration, &'static str> {
+    time(text).and_then(|time| {
+        if time > Duration::ZERO { Ok(time) } else { Err("some time must pass in between") }
+    })
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Playback {
+    /// When recorded I/O is issued: `open`, `closed:N` or `think`
+    #[arg(long, value_name = "PACE", value_parser = pace)]
+    pub(crate) pace: Option<Pace>,
+
+    /// How much faster than recorded, such as 2x or 0.5x
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) speed: Option<Speed>,
+
+    /// What becomes of addresses beyond the end of the device
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) map: Option<Addresses>,
+
+    /// The one disk of the trace to replay, by name or by number from 0
+    #[arg(long, value_name = "DISK")]
+    pub(crate) disk: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Addresses {
+    /// They begin again at its start
+    Wrap,
+    /// The disk of the trace is scaled to the device
+    Scale,
+}
+
+/// `open`, `think`, `closed` or `closed:N`.
+fn pace(text: &str) -> Result<Pace, String> {
+    let wrong = || format!("one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("open", "") => Ok(Pace::Open),
+        ("think", "") => Ok(Pace::Think),
+        ("closed", depth) => {
+            let depth = if depth.is_empty() { Ok(1) } else { depth.parse() };
+            let depth = depth.ok().filter(|depth| (1..=OUTSTANDING_MAX).contains(depth));
+            depth.map(Pace::Closed).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// How the answer is made and where it goes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Answer {
+    /// All chance is drawn from this: the same seed gives the same answer
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Write the answer to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl Answer {
+    /// Writes `text` to the file asked for, without escape sequences, or else to `out`.
+    pub(crate) fn deliver(&self, text: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(file) = &self.output else { return Ok(out.write_all(text.as_bytes())?) };
+        let plain = anstream::adapter::strip_str(text).to_string();
+        fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+    }
+}

@@ -1,0 +1,72 @@
+//! `--verify` and `--power-cut` as an engineer meets them.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// In the folder of the examples.
+fn blockyard(args: &str) -> Output {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(args.split(' ')).current_dir(examples).output().unwrap()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+const RUN: &str = "run fsync.fio --device cached-disk.toml";
+
+#[test]
+fn a_sound_device_loses_by_right_alone() {
+    let output = blockyard(&format!("{RUN} --power-cut 10ms --power-cut 0.02s"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(output.stderr));
+    let said = text(output.stdout);
+    assert!(said.contains(": nothing is wrong\n"), "{said}");
+    let cuts: Vec<_> = said.lines().filter(|line| line.contains("power lost at")).collect();
+    assert_eq!(cuts.len(), 2, "{said}");
+    assert!(cuts[0].contains("at 0.010") && cuts[1].contains("at 0.020"), "{cuts:?}");
+    assert!(cuts.iter().all(|cut| cut.ends_with(" by right, 0 by wrong")), "{cuts:?}");
+    let many = text(blockyard(&format!("{RUN} --power-cut-every 1ms")).stdout);
+    assert!(many.contains("power lost ") && many.contains(" times: "), "{many}");
+}
+
+#[test]
+fn what_is_wrong_is_shown_and_is_no_success() {
+    let folder = std::env::temp_dir().join(format!("blockyard-verify-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let rules = folder.join("rules.toml");
+    let rule = "[[rule]]\nname = \"liar\"\nevery = 50\nlost-write = true\n";
+    std::fs::write(&rules, rule).unwrap();
+    let faults = rules.to_str().unwrap();
+    let output = blockyard(&format!("{RUN} --verify --faults {faults}"));
+    let (said, errors) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(said.contains("  wrong: disk 0, when all had ended: sectors "), "{said}");
+    assert!(errors.contains("does not hold what it ought to"), "{errors}");
+
+    let json = format!("{RUN} --verify --output-format=json --faults {faults}");
+    let object: Value = serde_json::from_slice(&blockyard(&json).stdout).unwrap();
+    let verified = &object["verified"];
+    assert!(verified["violation_count"].as_u64().unwrap() > 0, "{verified}");
+    assert_eq!(verified["writes"], 2048 + 128, "{verified}");
+    let whatif = "whatif fsync.fio --device cached-disk.toml --design mq-none,mq-deadline";
+    let output = blockyard(&format!("{whatif} --verify --faults {faults}"));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(output.stdout);
+    let verdicts: Vec<_> = said.lines().filter(|line| line.contains(": verified: ")).collect();
+    assert_eq!(verdicts.len(), 2, "{said}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_time_without_a_unit_is_bad_usage() {
+    for (option, words) in
+        [("--power-cut 10", "a time has a unit"), ("--power-cut-every 0ms", "some time must pass")]
+    {
+        let output = blockyard(&format!("{RUN} {option}"));
+        assert_eq!(output.status.code(), Some(2));
+        let errors = text(output.stderr);
+        assert!(errors.contains(words), "{errors}");
+    }
+}

@@ -1,0 +1,552 @@
+//! [`Medium`]: a layer that gives a device something to hold, and to lose.
+//!
+//! It stands right above a model, which knows nothing of data. What a request does to the data, it
+//! does when the model names it as finished.
+//!
+//! # Rules
+//!
+//! - **V1.** A write that is done is what reads find, and is durable at once where there is no
+//!   volatile cache or it was asked to be ([`Flags::FUA`]); else it is in the cache.
+//! - **V2.** A flush that is done has made durable all that was done before it was accepted.
+//! - **V3.** What is only in the cache may be made durable at any time, in any order.
+//! - **V4.** A request that is not done well may have done its part to any of its logical blocks;
+//!   so may one that is under way when the power goes. Of each block all or nothing.
+//! - **V5.** When the power goes, each block keeps what is durable, or anything in the cache that is
+//!   newer.
+//! - **V6.** A discard may do nothing.
+//!
+//! What is not determined is drawn. A [`DataEffect`] is honoured as it is told, also where no sound
+//! device would do such a thing.
+
+use super::image::{Content, Image, Stamp};
+use super::spans::Spans;
+use blockyard::bio::{Flags, Op};
+use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut};
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
+use blockyard::request::{Piece, Request};
+use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use core::ops::Range;
+use std::collections::BTreeMap;
+
+/// Most versions of a sector that a cache holds; the oldest is then made durable.
+const VERSIONS_MAX: usize = 8;
+/// Once in so many writes into the cache, some of it becomes durable at once (V3).
+const EARLY_ONE_IN: u64 = 8;
+/// Once in so many discards, nothing happens (V6).
+const IGNORED_ONE_IN: u64 = 4;
+/// Most draws over one range: longer ranges are drawn by several logical blocks at once.
+const DRAWS_MAX: u64 = 256;
+
+/// What a read found in a part of its range when it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The bio's queue.
+    pub queue: QueueId,
+    /// The bio.
+    pub cookie: u64,
+    /// These sectors of it.
+    pub range: Range<u64>,
+    /// What they held, in order.
+    pub found: Vec<(Range<u64>, Content)>,
+}
+
+/// A version of some sectors that is not durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cached {
+    /// The number of the write that brought it, in the order in which they were done.
+    done: u64,
+    content: Content,
+}
+
+/// One disk.
+#[derive(Clone, Debug)]
+struct Disk {
+    block_sectors: u64,
+    volatile: bool,
+    fua: bool,
+    /// What reads find.
+    live: Image,
+    /// What is there in any case when the power goes.
+    durable: Image,
+    /// What is newer than that, oldest version first.
+    cache: Spans<Vec<Cached>>,
+    /// Writes done.
+    done: u64,
+}
+
+/// A request that the model has.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    queue: QueueId,
+    work: Work,
+}
+
+#[derive(Clone, Debug)]
+enum Work {
+    /// Parts of bios, to be read from here.
+    Read(Vec<(Piece, u64)>),
+    /// What is to lie where, and whether it is to be durable at once.
+    Write { parts: Vec<(Range<u64>, Content)>, durable: bool, optional: bool },
+    /// Everything up to this number is to become durable.
+    Flush { up_to: u64 },
+    /// None of our matter.
+    Nothing,
+}
+
+impl Disk {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            block_sectors: u64::from(limits.logical_block_sectors),
+            volatile: limits.write_cache,
+            fua: limits.fua,
+            live: Image::new(),
+            durable: Image::new(),
+            cache: Spans::new(),
+            done: 0,
+        }
+    }
+
+    /// V1.
+    fn write(&mut self, range: Range<u64>, content: Content, durable: bool, draws: &mut Prng) {
+        self.live.set(range.clone(), content);
+        if durable || !self.volatile {
+            self.cache.set(range.clone(), Vec::new());
+            self.durable.set(range, content);
+            return;
+        }
+        let (done, image) = (self.done, &mut self.durable);
+        self.cache.update(range.clone(), |range, versions| {
+            if versions.len() == VERSIONS_MAX {
+                image.set(range, versions.remove(0).content);
+            }
+            versions.push(Cached { done, content });
+        });
+        if draws.below(EARLY_ONE_IN) == 0 {
+            self.some_of(range, draws, |disk, range, _| {
+                disk.cache.set(range.clone(), Vec::new());
+                disk.durable.set(range, content);
+            });
+        }
+    }
+
+    /// Calls `then` for some of the logical blocks of `range`, each as a coin falls.
+    fn some_of(
+        &mut self,
+        range: Range<u64>,
+        draws: &mut Prng,
+        mut then: impl FnMut(&mut Self, Range<u64>, &mut Prng),
+    ) {
+        for blocks in blocks_of(range, self.block_sectors) {
+            if draws.below(2) == 0 {
+                then(self, blocks, draws);
+            }
+        }
+    }
+
+    /// V2: makes durable what was done up to number `up_to`; all of it, or of each range as a coin
+    /// falls.
+    fn flush(&mut self, up_to: u64, mut all_of: impl FnMut() -> bool) {
+        let (durable, mut rest) = (&mut self.durable, Spans::new());
+        for (range, versions) in self.cache.iter() {
+            let kept = versions.partition_point(|version| version.done <= up_to);
+            let mut versions = versions.clone();
+            if kept > 0 && all_of() {
+                durable.set(range.clone(), versions[kept - 1].content);
+                versions.drain(..kept);
+            }
+            rest.set(range, versions);
+        }
+        self.cache = rest;
+    }
+
+    fn read(&self, queue: QueueId, piece: &Piece, from: u64) -> Sample {
+        let sectors = u64::from(piece.sectors);
+        let to_own = |at: u64| at - from + piece.sector;
+        let found = self.live.pieces(from..from.saturating_add(sectors));
+        Sample {
+            queue,
+            cookie: piece.cookie,
+            range: piece.sector..piece.sector + sectors,
+            found: found.map(|(at, held)| (to_own(at.start)..to_own(at.end), *held)).collect(),
+        }
+    }
+
+    /// What is there after the power has gone (V5), but for what is under way.
+    fn survivors(&self, draws: &mut Prng) -> Image {
+        let mut image = self.durable.clone();
+        for (range, versions) in self.cache.iter() {
+            for blocks in blocks_of(range, self.block_sectors) {
+                let choices = versions.len() as u64 + 1;
+                let newest = usize::try_from(draws.below(choices)).expect("a few versions");
+                if let Some(version) = newest.checked_sub(1) {
+                    image.set(blocks, versions[version].content);
+                }
+            }
+        }
+        image
+    }
+}
+
+/// `range` in pieces that end at logical blocks: single blocks, unless there are very many.
+fn blocks_of(range: Range<u64>, block_sectors: u64) -> impl Iterator<Item = Range<u64>> {
+    let blocks = (range.end - range.start) / block_sectors;
+    let step = blocks.div_ceil(DRAWS_MAX).max(1) * block_sectors;
+    let mut at = range.start;
+    core::iter::from_fn(move || {
+        let end = (at - at % block_sectors).saturating_add(step).min(range.end);
+        let piece = (at < range.end).then_some(at..end);
+        at = end;
+        piece
+    })
+}
+
+/// What the disks of a host hold, and what its requests under way will do to it.
+#[derive(Clone, Debug)]
+pub struct Media {
+    disks: Vec<Disk>,
+    depth: usize,
+    /// By hardware queue and tag.
+    under_way: Vec<Option<UnderWay>>,
+    /// Of bios under way, by cookie.
+    stamps: BTreeMap<u64, Stamp>,
+    samples: Vec<Sample>,
+    draws: Prng,
+}
+
+impl Media {
+    /// Disks with `limits`, by the numbers of their queues, on a host with `tags`; nobody has
+    /// written to them. `draws` decides what is not determined.
+    #[must_use]
+    pub fn new<'a>(
+        limits: impl IntoIterator<Item = &'a Limits>,
+        tags: &TagSetConfig,
+        draws: Prng,
+    ) -> Self {
+        let depth = usize::from(tags.depth);
+        Self {
+            disks: limits.into_iter().map(Disk::new).collect(),
+            depth,
+            under_way: vec![None; usize::from(tags.hctxs) * depth],
+            stamps: BTreeMap::new(),
+            samples: Vec::new(),
+            draws,
+        }
+    }
+
+    /// The data of the bio called `cookie`, which is about to be submitted, is `stamp`.
+    pub fn name(&mut self, cookie: u64, stamp: Stamp) {
+        self.stamps.insert(cookie, stamp);
+    }
+
+    /// The bio called `cookie` has ended, or was not taken.
+    pub fn forget(&mut self, cookie: u64) {
+        self.stamps.remove(&cookie);
+    }
+
+    /// What reads found since the last call.
+    pub fn take_samples(&mut self) -> Vec<Sample> {
+        core::mem::take(&mut self.samples)
+    }
+
+    /// What reads of the disk of `queue` find.
+    #[must_use]
+    pub fn live(&self, queue: QueueId) -> &Image {
+        &self.disks[queue.index()].live
+    }
+
+    /// Sectors of the disk of `queue` with data that is not durable.
+    #[must_use]
+    pub fn cached_sectors(&self, queue: QueueId) -> u64 {
+        self.disks[queue.index()].cache.iter().map(|(range, _)| range.end - range.start).sum()
+    }
+
+    /// What would be on the disk of `queue` if the power went now, as `draws` has it (V4, V5).
+    #[must_use]
+    pub fn survivors(&self, queue: QueueId, draws: &mut Prng) -> Image {
+        let disk = &self.disks[queue.index()];
+        let mut image = disk.survivors(draws);
+        for under_way in self.under_way.iter().flatten().filter(|one| one.queue == queue) {
+            let Work::Write { parts, .. } = &under_way.work else { continue };
+            for (range, content) in parts {
+                for blocks in blocks_of(range.clone(), disk.block_sectors) {
+                    if draws.below(2) == 0 {
+                        image.set(blocks, *content);
+                    }
+                }
+            }
+        }
+        image
+    }
+
+    fn slot(&self, hctx: HctxId, tag: DriverTag) -> usize {
+        hctx.index() * self.depth + tag.index()
+    }
+
+    /// The model has taken a request.
+    fn begin(&mut self, issue: &Issue<'_>) {
+        let rq = issue.request();
+        let disk = &self.disks[issue.queue.index()];
+        let work = match rq.op {
+            Op::Read => Work::Read(affected(issue).collect()),
+            Op::Flush => Work::Flush { up_to: disk.done },
+            Op::Write | Op::WriteZeroes | Op::Discard | Op::SecureErase => Work::Write {
+                parts: affected(issue).map(|(piece, at)| self.placed(&piece, at)).collect(),
+                durable: disk.fua && rq.op == Op::Write && rq.flags.contains(Flags::FUA),
+                optional: rq.op == Op::Discard,
+            },
+            Op::DriverIn | Op::DriverOut => Work::Nothing,
+        };
+        let slot = self.slot(issue.hctx, issue.tag);
+        self.under_way[slot] = Some(UnderWay { queue: issue.queue, work });
+    }
+
+    /// The data of `piece`, to lie at `at`.
+    fn placed(&self, piece: &Piece, at: u64) -> (Range<u64>, Content) {
+        let stamp = self.stamps.get(&piece.cookie);
+        let stamp = *stamp.expect("the data of a bio is named before it is submitted");
+        let shift = piece.sector.wrapping_sub(at).cast_signed();
+        (at..at.saturating_add(u64::from(piece.sectors)), Content { stamp, shift })
+    }
+
+    /// The model is done with a request.
+    fn end(&mut self, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
+        let slot = self.slot(hctx, tag);
+        let under_way = self.under_way[slot].take();
+        let UnderWay { queue, work } = under_way.expect("D1: a model ends what it took, once");
+        let (disk, draws) = (&mut self.disks[queue.index()], &mut self.draws);
+        let well = outcome == Outcome::Done(Status::Ok);
+        match work {
+            Work::Read(pieces) if well => {
+                self.samples.extend(pieces.iter().map(|(piece, at)| disk.read(queue, piece, *at)));
+            }
+            Work::Write { optional: true, .. } if draws.below(IGNORED_ONE_IN) == 0 => {} // V6
+            Work::Write { parts, durable, .. } => {
+                disk.done += 1;
+                for (range, content) in parts {
+                    if well {
+                        disk.write(range, content, durable, draws);
+                    } else {
+                        disk.some_of(range, draws, |disk, blocks, draws| {
+                            disk.write(blocks, content, durable, draws); // V4
+                        });
+                    }
+                }
+            }
+            Work::Flush { up_to } if well => disk.flush(up_to, || true),
+            Work::Flush { up_to } => disk.flush(up_to, || draws.below(2) == 0), // V4
+            Work::Read(_) | Work::Nothing => {}
+        }
+    }
+}
+
+/// The parts of bios that a request does anything to, and where on the medium.
+fn affected(issue: &Issue<'_>) -> impl Iterator<Item = (Piece, u64)> {
+    let first = issue.request().sector;
+    let (mut left, moved_to) = match issue.effect() {
+        DataEffect::Whole => (u64::MAX, None),
+        DataEffect::First(sectors) => (u64::from(sectors), None),
+        DataEffect::Nowhere => (0, None),
+        DataEffect::At(sector) => (u64::MAX, Some(sector)),
+    };
+    issue.pieces().map_while(move |piece| {
+        let sectors = left.min(u64::from(piece.sectors));
+        left -= sectors;
+        let sectors = u32::try_from(sectors).expect("no more than the piece has");
+        let at = moved_to.map_or(piece.sector, |to| to.saturating_add(piece.sector - first));
+        (sectors > 0).then_some((Piece { sectors, ..piece }, at))
+    })
+}
+
+/// The layer.
+#[derive(Clone, Debug)]
+pub struct Medium<D> {
+    /// The model.
+    pub below: D,
+    /// What it holds.
+    pub media: Media,
+}
+
+impl<D: Driver> Driver for Medium<D> {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        self.below.take_budget(queue)
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        self.below.return_budget(queue, budget);
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        self.below.prepare(issue);
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        self.below.unprepare(issue);
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let answer = self.below.queue_rq(issue);
+        if answer == Accept::Queued {
+            self.media.begin(issue);
+        }
+        answer
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        self.below.commit(queue, hctx, now);
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        let answer = self.below.timed_out(queue, hctx, tag, request, now);
+        if let TimedOut::Ended(outcome) = answer {
+            self.media.end(hctx, tag, outcome);
+        }
+        answer
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        self.below.finish(queue, hctx, tag, request);
+    }
+}
+
+impl<D: Device> Device for Medium<D> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let finished = self.below.next_finished(now)?;
+        self.media.end(finished.hctx, finished.tag, finished.outcome);
+        Some(finished)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.below.poll_at()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECTORS: u64 = 24;
+    const BLOCK: u64 = 4;
+
+    fn disk() -> Disk {
+        let limits = Limits {
+            write_cache: true,
+            logical_block_sectors: u32::try_from(BLOCK).unwrap(),
+            ..Limits::new(SECTORS)
+        };
+        Disk::new(&limits)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// These blocks; durable at once or not.
+        Write(Range<u64>, bool),
+        Flush,
+        /// A flush that covers only what was done so many writes ago.
+        OldFlush(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let blocks = (0..SECTORS / BLOCK, 1..4_u64)
+            .prop_map(|(at, count)| at * BLOCK..((at + count) * BLOCK).min(SECTORS));
+        prop_oneof![
+            6 => (blocks, prop::bool::weighted(0.2)).prop_map(|(at, fua)| Step::Write(at, fua)),
+            1 => Just(Step::Flush),
+            1 => (0..4_u64).prop_map(Step::OldFlush),
+        ]
+    }
+
+    fn index(at: u64) -> usize {
+        usize::try_from(at).unwrap()
+    }
+
+    proptest! {
+        /// Beside every version of every sector, and the oldest that may be left.
+        #[test]
+        fn what_is_flushed_stays_and_what_is_not_may_go(
+            steps in proptest::collection::vec(step(), 1..60),
+            seed in any::<u64>(),
+        ) {
+            let draws = &mut Prng::new(seed);
+            let mut disk = disk();
+            let mut versions = vec![vec![(0, Content::default())]; index(SECTORS)];
+            let mut oldest = vec![0; index(SECTORS)];
+            for step in steps {
+                match step {
+                    Step::Write(range, durable) => {
+                        disk.done += 1;
+                        let content = Content::of(Stamp(disk.done));
+                        disk.write(range.clone(), content, durable, draws);
+                        for at in range {
+                            let at = index(at);
+                            versions[at].push((disk.done, content));
+                            if durable {
+                                oldest[at] = versions[at].len() - 1;
+                            }
+                        }
+                    }
+                    Step::Flush | Step::OldFlush(_) => {
+                        let ago = if let Step::OldFlush(ago) = step { ago } else { 0 };
+                        let up_to = disk.done.saturating_sub(ago);
+                        disk.flush(up_to, || true);
+                        for (versions, oldest) in versions.iter().zip(&mut oldest) {
+                            let flushed = versions.partition_point(|(done, _)| *done <= up_to);
+                            *oldest = (*oldest).max(flushed - 1);
+                        }
+                    }
+                }
+                let left = disk.survivors(draws);
+                for at in 0..SECTORS {
+                    let all = &versions[index(at)];
+                    let live = disk.live.pieces(at..at + 1).next().map(|(_, held)| *held);
+                    prop_assert_eq!(live, all.last().map(|(_, content)| *content));
+                    let held = left.pieces(at..at + 1).next().map(|(_, held)| *held);
+                    let mut may = all[oldest[index(at)]..].iter().map(|(_, content)| Some(*content));
+                    prop_assert!(may.any(|may| may == held), "sector {} holds {:?}", at, held);
+                    let first = at - at % BLOCK;
+                    let of_block = left.pieces(first..first + 1).next().map(|(_, held)| *held);
+                    prop_assert_eq!(held, of_block, "half a block");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_power_a_cached_block_is_there_or_not_and_older_ones_may_outlast_newer() {
+        let draws = &mut Prng::new(1);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let mut disk = disk();
+            for number in 1..=2 {
+                disk.done = number;
+                disk.write(0..2 * BLOCK, Content::of(Stamp(number)), false, draws);
+            }
+            let left = disk.survivors(draws);
+            let stamp_at = |at| left.pieces(at..at + 1).next().map(|(_, held)| held.stamp.0);
+            seen.insert((stamp_at(0), stamp_at(BLOCK)));
+        }
+        assert_eq!(seen.len(), 9, "each of two blocks in each of three versions: {seen:?}");
+    }
+
+    #[test]
+    fn long_ranges_are_drawn_by_many_blocks_at_once() {
+        for (range, most) in [(4..8, 1), (2..9, 3), (0..4096, 256), (0..1 << 20, 256)] {
+            let pieces: Vec<_> = blocks_of(range.clone(), 4).collect();
+            assert!(pieces.len() <= most, "{range:?}: {}", pieces.len());
+            assert!(pieces.windows(2).all(|two| two[0].end == two[1].start));
+            assert!(pieces.iter().skip(1).all(|piece| piece.start.is_multiple_of(4)));
+            assert_eq!(pieces[0].start..pieces[pieces.len() - 1].end, range);
+        }
+    }
+}
