@@ -216,8 +216,10 @@ step_test() {
     return "$status"
 }
 
-# tally LOG: one line for all of cargo's `test result:` lines, and failure where there are no tests.
+# tally LOG: the tests that failed, one line for all of cargo's `test result:` lines, and failure where
+# there are no tests.
 tally() {
+    grep -E '^test .* FAILED$|^error: test failed' "$1" || true
     awk '/^test result: / { passed += $4; failed += $6; skipped += $8 }
         END {
             printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped

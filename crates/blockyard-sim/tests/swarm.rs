@@ -27,16 +27,35 @@ mod submitter;
 #[path = "swarm/tally.rs"]
 mod tally;
 
+use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use draw::Plan;
 use faults::KINDS;
 use flaw::Flaw;
 use machine::{Machine, Summary};
-use std::panic::catch_unwind;
+use std::panic::{catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether a panic of this thread is caught and told by [`run`], and need not be printed.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Runs one seed; a failure is what the checker said.
 fn run(seed: u64, plan: Plan, flaw: Option<Flaw>) -> Result<Summary, String> {
-    catch_unwind(AssertUnwindSafe(|| Machine::new(seed, plan, flaw).run())).map_err(|panic| {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !CAUGHT.get() {
+                usual(panic);
+            }
+        }));
+    });
+    CAUGHT.set(true);
+    let ended = catch_unwind(AssertUnwindSafe(|| Machine::new(seed, plan, flaw).run()));
+    CAUGHT.set(false);
+    ended.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
             .unwrap_or_else(|| "a panic without words".to_owned())
