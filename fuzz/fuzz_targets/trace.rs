@@ -40,7 +40,14 @@ fn replay(trace: Trace, options: Options) {
     let expected: u64 = trace.summary().records;
     let Ok(replay) = Replay::new(trace, options) else { return };
     let jobs = replay.job_file(&DEVICE);
-    let Ok(simulation) = Simulation::under(&jobs, &DEVICE, &DESIGN, Conditions { replay: Some(&replay), ..Conditions::new(1) }) else { return };
+    let Ok(simulation) = Simulation::under(
+        &jobs,
+        &DEVICE,
+        &DESIGN,
+        Conditions { replay: Some(&replay), ..Conditions::new(1) },
+    ) else {
+        return;
+    };
     let report = simulation.finish().expect("the device takes everything that it was checked for");
     let stats = &report.jobs[0].stats;
     let done: u64 = stats.measured().map(|measured| measured.ios).sum();

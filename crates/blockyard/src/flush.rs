@@ -1,8 +1,8 @@
 //! Flushes: what makes a volatile cache durable, in sequence with data.
 //!
 //! A write that asks for [`Flags::PREFLUSH`] or [`Flags::FUA`], and a bio that is nothing but a
-//! flush, become requests that take [`Steps`]: a flush before, their data, a flush after. Those that
-//! are at a flush wait in the [`FlushQueue`] of their hardware queue, and one flush command serves
+//! flush, become requests that take `Steps`: a flush before, their data, a flush after. Those that
+//! are at a flush wait in the `FlushQueue` of their hardware queue, and one flush command serves
 //! all that waited when it began. Moving a request from step to step is
 //! [`request_queue`](crate::request_queue)'s part.
 //!

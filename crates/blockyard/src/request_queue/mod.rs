@@ -7,8 +7,8 @@
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
 //! between stages is in this module: [`enter`] is the way in, as far as staging; [`dispatch`] the
-//! way from there to the driver; [`end`] the way back; [`sequence`] the way round of what needs
-//! flushes. [`expire`] asks after what the driver has had for too long; [`pause`] holds the traffic.
+//! way from there to the driver; [`end`] the way back; `sequence` the way round of what needs
+//! flushes. `expire` asks after what the driver has had for too long; `pause` holds the traffic.
 //!
 //! # The contract
 //!
@@ -105,7 +105,7 @@ pub struct QueueConfig {
     /// Most requests that one run hands to the driver.
     pub run_batch_max: u32,
     /// After how long with a request the driver is asked about it
-    /// ([`Driver::timed_out`](crate::driver::Driver::timed_out)), at whole seconds.
+    /// ([`Driver::timed_out`]), at whole seconds.
     /// [`Duration::MAX`]: never.
     pub timeout: Duration,
 }

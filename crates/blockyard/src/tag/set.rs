@@ -91,7 +91,7 @@ impl TagSet {
 
     /// A tag for a request of `queue` on `hctx`, or `None`. It makes `queue` active.
     ///
-    /// `limit` as for [`TagMap::take`]. Name the owner with [`Self::assign`].
+    /// `limit` as for [`TagMap::take`](super::map::TagMap::take). Name the owner with [`Self::assign`].
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take(&mut self, queue: QueueId, hctx: HctxId, limit: u32) -> Option<DriverTag> {
         if !self.active[queue.index()] {
