@@ -292,6 +292,29 @@ fn a_trace_is_answered_like_a_job() {
     assert_ne!(replay(&["replay", &trace, "--pace=closed:4"]).0, run);
 }
 
+/// What `--blktrace` writes is what `replay` reads: the same I/Os, at the same instants.
+#[test]
+fn a_run_is_replayed_from_its_own_trace() {
+    const MIXED: &str = "[x]\nrw=randrw\nioengine=libaio\niodepth=8\ndirect=1\nsize=8m\nnumjobs=2\n\
+                         group_reporting\n";
+    let folder = Folder::new("round-trip");
+    let (job, prefix) = (folder.file("job.fio", MIXED), folder.path("trace"));
+    let on = ["--device=srp", "--design=mq-deadline", "--output-format=json"];
+    let ran = answer(&[&["run", &job, "--blktrace", &prefix], &on[..]].concat());
+    let replayed = blockyard(&[&["replay", prefix.as_str()], &on[..]].concat());
+    assert_eq!(replayed.status.code(), Some(0));
+    let [ran, replayed] = [ran.into_bytes(), replayed.stdout]
+        .map(|json| serde_json::from_slice::<Value>(&json).unwrap()["jobs"][0].clone());
+    for kind in ["read", "write"] {
+        let (ran, replayed) = (&ran[kind], &replayed[kind]);
+        assert!(ran["total_ios"].as_u64().unwrap() > 1500);
+        assert_eq!(replayed["total_ios"], ran["total_ios"]);
+        assert_eq!(replayed["io_bytes"], ran["io_bytes"]);
+        let [was, is] = [ran, replayed].map(|times| times["clat_ns"]["mean"].as_f64().unwrap());
+        assert!((is / was - 1.0).abs() < 0.02, "{kind}: {was} ns, replayed {is} ns");
+    }
+}
+
 #[test]
 fn options_of_a_trace_are_checked() {
     let folder = Folder::new("replay");

@@ -7,9 +7,9 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::replay::{Format, Map, Options, Pace, Replay, Source, Trace};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use recorded::{Io, blkparse, blktrace, database, iolog_v2, iolog_v3, msr, plain};
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::{env, fs};
 
 fn samples() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces")
@@ -116,20 +116,15 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Not a test: writes the samples anew, after a change to the writers.
-#[test]
-#[ignore = "writes examples/traces"]
-fn write_the_samples() {
-    for (name, bytes) in files() {
-        fs::write(samples().join(name), bytes).unwrap();
-    }
-}
-
+/// With `BLOCKYARD_WRITE_SAMPLES` set, after a change to the writers, they are written anew first.
 #[test]
 fn the_samples_are_what_is_written_here_and_replay_at_every_pace() {
     for (name, bytes) in files() {
         let path = samples().join(name);
-        assert!(fs::read(&path).unwrap() == bytes, "{name}: run write_the_samples");
+        if env::var_os("BLOCKYARD_WRITE_SAMPLES").is_some() {
+            fs::write(&path, &bytes).unwrap();
+        }
+        assert!(fs::read(&path).unwrap() == bytes, "{name} is not what is written here");
         let trace = Trace::open(Source::at(path.to_str().unwrap()).unwrap()).unwrap();
         assert_eq!(trace.summary().warnings, [], "{name}");
         let records = trace.summary().records;
