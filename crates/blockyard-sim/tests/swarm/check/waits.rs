@@ -2,8 +2,8 @@
 //!
 //! # The bound
 //!
-//! In the queue's own words: `ahead` requests can be ahead of a bio's own, for each of its parts: as
-//! many as the queue holds, since who comes later is behind. Under mq-deadline each of them may let
+//! In the queue's own words: `ahead` requests can be ahead of a bio's own: all parts of as many bios as
+//! the queue holds, since who comes later is behind. Under mq-deadline each of them may let
 //! `fifo_batch` x (`writes_starved` + 1) later ones pass (A4, A5), once its own deadline has passed
 //! (A6) and its class has aged (A1); under kyber a batch of each of the other domains (K4); without an
 //! elevator, one of each other software queue, as those take turns. One request takes the longest service and run delay; where several queues share the
@@ -11,6 +11,7 @@
 
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
 
 use crate::draw::Plan;
 use std::collections::BTreeMap;
@@ -51,14 +52,31 @@ fn bound(plan: &Plan, queue: usize) -> Duration {
     let cpus = config.map.default.len() as u64;
     let depth = u64::from(plan.tags.depth);
     let (held, passes, patience_ns) = of_elevator(&config.policies, depth, 3 * cpus);
-    let ahead = (held * hctxs).min(u64::from(config.max_bios));
+    let parts = parts(plan, queue);
+    let ahead = (held * hctxs).min(u64::from(config.max_bios)) * parts;
     let step = plan.device.service_max.as_ns() + plan.run_delay_max.as_ns() + plug_ns(plan);
     let turns = plan.queues.len() as u64 * hctxs;
-    let parts = 64;
     let moves = (ahead + parts).saturating_mul(passes);
     let ns =
         moves.saturating_mul(step * turns).saturating_add(patience_ns).saturating_add(RETRY_NS);
     Duration::from_ns(ns)
+}
+
+/// Into how many parts a bio may be split.
+fn parts(plan: &Plan, queue: usize) -> u64 {
+    let limits = &plan.queues[queue].limits;
+    let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
+    let page_sectors = 4096 / SECTOR_BYTES;
+    let least = [
+        chunk,
+        limits.max_sectors,
+        limits.max_discard_sectors,
+        limits.max_write_zeroes_sectors,
+        u32::from(limits.max_segments) * page_sectors,
+    ];
+    let least = least.into_iter().filter(|sectors| *sectors > 0).min().unwrap_or(u32::MAX);
+    let longest = plan.submitters.iter().map(|submitter| submitter.sectors_max).max().unwrap_or(0);
+    longest.div_ceil(least.into()) + 1
 }
 
 /// Requests it may hold for a hardware queue, how many pass each, how long it may let one wait.
