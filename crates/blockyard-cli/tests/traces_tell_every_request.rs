@@ -153,12 +153,10 @@ fn check_instants(events: &[Event], report: &Report) {
         ("sleep", count(Action::Sleep)),
         ("unplug", count(unplug)),
         ("requeue", count(Action::Requeue)),
-        ("hold: budget", count(Action::Hold(Hold::Budget))),
-        ("hold: tag", count(Action::Hold(Hold::Tag))),
-        ("hold: device", count(Action::Hold(Hold::Device))),
-        ("hold: leftovers", count(Action::Hold(Hold::Leftovers))),
     ]);
-    for event in events.iter().filter(|event| event.phase == 'i') {
+    let instants = || events.iter().filter(|event| event.phase == 'i');
+    let is_hold = |event: &&Event| event.name.starts_with("hold: ");
+    for event in instants().filter(|event| !is_hold(event)) {
         let left = expected.get_mut(event.name.as_str());
         if let Some(left) = left {
             *left -= 1;
@@ -167,6 +165,18 @@ fn check_instants(events: &[Event], report: &Report) {
         }
     }
     assert!(expected.values().all(|left| *left == 0), "not in the trace: {expected:?}");
+
+    // Of holds, each that has another reason than the one before on its hardware queue.
+    let mut last = BTreeMap::new();
+    for hold in instants().filter(is_hold) {
+        let before = last.insert(hold.track, hold.name.as_str());
+        assert_ne!(before, Some(hold.name.as_str()), "{}", hold.value);
+    }
+    for reason in Hold::ALL {
+        let name = format!("hold: {}", reason.name());
+        let told = instants().any(|event| event.name == name);
+        assert_eq!(told, count(Action::Hold(reason)) > 0, "{name}");
+    }
 }
 
 #[test]

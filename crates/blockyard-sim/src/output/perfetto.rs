@@ -20,9 +20,12 @@
 //!   time has no span.
 //! - **P3.** A stage that has not ended when its world does is a span without end.
 //! - **P4.** A disk's counters are `requests` (that have a tag), `in flight` (that the driver has)
-//!   and `submitted` (bios since the begin). A counter is written when the instant at which it
-//!   changed is over, once.
-//! - **P5.** Times are microseconds with three decimals; no number passes through a float.
+//!   and `submitted` (bios since the begin). Counters are written together, as they stand when an
+//!   instant is over, those that have changed; no more often than every 50 µs, and at the end.
+//! - **P5.** A hold is written where its reason is another than that of the last one written of the
+//!   hardware queue. (How long each request was held, and for what, is in its span; how often a
+//!   hardware queue was, in the statistics.)
+//! - **P6.** Times are microseconds with three decimals; no number passes through a float.
 
 mod lines;
 mod state;
@@ -34,12 +37,15 @@ use super::record::{Record, Step};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Setting;
 use blockyard::bio::Op;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Action, Hold};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 use lines::{Line, Lines, Process, Track};
 use state::{Life, Slot, Stage, World};
 use std::path::Path;
+
+/// How long counters stand at least before they are written again (P4).
+const COUNTERS_EVERY: Duration = Duration::from_us(50);
 
 /// A trace being written.
 #[derive(Debug)]
@@ -123,7 +129,10 @@ impl Perfetto {
 
     fn step(&mut self, step: &Step) {
         if step.at > self.world.counted_at {
-            self.write_counters(); // P4
+            if self.world.counted_at >= self.world.counters_due {
+                self.write_counters();
+                self.world.counters_due = self.world.counted_at + COUNTERS_EVERY; // P4
+            }
             self.world.counted_at = step.at;
         }
         self.point_out(step);
@@ -162,12 +171,15 @@ impl Perfetto {
             }
             _ => self.software_queue(step.queue, step.cpu),
         };
+        if let Action::Hold(hold) = step.action {
+            let last =
+                self.world.disk(step.queue).holds[step.hctx.index()].replace((hold, step.at));
+            if last.is_some_and(|(same, _)| same == hold) {
+                return; // P5
+            }
+        }
         let mut line = self.lines.line(b'i', track, step.at);
         line.text(",\"s\":\"t\",\"name\":\"").text(name).text(reason).text("\"}");
-        if let Action::Hold(hold) = step.action {
-            let disk = self.world.disk(step.queue);
-            disk.holds[step.hctx.index()] = Some((hold, step.at));
-        }
     }
 
     /// The request `id` takes a step in its life (P1).

@@ -112,6 +112,8 @@ pub(super) struct World {
     pub(super) starting: Vec<u32>,
     /// The instant of the last change of a counter.
     pub(super) counted_at: Instant,
+    /// When counters may be written again.
+    pub(super) counters_due: Instant,
 }
 
 impl World {
