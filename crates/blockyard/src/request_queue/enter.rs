@@ -315,11 +315,12 @@ impl RequestQueue {
             self.mark_run(hctx, false);
         } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
-        } else if self.policies.plug == Plugging::EveryBio {
-            self.add_to_plug(host, cpu, id, now);
-            self.release_plug(host, cpu, false, now);
         } else {
-            self.stage_alone(host, self.ctx_of(kind, cpu), id, now);
+            let ctx = self.ctx_of(kind, cpu);
+            match self.policies.plug {
+                Plugging::EveryBio => self.stage_batch_of_one(host, ctx, id, now),
+                Plugging::Batches => self.stage_alone(host, ctx, id, now),
+            }
         }
         Ok(())
     }
@@ -506,6 +507,26 @@ impl RequestQueue {
     /// The software queue through which `cpu` uses `hctx`.
     pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
         self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
+    }
+
+    /// Stages a lone request as a batch of one. Its bio has just been looked at for merges: unlike
+    /// what lay on a plug, it cannot touch anything that came since.
+    fn stage_batch_of_one<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        ctx: usize,
+        id: RequestId,
+        now: Instant,
+    ) {
+        self.emit(host, now, Action::Plug, id);
+        self.emit(host, now, Action::Unplug { requests: 1, sleeping: false }, id);
+        if self.policies.issues_directly() {
+            self.issue_directly(host, id, true, now);
+            return;
+        }
+        let hctx = self.requests[id].hctx;
+        self.insert(host, ctx, id, now);
+        self.mark_run(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
