@@ -15,9 +15,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 /// Records that go to the thread at once.
-const BATCH: usize = 1 << 11;
+const BATCH: usize = 1 << 13;
 /// Batches that may wait for the thread before the simulation waits for it.
-const BATCHES: usize = 16;
+const BATCHES: usize = 8;
 
 /// Where traces go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
