@@ -12,8 +12,8 @@
 //! - **Y2.** A run is held by the resource nearest the device that is used up: link, depth, lock,
 //!   processors; else by the pace of its jobs. What a processor spends polling uses nothing up: it
 //!   looks because it has nothing else to do.
-//! - **Y3.** Where requests of the run that does less, or of the first among equals, spend the
-//!   largest part of their life elsewhere than in the driver, it is told where. Before the driver it
+//! - **Y3.** Where requests of the run that does less, or of the first among equals, spend half of
+//!   their life or more at one place that is not the driver, it is told where. Before the driver it
 //!   is told why, if one reason makes up half of the time that hardware queues stood held.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
@@ -245,17 +245,18 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
 }
 
 /// Where requests of `run` spend most of their life, and why, set against `other` (Y3); empty where
-/// it is in the driver.
+/// it is in the driver, or at no one place.
 fn tell_life(run: &(&str, Figures), other: Option<&(&str, Figures)>) -> String {
     let (life, place, part) = largest_part(&run.1.life);
-    if place == IN_DRIVER || part == 0.0 {
+    if place == IN_DRIVER || part == 0.0 || 2.0 * part < life {
         return String::new();
     }
     let reason = main_reason(&run.1.holds).filter(|_| place != UNTAKEN);
     let reason = reason.map(|words| format!(", as {words}")).unwrap_or_default();
     let against = other.map(|(name, figures)| {
-        let (life, place, part) = largest_part(&figures.life);
-        format!(" ({name}: {} of {} {place})", duration(part), duration(life))
+        let (life, there, part) = largest_part(&figures.life);
+        let there = if there == place { String::new() } else { format!(" {there}") };
+        format!(" ({name}: {} of {}{there})", duration(part), duration(life))
     });
     format!(
         " Of its {} a request of {} spends {} {place}{reason}{}.",
@@ -590,6 +591,9 @@ mod tests {
         let end =
             " Of its 7.00 ms a request of a spends 5.00 ms staged, as the device has no room.";
         assert!(words.ends_with(end), "{words}");
+        // Less than half is not worth a sentence.
+        let spread = |life: &mut Life, ns| (life.staged_ns, life.held_ns) = (ns, 4e6);
+        assert!(!told(&[("a", living(spread, &[(Hold::Budget, 60.0)]))]).contains("Of its"));
         // No reason makes up half: none is told.
         let mixed = [(Hold::Budget, 30.0), (Hold::Tag, 30.0), (Hold::Order, 20.0)];
         let words = told(&[("a", living(staged, &mixed))]);
