@@ -290,17 +290,19 @@ sampled every 500 ms of virtual time, whether they are logged or not. What is no
 the clock, page faults, short and dropped I/Os. All processor time is system time. `job options` are
 the principal ones as understood; the disk of `disk_util` is the device.";
 
-const COLUMNS: &str = r#"Columns of the table:
+const COLUMNS: &str = r#"Columns of the first table:
   IOPS              I/Os that ended, per second
   MiB/s             bytes that ended, per second
   p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
   CPU %             load of the machine's CPUs, mean over all of them
-  cmds              commands given to the device: fewer than I/Os where I/Os were merged
-  I/O/cmd           I/Os for each command
-  busy %            share of the time in which the device had a command
-  gap               mean time without a command at the device, between commands
   wake/I/O          threads woken for each I/O
+  I/O/cmd           I/Os for each command: above 1 where I/Os were merged
   ratio             IOPS relative to the first design
+
+What the device had of it:
+  cmds              commands given to it: fewer than I/Os where I/Os were merged
+  busy %            share of the time in which it had a command
+  gap               mean time without a command, between commands
 
 Where a request spends its life, mean and share of the whole:
   life              all of what follows

@@ -91,13 +91,21 @@ const COLUMNS: &[(&str, Align)] = &[
     ("p99", Align::Right),
     ("p99.9", Align::Right),
     ("CPU %", Align::Right),
-    ("cmds", Align::Right),
-    ("I/O/cmd", Align::Right),
-    ("busy %", Align::Right),
-    ("gap", Align::Right),
     ("wake/I/O", Align::Right),
+    ("I/O/cmd", Align::Right),
     ("ratio", Align::Right),
 ];
+
+/// What the device had of it.
+const DEVICE_COLUMNS: &[(&str, Align)] = &[
+    ("design", Align::Left),
+    ("cmds", Align::Right),
+    ("busy %", Align::Right),
+    ("gap", Align::Right),
+];
+
+/// No line of the answer is longer where names are those of built-in designs.
+const WIDTH: usize = 100;
 
 impl Report {
     /// Writes the report in `format` as `answer` asks: to its file, or else to `out`.
@@ -126,8 +134,13 @@ impl Report {
         let mut text = format!("{} on {}, seed {}\n\n", self.job, self.device, self.seed);
         let designs = || self.designs.iter().map(|row| (row.name.as_str(), row));
         let lives = lives(designs().map(|(name, row)| (name, &row.life_ns)));
-        write!(text, "{}\nWhere a request spends its life, on average:\n{lives}", self.table())
-            .expect("a string takes everything");
+        write!(
+            text,
+            "{}\nWhat the device had of it:\n{}\nWhere a request spends its life, on average:\n{lives}",
+            self.table(),
+            self.device_table()
+        )
+        .expect("a string takes everything");
         if let Some(reasons) = reasons(designs().map(|(name, row)| (name, &row.holds))) {
             write!(
                 text,
@@ -154,6 +167,12 @@ impl Report {
         table
     }
 
+    fn device_table(&self) -> Table {
+        let mut table = Table::new(DEVICE_COLUMNS);
+        self.designs.iter().for_each(|row| table.row(row.device_cells()));
+        table
+    }
+
     /// Green for the best ratio, red for the worst, where they are not the same.
     fn ratio_style(&self, ratio: f64) -> Style {
         let ratios = || self.designs.iter().map(|row| row.ratio);
@@ -168,9 +187,8 @@ impl Report {
     }
 }
 
-/// `words` in lines as wide as the table is likely to be.
+/// `words` in lines of at most [`WIDTH`].
 fn wrapped(words: &str) -> String {
-    const WIDTH: usize = 110;
     let mut lines = vec![String::new()];
     for word in words.split(' ') {
         match lines.last_mut() {
@@ -223,12 +241,19 @@ impl Row {
             time(self.lat_ns.p99),
             time(self.lat_ns.p99_9),
             digits(self.cpu_percent),
-            count(approximate(self.commands)),
+            digits(self.wakeups_per_io),
             digits(self.ios_per_command),
+            digits(self.ratio),
+        ]
+    }
+
+    /// A cell for each of [`DEVICE_COLUMNS`].
+    fn device_cells(&self) -> [String; DEVICE_COLUMNS.len()] {
+        [
+            self.name.clone(),
+            count(approximate(self.commands)),
             digits(self.device_busy_percent),
             time(self.mean_idle_gap_ns),
-            digits(self.wakeups_per_io),
-            digits(self.ratio),
         ]
     }
 }
@@ -238,6 +263,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
+    use blockyard_sim::profile::builtin_designs;
     use serde_json::Value;
 
     use super::*;
@@ -306,10 +332,16 @@ mod tests {
         let expected = "\
 seq.fio on srp, seed 1
 
-design            IOPS  MiB/s     p50     p99   p99.9  CPU %   cmds  I/O/cmd  busy %  gap  wake/I/O  ratio
-legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
-mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   0.26
-mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3  1.15M     5.10     100  0ns      0.03   1.00
+design            IOPS  MiB/s     p50     p99   p99.9  CPU %  wake/I/O  I/O/cmd  ratio
+legacy-deadline   587k   2293  6.97ms  8.10ms  12.3ms   41.3      0.03     5.10   1.00
+mq-deadline-2017  155k   2293  6.97ms  8.10ms  12.3ms   41.3      0.03     5.10   0.26
+mq-deadline       590k   2293  6.97ms  8.10ms  12.3ms   41.3      0.03     5.10   1.00
+
+What the device had of it:
+design             cmds  busy %  gap
+legacy-deadline   1.15M     100  0ns
+mq-deadline-2017  1.15M     100  0ns
+mq-deadline       1.15M     100  0ns
 
 Where a request spends its life, on average:
 design              life  for a tag       staged        held    in driver      untaken
@@ -331,6 +363,32 @@ Columns are explained by `blockyard whatif --help`.
         assert!(
             text.contains("\u{1b}[32m1.00\u{1b}[0m") && text.contains("\u{1b}[31m0.26\u{1b}[0m")
         );
+    }
+
+    #[test]
+    fn no_line_is_longer_than_a_hundred_columns() {
+        let longest = builtin_designs().iter().map(|design| design.name).max_by_key(|n| n.len());
+        let wide = Row {
+            lat_ns: Latency { mean: 0, p50: 26_600_000, p99: 42_200_000, p99_9: 53_000_000 },
+            bytes_per_s: 99_999 << 20,
+            cpu_percent: 33.7,
+            commands: 12_345_678,
+            mean_idle_gap_ns: 443_000_000,
+            life_ns: Life {
+                for_tag: 22.22e6,
+                staged: 22.22e6,
+                held: 22.22e6,
+                in_driver: 22.22e6,
+                untaken: 22.22e6,
+            },
+            ..row(longest.unwrap(), 1_234_567.0, 123.0)
+        };
+        let why = "words of a reason ".repeat(30);
+        let text = Report { designs: vec![wide], why, ..report() }.text();
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(100), "{text}");
+        assert!(longest > Some(90), "it is as wide as it may get: {text}");
     }
 
     #[test]

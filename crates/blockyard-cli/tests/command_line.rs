@@ -36,7 +36,7 @@ fn help_and_version_are_answers() {
         assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{args:?}");
     }
     let help = blockyard(&["whatif", "--help"]);
-    assert!(text(&help.stdout).contains("Columns of the table"));
+    assert!(text(&help.stdout).contains("Columns of the first table"));
 }
 
 #[test]

@@ -25,6 +25,11 @@ pub enum Unfit {
         /// How many disks there are.
         disks: u16,
     },
+    /// It polls, and no hardware queue is polled.
+    NoPolledQueue {
+        /// The design, which could have one.
+        design: String,
+    },
     /// It and the jobs before it have more I/Os in flight than there may be.
     TooDeep,
 }
@@ -40,6 +45,10 @@ impl fmt::Display for Unfit {
             Self::TooFewDisks { disks } => {
                 write!(f, "more file names than disks: the device has {disks}")
             }
+            Self::NoPolledQueue { design } => write!(
+                f,
+                "`hipri` polls for completions, and design `{design}` has no hardware queue that is polled: give it `poll-queues` in `[queue]`"
+            ),
             Self::TooDeep => write!(
                 f,
                 "more than {IN_FLIGHT_MAX} I/Os in flight over all jobs (numjobs times iodepth)"

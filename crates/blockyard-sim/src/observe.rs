@@ -60,6 +60,11 @@ pub trait Observer: Sink {
         let _ = (cpu, since, now);
     }
 
+    /// `cpu` has looked for polled completions from `since` to `now`, in vain.
+    fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
+        let _ = (cpu, since, now);
+    }
+
     /// The device has done what it could for a command.
     fn device_done(&mut self, finished: &Finished, now: Instant) {
         let _ = (finished, now);
@@ -89,6 +94,10 @@ impl<O: Observer> Observer for &mut O {
 
     fn spun(&mut self, cpu: CpuId, since: Instant, now: Instant) {
         (**self).spun(cpu, since, now);
+    }
+
+    fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
+        (**self).polled(cpu, since, now);
     }
 
     fn device_done(&mut self, finished: &Finished, now: Instant) {

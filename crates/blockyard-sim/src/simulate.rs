@@ -12,13 +12,16 @@ use crate::job::{CpuPolicy, Job, JobError, JobFile, Resolved};
 use crate::log::{LogError, Logs};
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::TaskId;
+use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
 use crate::observe::{Observer, Setting};
-use crate::profile::{Design, Device, DeviceModel, FaultRules};
+use crate::profile::{Design, Device, DeviceModel, FaultRules, KindQueues};
+use crate::profile::{POLL_QUEUES, READ_QUEUES};
 use crate::replay::{Replay, ReplayError};
 use crate::task::{Instance, Origin, Placement, Task};
 use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
+use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::policy::{ElevatorKind, Model as Locking};
@@ -59,6 +62,19 @@ pub enum SimulationError {
         /// How many there are.
         cpus: u16,
     },
+    /// The design has more hardware queues for a kind of I/O than the machine has processors.
+    TooManyQueues {
+        /// The design's file, or its name.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The key.
+        key: &'static str,
+        /// How many it wants.
+        count: u16,
+        /// How many processors there are.
+        cpus: u16,
+    },
     /// A log cannot be written.
     Log(LogError),
     /// The run failed at this virtual time.
@@ -92,6 +108,10 @@ impl fmt::Display for SimulationError {
                     cpus - 1
                 )
             }
+            Self::TooManyQueues { file, line, key, count, cpus } => write!(
+                f,
+                "{file}:{line}: `{key}` is `{count}`, out of range (0 to {cpus}): the device's machine has {cpus} CPUs"
+            ),
             Self::Failed { job, at, failure } => {
                 if let Some(job) = job {
                     write!(f, "job `{job}`, at {at} s: ")?;
@@ -269,8 +289,9 @@ impl<O: Observer> Simulation<O> {
         conditions: Conditions<'_>,
         observer: O,
     ) -> Result<Self, SimulationError> {
+        check_queues(design, device.machine.cpus)?;
         let (mut waves, entries, stats) = match conditions.replay {
-            None => plan(&jobs.jobs, device)?,
+            None => plan(&jobs.jobs, device, design)?,
             Some(replay) => plan_replay(replay, device),
         };
         waves.reverse();
@@ -429,8 +450,19 @@ impl<O: Observer> Simulation<O> {
 
 type Plans = (Vec<Vec<Planned>>, Vec<(usize, u32)>, Vec<JobStats>);
 
+/// A kind of I/O has at most a hardware queue for each processor.
+fn check_queues(design: &Design, cpus: u16) -> Result<(), SimulationError> {
+    let kinds = [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)];
+    let Some((key, KindQueues { count, line })) =
+        kinds.into_iter().find(|(_, kind)| kind.count > cpus)
+    else {
+        return Ok(());
+    };
+    Err(SimulationError::TooManyQueues { file: design.name.clone(), line, key, count, cpus })
+}
+
 /// Every instance of `jobs`, in waves, and where it counts.
-fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
+fn plan(jobs: &[Job], device: &Device, design: &Design) -> Result<Plans, SimulationError> {
     let mut waves = vec![Vec::new()];
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
@@ -441,6 +473,10 @@ fn plan(jobs: &[Job], device: &Device) -> Result<Plans, SimulationError> {
         if in_flight > IN_FLIGHT_MAX {
             let place = job.place_of("iodepth").clone();
             return Err(SimulationError::Unfit { place, unfit: Unfit::TooDeep });
+        }
+        if job.hipri && design.poll_queues.count == 0 {
+            let unfit = Unfit::NoPolledQueue { design: design.name.clone() };
+            return Err(SimulationError::Unfit { place: job.place_of("hipri").clone(), unfit });
         }
         if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
             waves.push(Vec::new());
@@ -559,25 +595,19 @@ fn build_world<O: Observer>(
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
     let draws = all_draws.fork(0);
-    let (model, hctxs, depth, disks, shared_tags) = match device.model {
-        DeviceModel::Null(null) => (
-            Model::Null(Null::new(null, device.cache, draws)),
-            null.submit_queues,
-            null.depth,
-            1,
-            null.shared_tags,
-        ),
-        DeviceModel::Hba(hba) => (
-            Model::Hba(Hba::new(hba, device.cache, draws)),
-            hba.hw_queues,
-            hba.can_queue,
-            hba.luns,
-            false,
-        ),
+    let (own_hctxs, depth, disks, shared_tags) = match device.model {
+        DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
+        DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
     };
-    let hctxs = match policies.model {
+    let default = match policies.model {
         Locking::SingleLock => 1,
-        Locking::Multi => design.hw_queues.unwrap_or(hctxs).min(hctxs).min(machine.cpus),
+        Locking::Multi => design.hw_queues.unwrap_or(own_hctxs).min(own_hctxs).min(machine.cpus),
+    };
+    let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
+    let hctxs = default + reads + polls;
+    let model = match device.model {
+        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
+        DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
     };
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
     let tags = TagSetConfig {
@@ -600,6 +630,7 @@ fn build_world<O: Observer>(
     let config = QueueConfig {
         max_bios: bios_needed(jobs, device),
         max_waiters: instances,
+        map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
         ..QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies)
     };
     let terms = vec![Terms::of(&config, &tags); usize::from(disks)];
@@ -615,10 +646,13 @@ fn build_world<O: Observer>(
     let queues: Vec<_> =
         (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
     let served_by = |hctx: u16| {
-        let cpu = config.map.default.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
-        CpuId(u16::try_from(cpu.unwrap_or(0)).expect("a processor of the machine"))
+        let kinds = [&config.map.default, &config.map.read, &config.map.poll];
+        let first = |kind: &Vec<HctxId>| kind.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
+        let cpu = kinds.into_iter().find_map(first).expect("every hardware queue serves one");
+        CpuId(u16::try_from(cpu).expect("a processor of the machine"))
     };
-    World::new(machine, &policies, host, queues, (0..hctxs).map(served_by).collect())
+    let worker_cpu = (0..hctxs).map(served_by).collect();
+    World::new(machine, &policies, host, queues, worker_cpu, PolledQueues::new(&config.map))
 }
 
 /// Has `world`, whose stack keeps what is on `device`, verified.

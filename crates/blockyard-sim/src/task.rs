@@ -10,7 +10,7 @@ use crate::job::{ContinueOnError, Engine, Job, Op, Resolved};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
 use crate::replay::Delivery;
-use blockyard::bio::Bio;
+use blockyard::bio::{Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
@@ -66,6 +66,7 @@ struct Slot {
     submitted: Instant,
     completed: Instant,
     status: Status,
+    polled: bool,
     /// When it was completed in the trace that it comes from.
     recorded_end: Option<Instant>,
 }
@@ -140,6 +141,8 @@ pub struct Task {
     slots: Vec<Slot>,
     free: Vec<u32>,
     completed: VecDeque<u32>,
+    /// Polled I/Os that have not completed.
+    polled: u32,
     /// Slots that the current step submits.
     submitting: Vec<u32>,
     call: Call,
@@ -210,6 +213,7 @@ impl Task {
             submitted: Instant::ZERO,
             completed: Instant::ZERO,
             status: Status::Ok,
+            polled: false,
             recorded_end: None,
         };
         let source = match origin {
@@ -240,6 +244,7 @@ impl Task {
             slots: vec![idle; depth as usize],
             free: (0..depth).rev().collect(),
             completed: VecDeque::with_capacity(depth as usize),
+            polled: 0,
             submitting: Vec::with_capacity(depth as usize),
             call: Call::default(),
             drawn: None,
@@ -283,6 +288,12 @@ impl Task {
     #[must_use]
     pub const fn is_async(&self) -> bool {
         self.shape.engine.is_async()
+    }
+
+    /// Whether it polls rather than sleeps while it waits: where polled I/Os of its are under way.
+    #[must_use]
+    pub const fn polls(&self) -> bool {
+        self.polled > 0
     }
 
     /// I/Os submitted and not taken yet.
@@ -462,6 +473,8 @@ impl Task {
             Source::Generated(generated) => generated.submitted(&ask),
             Source::Recorded(recorded) => recorded.submitted(now),
         }
+        let polled = ask.bio.flags.contains(Flags::POLLED);
+        self.polled += u32::from(polled);
         self.slots[at as usize] = Slot {
             op: ask.kind,
             len_bytes: ask.len_bytes,
@@ -470,6 +483,7 @@ impl Task {
             submitted: now,
             completed: now,
             status: Status::Ok,
+            polled,
             recorded_end: ask.recorded_end,
         };
         self.submitting.push(at);
@@ -497,6 +511,7 @@ impl Task {
     pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
         let done = &mut self.slots[slot as usize];
         (done.status, done.completed) = (status, now);
+        self.polled -= u32::from(done.polled);
         self.completed.push_back(slot);
         if let Source::Recorded(recorded) = &mut self.source {
             recorded.completed(now);

@@ -4,6 +4,17 @@
 //! first of them is again one of two (Little's law): commands at the device over the time each is
 //! there. [`why`] says which factor carries the larger part of a difference and which counters
 //! stand behind it. It knows no design: the same counters would give the same words.
+//!
+//! # Rules
+//!
+//! - **Y1.** Of two factors, the one that carries the larger part of a difference is told, with the
+//!   counters behind it.
+//! - **Y2.** A run is held by the resource nearest the device that is used up: link, depth, lock,
+//!   processors; else by the pace of its jobs. What a processor spends polling uses nothing up: it
+//!   looks because it has nothing else to do.
+//! - **Y3.** Where requests of the run that does less, or of the first among equals, spend half of
+//!   their life or more at one place that is not the driver, it is told where. Before the driver it
+//!   is told why, if one reason makes up half of the time that hardware queues stood held.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -22,7 +33,8 @@ const EQUAL: f64 = 1.02;
 const MUCH_SLOWER: f64 = 1.25;
 /// Parts in a hundred from which a resource is called used up.
 const USED_UP: f64 = 95.0;
-/// Parts in a hundred of the processor time from which waiting for the lock is worth naming.
+/// Parts in a hundred of the processor time from which waiting for the lock, or polling, is worth
+/// naming.
 const MUCH_SPINNING: f64 = 15.0;
 
 /// The figures of a run, all its jobs and all kinds of I/O taken together.
@@ -48,6 +60,8 @@ pub struct Figures {
     pub jobs_cpu_percent: f64,
     /// Part of the processor time that went into waiting for the lock.
     pub spinning_percent: f64,
+    /// Part of the processor time that went into looking for completions that were not there.
+    pub polling_percent: f64,
     /// Commands that the device completed.
     pub commands: u64,
     /// I/Os for each of them.
@@ -153,6 +167,7 @@ impl Figures {
                 span * f64::from(instances.min(report.cpus.into())),
             ),
             spinning_percent: ratio(100.0 * float(report.totals.spinning.as_ns()), cpu),
+            polling_percent: ratio(100.0 * float(report.totals.polling.as_ns()), cpu),
             commands,
             ios_per_command: ratio(float(ios), float(commands)),
             commands_per_s: ratio(float(commands) * 1e9, span),
@@ -170,8 +185,24 @@ impl Figures {
     }
 }
 
-/// Where the difference between `runs` of one job on `device` comes from, in a sentence or two;
-/// for a single run, what holds it.
+impl Life {
+    /// Its parts, each with what a request does meanwhile.
+    const fn parts(&self) -> [(&'static str, f64); 5] {
+        [
+            ("waiting for a tag", self.for_tag_ns),
+            ("staged", self.staged_ns),
+            ("held after it was taken out", self.held_ns),
+            (IN_DRIVER, self.in_driver_ns),
+            (UNTAKEN, self.untaken_ns),
+        ]
+    }
+}
+
+const IN_DRIVER: &str = "in the driver";
+const UNTAKEN: &str = "ended and not taken by its job";
+
+/// Where the difference between `runs` of one job on `device` comes from, in some sentences; for a
+/// single run, what holds it.
 ///
 /// The first run is set against the one that differs from it most. Each comes with its name.
 ///
@@ -184,7 +215,12 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     let Some(other) =
         others.iter().max_by(|a, b| distance(first, a).total_cmp(&distance(first, b)))
     else {
-        return format!("{} is held by {}.", first.0, limit(device, &first.1));
+        return format!(
+            "{} is held by {}.{}",
+            first.0,
+            limit(device, &first.1),
+            tell_life(first, None)
+        );
     };
     if first.1.ios == 0 || other.1.ios == 0 {
         return "No I/O ended while it was measured: there is nothing to compare.".to_owned();
@@ -192,7 +228,8 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     if distance(first, other) < EQUAL {
         let limit = limit(device, &first.1);
         return format!(
-            "All designs do the same within 2 %: what holds them is {limit}.{}",
+            "All designs do the same within 2 %: what holds them is {limit}.{}{}",
+            tell_life(first, None),
             latency(runs)
         );
     }
@@ -203,7 +240,57 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     let rate = distance_of(difference.of(|figures| figures.commands_per_s));
     let reason =
         if merging >= rate { difference.tell_merging() } else { difference.tell_rate(device) };
-    format!("{} does {share} of the I/Os of {}: {reason}", low.0, high.0)
+    let life = tell_life(low, Some(high));
+    format!("{} does {share} of the I/Os of {}: {reason}{life}", low.0, high.0)
+}
+
+/// Where requests of `run` spend most of their life, and why, set against `other` (Y3); empty where
+/// it is in the driver, or at no one place.
+fn tell_life(run: &(&str, Figures), other: Option<&(&str, Figures)>) -> String {
+    let (life, place, part) = largest_part(&run.1.life);
+    if place == IN_DRIVER || part == 0.0 || 2.0 * part < life {
+        return String::new();
+    }
+    let reason = main_reason(&run.1.holds).filter(|_| place != UNTAKEN);
+    let reason = reason.map(|words| format!(", as {words}")).unwrap_or_default();
+    let against = other.map(|(name, figures)| {
+        let (life, there, part) = largest_part(&figures.life);
+        let there = if there == place { String::new() } else { format!(" {there}") };
+        format!(" ({name}: {} of {}{there})", duration(part), duration(life))
+    });
+    format!(
+        " Of its {} a request of {} spends {} {place}{reason}{}.",
+        duration(life),
+        run.0,
+        duration(part),
+        against.unwrap_or_default()
+    )
+}
+
+/// A whole life, and its largest part: where it is spent, and how long. Nanoseconds.
+fn largest_part(life: &Life) -> (f64, &'static str, f64) {
+    let parts = life.parts();
+    let whole = parts.iter().map(|(_, ns)| ns).sum();
+    let largest = parts.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (place, part) = largest.expect("a life has parts");
+    (whole, place, part)
+}
+
+/// The reason that makes up half of the time that hardware queues stood held, in words.
+fn main_reason(holds: &[Held; Hold::ALL.len()]) -> Option<&'static str> {
+    let all: f64 = holds.iter().map(|held| held.percent).sum();
+    let mut reasons = Hold::ALL.iter().zip(holds);
+    let (hold, _) = reasons.find(|(_, held)| held.percent > 0.0 && 2.0 * held.percent >= all)?;
+    Some(match hold {
+        Hold::Budget => "the device has no room",
+        Hold::Tag => "no driver tag is free",
+        Hold::Device => "the device is full",
+        Hold::Host => "what the disks of the host share is used up",
+        Hold::Resource => "the driver refuses",
+        Hold::Leftovers => "what was taken out before goes first",
+        Hold::Order => "the elevator withholds it",
+        Hold::Quiesced => "runs are stopped",
+    })
 }
 
 /// How far apart two runs are, as a factor of at least 1.
@@ -212,7 +299,7 @@ fn distance(a: &(&str, Figures), b: &(&str, Figures)) -> f64 {
 }
 
 /// `factor` or what it is the inverse of, whichever is larger. Of two factors, the one with the
-/// larger result carries the larger part of the logarithm of their product.
+/// larger result carries the larger part of the logarithm of their product (Y1).
 fn distance_of(factor: f64) -> f64 {
     factor.max(1.0 / factor)
 }
@@ -304,7 +391,7 @@ fn latency(runs: &[(&str, Figures)]) -> String {
     )
 }
 
-/// What a run is held by: the resource that is used up, nearest the device first.
+/// What a run is held by (Y2).
 fn limit(device: &Device, figures: &Figures) -> String {
     let at_device = digits(figures.at_device);
     if let DeviceModel::Hba(hba) = device.model {
@@ -317,15 +404,22 @@ fn limit(device: &Device, figures: &Figures) -> String {
             return format!("the device's depth ({at_device} of {depth} commands at it)");
         }
     }
-    let cpus =
-        format!("{} of the processors that jobs run on in use", percent(figures.jobs_cpu_percent));
+    let polling = if figures.polling_percent >= MUCH_SPINNING {
+        format!(", {} of it polling", percent(figures.polling_percent))
+    } else {
+        String::new()
+    };
+    let cpus = format!(
+        "{} of the processors that jobs run on in use{polling}",
+        percent(figures.jobs_cpu_percent)
+    );
     if figures.spinning_percent >= MUCH_SPINNING {
         return format!(
             "the lock ({cpus}, {} of it waiting for the lock)",
             percent(figures.spinning_percent)
         );
     }
-    if figures.jobs_cpu_percent >= USED_UP {
+    if figures.jobs_cpu_percent * (100.0 - figures.polling_percent) >= USED_UP * 100.0 {
         return format!("the processors ({cpus})");
     }
     format!("the pace of the jobs themselves ({at_device} commands at the device, {cpus})")
@@ -368,6 +462,16 @@ fn instead(a: f64, b: f64) -> String {
     if a == b { a } else { format!("{a} instead of {b}") }
 }
 
+/// A time in the unit that suits it.
+fn duration(ns: f64) -> String {
+    let (unit_ns, unit) = match ns {
+        _ if ns >= 999.5e3 => (1e6, "ms"),
+        _ if ns >= 999.5 => (1e3, "us"),
+        _ => (1.0, "ns"),
+    };
+    format!("{} {unit}", digits(ns / unit_ns))
+}
+
 /// Three digits for the eye.
 fn digits(value: f64) -> String {
     let decimals = match value {
@@ -400,6 +504,7 @@ mod tests {
             cpu_percent: 10.0,
             jobs_cpu_percent: 10.0,
             spinning_percent: 0.0,
+            polling_percent: 0.0,
             commands,
             ios_per_command,
             commands_per_s: float(commands),
@@ -467,6 +572,60 @@ mod tests {
         let words = told(&[("a", with_latency(3_000_000)), ("b", with_latency(30_000_000))]);
         assert!(words.starts_with("All designs do the same within 2 %: what holds them is the de"));
         assert!(words.ends_with("takes 30.0 ms or more under b, 3.00 under a."), "{words}");
+    }
+
+    /// A life of 7 ms, 5 of them in the part that `spend` sets, and queues held for `reasons`.
+    fn living(spend: fn(&mut Life, f64), reasons: &[(Hold, f64)]) -> Figures {
+        let mut life = Life { in_driver_ns: 2e6, ..Life::default() };
+        spend(&mut life, 5e6);
+        let percent = |hold: Hold| reasons.iter().find(|(of, _)| *of == hold);
+        let held =
+            |hold| Held { percent: percent(hold).map_or(0.0, |(_, p)| *p), ..Held::default() };
+        Figures { life, holds: Hold::ALL.map(held), ..run(100_000, 1.0) }
+    }
+
+    #[test]
+    fn the_largest_part_of_a_life_is_told_with_its_reason() {
+        let staged = |life: &mut Life, ns| life.staged_ns = ns;
+        let words = told(&[("a", living(staged, &[(Hold::Budget, 60.0), (Hold::Tag, 30.0)]))]);
+        let end =
+            " Of its 7.00 ms a request of a spends 5.00 ms staged, as the device has no room.";
+        assert!(words.ends_with(end), "{words}");
+        // Less than half is not worth a sentence.
+        let spread = |life: &mut Life, ns| (life.staged_ns, life.held_ns) = (ns, 4e6);
+        assert!(!told(&[("a", living(spread, &[(Hold::Budget, 60.0)]))]).contains("Of its"));
+        // No reason makes up half: none is told.
+        let mixed = [(Hold::Budget, 30.0), (Hold::Tag, 30.0), (Hold::Order, 20.0)];
+        let words = told(&[("a", living(staged, &mixed))]);
+        assert!(words.ends_with(" spends 5.00 ms staged."), "{words}");
+        // What holds a queue does not keep a job from its results.
+        let untaken = |life: &mut Life, ns| life.untaken_ns = ns;
+        let words = told(&[("a", living(untaken, &[(Hold::Budget, 99.0)]))]);
+        assert!(words.ends_with(" spends 5.00 ms ended and not taken by its job."), "{words}");
+    }
+
+    #[test]
+    fn a_life_in_the_driver_is_not_told_but_set_against_another() {
+        let in_driver = |life: &mut Life, ns| life.in_driver_ns = ns;
+        let quick = living(in_driver, &[(Hold::Budget, 99.0)]);
+        assert!(!told(&[("a", quick.clone())]).contains("Of its"));
+        let held = living(|life, ns| life.held_ns = ns, &[(Hold::Device, 97.0)]);
+        let words = told(&[("a", Figures { iops: 3e5, ..quick }), ("b", held)]);
+        let end = " Of its 7.00 ms a request of b spends 5.00 ms held after it was taken out, as the \
+                   device is full (a: 5.00 ms of 5.00 ms in the driver).";
+        assert!(words.ends_with(end), "{words}");
+    }
+
+    #[test]
+    fn processors_that_poll_are_not_used_up() {
+        let busy = Figures { jobs_cpu_percent: 100.0, ..run(10_000, 1.0) };
+        assert!(told(&[("a", busy.clone())]).starts_with("a is held by the processors (100 % of"));
+        let words = told(&[("a", Figures { polling_percent: 98.0, ..busy })]);
+        assert_eq!(
+            words,
+            "a is held by the pace of the jobs themselves (4.40 commands at the device, 100 % of the \
+             processors that jobs run on in use, 98 % of it polling)."
+        );
     }
 
     #[test]

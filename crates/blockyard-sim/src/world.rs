@@ -11,6 +11,13 @@
 //! - **T3.** Work that takes the design's lock begins when it has the lock; until then its
 //!   processor spins.
 //! - **T4.** A deferred run of a hardware queue is pending at most once.
+//! - **T5.** A polled hardware queue interrupts nobody: what it has completed waits for a look, and
+//!   is completed on the processor that looks. A task that waits with polled I/Os under way does
+//!   not sleep: its processor looks for all such tasks of it, between two threads that are ready
+//!   once, and again and again while it has nothing else to do.
+//! - **T6.** Such a spin is not played look by look. What is completed meanwhile is found by the
+//!   first look that begins no earlier, a whole number of looks after the spin began; a task that
+//!   goes on does so where a look ends. All of it is time the processor was busy.
 
 use crate::data::verify::{Verified, Verifier};
 use crate::device::stack::Stack;
@@ -18,8 +25,9 @@ use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
 use crate::log::Logs;
 use crate::machine::cost::CostSink;
-use crate::machine::cpu::{Cpu, TaskId, Work};
+use crate::machine::cpu::{Cpu, Spin, TaskId, Work};
 use crate::machine::lock::{Ask, Lock};
+use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
 use crate::observe::Observer;
 use crate::profile::MachineProfile;
@@ -64,6 +72,8 @@ enum Event {
     Run(QueueId, HctxId),
     /// A queue asked to be looked at again.
     Poll(QueueId),
+    /// A processor that spins since this instant begins a look that finds something.
+    Look(CpuId, Instant),
     /// Something happens in the device.
     Device(DeviceEvent),
     /// A layer over the device asked to be looked at.
@@ -92,6 +102,8 @@ pub struct Totals {
     pub cpu: Duration,
     /// Of that, spinning for the lock.
     pub spinning: Duration,
+    /// Of it, looking for polled completions that were not there.
+    pub polling: Duration,
     /// Runs of hardware queues.
     pub runs: u64,
     /// Events handled.
@@ -124,6 +136,7 @@ pub struct World<O = ()> {
     deferred: Vec<Vec<bool>>,
     /// The processor that a hardware queue's worker uses.
     worker_cpu: Vec<CpuId>,
+    polled: PolledQueues,
     tasks: Vec<Task>,
     /// Statistics, one for each instance or group reported as one.
     pub stats: Vec<JobStats>,
@@ -176,7 +189,8 @@ pub enum Failure {
 }
 
 impl<O: Observer> World<O> {
-    /// A world on `machine` with `queues` over `host`, at instant zero.
+    /// A world on `machine` with `queues` over `host`, at instant zero. Of each disk's hardware
+    /// queues, worker threads use `worker_cpu`, and tasks poll those that `polled` names.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
@@ -184,6 +198,7 @@ impl<O: Observer> World<O> {
         host: SimHost<O>,
         queues: Vec<RequestQueue>,
         worker_cpu: Vec<CpuId>,
+        polled: PolledQueues,
     ) -> Self {
         let single = policies.model == Locking::SingleLock;
         let elevator = policies.elevator.has_one_lock();
@@ -200,6 +215,7 @@ impl<O: Observer> World<O> {
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             queues,
             worker_cpu,
+            polled,
             tasks: Vec::new(),
             stats: Vec::new(),
             logs: Logs::default(),
@@ -389,6 +405,13 @@ impl<O: Observer> World<O> {
                     self.failure = Some(self.stuck());
                 }
             }
+            Event::Look(cpu, since) => {
+                let state = &mut self.cpus[cpu.index()];
+                if state.polling.is_some_and(|spin| spin.since == since) {
+                    state.running = true;
+                    self.next_work(cpu);
+                }
+            }
             Event::Device(event) => {
                 let (now, events) = (self.now, &mut self.device_events);
                 self.host.driver.model_mut().event(event, now, events);
@@ -418,7 +441,12 @@ impl<O: Observer> World<O> {
         self.totals = Totals::default();
         self.host.sink.0.1.clear();
         self.host.driver.model_mut().forget_activity(self.now);
-        self.cpus.iter_mut().for_each(|cpu| cpu.busy = Duration::ZERO);
+        for cpu in &mut self.cpus {
+            cpu.busy = Duration::ZERO;
+            if let Some(spin) = &mut cpu.polling {
+                spin.counted = self.now;
+            }
+        }
     }
 
     /// Hands out what has to be known now; the tasks it is for run from now on.
@@ -522,12 +550,12 @@ impl<O: Observer> World<O> {
     }
 
     fn next_work(&mut self, cpu: CpuId) {
+        self.end_spin(cpu);
         let Some(work) = self.cpus[cpu.index()].take_work() else {
-            self.cpus[cpu.index()].running = false;
-            return;
+            return self.spin_or_idle(cpu);
         };
         let needs_lock = match work {
-            Work::Complete { .. } => self.locks.completing,
+            Work::Complete { .. } | Work::Look(_) => self.locks.completing,
             Work::Run { .. } | Work::Step(_) => self.locks.submitting,
         };
         if !needs_lock {
@@ -542,6 +570,64 @@ impl<O: Observer> World<O> {
                 }
             }
         }
+    }
+
+    /// A processor has nothing to do but to look for polled completions, if anybody wants that
+    /// (T5).
+    fn spin_or_idle(&mut self, cpu: CpuId) {
+        let looker = self.cpus[cpu.index()].looker();
+        if let Some(task) = looker.filter(|_| self.polled.has_for(cpu)) {
+            return self.perform(cpu, Work::Look(task));
+        }
+        let state = &mut self.cpus[cpu.index()];
+        state.running = false;
+        state.polling = looker.map(|task| Spin { task, since: self.now, counted: self.now });
+    }
+
+    /// A processor turns from spinning to something else.
+    fn end_spin(&mut self, cpu: CpuId) {
+        let Some(spin) = self.cpus[cpu.index()].polling.take() else { return };
+        let spun = self.now.since(spin.counted);
+        self.cpus[cpu.index()].busy += spun;
+        self.totals.polling += spun;
+        self.totals.cpu += spun;
+        self.charge(spin.task, spin.counted, self.now);
+        self.host.sink.1.polled(cpu, spin.since, self.now);
+    }
+
+    /// A task polled from `begin` to `end`.
+    fn charge(&mut self, id: TaskId, begin: Instant, end: Instant) {
+        let task = &self.tasks[id.0 as usize];
+        let measured = end.since(begin.max(task.measured_from()));
+        self.stats[task.stats].cpu_ns += measured.as_ns();
+    }
+
+    /// When the look after the one that goes on now begins, in a spin that began at `since` (T6).
+    fn next_look(&self, since: Instant) -> Instant {
+        let past_ns = self.now.since(since).as_ns();
+        match self.machine.poll.as_ns() {
+            0 => self.now,
+            look_ns => since + Duration::from_ns(past_ns.div_ceil(look_ns) * look_ns),
+        }
+    }
+
+    /// A polled hardware queue has completed something: whoever spins finds it (T6).
+    fn put_polled(&mut self, finished: Finished) {
+        self.polled.put(finished);
+        for cpu in self.polled.cpus_of(finished.hctx) {
+            if let Some(spin) = self.cpus[cpu.index()].polling {
+                self.events.push(self.next_look(spin.since), Event::Look(cpu, spin.since));
+            }
+        }
+    }
+
+    /// A look from `cpu`.
+    fn look(&mut self, cpu: CpuId) -> Duration {
+        let mut cost = self.machine.poll;
+        while let Some(finished) = self.polled.take(cpu) {
+            cost += self.complete(finished, false);
+        }
+        cost
     }
 
     /// T3.
@@ -567,7 +653,7 @@ impl<O: Observer> World<O> {
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
             self.totals.context_switches += 1;
-            if let Work::Step(task) = work {
+            if let Work::Step(task) | Work::Look(task) = work {
                 let task = &self.tasks[task.0 as usize];
                 let counts = self.now >= task.measured_from();
                 self.stats[task.stats].context_switches += u64::from(counts);
@@ -577,10 +663,15 @@ impl<O: Observer> World<O> {
             Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
             Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
             Work::Step(task) => self.step(task),
+            Work::Look(_) => self.look(cpu),
         };
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
-            cost += self.complete(finished, false);
+            if self.polled.contains(finished.hctx) {
+                self.put_polled(finished);
+            } else {
+                cost += self.complete(finished, false);
+            }
         }
         let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
@@ -588,8 +679,10 @@ impl<O: Observer> World<O> {
             self.lock.hold(self.now, locked);
         }
         cost += Duration::from_ns(free_ns) + locked;
-        if let Work::Step(task) = work {
-            cost += self.end_step(task, cost);
+        match work {
+            Work::Step(task) => cost += self.end_step(task, cost),
+            Work::Look(task) => self.charge(task, self.now, self.now + cost),
+            Work::Complete { .. } | Work::Run { .. } => {}
         }
         let end = self.now + cost;
         self.host.sink.1.work_ends(end);
@@ -654,6 +747,9 @@ impl<O: Observer> World<O> {
     }
 
     fn deliver(&mut self, finished: Finished, interrupt: bool) {
+        if self.polled.contains(finished.hctx) {
+            return self.put_polled(finished);
+        }
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
         let cpu = request.expect("a device finishes what it owns").cpu;
@@ -685,9 +781,25 @@ impl<O: Observer> World<O> {
     }
 
     fn wake(&mut self, task: TaskId) -> Duration {
+        if self.ends_polling(task) {
+            return Duration::ZERO;
+        }
         self.totals.wakeups += 1;
         self.soon(self.now + self.machine.wakeup, Event::Wake(task));
         self.machine.wakeup
+    }
+
+    /// Whether the task polled rather than slept: then it goes on where a look of its processor
+    /// ends.
+    fn ends_polling(&mut self, task: TaskId) -> bool {
+        let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
+        let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {
+            return false;
+        };
+        state.pollers.remove(at);
+        let goes_on = state.polling.map_or(self.now, |spin| self.next_look(spin.since));
+        self.soon(goes_on, Event::Wake(task));
+        true
     }
 
     fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
@@ -920,7 +1032,11 @@ impl<O: Observer> World<O> {
         }
         match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::AwaitCompletions | Plan::AwaitRecord => {}
+            Plan::AwaitCompletions | Plan::AwaitRecord => {
+                if task.polls() {
+                    self.cpus[task.cpu.index()].pollers.push(id);
+                }
+            }
             Plan::AwaitInstant(due) => self.events.push(due, Event::Alarm(id)),
             Plan::End => {
                 stats.ended = stats.ended.max(end);

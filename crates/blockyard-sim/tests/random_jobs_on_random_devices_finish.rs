@@ -6,7 +6,7 @@ use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
-use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::job::{Engine, JobFile, NoSource, parse_args};
 use blockyard_sim::profile::{
     Design, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
 };
@@ -123,12 +123,28 @@ fn design(prng: &mut Prng) -> Design {
     design
 }
 
+/// Hardware queues for reads alone and for polling, and jobs that use them.
+fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
+    if design.policies.model == Model::SingleLock {
+        return;
+    }
+    let prng = &mut Prng::new(seed).fork(0x706f);
+    let mut draw = |choices: &[u16]| pick(prng, choices).min(device.machine.cpus);
+    design.read_queues.count = draw(&[0, 0, 1, 3]);
+    design.poll_queues.count = draw(&[0, 1, 2, 8]);
+    if design.poll_queues.count > 0 {
+        let rings = jobs.jobs.iter_mut().filter(|job| job.engine == Engine::IoUring);
+        rings.for_each(|job| job.hipri = prng.below(2) == 0);
+    }
+}
+
 /// Runs a seed to its end.
 fn run(seed: u64) -> Result<Report, String> {
     let prng = &mut Prng::new(seed).fork(0x6a6f);
-    let (args, device, design) = (args(prng), device(prng), design(prng));
-    let jobs = parse_args(args.iter().map(String::as_str), &NoSource)
+    let (args, device, mut design) = (args(prng), device(prng), design(prng));
+    let mut jobs = parse_args(args.iter().map(String::as_str), &NoSource)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
+    kinds(seed, &mut jobs, &device, &mut design);
     let mut simulation = Simulation::new(&jobs, &device, &design, seed)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     simulation.check_every_step();

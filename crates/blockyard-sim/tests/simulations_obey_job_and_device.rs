@@ -5,7 +5,7 @@ use blockyard::trace::Action;
 use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::measure::per_second;
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::{Report, Simulation, SimulationError};
+use blockyard_sim::simulate::{JobReport, Report, Simulation, SimulationError};
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                      submit-queues = 1\ndepth = 64\n";
@@ -148,6 +148,26 @@ fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
         let ios: Vec<u64> =
             report.jobs.iter().map(|job| job.stats.measured().next().unwrap().ios).collect();
         assert!(ios[0].abs_diff(ios[1]) * 10 <= ios[0] + ios[1], "{design}: fair: {ios:?}");
+    }
+}
+
+#[test]
+fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
+    // 16 tags for two disks: 8 each, though one disk is asked for 256 commands and the other for 8.
+    let profile = "base = \"srp\"\n[hba]\nhw-queues = 1\ncan-queue = 16\nluns = 2\n\
+                   service-spread-percent = 0\ncommand-read = \"400us\"\nblock-read = \"0ns\"\n";
+    let text = "[global]\ndirect=1\nrw=randread\nioengine=libaio\nsize=1g\nruntime=200ms\ntime_based\n\
+                group_reporting\n[many]\nfilename=/dev/a\niodepth=32\nnumjobs=8\n\
+                [few]\nnew_group\nfilename=/dev/b\niodepth=8\n";
+    let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
+    for design in ["mq-none", "mq-deadline"] {
+        let report = try_run(&jobs, &device(profile), design).unwrap();
+        let [many, few] = &report.jobs[..] else { panic!("two groups") };
+        let of = |job: &JobReport| job.stats.measured().next().unwrap().ios;
+        // 8 slots of 400 us and the transfer of 4 KiB; the few lose what it takes to refill theirs.
+        let share = 8 * 200_000 / 401;
+        assert_near(of(many), share, 5);
+        assert_near(of(few), share, 5);
     }
 }
 

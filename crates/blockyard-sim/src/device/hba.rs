@@ -89,10 +89,10 @@ pub struct Hba {
 }
 
 impl Hba {
-    /// A host as `profile` says, its disks with caches as `cache` says; `prng` draws the spread of
+    /// A host as `profile` says, of `hctxs` hardware queues, its disks with caches as `cache` says; `prng` draws the spread of
     /// service times.
     #[must_use]
-    pub fn new(profile: HbaProfile, cache: Option<CacheProfile>, prng: Prng) -> Self {
+    pub fn new(profile: HbaProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
         let lun = Lun {
             depth: u32::from(profile.cmd_per_lun),
             outstanding: 0,
@@ -100,7 +100,7 @@ impl Hba {
             refused_in_row: 0,
             last_refusal: Instant::ZERO,
         };
-        let commands = usize::from(profile.hw_queues) * usize::from(profile.can_queue);
+        let commands = usize::from(hctxs) * usize::from(profile.can_queue);
         Self {
             luns: vec![lun; usize::from(profile.luns)],
             profile,

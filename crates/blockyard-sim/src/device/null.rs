@@ -29,10 +29,10 @@ pub struct Null {
 }
 
 impl Null {
-    /// A device as `profile` and `cache` say; `prng` draws what it refuses and fails.
+    /// A device as `profile` and `cache` say, of `hctxs` hardware queues; `prng` draws what it refuses and fails.
     #[must_use]
-    pub fn new(profile: NullProfile, cache: Option<CacheProfile>, prng: Prng) -> Self {
-        let commands = usize::from(profile.submit_queues) * usize::from(profile.depth);
+    pub fn new(profile: NullProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
+        let commands = usize::from(hctxs) * usize::from(profile.depth);
         Self {
             profile,
             prng,

@@ -114,7 +114,9 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     }),
     // How it submits
     option("ioengine", &[], "how I/O is issued", |j, v| set(&mut j.engine, v.word(Engine::ALL))),
-    option("hipri", &[], "poll for completions", |j, v| set(&mut j.hipri, v.flag())),
+    option("hipri", &[], "poll for completions of reads and writes", |j, v| {
+        set(&mut j.hipri, v.flag())
+    }),
     option("iodepth", &[], "I/Os in flight", |j, v| set(&mut j.iodepth, v.count_u32(1, DEPTH_MAX))),
     option("iodepth_batch", &["iodepth_batch_submit"], "I/Os handed over at a time", |j, v| {
         set(&mut j.iodepth_batch_submit, v.count_u32(0, DEPTH_MAX))

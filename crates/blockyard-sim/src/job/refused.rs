@@ -83,6 +83,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("sync_file_range", &[], "it concerns the page cache"),
     refused("fsync_on_close", &[], "files are not closed; use end_fsync"),
     refused("atomic", &[], "atomic writes are not modelled"),
+    refused("hipri_percentage", &[], "a job polls for all its I/Os or for none"),
     refused("cmdprio_percentage", &[], "priority is per job"),
     refused("cmdprio_class", &[], "priority is per job"),
     refused("cmdprio", &[], "priority is per job"),

@@ -28,6 +28,19 @@ pub enum Work {
     },
     /// Let a job instance take its next step.
     Step(TaskId),
+    /// Let a job instance look at its processor's polled hardware queue, for all that wait for it.
+    Look(TaskId),
+}
+
+/// A job instance that looks at its processor's polled hardware queue again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spin {
+    /// Which.
+    pub task: TaskId,
+    /// When the first look began: another one begins after each time that a look takes.
+    pub since: Instant,
+    /// Up to here it has been counted.
+    pub counted: Instant,
 }
 
 /// Which thread a processor ran last: another one costs a context switch.
@@ -50,6 +63,12 @@ pub struct Cpu {
     pub busy_until: Instant,
     /// What it wants the lock for, and since when it spins.
     pub spinning: Option<(Work, Instant)>,
+    /// Job instances that wait for polled I/Os: they do not sleep.
+    pub pollers: Vec<TaskId>,
+    /// One of these spins, as there is nothing else to do.
+    pub polling: Option<Spin>,
+    /// They have looked since a thread ran.
+    looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
     last: Option<Thread>,
@@ -65,6 +84,9 @@ impl Cpu {
             running: false,
             busy_until: Instant::ZERO,
             spinning: None,
+            pollers: Vec::new(),
+            polling: None,
+            looked: false,
             busy: Duration::ZERO,
             last: None,
         }
@@ -74,19 +96,35 @@ impl Cpu {
     pub fn push(&mut self, work: Work) {
         match work {
             Work::Complete { .. } => self.urgent.push_back(work),
-            Work::Run { .. } | Work::Step(_) => self.ready.push_back(work),
+            Work::Run { .. } | Work::Step(_) | Work::Look(_) => self.ready.push_back(work),
         }
     }
 
-    /// Whether it has something to do.
+    /// Whether it has something to do, if only to spin.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.urgent.is_empty() || !self.ready.is_empty()
+        !self.urgent.is_empty() || !self.ready.is_empty() || !self.pollers.is_empty()
     }
 
-    /// What to do next.
+    /// What to do next: between two threads that are ready those that poll have a look.
     pub fn take_work(&mut self) -> Option<Work> {
-        self.urgent.pop_front().or_else(|| self.ready.pop_front())
+        if let Some(work) = self.urgent.pop_front() {
+            return Some(work);
+        }
+        let looks = !self.looked && !self.ready.is_empty();
+        if let Some(task) = self.looker().filter(|_| looks) {
+            self.looked = true;
+            return Some(Work::Look(task));
+        }
+        self.looked = false;
+        self.ready.pop_front()
+    }
+
+    /// Who looks: the one that ran last if it is one of them, for that costs no switch.
+    #[must_use]
+    pub fn looker(&self) -> Option<TaskId> {
+        let ran_last = |task: &&TaskId| self.last == Some(Thread::Task(**task));
+        self.pollers.iter().find(ran_last).or(self.pollers.last()).copied()
     }
 
     /// Whether `work` is another thread's than what ran last, which it then is.
@@ -94,7 +132,7 @@ impl Cpu {
         let thread = match work {
             Work::Complete { .. } => return false,
             Work::Run { .. } => Thread::Worker,
-            Work::Step(task) => Thread::Task(*task),
+            Work::Step(task) | Work::Look(task) => Thread::Task(*task),
         };
         self.last.replace(thread) != Some(thread)
     }

@@ -4,3 +4,4 @@
 pub mod cost;
 pub mod cpu;
 pub mod lock;
+pub mod poll;

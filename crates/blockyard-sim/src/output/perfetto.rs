@@ -64,12 +64,15 @@ impl Perfetto {
         match record {
             Record::Step(step) => self.step(step),
             Record::Work { on, work, begin, end } => self.work(*on, work, *begin, *end),
-            Record::Spin { on, begin, end } => {
-                let track = self.processor(*on);
-                self.slice(track, *begin, *end).name("spin").text("}");
-            }
+            Record::Spin { on, begin, end } => self.spin(*on, "spin", *begin, *end),
+            Record::Poll { on, begin, end } => self.spin(*on, "poll", *begin, *end),
             Record::DeviceDone { hctx, tag, at } => self.device_done(*hctx, *tag, *at),
         }
+    }
+
+    fn spin(&mut self, on: CpuId, name: &str, begin: Instant, end: Instant) {
+        let track = self.processor(on);
+        self.slice(track, begin, end).name(name).text("}");
     }
 
     fn processor(&mut self, cpu: CpuId) -> Track {
@@ -107,6 +110,7 @@ impl Perfetto {
             Work::Complete { interrupt: true, .. } => "interrupt",
             Work::Complete { interrupt: false, .. } => "complete",
             Work::Run { .. } => "run",
+            Work::Look(_) => "look",
         };
         line.name(name).text("}");
         if let Work::Run { queue, hctx } = work {

@@ -22,7 +22,7 @@ impl From<&Work> for Thread {
         match work {
             Work::Complete { .. } => Self::None,
             Work::Run { .. } => Self::Worker,
-            Work::Step(task) => Self::Task(*task),
+            Work::Step(task) | Work::Look(task) => Self::Task(*task),
         }
     }
 }
@@ -56,6 +56,8 @@ pub(super) enum Record {
     Work { on: CpuId, work: Work, begin: Instant, end: Instant },
     /// A processor waited for the lock.
     Spin { on: CpuId, begin: Instant, end: Instant },
+    /// A processor looked for polled completions in vain.
+    Poll { on: CpuId, begin: Instant, end: Instant },
     /// The device is done with a command.
     DeviceDone { hctx: HctxId, tag: DriverTag, at: Instant },
 }

@@ -196,6 +196,10 @@ impl Observer for Recorder {
         self.note(Record::Spin { on: cpu, begin: since, end: now });
     }
 
+    fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
+        self.note(Record::Poll { on: cpu, begin: since, end: now });
+    }
+
     #[inline]
     fn device_done(&mut self, finished: &Finished, now: Instant) {
         let (hctx, tag) = (finished.hctx, finished.tag);

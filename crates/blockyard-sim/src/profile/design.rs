@@ -26,6 +26,25 @@ pub struct Design {
     pub hw_queues: Option<u16>,
     /// Driver tags of a hardware queue, in place of the device's own number.
     pub depth: Option<u16>,
+    /// Hardware queues for reads alone: `read-queues`.
+    pub read_queues: KindQueues,
+    /// Hardware queues that are polled: `poll-queues`.
+    pub poll_queues: KindQueues,
+}
+
+/// How many hardware queues a kind of I/O has of its own, in addition to those that serve the rest.
+///
+/// They are keys of a design though Linux has them as parameters of drivers: whether to have them
+/// is a choice, which `whatif` sets against others, and no property of a device. They come on top
+/// of the others, as `poll_queues` of null_blk and of nvme over fabrics does; nvme's
+/// `write_queues = W` of N is `hw-queues = W` and `read-queues = N - W` here. As there, more of a
+/// kind than the machine has processors are refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindQueues {
+    /// How many; 0: the kind uses the others.
+    pub count: u16,
+    /// The line of the design's file that says so; 0 where none does.
+    pub line: usize,
 }
 
 pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
@@ -41,10 +60,14 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
+pub(crate) const READ_QUEUES: &str = "read-queues";
+pub(crate) const POLL_QUEUES: &str = "poll-queues";
 const QUEUE: &[&str] = &[
     "model",
     "hw-queues",
     "depth",
+    READ_QUEUES,
+    POLL_QUEUES,
     "elevator",
     "dispatch",
     "dequeue",
@@ -154,8 +177,20 @@ impl Design {
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
             depth: queue.take("depth", Count(1..=10_240))?,
             policies: policies(&queue)?,
+            read_queues: kind_queues(&queue, READ_QUEUES)?,
+            poll_queues: kind_queues(&queue, POLL_QUEUES)?,
         })
     }
+}
+
+fn kind_queues(queue: &Table<'_>, key: &'static str) -> Result<KindQueues, ProfileError> {
+    let Some(count) = queue.take(key, Count(0..=1024))? else { return Ok(KindQueues::default()) };
+    if count > 0 && queue.need("model", OneOf(MODEL))? == Model::SingleLock {
+        let words = "`read-queues` and `poll-queues` go only with `model = \"multi\"`: under the \
+                     single lock there is one hardware queue";
+        return Err(queue.wrong(key, Problem::Contradiction(words)));
+    }
+    Ok(KindQueues { count, line: queue.line_of(key) })
 }
 
 fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {

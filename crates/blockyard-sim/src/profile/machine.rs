@@ -27,6 +27,8 @@ pub struct MachineProfile {
     pub complete: Duration,
     /// Taking an interrupt.
     pub interrupt: Duration,
+    /// Looking once whether a polled hardware queue has completions.
+    pub poll: Duration,
     /// Waking a sleeping thread, on the CPU that wakes it.
     pub wakeup: Duration,
     /// Going from one thread to another.
@@ -54,6 +56,7 @@ const KEYS: &[&str] = &[
     "dispatch",
     "complete",
     "interrupt",
+    "poll",
     "wakeup",
     "context-switch",
     "run-delay",
@@ -77,6 +80,7 @@ impl MachineProfile {
             dispatch: cpu.need("dispatch", Time)?,
             complete: cpu.need("complete", Time)?,
             interrupt: cpu.need("interrupt", Time)?,
+            poll: cpu.need("poll", Time)?,
             wakeup: cpu.need("wakeup", Time)?,
             context_switch: cpu.need("context-switch", Time)?,
             run_delay: cpu.need("run-delay", Time)?,

@@ -23,7 +23,8 @@ mod value;
 use std::fs::File;
 use std::io::Read;
 
-pub use design::Design;
+pub use design::{Design, KindQueues};
+pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
     CacheProfile, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode,

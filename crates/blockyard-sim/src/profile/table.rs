@@ -29,9 +29,13 @@ pub(super) struct Source<'a> {
 impl Source<'_> {
     /// The error `problem` at the line of byte `offset`.
     fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
+        ProfileError::Wrong { file: self.name.to_owned(), line: self.line(offset), problem }
+    }
+
+    /// The line of byte `offset`, from 1.
+    fn line(self, offset: usize) -> usize {
         let before = self.text.as_bytes().iter().take(offset);
-        let line = 1 + before.filter(|&&byte| byte == b'\n').count();
-        ProfileError::Wrong { file: self.name.to_owned(), line, problem }
+        1 + before.filter(|&&byte| byte == b'\n').count()
     }
 }
 
@@ -145,9 +149,16 @@ impl<'a> Table<'a> {
 
     /// The error `problem` at the line of `key`, or of the table where the file itself lacks it.
     pub(super) fn wrong(&self, key: &str, problem: Problem) -> ProfileError {
-        let offset =
-            self.entries.get_key_value(key).map_or(self.offset, |(key, _)| key.span().start);
-        self.source.wrong(offset, problem)
+        self.source.wrong(self.offset_of(key), problem)
+    }
+
+    /// The line of `key`, from 1, or of the table where the file itself lacks it.
+    pub(super) fn line_of(&self, key: &str) -> usize {
+        self.source.line(self.offset_of(key))
+    }
+
+    fn offset_of(&self, key: &str) -> usize {
+        self.entries.get_key_value(key).map_or(self.offset, |(key, _)| key.span().start)
     }
 
     /// Refuses `key` where it has one of `values` (any value where there are none): names kept

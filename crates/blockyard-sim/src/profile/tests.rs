@@ -228,8 +228,8 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
     assert_eq!(
         design_error("[queue]\nmodle = \"multi\"\n"),
         "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
-         hw-queues, depth, elevator, dispatch, dequeue, busy, swq-merge, plug, sched-depth, \
-         deadline, kyber)"
+         hw-queues, depth, read-queues, poll-queues, elevator, dispatch, dequeue, busy, \
+         swq-merge, plug, sched-depth, deadline, kyber)"
     );
     assert_eq!(
         device_error("[srp]\n"),
@@ -289,6 +289,28 @@ fn a_number_out_of_range_says_the_range() {
         over("queue.sched-depth = \"device\""),
         "my.toml:2: unknown value `device` for `sched-depth` (one of from-device-depth)"
     );
+}
+
+#[test]
+fn hardware_queues_of_a_kind_come_with_the_line_that_asks_for_them() {
+    let read = |queue: &str| {
+        let design = Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{queue}\n"));
+        design.map(|design| (design.read_queues, design.poll_queues)).map_err(|e| e.to_string())
+    };
+    let (none, of) = (KindQueues::default(), |count, line| KindQueues { count, line });
+    assert_eq!(read(""), Ok((none, none)));
+    assert_eq!(read("poll-queues = 2"), Ok((none, of(2, 3))));
+    assert_eq!(read("poll-queues = 0\nread-queues = 3"), Ok((of(3, 4), of(0, 3))));
+    assert_eq!(
+        read("poll-queues = 1025").unwrap_err(),
+        "my.toml:3: `poll-queues` is `1025`, out of range (0 to 1024)"
+    );
+    assert_eq!(
+        read("model = \"single-lock\"\nread-queues = 1").unwrap_err(),
+        "my.toml:4: `read-queues` and `poll-queues` go only with `model = \"multi\"`: under the \
+         single lock there is one hardware queue"
+    );
+    assert!(read("polled-queues = 1").unwrap_err().contains("did you mean `poll-queues`?"));
 }
 
 #[test]

@@ -66,13 +66,14 @@ impl Generated {
         seed: u64,
     ) -> Self {
         let durable = if job.sync == SyncMode::None { Flags::NONE } else { Flags::FUA };
+        let polled = if job.hipri { Flags::POLLED } else { Flags::NONE };
         Self {
             generator: Generator::new(job, number, resolved, seed),
             placements,
             pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
             issued: [(0, 0); 3],
             prio: prio_of(job),
-            flags: Flags::SYNC | durable,
+            flags: Flags::SYNC | durable | polled,
         }
     }
 
@@ -102,7 +103,7 @@ impl Generated {
         let flags = match op {
             bio::Op::Write => self.flags,
             bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC), // it is understood
-            _ => self.flags.without(Flags::FUA),
+            _ => self.flags.without(Flags::FUA).without(Flags::POLLED),
         };
         let segments = match op {
             bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),

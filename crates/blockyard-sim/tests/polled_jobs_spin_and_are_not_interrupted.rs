@@ -1,0 +1,217 @@
+//! Queue maps and polled hardware queues, from a job's `hipri` and a design's keys to who did what:
+//! rules T5 and T6 of the world. Expectations are computed from the profile by hand.
+
+use blockyard::bio::{Flags, Op};
+use blockyard::time::Instant;
+use blockyard::trace::{Action, Event, Sink};
+use blockyard::unit::{CpuId, HctxId};
+use blockyard_sim::job::{JobFile, NoSource, parse_bytes};
+use blockyard_sim::machine::cpu::Work;
+use blockyard_sim::measure::Measured;
+use blockyard_sim::observe::Observer;
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
+use std::collections::BTreeSet;
+
+/// A device that takes 100 us, and a machine whose costs are easy to add up.
+const DEVICE: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
+                      depth = 64\n[cpu]\ncpus = 4\nsyscall = \"300ns\"\nsubmit = \"700ns\"\n\
+                      merge-try = \"15ns\"\ndispatch = \"400ns\"\ncomplete = \"500ns\"\n\
+                      interrupt = \"800ns\"\nwakeup = \"700ns\"\ncontext-switch = \"1.2us\"\n\
+                      poll = \"150ns\"\n";
+
+/// Who worked, and where requests went.
+#[derive(Debug, Default)]
+struct Watch {
+    interrupts: u64,
+    looks: u64,
+    /// Hardware queue, operation, and whether polled, of every request issued.
+    issued: BTreeSet<(u16, Op, bool)>,
+}
+
+impl Sink for Watch {
+    fn event(&mut self, event: &Event<'_>) {
+        if event.action == Action::Issue {
+            let HctxId(hctx) = event.hctx;
+            self.issued.insert((hctx, event.op, event.flags.contains(Flags::POLLED)));
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn work_begins(&mut self, _cpu: CpuId, work: &Work, _now: Instant) {
+        match work {
+            Work::Complete { .. } => self.interrupts += 1,
+            Work::Look(_) => self.looks += 1,
+            Work::Run { .. } | Work::Step(_) => {}
+        }
+    }
+}
+
+fn jobs(text: &str) -> JobFile {
+    let text = format!("[global]\ndirect=1\nfilename=/dev/a\nsize=1m\n{text}\n");
+    parse_bytes("a.fio", text.as_bytes(), &NoSource).unwrap()
+}
+
+fn design(queue: &str) -> Design {
+    Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{queue}\n")).unwrap()
+}
+
+fn try_run(text: &str, device: &str, queue: &str) -> Result<(Report, Watch), SimulationError> {
+    let (jobs, mut watch) = (jobs(text), Watch::default());
+    let device = Device::parse("test", device).unwrap();
+    let conditions = Conditions::new(3);
+    let mut simulation =
+        Simulation::observed(&jobs, &device, &design(queue), conditions, &mut watch)?;
+    simulation.check_every_step();
+    let report = simulation.finish()?;
+    Ok((report, watch))
+}
+
+fn run(text: &str, device: &str, queue: &str) -> (Report, Watch) {
+    try_run(text, device, queue).unwrap()
+}
+
+fn measured(report: &Report, job: usize) -> &Measured {
+    report.jobs[job].stats.measured().next().unwrap()
+}
+
+const LONE: &str = "[a]\nrw=randread\nioengine=pvsync2\nnumjobs=1";
+
+#[test]
+fn a_polled_read_costs_the_devices_time_to_the_next_look_and_no_interrupt() {
+    let (report, watch) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");
+    // A bio, its try to merge, the driver, the call; then looks of 150 ns until one begins at or
+    // after 100 us, that look, and the end of the request. The first read also switches to the job.
+    let submit = 700 + 15 + 400 + 300;
+    let spin = 100_000_u64.div_ceil(150) * 150;
+    let latency = submit + spin + 150 + 500;
+    let lat_ns = &measured(&report, 0).lat_ns;
+    assert_eq!((lat_ns.min(), lat_ns.max()), (latency, latency + 1200));
+    assert_eq!((watch.interrupts, watch.looks), (0, 256));
+    // The processor of the job did nothing else, and was never idle.
+    assert_eq!(report.totals.cpu, report.span);
+    assert_eq!(report.totals.polling.as_ns(), 256 * spin);
+    assert_eq!(report.jobs[0].stats.cpu_ns, report.span.as_ns());
+    assert_eq!((report.totals.wakeups, report.totals.context_switches), (0, 1));
+    assert_eq!(watch.issued, BTreeSet::from([(1, Op::Read, true)]));
+}
+
+#[test]
+fn the_same_read_by_interrupt_takes_longer_and_less_of_the_processor() {
+    let (polled, _) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");
+    let (slept, watch) = run(LONE, DEVICE, "poll-queues = 1");
+    // An interrupt, the end of the request and the wake-up, in place of looks.
+    let latency = 700 + 15 + 400 + 300 + 100_000 + 800 + 500 + 700;
+    assert_eq!(measured(&slept, 0).lat_ns.min(), latency);
+    assert!(measured(&polled, 0).lat_ns.min() < latency);
+    assert!(slept.totals.cpu.as_ns() * 10 < polled.totals.cpu.as_ns());
+    assert_eq!((watch.interrupts, watch.looks, slept.totals.polling.as_ns()), (256, 0, 0));
+    assert_eq!(watch.issued, BTreeSet::from([(0, Op::Read, false)]));
+}
+
+#[test]
+fn each_kind_of_io_uses_the_hardware_queues_of_its_own() {
+    let device = DEVICE.replace("[null]\n", "[null]\nsubmit-queues = 2\n");
+    let text = "[r]\nrw=randread\nnumjobs=4\n[w]\nrw=randwrite\nnumjobs=4\n\
+                [p]\nrw=randrw\nioengine=io_uring\niodepth=4\nhipri\nnumjobs=4";
+    let used = |queue: &str| run(text, &device, queue).1.issued;
+    let (read, write) = (|at, polled| (at, Op::Read, polled), |at, polled| (at, Op::Write, polled));
+    assert_eq!(
+        used("read-queues = 1\npoll-queues = 2"),
+        BTreeSet::from([
+            write(0, false),
+            write(1, false),
+            read(2, false),
+            read(3, true),
+            write(3, true),
+            read(4, true),
+            write(4, true),
+        ])
+    );
+    assert_eq!(
+        used("hw-queues = 1\npoll-queues = 1"),
+        BTreeSet::from([write(0, false), read(0, false), read(1, true), write(1, true)])
+    );
+}
+
+#[test]
+fn who_neither_reads_nor_polls_sees_nothing_of_the_kinds() {
+    let write = "[w]\nrw=randwrite\nioengine=libaio\niodepth=8\nnumjobs=4";
+    let plain = run(write, DEVICE, "").0;
+    let kinds = run(write, DEVICE, "read-queues = 2\npoll-queues = 3").0;
+    assert_eq!((plain.hctxs, kinds.hctxs), (1, 6));
+    assert_eq!(format!("{:?}", plain.jobs), format!("{:?}", kinds.jobs));
+    assert_eq!(format!("{:?}", plain.totals), format!("{:?}", kinds.totals));
+    let none = run(write, DEVICE, "read-queues = 0\npoll-queues = 0").0;
+    assert_eq!(format!("{none:?}"), format!("{plain:?}"));
+}
+
+/// A job that waits for a tag is woken by a completion, which on a polled queue only a look brings:
+/// if it slept, nobody would look.
+#[test]
+fn who_waits_for_a_tag_of_a_polled_queue_goes_on_looking() {
+    let device = DEVICE.replace("depth = 64", "depth = 4");
+    let deep = "[a]\nrw=randread\nioengine=io_uring\niodepth=32\nhipri";
+    let (report, watch) = run(deep, &device, "poll-queues = 1");
+    assert_eq!(measured(&report, 0).ios, 256);
+    assert!(report.totals.tag_waits > 0, "the depth of the job is eight times that of the queue");
+    assert_eq!((watch.interrupts, report.totals.wakeups), (0, 0));
+    assert_eq!(report.totals.cpu, report.span);
+}
+
+#[test]
+fn one_look_finds_what_all_jobs_of_its_processors_wait_for() {
+    let four = "[a]\nrw=randread\nioengine=io_uring\niodepth=4\nhipri\nnumjobs=4";
+    for cpus in ["cpus_allowed=0", "cpus_allowed=0-1"] {
+        let (report, watch) = run(&format!("{four}\n{cpus}"), DEVICE, "poll-queues = 1");
+        let ios: u64 = (0..4).map(|job| measured(&report, job).ios).sum();
+        assert_eq!((ios, watch.interrupts, report.totals.wakeups), (1024, 0, 0), "{cpus}");
+        // One between any two steps of jobs, and what finds something: not one for each 150 ns.
+        assert!(watch.looks <= 2 * ios, "{cpus}: {} looks", watch.looks);
+        assert!(report.totals.events < 20 * ios, "{cpus}: {} events", report.totals.events);
+    }
+}
+
+/// A job that is never idle shares a processor with one that polls: both make progress.
+#[test]
+fn a_busy_neighbour_does_not_keep_a_processor_from_looking() {
+    let device = DEVICE.replace("\"timer\"", "\"none\"");
+    let text = "[busy]\nrw=randread\ncpus_allowed=0\nsize=64m\n\
+                [poll]\nrw=randread\nioengine=io_uring\nhipri\ncpus_allowed=0";
+    let (report, watch) = run(text, &device, "poll-queues = 1");
+    assert_eq!((measured(&report, 0).ios, measured(&report, 1).ios), (16_384, 256));
+    assert!(report.jobs[1].stats.ended < report.jobs[0].stats.ended, "while the other ran");
+    assert!(watch.looks >= 256);
+}
+
+#[test]
+fn a_job_that_polls_where_nothing_is_polled_is_refused_with_its_line() {
+    let refuse = |queue: &str| {
+        let refused = try_run("[a]\nrw=randread\nioengine=io_uring\nhipri", DEVICE, queue);
+        refused.map(drop).unwrap_err().to_string()
+    };
+    for queue in ["", "read-queues = 1", "poll-queues = 0"] {
+        assert_eq!(
+            refuse(queue),
+            "a.fio:8: `hipri` polls for completions, and design `my.toml` has no hardware queue \
+             that is polled: give it `poll-queues` in `[queue]`"
+        );
+    }
+    assert_eq!(
+        refuse("poll-queues = 5"),
+        "my.toml:3: `poll-queues` is `5`, out of range (0 to 4): the device's machine has 4 CPUs"
+    );
+    assert_eq!(
+        refuse("poll-queues = 1\nread-queues = 9"),
+        "my.toml:4: `read-queues` is `9`, out of range (0 to 4): the device's machine has 4 CPUs"
+    );
+}
+
+#[test]
+fn measuring_that_begins_within_a_spin_counts_what_is_left_of_it() {
+    let ramp = "ramp_time=50us\nruntime=1ms\ntime_based\nhipri";
+    let (report, _) = run(&format!("{LONE}\n{ramp}"), DEVICE, "poll-queues = 1");
+    assert_eq!(report.totals.cpu, report.span);
+    assert_eq!(report.jobs[0].stats.cpu_ns, report.span.as_ns());
+}
