@@ -91,6 +91,16 @@ struct Locks {
     completing: bool,
 }
 
+impl Locks {
+    /// T3.
+    const fn are_taken_by(self, work: &Work) -> bool {
+        match work {
+            Work::Complete { .. } | Work::Look(_) => self.completing,
+            Work::Run { .. } | Work::Step(_) => self.submitting,
+        }
+    }
+}
+
 /// Counts over a run, apart from those of the queues' own statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
@@ -554,11 +564,7 @@ impl<O: Observer> World<O> {
         let Some(work) = self.cpus[cpu.index()].take_work() else {
             return self.spin_or_idle(cpu);
         };
-        let needs_lock = match work {
-            Work::Complete { .. } | Work::Look(_) => self.locks.completing,
-            Work::Run { .. } | Work::Step(_) => self.locks.submitting,
-        };
-        if !needs_lock {
+        if !self.locks.are_taken_by(&work) {
             return self.perform(cpu, work);
         }
         match self.lock.ask(cpu, self.now) {
@@ -675,7 +681,7 @@ impl<O: Observer> World<O> {
         }
         let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
-        if self.locks.submitting {
+        if self.locks.are_taken_by(&work) {
             self.lock.hold(self.now, locked);
         }
         cost += Duration::from_ns(free_ns) + locked;
