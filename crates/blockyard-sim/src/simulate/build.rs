@@ -1,0 +1,144 @@
+//! A world from a device, a design and what the run is subject to.
+
+use super::{Conditions, SimulationError};
+use crate::data::history::Cache;
+use crate::data::medium::Media;
+use crate::data::verify::{Verifier, Verify};
+use crate::device::Model;
+use crate::device::hba::Hba;
+use crate::device::null::Null;
+use crate::device::stack::{Layering, Stack};
+use crate::job::Job;
+use crate::machine::cost::CostSink;
+use crate::machine::poll::PolledQueues;
+use crate::observe::{Observer, Setting};
+use crate::profile::{Design, Device, DeviceModel, KindQueues, POLL_QUEUES, READ_QUEUES};
+use crate::workload::Prng;
+use crate::world::World;
+use blockyard::hardware_queue::QueueMap;
+use blockyard::host::Host;
+use blockyard::layer::checked::Terms;
+use blockyard::policy::{ElevatorKind, Model as Locking};
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::stats::StageStats;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
+
+/// A kind of I/O has at most a hardware queue for each processor.
+pub(super) fn check_queues(design: &Design, cpus: u16) -> Result<(), SimulationError> {
+    let kinds = [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)];
+    let Some((key, KindQueues { count, line })) =
+        kinds.into_iter().find(|(_, kind)| kind.count > cpus)
+    else {
+        return Ok(());
+    };
+    Err(SimulationError::TooManyQueues { file: design.name.clone(), line, key, count, cpus })
+}
+
+pub(super) fn build_world<O: Observer>(
+    jobs: &[Job],
+    device: &Device,
+    design: &Design,
+    conditions: Conditions<'_>,
+    mut observer: O,
+) -> World<O> {
+    let policies = design.policies;
+    let machine = device.machine;
+    let all_draws = Prng::new(conditions.seed);
+    let draws = all_draws.fork(0);
+    let (own_hctxs, depth, disks, shared_tags) = match device.model {
+        DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
+        DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
+    };
+    let default = match policies.model {
+        Locking::SingleLock => 1,
+        Locking::Multi => design.hw_queues.unwrap_or(own_hctxs).min(own_hctxs).min(machine.cpus),
+    };
+    let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
+    let hctxs = default + reads + polls;
+    let model = match device.model {
+        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
+        DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
+    };
+    let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
+    let tags = TagSetConfig {
+        hctxs,
+        depth: design.depth.unwrap_or(depth).min(depth),
+        reserved: 0,
+        shared_over_hctxs: shared_tags,
+        queues: disks,
+        max_waiters: instances,
+    };
+    observer.world_begins(&Setting {
+        design: design.name.clone(),
+        device: device.name.clone(),
+        cpus: machine.cpus,
+        hctxs,
+        depth: tags.depth,
+        elevator: policies.elevator != ElevatorKind::None,
+    });
+    let counts = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
+    let config = QueueConfig {
+        max_bios: bios_needed(jobs, device),
+        max_waiters: instances,
+        map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
+        ..QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies)
+    };
+    let terms = vec![Terms::of(&config, &tags); usize::from(disks)];
+    let limits = core::iter::repeat_n(&device.limits, usize::from(disks));
+    let layers = Layering {
+        media: conditions.verify.map(|_| Media::new(limits, &tags, all_draws.fork(3))),
+        faults: conditions.faults,
+        draws: all_draws.fork(2),
+        terms: conditions.checked.then_some(&terms),
+    };
+    let stack = Stack::new(model, layers, &tags);
+    let host = Host::new(stack, (counts, observer), tags);
+    let queues: Vec<_> =
+        (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
+    let served_by = |hctx: u16| {
+        let kinds = [&config.map.default, &config.map.read, &config.map.poll];
+        let first = |kind: &Vec<HctxId>| kind.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
+        let cpu = kinds.into_iter().find_map(first).expect("every hardware queue serves one");
+        CpuId(u16::try_from(cpu).expect("a processor of the machine"))
+    };
+    let worker_cpu = (0..hctxs).map(served_by).collect();
+    World::new(machine, &policies, host, queues, worker_cpu, PolledQueues::new(&config.map))
+}
+
+/// Has `world`, whose stack keeps what is on `device`, verified.
+pub(super) fn begin_verifying<O: Observer>(
+    world: &mut World<O>,
+    verify: &Verify,
+    device: &Device,
+    seed: u64,
+) {
+    // Where the power is never cut, nobody sees what is durable.
+    let volatile = device.limits.write_cache && verify.cuts_power();
+    let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
+    let disks = u16::try_from(world.queues().len()).expect("disks are numbered by 16 bits");
+    world.verify(Verifier::new(disks, cache, Prng::new(seed).fork(4)));
+    for at in &verify.power_cuts {
+        world.cut_power(Instant::ZERO + *at, Duration::ZERO);
+    }
+    if let Some(period) = verify.power_cut_every {
+        world.cut_power(Instant::ZERO + period, period);
+    }
+}
+
+/// As many bios as all jobs together can have under way, with the parts of split ones.
+fn bios_needed(jobs: &[Job], device: &Device) -> u32 {
+    let limits = &device.limits;
+    let page_sectors = 4096 / SECTOR_BYTES;
+    let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
+    let by_segments = u32::from(limits.max_segments) * page_sectors;
+    let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
+    let of_job = |job: &Job| {
+        let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();
+        let parts = (largest.unwrap_or(0) / SECTOR_BYTES).div_ceil(part) + 1;
+        u64::from(job.numjobs) * u64::from(job.depth()) * u64::from(parts + 1)
+    };
+    let needed: u64 = jobs.iter().map(of_job).sum();
+    u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
+}

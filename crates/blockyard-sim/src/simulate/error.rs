@@ -1,0 +1,131 @@
+//! Why a simulation cannot be had, or ended early.
+
+use crate::fit::Unfit;
+use crate::job::{JobError, Place};
+use crate::log::LogError;
+use crate::replay::ReplayError;
+use crate::world::Failure;
+use blockyard::time::Instant;
+use std::fmt;
+
+/// Why a simulation cannot be had, or ended early.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimulationError {
+    /// The job does not fit the device.
+    Job(JobError),
+    /// The files of all instances together do not fit the device.
+    FilesTooLarge {
+        /// The job whose files begin beyond the end.
+        job: String,
+        /// Where it stands.
+        place: Place,
+    },
+    /// The job asks for what the device does not have.
+    Unfit {
+        /// Where.
+        place: Place,
+        /// What.
+        unfit: Unfit,
+    },
+    /// The trace cannot be replayed on the device.
+    Replay(ReplayError),
+    /// The job asks for a processor that the device's machine does not have.
+    NoSuchCpu {
+        /// The job.
+        job: String,
+        /// The processor.
+        cpu: u16,
+        /// How many there are.
+        cpus: u16,
+    },
+    /// The design has more hardware queues for a kind of I/O than the machine has processors.
+    TooManyQueues {
+        /// The design's file, or its name.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The key.
+        key: &'static str,
+        /// How many it wants.
+        count: u16,
+        /// How many processors there are.
+        cpus: u16,
+    },
+    /// A log cannot be written.
+    Log(LogError),
+    /// The run failed at this virtual time.
+    Failed {
+        /// The job it failed for, where there is one.
+        job: Option<String>,
+        /// When.
+        at: Instant,
+        /// How.
+        failure: Failure,
+    },
+}
+
+impl fmt::Display for SimulationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
+            Self::FilesTooLarge { job, place } => {
+                write!(
+                    f,
+                    "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`"
+                )
+            }
+            Self::Unfit { place, unfit } => write!(f, "{place}: {unfit}"),
+            Self::Replay(error) => error.fmt(f),
+            Self::NoSuchCpu { job, cpu, cpus } => {
+                write!(
+                    f,
+                    "job `{job}` asks for CPU {cpu}; the device's machine has CPUs 0 to {}",
+                    cpus - 1
+                )
+            }
+            Self::TooManyQueues { file, line, key, count, cpus } => write!(
+                f,
+                "{file}:{line}: `{key}` is `{count}`, out of range (0 to {cpus}): the device's machine has {cpus} CPUs"
+            ),
+            Self::Failed { job, at, failure } => {
+                if let Some(job) = job {
+                    write!(f, "job `{job}`, at {at} s: ")?;
+                }
+                match failure {
+                    Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
+                    Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
+                    Failure::Lost(count) => write!(
+                        f,
+                        "at {at} s nothing more can happen: {count} completions were lost by fault rules"
+                    ),
+                    Failure::Trace => f.write_str("the trace cannot be read any more"),
+                    Failure::Stuck => write!(
+                        f,
+                        "at {at} s nothing more can happen and the jobs are not done: a defect, please report it with the seed"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+impl core::error::Error for SimulationError {}
+
+impl From<JobError> for SimulationError {
+    fn from(error: JobError) -> Self {
+        Self::Job(error)
+    }
+}
+
+impl From<LogError> for SimulationError {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<ReplayError> for SimulationError {
+    fn from(error: ReplayError) -> Self {
+        Self::Replay(error)
+    }
+}

@@ -1,0 +1,146 @@
+//! Which instances of which jobs run, in which waves, on which processors and files.
+
+use super::SimulationError;
+use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
+use crate::job::{CpuPolicy, Job, Resolved};
+use crate::measure::JobStats;
+use crate::profile::{Design, Device, DeviceModel};
+use crate::replay::Replay;
+use crate::task::{Instance, Origin, Placement};
+use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
+
+/// An instance to come, of the job with this index.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    pub(super) job: usize,
+    pub(super) instance: Instance,
+}
+
+pub(super) type Plans = (Vec<Vec<Planned>>, Vec<(usize, u32)>, Vec<JobStats>);
+
+/// Every instance of `jobs`, in waves, and where it counts.
+pub(super) fn plan(
+    jobs: &[Job],
+    device: &Device,
+    design: &Design,
+) -> Result<Plans, SimulationError> {
+    let mut waves = vec![Vec::new()];
+    let mut entries: Vec<(usize, u32)> = Vec::new();
+    let mut stats = Vec::new();
+    let mut files = Files::new(device);
+    let mut in_flight = 0;
+    for (at, job) in jobs.iter().enumerate() {
+        in_flight += u64::from(job.numjobs) * u64::from(job.depth());
+        if in_flight > IN_FLIGHT_MAX {
+            let place = job.place_of("iodepth").clone();
+            return Err(SimulationError::Unfit { place, unfit: Unfit::TooDeep });
+        }
+        if job.hipri && design.poll_queues.count == 0 {
+            let unfit = Unfit::NoPolledQueue { design: design.name.clone() };
+            return Err(SimulationError::Unfit { place: job.place_of("hipri").clone(), unfit });
+        }
+        if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
+            waves.push(Vec::new());
+        }
+        for number in 0..job.numjobs {
+            let resolved = job.resolve(number, files.disk_bytes)?;
+            fit::check(job, &resolved, &device.limits)
+                .map_err(|(place, unfit)| SimulationError::Unfit { place, unfit })?;
+            let placements = files.place(job, &resolved)?;
+            let joins_group = job.group_reporting
+                && entries
+                    .last()
+                    .is_some_and(|&(last, group)| group == job.group && jobs[last].group_reporting);
+            if !joins_group {
+                entries.push((at, job.group));
+                stats.push(JobStats::new(job.pattern.mix.ops()));
+            } else if let Some(group) = stats.last_mut() {
+                group.add_kinds(job.pattern.mix.ops());
+            }
+            let cpu = cpu_for(job, number, device.machine.cpus)?;
+            let stats = stats.len() - 1;
+            let origin = Origin::Generated { resolved, placements };
+            let instance = Instance { number, origin, cpu, stats };
+            waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
+        }
+    }
+    Ok((waves, entries, stats))
+}
+
+/// The submitters of a replay, which all begin at once and count as one.
+pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
+    let cpus = replay.task_cpus(device).into_iter().zip(0..);
+    let planned = cpus.map(|(cpu, number)| {
+        let instance = Instance { number, origin: Origin::Recorded, cpu, stats: 0 };
+        Planned { job: 0, instance }
+    });
+    (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
+}
+
+/// The processor of an instance: the machine's in turn, or those the job allows.
+fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError> {
+    if let Some(&cpu) = job.cpus_allowed.iter().find(|cpu| **cpu >= cpus) {
+        return Err(SimulationError::NoSuchCpu { job: job.name.clone(), cpu, cpus });
+    }
+    let number = match job.cpus_allowed_policy {
+        CpuPolicy::Split => instance,
+        CpuPolicy::Shared => job.first_instance + instance,
+    } as usize;
+    if job.cpus_allowed.is_empty() {
+        let at = number % usize::from(cpus);
+        return Ok(CpuId(u16::try_from(at).expect("below the number of processors")));
+    }
+    Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
+}
+
+/// Where files lie: each name is a disk of its own; files without a
+/// name lie one behind the other on the first disk.
+struct Files {
+    disk_bytes: u64,
+    disks: u16,
+    names: Vec<String>,
+    next_byte: u64,
+}
+
+impl Files {
+    fn new(device: &Device) -> Self {
+        let disks = match device.model {
+            DeviceModel::Null(_) => 1,
+            DeviceModel::Hba(hba) => hba.luns,
+        };
+        let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+        Self { disk_bytes, disks, names: Vec::new(), next_byte: 0 }
+    }
+
+    fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
+        if !job.filenames.is_empty() {
+            return job.filenames.iter().map(|name| self.disk_of(job, name)).collect();
+        }
+        let mut placements = Vec::new();
+        for file in &resolved.files {
+            let base_bytes = self.next_byte;
+            let end =
+                base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
+            self.next_byte = end.ok_or_else(|| SimulationError::FilesTooLarge {
+                job: job.name.clone(),
+                place: job.place.clone(),
+            })?;
+            placements.push(Placement { queue: QueueId(0), base_bytes });
+        }
+        Ok(placements)
+    }
+
+    fn disk_of(&mut self, job: &Job, name: &str) -> Result<Placement, SimulationError> {
+        let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        match u16::try_from(at).ok().filter(|disk| *disk < self.disks) {
+            Some(disk) => Ok(Placement { queue: QueueId(disk), base_bytes: 0 }),
+            None => Err(SimulationError::Unfit {
+                place: job.place_of("filename").clone(),
+                unfit: Unfit::TooFewDisks { disks: self.disks },
+            }),
+        }
+    }
+}

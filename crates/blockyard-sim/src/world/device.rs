@@ -1,0 +1,73 @@
+//! The way back: what the device is done with, to the processor and the task that wait for it.
+
+use super::{Event, World, split_cookie};
+use crate::machine::cpu::{TaskId, Work};
+use crate::observe::Observer;
+use blockyard::driver::{Device, Finished};
+use blockyard::status::Status;
+use blockyard::time::Duration;
+
+impl<O: Observer> World<O> {
+    /// Schedules what the device said.
+    pub(super) fn schedule_device(&mut self) {
+        while let Some((at, event)) = self.device_events.pop_front() {
+            self.soon(at, Event::Device(event));
+        }
+    }
+
+    /// What the device is done with goes to the processors that submitted it.
+    pub(super) fn take_finished(&mut self) {
+        let interrupt = self.host.driver.model().interrupts();
+        while let Some(finished) = self.host.driver.next_finished(self.now) {
+            self.host.sink.1.device_done(&finished, self.now);
+            self.deliver(finished, interrupt);
+        }
+        self.schedule_layers();
+    }
+
+    pub(super) fn schedule_layers(&mut self) {
+        let Some(at) = self.host.driver.poll_at() else { return };
+        if self.layers_at.is_none_or(|earlier| at < earlier) {
+            self.layers_at = Some(at);
+            self.events.push(at.max(self.now), Event::Layers);
+        }
+    }
+
+    fn deliver(&mut self, finished: Finished, interrupt: bool) {
+        if self.polled.contains(finished.hctx) {
+            return self.put_polled(finished);
+        }
+        let queue = &self.queues[finished.queue.index()];
+        let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
+        let cpu = request.expect("a device finishes what it owns").cpu;
+        self.give(cpu, Work::Complete { finished, interrupt });
+    }
+
+    pub(super) fn complete(&mut self, finished: Finished, interrupt: bool) -> Duration {
+        let queue = finished.queue;
+        let target = &mut self.queues[queue.index()];
+        let known = target.conclude(&mut self.host, &finished, self.now);
+        known.expect("a device finishes what it owns, once");
+        let cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
+        cost + self.follow_up(queue, true)
+    }
+
+    /// A bio has ended: its task has a result, and is woken if it waits for it.
+    pub(super) fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
+        let (task, slot) = split_cookie(cookie);
+        self.replayed_end(task, slot);
+        if self.tasks[task.0 as usize].completed(slot, status, self.now) {
+            return self.wake(task);
+        }
+        Duration::ZERO
+    }
+
+    pub(super) fn wake(&mut self, task: TaskId) -> Duration {
+        if self.ends_polling(task) {
+            return Duration::ZERO;
+        }
+        self.totals.wakeups += 1;
+        self.soon(self.now + self.machine.wakeup, Event::Wake(task));
+        self.machine.wakeup
+    }
+}

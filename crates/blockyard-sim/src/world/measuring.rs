@@ -1,0 +1,95 @@
+//! What is measured of tasks, from when on.
+
+use super::{Event, Failure, Totals, World};
+use crate::machine::cpu::TaskId;
+use crate::observe::Observer;
+use crate::task::Taken;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+
+impl<O: Observer> World<O> {
+    /// Forgets at `from` what was counted of the machine and the device until then.
+    pub fn measure_from(&mut self, from: Instant) {
+        self.measure_from = from;
+        if from > Instant::ZERO {
+            self.events.push(from, Event::Measure);
+        }
+    }
+
+    /// All jobs have ended: if they did so before measuring began, nothing was measured.
+    pub fn end_measuring(&mut self) {
+        if self.now < self.measure_from {
+            self.forget();
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.totals = Totals::default();
+        self.host.sink.0.1.clear();
+        self.host.driver.model_mut().forget_activity(self.now);
+        for cpu in &mut self.cpus {
+            cpu.busy = Duration::ZERO;
+            if let Some(spin) = &mut cpu.polling {
+                spin.counted = self.now;
+            }
+        }
+    }
+
+    /// A task polled from `begin` to `end`.
+    pub(super) fn charge(&mut self, id: TaskId, begin: Instant, end: Instant) {
+        let task = &self.tasks[id.0 as usize];
+        let measured = end.since(begin.max(task.measured_from()));
+        self.stats[task.stats].cpu_ns += measured.as_ns();
+    }
+
+    pub(super) fn count(&mut self, id: TaskId, taken: &Taken) {
+        let task = &self.tasks[id.0 as usize];
+        let failed = taken.status != Status::Ok;
+        if failed && !task.goes_on_after_error_of(taken.op) {
+            self.failure.get_or_insert(Failure::Io(id, taken.status));
+        }
+        if taken.completed < task.measured_from() {
+            return;
+        }
+        let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
+        let stats = &mut self.stats[task.stats];
+        if failed {
+            stats.errors += 1;
+            stats.first_error.get_or_insert(taken.status);
+            return;
+        }
+        let Some(op) = taken.op else {
+            stats.sync_lat_ns.get_or_insert_default().record(slat + clat);
+            return;
+        };
+        let Some(measured) = stats.op_mut(op) else { return };
+        self.totals.untaken += self.now.since(taken.completed);
+        measured.ios += 1;
+        measured.bytes += u64::from(taken.len_bytes);
+        measured.slat_ns.record(slat);
+        measured.clat_ns.record(clat);
+        measured.lat_ns.record(slat + clat);
+        let from_begin = self.now.since(task.measured_from());
+        self.sample(id, self.now);
+        self.tasks[id.0 as usize].meter.add(op, taken.len_bytes);
+        self.logs.io(id, op, taken, from_begin);
+    }
+
+    /// Takes the samples of a task that are due at `now`.
+    fn sample(&mut self, id: TaskId, now: Instant) {
+        while let Some(rate) = self.tasks[id.0 as usize].meter.next(now) {
+            self.logs.rate(id, rate);
+        }
+    }
+
+    /// A task has ended at `end`: nothing more is measured of it.
+    pub(super) fn end_measuring_of(&mut self, id: TaskId, end: Instant) {
+        let task = &self.tasks[id.0 as usize];
+        let (stats, from) = (task.stats, task.measured_from());
+        if end >= from {
+            self.sample(id, end);
+            self.logs.end(id, end.since(from));
+        }
+        self.tasks[id.0 as usize].meter.end(&mut self.stats[stats]);
+    }
+}

@@ -1,0 +1,74 @@
+//! Polled completions: held until somebody looks, and who looks spins (T5, T6).
+
+use super::{Event, World};
+use crate::machine::cpu::{Spin, TaskId, Work};
+use crate::observe::Observer;
+use blockyard::driver::Finished;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::CpuId;
+
+impl<O: Observer> World<O> {
+    /// A processor has nothing to do but to look for polled completions, if anybody wants that
+    /// (T5).
+    pub(super) fn spin_or_idle(&mut self, cpu: CpuId) {
+        let looker = self.cpus[cpu.index()].looker();
+        if let Some(task) = looker.filter(|_| self.polled.has_for(cpu)) {
+            return self.perform(cpu, Work::Look(task));
+        }
+        let state = &mut self.cpus[cpu.index()];
+        state.running = false;
+        state.polling = looker.map(|task| Spin { task, since: self.now, counted: self.now });
+    }
+
+    /// A processor turns from spinning to something else.
+    pub(super) fn end_spin(&mut self, cpu: CpuId) {
+        let Some(spin) = self.cpus[cpu.index()].polling.take() else { return };
+        let spun = self.now.since(spin.counted);
+        self.cpus[cpu.index()].busy += spun;
+        self.totals.polling += spun;
+        self.totals.cpu += spun;
+        self.charge(spin.task, spin.counted, self.now);
+        self.host.sink.1.polled(cpu, spin.since, self.now);
+    }
+
+    /// When the look after the one that goes on now begins, in a spin that began at `since` (T6).
+    fn next_look(&self, since: Instant) -> Instant {
+        let past_ns = self.now.since(since).as_ns();
+        match self.machine.poll.as_ns() {
+            0 => self.now,
+            look_ns => since + Duration::from_ns(past_ns.div_ceil(look_ns) * look_ns),
+        }
+    }
+
+    /// A polled hardware queue has completed something: whoever spins finds it (T6).
+    pub(super) fn put_polled(&mut self, finished: Finished) {
+        self.polled.put(finished);
+        for cpu in self.polled.cpus_of(finished.hctx) {
+            if let Some(spin) = self.cpus[cpu.index()].polling {
+                self.events.push(self.next_look(spin.since), Event::Look(cpu, spin.since));
+            }
+        }
+    }
+
+    /// A look from `cpu`.
+    pub(super) fn look(&mut self, cpu: CpuId) -> Duration {
+        let mut cost = self.machine.poll;
+        while let Some(finished) = self.polled.take(cpu) {
+            cost += self.complete(finished, false);
+        }
+        cost
+    }
+
+    /// Whether the task polled rather than slept: then it goes on where a look of its processor
+    /// ends.
+    pub(super) fn ends_polling(&mut self, task: TaskId) -> bool {
+        let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
+        let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {
+            return false;
+        };
+        state.pollers.remove(at);
+        let goes_on = state.polling.map_or(self.now, |spin| self.next_look(spin.since));
+        self.soon(goes_on, Event::Wake(task));
+        true
+    }
+}

@@ -1,0 +1,136 @@
+//! What processors do: one piece of work after the other, some of it under the design's lock (T2, T3).
+
+use super::{Event, World};
+use crate::machine::cpu::Work;
+use crate::machine::lock::Ask;
+use crate::observe::Observer;
+use blockyard::driver::Device;
+use blockyard::time::Duration;
+use blockyard::unit::CpuId;
+
+/// Which locks the design's work takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Locks {
+    pub(super) submitting: bool,
+    pub(super) completing: bool,
+}
+
+impl Locks {
+    /// T3.
+    const fn are_taken_by(self, work: &Work) -> bool {
+        match work {
+            Work::Complete { .. } | Work::Look(_) => self.completing,
+            Work::Run { .. } | Work::Step(_) => self.submitting,
+        }
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Gives a processor work; an idle one begins at once (T2).
+    pub(super) fn give(&mut self, cpu: CpuId, work: Work) {
+        let state = &mut self.cpus[cpu.index()];
+        state.push(work);
+        if state.running {
+            return;
+        }
+        state.running = true;
+        if state.busy_until > self.now {
+            let at = state.busy_until;
+            self.soon(at, Event::CpuFree(cpu));
+        } else {
+            self.next_work(cpu);
+        }
+    }
+
+    pub(super) fn next_work(&mut self, cpu: CpuId) {
+        self.end_spin(cpu);
+        let Some(work) = self.cpus[cpu.index()].take_work() else {
+            return self.spin_or_idle(cpu);
+        };
+        if !self.locks.are_taken_by(&work) {
+            return self.perform(cpu, work);
+        }
+        match self.lock.ask(cpu, self.now) {
+            Ask::Granted => self.perform(cpu, work),
+            Ask::Wait(free_at) => {
+                self.cpus[cpu.index()].spinning = Some((work, self.now));
+                if let Some(at) = free_at {
+                    self.events.push(at, Event::LockFree);
+                }
+            }
+        }
+    }
+
+    /// T3.
+    pub(super) fn grant_lock(&mut self) {
+        let Some(cpu) = self.lock.grant() else { return };
+        if let Some((work, since)) = self.cpus[cpu.index()].spinning.take() {
+            let spun = self.now.since(since);
+            self.host.sink.1.spun(cpu, since, self.now);
+            self.cpus[cpu.index()].busy += spun;
+            self.totals.spinning += spun;
+            self.totals.cpu += spun;
+            self.perform(cpu, work);
+        }
+        if let Some(at) = self.lock.next_grant() {
+            self.events.push(at, Event::LockFree);
+        }
+    }
+
+    /// Does a piece of work and lets what follows from it begin when it ends.
+    pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
+        self.host.sink.1.work_begins(cpu, &work, self.now);
+        let mut cost = Duration::ZERO;
+        if self.cpus[cpu.index()].switches_to(&work) {
+            cost += self.machine.context_switch;
+            self.totals.context_switches += 1;
+            if let Work::Step(task) | Work::Look(task) = work {
+                let task = &self.tasks[task.0 as usize];
+                let counts = self.now >= task.measured_from();
+                self.stats[task.stats].context_switches += u64::from(counts);
+            }
+        }
+        cost += match work {
+            Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
+            Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
+            Work::Step(task) => self.step(task),
+            Work::Look(_) => self.look(cpu),
+        };
+        while let Some(finished) = self.host.driver.next_finished(self.now) {
+            self.host.sink.1.device_done(&finished, self.now);
+            if self.polled.contains(finished.hctx) {
+                self.put_polled(finished);
+            } else {
+                cost += self.complete(finished, false);
+            }
+        }
+        let (free_ns, locked_ns) = self.host.sink.0.0.take();
+        let locked = Duration::from_ns(locked_ns);
+        if self.locks.are_taken_by(&work) {
+            self.lock.hold(self.now, locked);
+        }
+        cost += Duration::from_ns(free_ns) + locked;
+        match work {
+            Work::Step(task) => cost += self.end_step(task, cost),
+            Work::Look(task) => self.charge(task, self.now, self.now + cost),
+            Work::Complete { .. } | Work::Run { .. } => {}
+        }
+        let end = self.now + cost;
+        self.host.sink.1.work_ends(end);
+        self.cpus[cpu.index()].busy += cost;
+        self.totals.cpu += cost;
+        self.host.driver.model_mut().start(end, &mut self.device_events);
+        self.schedule_device();
+        self.schedule_layers();
+        if self.self_check {
+            self.host.driver.call_ended();
+            self.queues.iter().for_each(|queue| queue.self_check(&self.host));
+        }
+        self.cpus[cpu.index()].busy_until = end;
+        if self.cpus[cpu.index()].has_work() {
+            self.soon(end, Event::CpuFree(cpu));
+        } else {
+            self.cpus[cpu.index()].running = false;
+        }
+    }
+}

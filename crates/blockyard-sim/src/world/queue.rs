@@ -1,0 +1,97 @@
+//! What queues ask for: runs, now or by a worker (T4), wake-ups, and calls at an instant.
+
+use super::{Event, World};
+use crate::machine::cpu::TaskId;
+use crate::observe::Observer;
+use blockyard::time::{Duration, Instant};
+use blockyard::trace::Action;
+use blockyard::unit::{HctxId, QueueId};
+
+/// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
+/// many times the timeout of a request.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+impl<O: Observer> World<O> {
+    /// A queue's own time has come: what it wants to run is left to workers.
+    pub(super) fn poll(&mut self, queue: QueueId) {
+        self.polls[queue.index()] = None;
+        self.follow_up(queue, true);
+    }
+
+    /// Whether the driver has taken nothing for [`PATIENCE`], and nothing is to come but what queues
+    /// do by themselves: asking the driver again for what it never ends.
+    pub(super) fn gives_up(&mut self) -> bool {
+        let issued = self.host.sink.0.1.count(Action::Issue);
+        if self.last_issue.0 != issued {
+            self.last_issue = (issued, self.now);
+        }
+        self.now.since(self.last_issue.1) > PATIENCE && self.next_event.is_none() && {
+            self.events.pending()
+        }
+        .all(|event| matches!(event, Event::Poll(_)))
+    }
+
+    fn schedule_poll(&mut self, queue: QueueId) {
+        let Some(at) = self.queues[queue.index()].poll_at() else { return };
+        let scheduled = &mut self.polls[queue.index()];
+        if scheduled.is_none_or(|earlier| at < earlier) {
+            *scheduled = Some(at);
+            self.events.push(at.max(self.now), Event::Poll(queue));
+        }
+    }
+
+    pub(super) fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
+        self.deferred[queue.index()][hctx.index()] = false;
+        self.run(queue, hctx);
+        self.follow_up(queue, false)
+    }
+
+    fn run(&mut self, queue: QueueId, hctx: HctxId) {
+        self.totals.runs += 1;
+        let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
+    }
+
+    /// Does or schedules what a call on `queue` left to be done, there and at queues that it made
+    /// room for. After a completion every run is left to a worker.
+    pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
+        let mut cost = self.follow_up_at(queue, after_completion);
+        while let Some((other, hctx)) = self.host.next_starved() {
+            self.run(other, hctx);
+            cost += self.follow_up_at(other, true);
+        }
+        cost
+    }
+
+    /// Runs, results, wake-ups and polls of one queue.
+    fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
+        while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
+            if run.deferred || after_completion {
+                self.defer_run(queue, run.hctx, self.now);
+            } else {
+                self.run(queue, run.hctx);
+            }
+        }
+        let mut cost = Duration::ZERO;
+        while let Some(ended) = self.queues[queue.index()].next_ended() {
+            self.verify_end(queue, &ended);
+            cost += self.end_io(ended.bio.cookie, ended.status);
+        }
+        while let Some(waiter) = self.next_woken(queue) {
+            cost += self.wake(TaskId(u32::try_from(waiter).expect("waiters are tasks")));
+        }
+        self.schedule_poll(queue);
+        cost
+    }
+
+    fn next_woken(&mut self, queue: QueueId) -> Option<u64> {
+        self.queues[queue.index()].next_woken().or_else(|| self.host.next_woken())
+    }
+
+    /// T4.
+    fn defer_run(&mut self, queue: QueueId, hctx: HctxId, from: Instant) {
+        let pending = &mut self.deferred[queue.index()][hctx.index()];
+        if !core::mem::replace(pending, true) {
+            self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
+        }
+    }
+}

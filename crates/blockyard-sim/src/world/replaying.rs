@@ -1,0 +1,114 @@
+//! Records of a trace, handed to tasks when they are due.
+
+use super::{Event, Failure, World};
+use crate::machine::cpu::{TaskId, Work};
+use crate::observe::Observer;
+use crate::replay::{Player, TraceError};
+use crate::task::Task;
+use blockyard::stats::Histogram;
+use blockyard::time::Instant;
+
+/// A trace that is replayed.
+#[derive(Debug)]
+pub(super) struct Replaying {
+    player: Player,
+    /// When the next records are scheduled to be handed out.
+    scheduled: Option<Instant>,
+    /// The tasks know that there are no more.
+    ended: bool,
+    /// How much later than its trace says each record was issued, nanoseconds.
+    late_ns: Histogram,
+    error: Option<TraceError>,
+}
+
+impl<O: Observer> World<O> {
+    /// Hands the records of `player` to the tasks, which are added after this.
+    pub fn replay(&mut self, player: Player) {
+        self.replay = Some(Replaying {
+            player,
+            scheduled: None,
+            ended: false,
+            late_ns: Histogram::new(),
+            error: None,
+        });
+        self.schedule_play(Instant::ZERO);
+    }
+
+    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    #[must_use]
+    pub fn late_ns(&self) -> Option<&Histogram> {
+        self.replay.as_ref().map(|replay| &replay.late_ns)
+    }
+
+    /// What is wrong with the trace, after [`Failure::Trace`].
+    #[must_use]
+    pub fn trace_error(&self) -> Option<&TraceError> {
+        self.replay.as_ref().and_then(|replay| replay.error.as_ref())
+    }
+
+    /// Hands out what has to be known now; the tasks it is for run from now on.
+    pub(super) fn play(&mut self) {
+        let Some(replay) = &mut self.replay else { return };
+        if replay.scheduled != Some(self.now) {
+            return; // It was done earlier, at an instant scheduled later.
+        }
+        replay.scheduled = None;
+        let mut woken = Vec::new();
+        loop {
+            match replay.player.take(self.now) {
+                Ok(Some((id, delivery))) => {
+                    if self.tasks[id.0 as usize].deliver(&delivery) {
+                        woken.push(id);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    replay.error = Some(error);
+                    self.failure.get_or_insert(Failure::Trace);
+                    return;
+                }
+            }
+        }
+        if replay.player.ended() && !replay.ended {
+            replay.ended = true;
+            let ends = |task: &mut Task| task.end_of_records().then_some(task.id);
+            woken.extend(self.tasks.iter_mut().filter_map(ends));
+        }
+        let next_at = replay.player.next_at();
+        for id in woken {
+            self.give(self.tasks[id.0 as usize].cpu, Work::Step(id));
+        }
+        if let Some(at) = next_at {
+            self.schedule_play(at.max(self.now));
+        }
+    }
+
+    fn schedule_play(&mut self, at: Instant) {
+        let Some(replay) = &mut self.replay else { return };
+        if replay.scheduled.is_none_or(|earlier| at < earlier) {
+            replay.scheduled = Some(at);
+            self.events.push(at, Event::Play);
+        }
+    }
+
+    /// A task has submitted a record that its trace issued at `at`.
+    pub(super) fn replayed(&mut self, at: Instant) {
+        let Some(replay) = &mut self.replay else { return };
+        replay.late_ns.record(self.now.since(at).as_ns());
+        let room = replay.player.submitted();
+        let earlier = replay.player.reached(at, self.now);
+        if room || earlier {
+            self.schedule_play(self.now);
+        }
+    }
+
+    /// The I/O in `slot` of `task` has ended: its trace has come to where it ended there.
+    pub(super) fn replayed_end(&mut self, task: TaskId, slot: u32) {
+        if let Some(replay) = &mut self.replay
+            && let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)
+            && replay.player.reached(end, self.now)
+        {
+            self.schedule_play(self.now);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A step of a task: it takes results, asks for more, and sleeps.
+
+use super::{Event, Failure, World};
+use crate::machine::cpu::{TaskId, Work};
+use crate::observe::Observer;
+use crate::task::Plan;
+use blockyard::bio;
+use blockyard::status::SubmitError;
+use blockyard::time::Duration;
+
+impl<O: Observer> World<O> {
+    /// A task takes results and asks for more.
+    pub(super) fn step(&mut self, id: TaskId) -> Duration {
+        let mut cost = self.take_results(id);
+        let submitted = self.submit_batch(id, &mut cost);
+        if submitted > 0 {
+            cost += self.machine.syscall;
+        }
+        cost
+    }
+
+    /// The task takes up to as many results as it does at once.
+    fn take_results(&mut self, id: TaskId) -> Duration {
+        let at = id.0 as usize;
+        if !self.tasks[at].takes_now() {
+            return Duration::ZERO;
+        }
+        let mut results = 0;
+        while results < self.tasks[at].take_max() {
+            let Some(taken) = self.tasks[at].take_completed(self.now) else { break };
+            self.count(id, &taken);
+            results += 1;
+        }
+        let task = &self.tasks[at];
+        if self.now >= task.measured_from() {
+            self.stats[task.stats].depths.completed(results);
+        }
+        if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
+    }
+
+    /// Submits as many I/Os as the task does in one call, and says how many. What each leaves to be
+    /// done is done before the next, at a cost that is added to `cost`.
+    fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
+        let at = id.0 as usize;
+        let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
+        let (mut submitted, mut syncs) = (0, 0);
+        let mut used = None;
+        while submitted < call.left {
+            let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
+            if used.is_some_and(|last| last != queue) {
+                break;
+            }
+            let target = &mut self.queues[queue.index()];
+            if call.plugs && used.is_none() {
+                target.plug(cpu);
+            }
+            used = Some(queue);
+            let taken = self.submit(queue, cpu, bio);
+            match taken {
+                Ok(()) => {
+                    let recorded_at = self.tasks[at].recorded_at();
+                    let waited = self.tasks[at].submitted(self.now);
+                    self.totals.tag_wait += waited;
+                    self.totals.tag_waits += u64::from(waited > Duration::ZERO);
+                    submitted += 1;
+                    syncs += u32::from(bio.op == bio::Op::Flush);
+                    if let Some(recorded_at) = recorded_at {
+                        self.replayed(recorded_at);
+                    }
+                    *cost += self.follow_up(queue, false);
+                }
+                Err(SubmitError::NoTag) => {
+                    self.tasks[at].sleep_for_tag(self.now);
+                    self.queues[queue.index()]
+                        .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
+                        .expect("there is room for every task to wait");
+                    break;
+                }
+                Err(reason) => {
+                    self.failure.get_or_insert(Failure::Refused(id, reason));
+                    break;
+                }
+            }
+        }
+        let task = &self.tasks[at];
+        if submitted > 0 && self.now >= task.measured_from() {
+            let depths = &mut self.stats[task.stats].depths;
+            depths.submitted(submitted, submitted - syncs, task.outstanding());
+        }
+        if let Some(queue) = used.filter(|_| call.plugs) {
+            self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
+        }
+        if let Some(queue) = used {
+            *cost += self.follow_up(queue, false);
+        }
+        if !self.tasks[at].waits_for_tag() {
+            self.tasks[at].call_ended();
+        }
+        submitted
+    }
+
+    /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to
+    /// compute.
+    pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
+        let end = self.now + cost;
+        let task = &mut self.tasks[id.0 as usize];
+        task.step_ended(end);
+        let stats = &mut self.stats[task.stats];
+        let plan = if task.waits_for_tag() { Plan::AwaitCompletions } else { task.plan(end) };
+        let spin = task.take_spin();
+        if self.now >= task.measured_from() {
+            stats.cpu_ns += (cost + spin).as_ns();
+        }
+        match plan {
+            Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
+            Plan::AwaitCompletions | Plan::AwaitRecord => {
+                if task.polls() {
+                    self.cpus[task.cpu.index()].pollers.push(id);
+                }
+            }
+            Plan::AwaitInstant(due) => self.events.push(due, Event::Alarm(id)),
+            Plan::End => {
+                stats.ended = stats.ended.max(end);
+                self.alive -= 1;
+                self.last_end = end;
+                if task.ends_all {
+                    self.tasks.iter_mut().for_each(|task| task.stop(end));
+                }
+                self.end_measuring_of(id, end);
+            }
+        }
+        spin
+    }
+}
