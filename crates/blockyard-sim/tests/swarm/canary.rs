@@ -79,6 +79,9 @@ fn reads_against_a_write() -> Plan {
     plan.faults.clear();
     plan.device.no_budget = 0;
     plan.device.empty_promises = 0;
+    plan.device.stuck = 0;
+    plan.device.again_prepared = 0;
+    plan.pauses.clear();
     plan.run_delay_max = Duration::ZERO;
     let queue = &mut plan.queues[0];
     queue.map = blockyard::hardware_queue::QueueMap::even(1, 1);
@@ -110,6 +113,8 @@ fn reads_against_a_write() -> Plan {
     reader.ops = vec![Op::Read];
     reader.sectors_max = 8;
     reader.flags_one_in = 0;
+    reader.durable_one_in = 0;
+    reader.reserved_one_in = 0;
     reader.prio_one_in = 0;
     reader.zone = (0, 1 << 15);
     let mut writer = reader.clone();

@@ -1,8 +1,9 @@
 //! The device at the end of the swarm: it has room for so many commands, takes its time with each,
-//! and reorders. What goes wrong with it is mostly a layer's doing: see [`faults`](crate::faults).
+//! reorders, and gets stuck. What else goes wrong with it is a layer's doing: see
+//! [`KINDS`](crate::draw::KINDS).
 
 use crate::draw::{DevicePlan, one_in};
-use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
@@ -14,6 +15,10 @@ use blockyard_sim::workload::Prng;
 pub(crate) struct Misbehaved {
     pub(crate) no_budget: u64,
     pub(crate) empty_promises: u64,
+    pub(crate) stuck: u64,
+    pub(crate) again_prepared: u64,
+    /// Commands taken back on time-out, done or to be tried again.
+    pub(crate) taken_back: u64,
 }
 
 /// The device. It starts a command when its run ends, not before (D2).
@@ -61,6 +66,28 @@ impl Target {
         (all >= self.plan.host_depth).then_some(Busy::Host)
     }
 
+    /// How long the next command takes, and how it ends.
+    fn service(&mut self) -> (Duration, Outcome) {
+        let mut max = self.plan.service_max;
+        let mut outcome = Outcome::Done(Status::Ok);
+        if self.misbehaves && one_in(&mut self.prng, self.plan.stuck) {
+            self.misbehaved.stuck += 1;
+            max = self.plan.stuck_max;
+        }
+        if self.misbehaves && one_in(&mut self.prng, self.plan.again_prepared) {
+            self.misbehaved.again_prepared += 1;
+            outcome = Outcome::AgainPrepared;
+        }
+        (Duration::from_ns(1 + self.prng.below(max.as_ns())), outcome)
+    }
+
+    /// It gives `finished` back. One that stays prepared is not finished ([`Driver::finish`]).
+    fn give_back(&mut self, finished: &Finished) {
+        if finished.outcome == Outcome::AgainPrepared {
+            self.outstanding[finished.queue.index()] -= 1;
+        }
+    }
+
     fn ring(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
         let of_run =
             |(_, command): &mut (_, Finished)| command.queue == queue && command.hctx == hctx;
@@ -91,10 +118,9 @@ impl Driver for Target {
         let answer = if let Some(busy) = self.busy(issue.queue) {
             Accept::Busy(busy)
         } else {
-            let delay = 1 + self.prng.below(self.plan.service_max.as_ns());
+            let (delay, outcome) = self.service();
             let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) };
-            self.accepted.push((Duration::from_ns(delay), finished));
+            self.accepted.push((delay, Finished { queue, hctx, tag, outcome }));
             self.outstanding[queue.index()] += 1;
             Accept::Queued
         };
@@ -108,6 +134,29 @@ impl Driver for Target {
         self.ring(queue, hctx, now);
     }
 
+    /// Half of the time it waits on.
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        _request: &Request,
+        _now: Instant,
+    ) -> TimedOut {
+        let is_it =
+            |(_, one): &(Instant, Finished)| (one.queue, one.hctx, one.tag) == (queue, hctx, tag);
+        let at = self.started.iter().position(is_it).expect("[timeout] it has no such command");
+        if !self.misbehaves || one_in(&mut self.prng, 2) {
+            return TimedOut::Reset;
+        }
+        let outcomes = [Outcome::Done(Status::Timeout), Outcome::Again, Outcome::AgainPrepared];
+        let outcome = crate::draw::pick(&mut self.prng, &outcomes);
+        let (_, finished) = self.started.remove(at);
+        self.give_back(&Finished { outcome, ..finished });
+        self.misbehaved.taken_back += 1;
+        TimedOut::Ended(outcome)
+    }
+
     fn finish(&mut self, queue: QueueId, _hctx: HctxId, _tag: DriverTag, _request: &Request) {
         self.outstanding[queue.index()] -= 1;
     }
@@ -117,7 +166,12 @@ impl Device for Target {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         let due = self.started.iter().map(|(at, _)| *at).enumerate();
         let (first, at) = due.min_by_key(|(_, at)| *at)?;
-        (at <= now).then(|| self.started.remove(first).1)
+        if at > now {
+            return None;
+        }
+        let (_, finished) = self.started.remove(first);
+        self.give_back(&finished);
+        Some(finished)
     }
 
     fn poll_at(&self) -> Option<Instant> {
