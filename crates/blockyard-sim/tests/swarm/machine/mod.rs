@@ -155,7 +155,8 @@ impl Machine {
                 self.run_hctx(queue, hctx);
             }
             Event::Poll(queue) => {
-                self.polls[queue.index()] = None;
+                let poll = &mut self.polls[queue.index()];
+                *poll = poll.filter(|at| *at > self.now);
                 self.checkers.progress.retried();
             }
             Event::Device => {
