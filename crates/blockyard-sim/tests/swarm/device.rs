@@ -10,6 +10,9 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::workload::Prng;
 
+/// Each takes seconds, in which whatever polls polls.
+pub(crate) const STUCK_COMMANDS_MAX: u64 = 8;
+
 /// How often it misbehaved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Misbehaved {
@@ -70,7 +73,8 @@ impl Target {
     fn service(&mut self) -> (Duration, Outcome) {
         let mut max = self.plan.service_max;
         let mut outcome = Outcome::Done(Status::Ok);
-        if self.misbehaves && one_in(&mut self.prng, self.plan.stuck) {
+        let may_stick = self.misbehaves && self.misbehaved.stuck < STUCK_COMMANDS_MAX;
+        if may_stick && one_in(&mut self.prng, self.plan.stuck) {
             self.misbehaved.stuck += 1;
             max = self.plan.stuck_max;
         }

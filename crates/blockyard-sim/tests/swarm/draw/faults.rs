@@ -23,9 +23,11 @@ pub(crate) const KINDS: [&str; 8] = [
     "given up",
 ];
 
-/// Up to four rules.
-pub(super) fn draw(prng: &mut Prng) -> Vec<FaultRule> {
-    (0..pick(prng, &[0, 1, 2, 4])).map(|_| rule(prng)).collect()
+/// Up to four rules; completions are lost where the queue soon `gives_up`.
+pub(super) fn draw(prng: &mut Prng, gives_up: bool) -> Vec<FaultRule> {
+    let mut rules: Vec<_> = (0..pick(prng, &[0, 1, 2, 4])).map(|_| rule(prng)).collect();
+    rules.retain(|rule| gives_up || rule.then != Action::TimeOut);
+    rules
 }
 
 fn rule(prng: &mut Prng) -> FaultRule {
@@ -41,7 +43,12 @@ fn rule(prng: &mut Prng) -> FaultRule {
         "delayed" => Action::Delay(Duration::from_us(between(prng, 0, 300))),
         _ => Action::TimeOut,
     };
-    FaultRule { name: kind.to_owned(), when: when(prng), then }
+    let mut when = when(prng);
+    if then == Action::TimeOut {
+        let first = between(prng, 1, 50);
+        when.turns = Turns::Between(first, first + 2); // each takes seconds
+    }
+    FaultRule { name: kind.to_owned(), when, then }
 }
 
 /// Never on every request, so that refusals and requeues come to an end.

@@ -73,7 +73,8 @@ pub(crate) struct DevicePlan {
     pub(crate) no_budget: u64,
     /// As often it is said to be full although it is not, nor anything in flight (D4).
     pub(crate) empty_promises: u64,
-    /// Once in so many commands it takes up to [`Self::stuck_max`].
+    /// Once in so many commands, but [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) at
+    /// most, it takes up to [`Self::stuck_max`].
     pub(crate) stuck: u64,
     pub(crate) stuck_max: Duration,
     /// Once in so many commands it gives one back prepared, not done.
@@ -133,7 +134,7 @@ impl Plan {
                 stuck_max: Duration::from_ms(pick(prng, &[2_000, 9_000])),
                 again_prepared: pick(prng, &[0, 0, 0, 3, 20]),
             },
-            faults: faults::draw(prng),
+            faults: faults::draw(prng, hurries),
             submitters,
             defers_all: one_in(prng, 2),
             run_delay_max: Duration::from_us(pick(prng, &[0, 1, 50])),

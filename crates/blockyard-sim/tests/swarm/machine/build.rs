@@ -40,7 +40,7 @@ impl Machine {
             prng: draws.fork(2),
             now: Instant::ZERO,
             events: EventHeap::new(),
-            polls: vec![None; queues.len()],
+            polls: BTreeSet::new(),
             device_at: None,
             deferred: BTreeSet::new(),
             submitters: plan.submitters.iter().cloned().map(Submitter::new).collect(),

@@ -132,10 +132,9 @@ impl Machine {
 
     fn schedule_poll(&mut self, queue: QueueId) {
         let Some(at) = self.queues[queue.index()].poll_at() else { return };
-        let scheduled = &mut self.polls[queue.index()];
-        if scheduled.is_none_or(|earlier| at < earlier) {
-            *scheduled = Some(at);
-            self.events.push(at.max(self.now), Event::Poll(queue));
+        let at = at.max(self.now);
+        if self.polls.insert((queue, at)) {
+            self.events.push(at, Event::Poll(queue));
         }
     }
 }

@@ -70,7 +70,8 @@ pub(crate) struct Machine {
     events: EventHeap<Event>,
     host: Host<Meddler, Tally>,
     queues: Vec<RequestQueue>,
-    polls: Vec<Option<Instant>>,
+    /// Looks at queues that are scheduled.
+    polls: BTreeSet<(QueueId, Instant)>,
     /// Where the next look at the device is scheduled.
     device_at: Option<Instant>,
     /// Deferred runs that are pending.
@@ -155,8 +156,7 @@ impl Machine {
                 self.run_hctx(queue, hctx);
             }
             Event::Poll(queue) => {
-                let poll = &mut self.polls[queue.index()];
-                *poll = poll.filter(|at| *at > self.now);
+                self.polls.remove(&(queue, self.now));
                 self.checkers.progress.retried();
             }
             Event::Device => {
