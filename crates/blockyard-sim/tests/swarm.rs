@@ -20,6 +20,8 @@ mod flaw;
 mod machine;
 #[path = "swarm/recorder.rs"]
 mod recorder;
+#[path = "swarm/soak.rs"]
+mod soak;
 #[path = "swarm/submitter.rs"]
 mod submitter;
 #[path = "swarm/tally.rs"]

@@ -22,6 +22,8 @@ pub(crate) enum Flaw {
     LoseCompletion,
     /// The device never completes a command, and its bios are said to have ended.
     PretendEnd,
+    /// The run ends with bios under way.
+    StopEarly,
     /// A bio is reported as ended twice.
     EndTwice,
     /// An error of the device is reported as success.

@@ -42,6 +42,11 @@ fn add<const N: usize>(sums: &mut [u64; N], counts: [u64; N]) {
 }
 
 impl Total {
+    /// How many runs it sums up.
+    pub(crate) const fn seeds(&self) -> u64 {
+        self.seeds
+    }
+
     pub(crate) fn add(&mut self, one: &Summary) {
         let (tally, misbehaved) = (&one.tally, &one.misbehaved);
         let counts = [

@@ -100,7 +100,7 @@ impl HardwareQueues {
             }
             Action::Schedule => {
                 if let Some(run) = self.run.as_ref().filter(|_| !design.drains_all) {
-                    let left = run.leftovers.first().or(run.direct.first());
+                    let left = run.leftovers.first();
                     assert!(left.is_none(), "[H1] {step:?} while {left:?} waits: {run:?}");
                 }
                 self.waits(step);

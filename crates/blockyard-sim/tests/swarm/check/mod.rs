@@ -129,7 +129,8 @@ impl Checkers {
         if seen.op == Op::Flush && status != Status::Ok {
             self.ends.flush_failed(seen.queue, status);
         }
-        if !self.striker.strikes(Flaw::HideDataEnd) {
+        let is_data = seen.op != Op::Flush;
+        if !(is_data && self.striker.strikes(Flaw::HideDataEnd)) {
             self.flushes.done(seen, status, &self.ends, now);
         }
     }

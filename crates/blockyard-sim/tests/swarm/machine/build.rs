@@ -70,7 +70,11 @@ fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> 
         let when = When { ops: vec![Op::Write], turns: Turns::Every(3), ..When::default() };
         rules.insert(0, FaultRule { name: "delayed".to_owned(), when, then: Action::LoseWrite });
     }
-    let terms: Vec<_> = plan.queues.iter().map(|config| Terms::of(config, tags)).collect();
+    let terms = |config: &QueueConfig| Terms {
+        limits: config.limits.clone(),
+        ..Terms::of(&spoil(config.clone(), flaw), tags)
+    };
+    let terms: Vec<_> = plan.queues.iter().map(terms).collect();
     let limits: Vec<_> = plan.queues.iter().map(|config| on_medium(config, flaw)).collect();
     let media = Media::new(&limits, tags, draws.fork(4));
     let target = Target::new(device, plan.queues.len(), draws.fork(1));

@@ -123,8 +123,12 @@ impl Machine {
         }
         self.checkers.progress.moved(self.now);
         while self.is_busy() {
+            let under_way = self.checkers.ends.outstanding();
+            if self.striker.flaw == Some(Flaw::StopEarly) && phase == 1 && under_way > 0 {
+                return;
+            }
             let next = self.events.next_at();
-            let waiting = self.checkers.ends.outstanding() + self.submitters_left();
+            let waiting = under_way + self.submitters_left();
             self.checkers.progress.next_event(next, waiting);
             let Some((at, event)) = self.events.pop() else { return };
             self.now = at;
