@@ -86,6 +86,29 @@ fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     assert!(what.starts_with("[starved]"), "{what}");
 }
 
+/// The bounds mean something for every elevator: a device that is much slower breaks each.
+#[test]
+fn a_slow_device_breaks_the_bound_of_every_elevator() {
+    let mut left = vec!["none", "mq-deadline", "kyber"];
+    for seed in 0..2 * SEEDS {
+        let plan = Plan::new(seed);
+        let name = match plan.queues[0].policies.elevator {
+            ElevatorKind::None => "none",
+            ElevatorKind::Deadline(_) => "mq-deadline",
+            ElevatorKind::Kyber(_) => "kyber",
+        };
+        if plan.queues.len() > 1 || !left.contains(&name) {
+            continue;
+        }
+        match run(seed, plan, Some(Flaw::SlowDevice)) {
+            Err(what) if what.starts_with("[starved]") => left.retain(|other| *other != name),
+            Err(what) => panic!("seed {seed}: {what}"),
+            Ok(_) => {} // a bound so generous that nobody comes near
+        }
+    }
+    assert!(left.is_empty(), "no bound of {left:?} was broken");
+}
+
 /// Two slots, many reads at any time, and writes now and then.
 fn reads_against_a_write() -> Plan {
     let mut plan = Plan::new(1);

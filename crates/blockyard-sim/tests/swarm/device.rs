@@ -57,6 +57,11 @@ impl Target {
         }
     }
 
+    /// A canary's doing.
+    pub(crate) const fn slow_down(&mut self) {
+        self.plan.service_max = Duration::from_ms(300);
+    }
+
     fn busy(&mut self, queue: QueueId) -> Option<Busy> {
         if self.misbehaves && one_in(&mut self.prng, self.plan.empty_promises) {
             self.misbehaved.empty_promises += 1;

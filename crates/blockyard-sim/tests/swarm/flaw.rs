@@ -46,6 +46,8 @@ pub(crate) enum Flaw {
     WrongLimits,
     /// The elevator prefers reads without end.
     StarveWrites,
+    /// The device is much slower than the plan says once there are no faults.
+    SlowDevice,
     /// Something but the seed decides how long a command takes.
     OutsideInfluence,
     /// The loop runs a hardware queue over and over.
@@ -198,6 +200,10 @@ impl Meddler {
     /// Nothing goes wrong any more.
     pub(crate) fn lift_faults(&mut self) {
         self.inner.below.below.lift();
-        self.inner.below.below.below.below.below.misbehaves = false;
+        let target = &mut self.inner.below.below.below.below.below;
+        target.misbehaves = false;
+        if self.striker.flaw == Some(Flaw::SlowDevice) {
+            target.slow_down();
+        }
     }
 }
