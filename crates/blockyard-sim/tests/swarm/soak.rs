@@ -3,7 +3,8 @@
 use crate::draw::Plan;
 use crate::total::Total;
 use crate::{fresh_seed, number, replay, run};
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use std::time::Instant;
 
 /// How often it says how far it is.
 const REPORT_EVERY: Duration = Duration::from_secs(60);

@@ -33,6 +33,7 @@ impl Seam {
     pub(super) fn new(plan: &Plan) -> Self {
         let policies = || plan.queues.iter().map(|queue| &queue.policies);
         let count = plan.queues.len();
+        let pools = if plan.tags.shared_over_hctxs { 1 } else { plan.tags.hctxs };
         Self {
             tags: plan.tags,
             budget: policies().map(|policies| policies.dispatch == Dispatch::Budget).collect(),
@@ -40,7 +41,7 @@ impl Seam {
             owned: BTreeMap::new(),
             owned_of: vec![0; count],
             permits: vec![0; count],
-            normal: vec![vec![0; count]; usize::from(plan.tags.hctxs)],
+            normal: vec![vec![0; count]; usize::from(pools)],
         }
     }
 
@@ -117,10 +118,7 @@ impl Seam {
             assert_eq!(*permits, owned, "[H2] permits of queue {queue}, and what it has there");
         }
         let pools = if self.elevators { &self.normal[..] } else { &[] };
-        for (at, pool) in
-            pools.iter().enumerate().take(if self.tags.shared_over_hctxs { 1 } else { 64 })
-        {
-            let hctx = HctxId(u16::try_from(at).expect("few"));
+        for (hctx, pool) in (0..).map(HctxId).zip(pools) {
             let owned = pool.iter().sum::<u32>();
             assert_eq!(host.tags().in_use(hctx), owned, "[H3] tags of {hctx:?}, and what is there");
         }

@@ -112,7 +112,7 @@ fn spoil(mut config: QueueConfig, flaw: Option<Flaw>) -> QueueConfig {
         }
         Some(Flaw::DenyFua) => config.limits.fua = false,
         Some(Flaw::AskEarly) => config.timeout = Duration::ZERO,
-        Some(Flaw::AskLate) => config.timeout = config.timeout + Duration::from_secs(3),
+        Some(Flaw::AskLate) => config.timeout += Duration::from_secs(3),
         Some(Flaw::PullOverLeftovers) if config.policies.dispatch != Dispatch::Budget => {
             config.policies.dispatch = Dispatch::DrainAll;
         }
