@@ -7,7 +7,6 @@ mod system;
 
 pub(crate) use faults::KINDS;
 pub(crate) use pause::{Pause, PausePlan};
-#[cfg(test)]
 pub(crate) use submitter::{Pattern, SubmitterPlan};
 
 use blockyard::hardware_queue::QueueMap;
