@@ -11,6 +11,9 @@
 //!   one before had ended.
 //! - **\[F1\]** Data goes to the device as FUA where the device has that and it was asked for, and
 //!   never asks for a flush before it.
+//!
+//! A flush that fails fails the writes whose data was done when it began (F3): that is for
+//! [`ends`](super::ends) to hold them to.
 
 use super::ends::Ends;
 use super::sequence::{is_native_fua, is_sequenced, needs_flush, needs_postflush};
@@ -18,7 +21,6 @@ use crate::draw::Plan;
 use crate::flaw::{Flaw, Striker};
 use crate::recorder::Seen;
 use blockyard::bio::{Bio, Flags, Op};
-use blockyard::driver::Accept;
 use blockyard::flush::HOLD_MAX;
 use blockyard::limits::Limits;
 use blockyard::status::Status;
@@ -37,8 +39,11 @@ struct Site {
     ended: Instant,
     /// Data under way, by cookie and sector: since when, and whether it is all of its bio.
     data: BTreeMap<(u64, u64), (Instant, bool)>,
-    /// When data was done that wants a flush behind it; those that no flush has begun for.
-    written: Vec<Instant>,
+    /// Bios of which data is done that wants a flush behind it, and since when; those that no flush
+    /// has begun for.
+    written: Vec<(Instant, u64)>,
+    /// Those that the flush under way is for. By C2 it did not begin before their data was done.
+    covered: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -136,30 +141,41 @@ impl Flushes {
                  since {since}"
             );
         }
-        if let Some(first) = site.written.iter().filter(|written| **written <= began).min() {
+        let is_for = |(since, _): &mut (Instant, u64)| *since <= began;
+        let covered: Vec<_> = site.written.extract_if(.., is_for).collect();
+        if let Some((first, _)) = covered.iter().min() {
             let due = (*first).max(site.ended) + HOLD_MAX + GRAIN;
             assert!(began <= due, "[C3] a flush of {at:?} began at {began}, due {due}");
         }
-        site.written.retain(|written| *written > began);
+        site.covered = covered.into_iter().map(|(_, cookie)| cookie).collect();
     }
 
     /// A request has ended with `status`, or was failed when it was offered.
-    pub(super) fn done(&mut self, seen: &Seen, status: Status, ends: &Ends, now: Instant) {
-        let site = self.sites.entry((seen.queue, seen.hctx)).or_default();
+    pub(super) fn done(&mut self, seen: &Seen, status: Status, ends: &mut Ends, now: Instant) {
         if seen.op == Op::Flush {
-            site.under_way = None;
-            site.ended = now;
-            if let Accept::Failed(_) = seen.answer {
-                site.written.retain(|written| *written > seen.scheduled);
-            }
+            self.flush_done(seen, status, ends, now);
             return;
         }
+        let site = self.sites.entry((seen.queue, seen.hctx)).or_default();
         let limits = &self.limits[seen.queue.index()];
         for piece in &seen.pieces {
             site.data.remove(&(piece.cookie, piece.sector));
             if status == Status::Ok && needs_postflush(ends.bio(piece.cookie), limits) {
-                site.written.push(now);
+                site.written.push((now, piece.cookie));
             }
+        }
+    }
+
+    fn flush_done(&mut self, seen: &Seen, status: Status, ends: &mut Ends, now: Instant) {
+        let at = (seen.queue, seen.hctx);
+        if self.sites.entry(at).or_default().under_way.is_none() {
+            self.flush_began(at, seen.scheduled); // failed when it was offered
+        }
+        let site = self.sites.entry(at).or_default();
+        site.under_way = None;
+        site.ended = now;
+        for cookie in site.covered.drain(..).filter(|_| status != Status::Ok) {
+            ends.part_failed(cookie, status);
         }
     }
 

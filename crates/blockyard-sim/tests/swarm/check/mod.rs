@@ -131,7 +131,7 @@ impl Checkers {
         }
         let is_data = seen.op != Op::Flush;
         if !(is_data && self.striker.strikes(Flaw::HideDataEnd)) {
-            self.flushes.done(seen, status, &self.ends, now);
+            self.flushes.done(seen, status, &mut self.ends, now);
         }
     }
 
