@@ -14,6 +14,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::CompleteTwice, &["[ends]"]),
     (Flaw::EndTwice, &["[ends]"]),
     (Flaw::HideError, &["[ends]"]),
+    (Flaw::HideFlushError, &["[ends]", "[durability]"]),
     (Flaw::PretendEnd, &["[H2]", "[H3]", "[timeout]", "[wake-up]", "[cover]", "[ends]"]),
     (Flaw::StopEarly, &["[leak]"]),
     (Flaw::KeepBudget, &["[H2]", "[wake-up]"]),

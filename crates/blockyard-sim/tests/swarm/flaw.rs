@@ -28,6 +28,8 @@ pub(crate) enum Flaw {
     EndTwice,
     /// An error of the device is reported as success.
     HideError,
+    /// Flushes fail, and one of them is reported as success.
+    HideFlushError,
     /// A budget is not given back.
     KeepBudget,
     /// The end of a run is not told to the driver.

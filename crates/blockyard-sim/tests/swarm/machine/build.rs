@@ -16,6 +16,7 @@ use blockyard::layer::trace::Traced;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, ElevatorKind};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
@@ -69,6 +70,11 @@ fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> 
     if flaw == Some(Flaw::LoseWrites) {
         let when = When { ops: vec![Op::Write], turns: Turns::Every(3), ..When::default() };
         rules.insert(0, FaultRule { name: "delayed".to_owned(), when, then: Action::LoseWrite });
+    }
+    if flaw == Some(Flaw::HideFlushError) {
+        let when = When { ops: vec![Op::Flush], turns: Turns::Every(2), ..When::default() };
+        let then = Action::Error(Status::IoError);
+        rules.insert(0, FaultRule { name: "failed later".to_owned(), when, then });
     }
     let terms = |config: &QueueConfig| Terms {
         limits: config.limits.clone(),

@@ -93,7 +93,8 @@ impl Machine {
         let is_flush = self.checkers.seam.op(key) == Some(Op::Flush);
         self.checkers.finished(key, finished.outcome, self.now);
         let failed = matches!(finished.outcome, Outcome::Done(status) if status != Status::Ok);
-        if failed && !is_flush && self.striker.strikes(Flaw::HideError) {
+        let hides = if is_flush { Flaw::HideFlushError } else { Flaw::HideError };
+        if failed && self.striker.strikes(hides) {
             finished.outcome = Outcome::Done(Status::Ok);
         }
         let target = &mut self.queues[finished.queue.index()];
