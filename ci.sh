@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 #
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
 BENCHES=(blockyard-bench:core blockyard-bench:elevator blockyard-bench:histogram)
-# Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS and BLOCKYARD_SWARM_SEED.
+# Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
+# BLOCKYARD_SWARM_SOAK.
 SWARMS=(blockyard-sim:swarm)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
 BENCH_QUICK=(--test)
@@ -38,6 +39,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   readme           the README's what-if commands and every job in examples/ run
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
+  soak [SECONDS]   the swarm on fresh seeds, until one fails or it is stopped; not part of all
   bench            every benchmark once, quickly
   fuzz [SECONDS]   every fuzz target for some seconds each
   deny             licences and sources of dependencies, where cargo-deny is installed
@@ -286,6 +288,17 @@ step_swarm() {
     done
 }
 
+step_soak() {
+    local seconds="${1:-0}" entry
+    [[ "$seconds" =~ ^[0-9]+$ ]] || die "not a number of seconds: $seconds"
+    need_compiler
+    for entry in "${SWARMS[@]}"; do
+        say "$entry, fresh seeds"
+        BLOCKYARD_SWARM_SOAK="$seconds" cargo test --locked --release \
+            -p "${entry%%:*}" --test "${entry#*:}" -- --nocapture fresh_seeds_hold
+    done
+}
+
 step_bench() {
     local entry
     listed benches '*' "${BENCHES[@]}"
@@ -376,7 +389,7 @@ step_all() {
 main() {
     local step="${1:-help}"
     (($# == 0)) || shift
-    case " ${STEPS[*]} all " in
+    case " ${STEPS[*]} soak all " in
         *" $step "*) "step_$step" "$@" ;;
         *)
             help

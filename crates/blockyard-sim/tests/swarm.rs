@@ -12,29 +12,31 @@ mod canary;
 mod check;
 #[path = "swarm/device.rs"]
 mod device;
-#[path = "swarm/draw.rs"]
+#[path = "swarm/draw/mod.rs"]
 mod draw;
-#[path = "swarm/faults.rs"]
-mod faults;
 #[path = "swarm/flaw.rs"]
 mod flaw;
-#[path = "swarm/machine.rs"]
+#[path = "swarm/machine/mod.rs"]
 mod machine;
 #[path = "swarm/recorder.rs"]
 mod recorder;
+#[path = "swarm/soak.rs"]
+mod soak;
 #[path = "swarm/submitter.rs"]
 mod submitter;
 #[path = "swarm/tally.rs"]
 mod tally;
+#[path = "swarm/total.rs"]
+mod total;
 
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use draw::Plan;
-use faults::KINDS;
 use flaw::Flaw;
 use machine::{Machine, Summary};
 use std::panic::{catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use total::Total;
 
 thread_local! {
     /// Whether a panic of this thread is caught and told by [`run`], and need not be printed.
@@ -74,8 +76,8 @@ fn fresh_seed() -> u64 {
     RandomState::new().hash_one(0) >> 32
 }
 
-/// Seeds that once failed, beyond those that always run.
-const ONCE_FAILED: [u64; 4] = [1192, 5923, 7521, 10298];
+/// Seeds that once failed, beyond those that always run. A change of what a seed draws empties it.
+const ONCE_FAILED: &[u64] = &[];
 
 /// The seeds of this run.
 fn seeds() -> Vec<u64> {
@@ -85,7 +87,7 @@ fn seeds() -> Vec<u64> {
     let count = number("BLOCKYARD_SWARM_SEEDS").unwrap_or(300);
     let fresh = fresh_seed();
     println!("fresh seed {fresh}");
-    (0..count).chain(ONCE_FAILED).chain([fresh]).collect()
+    (0..count).chain(ONCE_FAILED.iter().copied()).chain([fresh]).collect()
 }
 
 fn replay(seed: u64) -> String {
@@ -112,7 +114,7 @@ fn every_bio_ends_once_nothing_leaks_and_nothing_starves() {
             }
         }
     }
-    println!("{} seeds, {total}", seeds.len());
+    println!("{total}");
     for (seed, what) in &failed {
         println!("seed {seed}: {what}\n  {}", replay(*seed));
     }
@@ -124,58 +126,5 @@ fn a_seed_decides_everything() {
     for seed in seeds().into_iter().take(100) {
         let hash = || run(seed, Plan::new(seed), None).map(|summary| summary.tally.hash);
         assert_eq!(hash(), hash(), "[determinism] {}", replay(seed));
-    }
-}
-
-/// Sums over all seeds.
-#[derive(Default)]
-struct Total {
-    sums: [u64; NAMES.len()],
-    injected: [u64; KINDS.len()],
-}
-
-const NAMES: [&str; 10] = [
-    "events",
-    "runs",
-    "bios",
-    "merges",
-    "joins",
-    "splits",
-    "sleeps for a tag",
-    "refusals",
-    "budgets denied",
-    "empty promises",
-];
-
-impl Total {
-    fn add(&mut self, one: &Summary) {
-        let (tally, misbehaved) = (&one.tally, &one.misbehaved);
-        let counts = [
-            one.events,
-            one.runs,
-            one.bios,
-            tally.merges,
-            tally.joins,
-            tally.splits,
-            tally.sleeps,
-            tally.refusals,
-            misbehaved.no_budget,
-            misbehaved.empty_promises,
-        ];
-        self.injected.iter_mut().zip(one.injected).for_each(|(sum, count)| *sum += count);
-        self.sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-    }
-}
-
-impl core::fmt::Display for Total {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let parts: Vec<_> = self
-            .sums
-            .iter()
-            .zip(NAMES)
-            .chain(self.injected.iter().zip(KINDS))
-            .map(|(sum, name)| format!("{sum} {name}"))
-            .collect();
-        f.write_str(&parts.join(", "))
     }
 }

@@ -196,6 +196,29 @@ fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dro
     }
 }
 
+/// A disk gave a request back prepared. The layer went on to count it as one whose completion would
+/// come, and said that the device was full with nothing in flight; where a rule was to fail it, it
+/// made of it a completion, of a request that the disk did not have any more. F4: it passes up as it
+/// is, and is gone.
+#[test]
+fn what_the_device_gives_back_prepared_passes_up_and_is_no_longer_in_flight() {
+    let full = rule("full", nth(3), Action::Busy(Busy::Device));
+    for action in [Action::Error(Status::IoError), Action::Again, Action::Lose, Action::TimeOut] {
+        for mut rig in rigs(&[rule("x", nth(1), action), full.clone()]) {
+            rig.host.driver.below.below.below.gives_back = 1;
+            rig.run_each(reads(4));
+            assert_eq!(failures(&rig), []);
+            assert_eq!(counts(&rig), [(6, 1), (5, 1)], "{action:?}");
+            assert_done(&rig, 4);
+        }
+    }
+    for mut rig in rigs(&[full]) {
+        rig.host.driver.below.below.below.gives_back = 1;
+        rig.run_each(reads(4));
+        assert_done(&rig, 4);
+    }
+}
+
 #[test]
 fn a_torn_write_leaves_its_first_sectors_and_is_said_to_be_done() {
     for mut rig in rigs(&[rule("x", nth(1), Action::TearWrite(3))]) {

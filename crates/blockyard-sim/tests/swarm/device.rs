@@ -1,19 +1,27 @@
 //! The device at the end of the swarm: it has room for so many commands, takes its time with each,
-//! and reorders. What goes wrong with it is mostly a layer's doing: see [`faults`](crate::faults).
+//! reorders, and gets stuck. What else goes wrong with it is a layer's doing: see
+//! [`KINDS`](crate::draw::KINDS).
 
 use crate::draw::{DevicePlan, one_in};
-use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::workload::Prng;
 
+/// Each takes seconds, in which whatever polls polls.
+pub(crate) const STUCK_COMMANDS_MAX: u64 = 8;
+
 /// How often it misbehaved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Misbehaved {
     pub(crate) no_budget: u64,
     pub(crate) empty_promises: u64,
+    pub(crate) stuck: u64,
+    pub(crate) again_prepared: u64,
+    /// Commands taken back on time-out, done or to be tried again.
+    pub(crate) taken_back: u64,
 }
 
 /// The device. It starts a command when its run ends, not before (D2).
@@ -49,6 +57,11 @@ impl Target {
         }
     }
 
+    /// A canary's doing.
+    pub(crate) const fn slow_down(&mut self) {
+        self.plan.service_max = Duration::from_ms(300);
+    }
+
     fn busy(&mut self, queue: QueueId) -> Option<Busy> {
         if self.misbehaves && one_in(&mut self.prng, self.plan.empty_promises) {
             self.misbehaved.empty_promises += 1;
@@ -59,6 +72,29 @@ impl Target {
         }
         let all: u32 = self.outstanding.iter().sum();
         (all >= self.plan.host_depth).then_some(Busy::Host)
+    }
+
+    /// How long the next command takes, and how it ends.
+    fn service(&mut self) -> (Duration, Outcome) {
+        let mut max = self.plan.service_max;
+        let mut outcome = Outcome::Done(Status::Ok);
+        let may_stick = self.misbehaves && self.misbehaved.stuck < STUCK_COMMANDS_MAX;
+        if may_stick && one_in(&mut self.prng, self.plan.stuck) {
+            self.misbehaved.stuck += 1;
+            max = self.plan.stuck_max;
+        }
+        if self.misbehaves && one_in(&mut self.prng, self.plan.again_prepared) {
+            self.misbehaved.again_prepared += 1;
+            outcome = Outcome::AgainPrepared;
+        }
+        (Duration::from_ns(1 + self.prng.below(max.as_ns())), outcome)
+    }
+
+    /// It gives `finished` back. One that stays prepared is not finished ([`Driver::finish`]).
+    fn give_back(&mut self, finished: &Finished) {
+        if finished.outcome == Outcome::AgainPrepared {
+            self.outstanding[finished.queue.index()] -= 1;
+        }
     }
 
     fn ring(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
@@ -91,10 +127,9 @@ impl Driver for Target {
         let answer = if let Some(busy) = self.busy(issue.queue) {
             Accept::Busy(busy)
         } else {
-            let delay = 1 + self.prng.below(self.plan.service_max.as_ns());
+            let (delay, outcome) = self.service();
             let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) };
-            self.accepted.push((Duration::from_ns(delay), finished));
+            self.accepted.push((delay, Finished { queue, hctx, tag, outcome }));
             self.outstanding[queue.index()] += 1;
             Accept::Queued
         };
@@ -108,6 +143,31 @@ impl Driver for Target {
         self.ring(queue, hctx, now);
     }
 
+    /// Half of the time it waits on.
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        _request: &Request,
+        _now: Instant,
+    ) -> TimedOut {
+        let is_it =
+            |(_, one): &(Instant, Finished)| (one.queue, one.hctx, one.tag) == (queue, hctx, tag);
+        let Some(at) = self.started.iter().position(is_it) else {
+            return TimedOut::Reset; // a canary has swallowed its completion
+        };
+        if !self.misbehaves || one_in(&mut self.prng, 2) {
+            return TimedOut::Reset;
+        }
+        let outcomes = [Outcome::Done(Status::Timeout), Outcome::Again, Outcome::AgainPrepared];
+        let outcome = crate::draw::pick(&mut self.prng, &outcomes);
+        let (_, finished) = self.started.remove(at);
+        self.give_back(&Finished { outcome, ..finished });
+        self.misbehaved.taken_back += 1;
+        TimedOut::Ended(outcome)
+    }
+
     fn finish(&mut self, queue: QueueId, _hctx: HctxId, _tag: DriverTag, _request: &Request) {
         self.outstanding[queue.index()] -= 1;
     }
@@ -117,7 +177,12 @@ impl Device for Target {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         let due = self.started.iter().map(|(at, _)| *at).enumerate();
         let (first, at) = due.min_by_key(|(_, at)| *at)?;
-        (at <= now).then(|| self.started.remove(first).1)
+        if at > now {
+            return None;
+        }
+        let (_, finished) = self.started.remove(first);
+        self.give_back(&finished);
+        Some(finished)
     }
 
     fn poll_at(&self) -> Option<Instant> {

@@ -2,13 +2,14 @@
 
 use crate::device::Target;
 use crate::recorder::Recorder;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::layer::checked::Checked;
 use blockyard::layer::fault::Faulty;
 use blockyard::layer::trace::Traced;
 use blockyard::request::Request;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard_sim::data::medium::{Media, Medium};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +22,14 @@ pub(crate) enum Flaw {
     LoseCompletion,
     /// The device never completes a command, and its bios are said to have ended.
     PretendEnd,
+    /// The run ends with bios under way.
+    StopEarly,
     /// A bio is reported as ended twice.
     EndTwice,
     /// An error of the device is reported as success.
     HideError,
+    /// Flushes fail, and one of them is reported as success.
+    HideFlushError,
     /// A budget is not given back.
     KeepBudget,
     /// The end of a run is not told to the driver.
@@ -43,16 +48,50 @@ pub(crate) enum Flaw {
     WrongLimits,
     /// The elevator prefers reads without end.
     StarveWrites,
+    /// The device is much slower than the plan says once there are no faults.
+    SlowDevice,
     /// Something but the seed decides how long a command takes.
     OutsideInfluence,
     /// The loop runs a hardware queue over and over.
     Spin,
+    /// A flush is offered twice.
+    FlushTwice,
+    /// A flush begins too late.
+    LateFlush,
+    /// Nobody is told that data of a sequence has ended.
+    HideDataEnd,
+    /// The queue was told that the device has no FUA, which it has.
+    DenyFua,
+    /// The device has a volatile cache and says that it has none.
+    LyingCache,
+    /// Some writes do not reach the medium.
+    LoseWrites,
+    /// The queue was told a shorter timeout.
+    AskEarly,
+    /// The queue was told a longer timeout.
+    AskLate,
+    /// What was completed out of nowhere was with the driver.
+    StrayHits,
+    /// A queue that was to be frozen is not.
+    ForgetFreeze,
+    /// A queue that was to be quiesced is not.
+    ForgetQuiesce,
+    /// The design pulls although something is left over.
+    PullOverLeftovers,
+    /// Nobody is told that passthrough went to the driver.
+    HideDirect,
+    /// The queue has no elevator, so its driver tags are kept by what waits.
+    KeepTags,
+    /// The host has twice the tags.
+    DoubleTags,
     /// The device says that it is full with nothing in flight, and nobody was told that it lies.
     EmptyPromise,
 }
 
-/// The device and its layers: faults, the contract above and below them, a record of what passed.
-pub(crate) type Stack = Traced<Checked<Faulty<Checked<Target>>>, Recorder>;
+/// The device, and what it holds.
+type Filled = Medium<Target>;
+/// With its layers: faults, the contract above and below them, a record of what passed.
+pub(crate) type Stack = Traced<Checked<Faulty<Checked<Filled>>>, Recorder>;
 
 /// The chance at which a flaw strikes: not the first, so that much is under way.
 const CHANCE: u32 = 5;
@@ -118,6 +157,17 @@ impl Driver for Meddler {
         }
     }
 
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        self.inner.timed_out(queue, hctx, tag, request, now)
+    }
+
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         self.inner.finish(queue, hctx, tag, request);
     }
@@ -135,18 +185,27 @@ impl Device for Meddler {
 
 impl Meddler {
     /// The contract above the faults.
-    pub(crate) const fn checked(&self) -> &Checked<Faulty<Checked<Target>>> {
+    pub(crate) const fn checked(&self) -> &Checked<Faulty<Checked<Filled>>> {
         &self.inner.below
     }
 
     /// The contract below them.
-    pub(crate) const fn checked_below(&self) -> &Checked<Target> {
+    pub(crate) const fn checked_below(&self) -> &Checked<Filled> {
         &self.inner.below.below.below
+    }
+
+    /// What is on the disks.
+    pub(crate) const fn media(&mut self) -> &mut Media {
+        &mut self.inner.below.below.below.below.media
     }
 
     /// Nothing goes wrong any more.
     pub(crate) fn lift_faults(&mut self) {
         self.inner.below.below.lift();
-        self.inner.below.below.below.below.misbehaves = false;
+        let target = &mut self.inner.below.below.below.below.below;
+        target.misbehaves = false;
+        if self.striker.flaw == Some(Flaw::SlowDevice) {
+            target.slow_down();
+        }
     }
 }

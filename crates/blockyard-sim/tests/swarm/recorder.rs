@@ -1,10 +1,14 @@
-//! What the driver took or failed, as the checkers want to see it.
+//! What passed the driver's seam, as the checkers want to see it.
 
-use blockyard::bio::{IoPrio, Op};
-use blockyard::driver::Accept;
+use blockyard::bio::{Flags, IoPrio, Op};
+use blockyard::driver::{Accept, TimedOut};
 use blockyard::layer::trace::{Call, CallSink};
 use blockyard::request::Piece;
+use blockyard::time::Instant;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
+
+/// What a request with the driver is known by.
+pub(crate) type Key = (QueueId, HctxId, DriverTag);
 
 /// A request as the driver saw it.
 #[derive(Clone, Debug)]
@@ -13,33 +17,64 @@ pub(crate) struct Seen {
     pub(crate) hctx: HctxId,
     pub(crate) tag: DriverTag,
     pub(crate) op: Op,
+    pub(crate) flags: Flags,
     pub(crate) prio: IoPrio,
     pub(crate) write_hint: u8,
+    /// When it left what it was staged in; of a flush: when that began.
+    pub(crate) scheduled: Instant,
     pub(crate) answer: Accept,
+    /// Of a request that was refused for now: none.
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// Since the loop last looked.
+impl Seen {
+    pub(crate) const fn key(&self) -> Key {
+        (self.queue, self.hctx, self.tag)
+    }
+}
+
+/// A call that the checkers are told of.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Offered(Seen),
+    TimedOut(Key, TimedOut),
+    /// A permit was given out.
+    Permit(QueueId),
+    /// It came back.
+    Returned(QueueId),
+}
+
+/// Since the loop last looked, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) told: Vec<Told>,
 }
 
 impl CallSink for Recorder {
     fn call(&mut self, call: &Call<'_>) {
-        let Call::Queue(issue, answer @ (Accept::Queued | Accept::Failed(_))) = *call else {
-            return;
-        };
-        let rq = issue.request();
-        self.seen.push(Seen {
-            queue: issue.queue,
-            hctx: issue.hctx,
-            tag: issue.tag,
-            op: rq.op,
-            prio: rq.prio,
-            write_hint: rq.write_hint,
-            answer,
-            pieces: issue.pieces().collect(),
+        self.told.push(match *call {
+            Call::Queue(issue, answer) => {
+                let rq = issue.request();
+                let refused = matches!(answer, Accept::Busy(_));
+                Told::Offered(Seen {
+                    queue: issue.queue,
+                    hctx: issue.hctx,
+                    tag: issue.tag,
+                    op: rq.op,
+                    flags: rq.flags,
+                    prio: rq.prio,
+                    write_hint: rq.write_hint,
+                    scheduled: rq.times.scheduled,
+                    answer,
+                    pieces: if refused { Vec::new() } else { issue.pieces().collect() },
+                })
+            }
+            Call::TimedOut(queue, hctx, tag, _, answer) => {
+                Told::TimedOut((queue, hctx, tag), answer)
+            }
+            Call::TakeBudget(queue, Some(_)) => Told::Permit(queue),
+            Call::ReturnBudget(queue, _) => Told::Returned(queue),
+            _ => return,
         });
     }
 }

@@ -1,28 +1,55 @@
-//! Counts of what happened, and a hash over all of it.
+//! Counts of what happened, a hash over all of it, and the steps that checkers look at.
 
+use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};
+use blockyard::unit::{HctxId, QueueId, RequestId};
+use core::fmt::Write;
 
+/// A step of a request's way.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) queue: QueueId,
+    pub(crate) hctx: HctxId,
+    pub(crate) id: RequestId,
+    pub(crate) op: Op,
+    pub(crate) flags: Flags,
+}
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) merges: u64,
     pub(crate) joins: u64,
     pub(crate) splits: u64,
     pub(crate) sleeps: u64,
     pub(crate) refusals: u64,
-    /// FNV-1a over every event.
-    pub(crate) hash: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) requeues: u64,
+    pub(crate) hash: Hash,
+    /// Since the loop last looked.
+    pub(crate) steps: Vec<Step>,
 }
 
-impl Default for Tally {
+/// FNV-1a over every event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hash(u64);
+
+impl Default for Hash {
     fn default() -> Self {
-        let hash = 0xcbf2_9ce4_8422_2325;
-        Self { merges: 0, joins: 0, splits: 0, sleeps: 0, refusals: 0, hash }
+        Self(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl Tally {
-    fn mix(&mut self, value: u64) {
-        self.hash = (self.hash ^ value).wrapping_mul(0x0100_0000_01b3);
+impl Hash {
+    const fn mix(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x0100_0000_01b3);
+    }
+}
+
+impl Write for Hash {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        text.bytes().for_each(|byte| self.mix(u64::from(byte)));
+        Ok(())
     }
 }
 
@@ -34,14 +61,19 @@ impl Sink for Tally {
             Action::Split => self.splits += 1,
             Action::Sleep => self.sleeps += 1,
             Action::Refuse(_) => self.refusals += 1,
+            Action::TimedOut => self.timeouts += 1,
+            Action::Requeue => self.requeues += 1,
             _ => {}
         }
-        for byte in format!("{:?}", event.action).bytes() {
-            self.mix(u64::from(byte));
+        if let Some((id, _)) = event.request {
+            let Event { action, queue, hctx, op, flags, .. } = *event;
+            self.steps.push(Step { action, queue, hctx, id, op, flags });
         }
-        self.mix(event.at.as_ns());
-        self.mix(u64::from(event.queue.0) << 16 | u64::from(event.hctx.0));
-        self.mix(event.sector << 20 | u64::from(event.sectors));
-        self.mix(event.request.map_or(u64::MAX, |(id, _)| u64::from(id.0)));
+        let hash = &mut self.hash;
+        write!(hash, "{:?}", event.action).expect("a hash takes any text");
+        hash.mix(event.at.as_ns());
+        hash.mix(u64::from(event.queue.0) << 16 | u64::from(event.hctx.0));
+        hash.mix(event.sector << 20 | u64::from(event.sectors));
+        hash.mix(event.request.map_or(u64::MAX, |(id, _)| u64::from(id.0)));
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Disk {
     pub(crate) taken: u64,
     /// It gives up whatever it is asked for.
     pub(crate) gives_up: bool,
+    /// So many of the next requests it gives back prepared, not done.
+    pub(crate) gives_back: u64,
 }
 
 impl Disk {
@@ -58,7 +60,11 @@ impl Driver for Disk {
             self.write(issue);
         }
         let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) };
+        let mut outcome = Outcome::Done(Status::Ok);
+        if let Some(left) = self.gives_back.checked_sub(1) {
+            (self.gives_back, outcome) = (left, Outcome::AgainPrepared);
+        }
+        let finished = Finished { queue, hctx, tag, outcome };
         self.commands.push((issue.now + SERVICE, finished));
         Accept::Queued
     }

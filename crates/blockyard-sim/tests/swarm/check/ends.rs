@@ -4,6 +4,7 @@ use blockyard::bio::Bio;
 use blockyard::request::Ended;
 use blockyard::status::Status;
 use blockyard::unit::QueueId;
+use std::collections::BTreeSet;
 
 /// A bio that was taken.
 #[derive(Clone, Debug)]
@@ -12,6 +13,9 @@ struct Entry {
     bio: Bio,
     /// How its parts failed so far.
     failures: Vec<Status>,
+    needs_flush: bool,
+    /// How flushes failed meanwhile, which may have been for it.
+    flush_failures: Vec<Status>,
     ended: bool,
 }
 
@@ -19,18 +23,36 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     entries: Vec<Option<Entry>>,
-    pub(crate) outstanding: u64,
+    /// By queue, those that have not ended.
+    open: BTreeSet<(QueueId, u64)>,
 }
 
 impl Ends {
-    pub(crate) fn entered(&mut self, queue: QueueId, bio: Bio) {
+    pub(crate) fn entered(&mut self, queue: QueueId, bio: Bio, needs_flush: bool) {
         let at = index(bio.cookie);
         if at >= self.entries.len() {
             self.entries.resize(at + 1, None);
         }
         assert!(self.entries[at].is_none(), "[ends] cookie {at} was used before");
-        self.entries[at] = Some(Entry { queue, bio, failures: Vec::new(), ended: false });
-        self.outstanding += 1;
+        self.entries[at] = Some(Entry {
+            queue,
+            bio,
+            failures: Vec::new(),
+            needs_flush,
+            flush_failures: Vec::new(),
+            ended: false,
+        });
+        self.open.insert((queue, bio.cookie));
+    }
+
+    /// How many bios have not ended.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.open.len() as u64
+    }
+
+    /// How many of `queue`.
+    pub(crate) fn open_of(&self, queue: QueueId) -> usize {
+        self.open.range((queue, 0)..=(queue, u64::MAX)).count()
     }
 
     /// The bio called `cookie`, as far as it has not ended.
@@ -47,6 +69,16 @@ impl Ends {
         }
     }
 
+    /// A flush of `queue` failed.
+    pub(crate) fn flush_failed(&mut self, queue: QueueId, status: Status) {
+        for (_, cookie) in self.open.range((queue, 0)..=(queue, u64::MAX)) {
+            let entry = self.entries[index(*cookie)].as_mut().expect("it is open");
+            if entry.needs_flush {
+                entry.flush_failures.push(status);
+            }
+        }
+    }
+
     pub(crate) fn ended(&mut self, queue: QueueId, ended: &Ended) {
         let cookie = ended.bio.cookie;
         let _ = self.bio(cookie);
@@ -57,11 +89,11 @@ impl Ends {
         assert!(same_range, "[ends] {:?} ended as {ended:?}", entry.bio);
         let right = match ended.status {
             Status::Ok => entry.failures.is_empty(),
-            status => entry.failures.contains(&status),
+            status => entry.failures.contains(&status) || entry.flush_failures.contains(&status),
         };
         assert!(right, "[ends] {ended:?} although {:?}", entry.failures);
         entry.ended = true;
-        self.outstanding -= 1;
+        self.open.remove(&(queue, cookie));
     }
 }
 

@@ -1,14 +1,14 @@
 //! No wake-up is lost (H4), and none is given over and over.
 
+use crate::draw::Plan;
 use blockyard::time::{Duration, Instant};
-
-/// Nothing here takes this long: think times, services and retries are a few ms at most.
-const STILL_MAX: Duration = Duration::from_secs(1);
 
 /// When something last moved.
 #[derive(Debug)]
 pub(crate) struct Progress {
     moved_at: Instant,
+    /// Nothing takes this long.
+    still_max: Duration,
     /// Runs that sent nothing since anything else happened.
     fruitless: u64,
     /// Twice the turns of every hardware queue with every other.
@@ -16,9 +16,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(hctxs_of_all: u64) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let hctxs_of_all = u64::from(plan.tags.hctxs) * plan.queues.len() as u64;
         let fruitless_max = 2 * (hctxs_of_all + 1) * (hctxs_of_all + 1);
-        Self { moved_at: Instant::ZERO, fruitless: 0, fruitless_max }
+        let still_max = plan.still_max();
+        Self { moved_at: Instant::ZERO, still_max, fruitless: 0, fruitless_max }
     }
 
     /// A bio entered, a request went to the driver or came back.
@@ -39,7 +41,7 @@ impl Progress {
 
     /// An event comes at `now`, or none comes.
     pub(crate) fn next_event(&self, now: Option<Instant>, outstanding: u64) {
-        let stuck = now.is_none_or(|now| now.since(self.moved_at) > STILL_MAX);
+        let stuck = now.is_none_or(|now| now.since(self.moved_at) > self.still_max);
         assert!(!stuck || outstanding == 0, "[wake-up] {outstanding} bios wait for nothing");
     }
 }

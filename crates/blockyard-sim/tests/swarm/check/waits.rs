@@ -6,17 +6,23 @@
 //! the queue holds, since who comes later is behind. Under mq-deadline each of them may let
 //! `fifo_batch` x (`writes_starved` + 1) later ones pass (A4, A5), once its own deadline has passed
 //! (A6) and its class has aged (A1); under kyber a batch of each of the other domains (K4); without an
-//! elevator, one of each other software queue, as those take turns. One request takes the longest service and run delay; where several queues share the
-//! host, as many more take turns with it; and it may be held until the retry once.
+//! elevator, one of each other software queue, as those take turns. What passes the elevator by may
+//! all go first (H5): each such bio of the phase, with a flush before and behind it. One request takes
+//! the longest service and run delay; where several queues share the host, as many more take turns
+//! with it; and it may be held until the retry once. Who needs flushes may be held for each of two by
+//! data under way (C3). There are no freezes in this phase.
 
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 
-use crate::draw::Plan;
+use crate::draw::{Plan, SubmitterPlan};
+use blockyard::bio::Op;
 use std::collections::BTreeMap;
 
 const RETRY_NS: u64 = blockyard::hardware_queue::RETRY_DELAY.as_ns();
+/// Until the timer behind [`HOLD_MAX`](blockyard::flush::HOLD_MAX).
+const FLUSH_HELD_NS: u64 = blockyard::flush::HOLD_MAX.as_ns() + 1_000_000_000;
 
 /// The batches of kyber's domains together: 16, 8 and 8 with steps, which is the more.
 const KYBER_BATCHES: u64 = 32;
@@ -56,10 +62,21 @@ fn bound(plan: &Plan, queue: usize) -> Duration {
     let ahead = (held * hctxs).min(u64::from(config.max_bios)) * parts;
     let step = plan.device.service_max.as_ns() + plan.run_delay_max.as_ns() + plug_ns(plan);
     let turns = plan.queues.len() as u64 * hctxs;
-    let moves = (ahead + parts).saturating_mul(passes);
+    let moves = (ahead + parts).saturating_mul(passes) + passers_by(plan);
+    let flush_ns = if plan.is_volatile() { 2 * (FLUSH_HELD_NS + RETRY_NS) } else { 0 };
     let ns =
         moves.saturating_mul(step * turns).saturating_add(patience_ns).saturating_add(RETRY_NS);
-    Duration::from_ns(ns)
+    Duration::from_ns(ns.saturating_add(flush_ns))
+}
+
+/// Requests that the elevator never sees: passthrough, flushes, and data between them.
+fn passers_by(plan: &Plan) -> u64 {
+    let passes = |submitter: &&SubmitterPlan| {
+        let flushes = submitter.ops.contains(&Op::Flush) || submitter.durable_one_in > 0;
+        submitter.ops.contains(&Op::DriverIn) || (plan.is_volatile() && flushes)
+    };
+    let bios = plan.submitters.iter().filter(passes).map(|submitter| submitter.bios[1]);
+    3 * bios.sum::<u64>()
 }
 
 /// Into how many parts a bio may be split.

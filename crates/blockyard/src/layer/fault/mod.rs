@@ -7,6 +7,8 @@
 //! - **F2.** What a rule says of an offer holds until the request completes.
 //! - **F3.** The device below sees every request that is not failed or refused here, and completes
 //!   it: what is lost is its completion.
+//! - **F4.** What the device below gives back undone passes up as it is, whatever a rule said: the
+//!   request comes again and is judged anew.
 
 mod rule;
 
@@ -14,7 +16,7 @@ pub use rule::{Action, Count, FaultRule, Turns, When};
 
 use super::held::{Held, earlier};
 use super::pass_on;
-use super::tagged::Tagged;
+use super::tagged::{Slot, Tagged};
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use crate::prng::Prng;
 use crate::request::Request;
@@ -104,6 +106,12 @@ impl<D> Faulty<D> {
         self.lost
     }
 
+    /// The device below no longer has a request.
+    fn gone(&mut self, queue: QueueId, slot: Slot) {
+        let fate = core::mem::replace(&mut self.fates[slot], Fate::Plain);
+        self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
+    }
+
     /// D4: a refusal that nothing in flight would end is one for want of a resource.
     fn honest(&self, queue: QueueId, busy: Busy) -> Busy {
         let kept = match busy {
@@ -166,8 +174,7 @@ impl<D: Driver> Driver for Faulty<D> {
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        let fate = core::mem::replace(&mut self.fates[(hctx, tag)], Fate::Plain);
-        self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
+        self.gone(queue, (hctx, tag));
         self.below.finish(queue, hctx, tag, request);
     }
 
@@ -186,7 +193,13 @@ impl<D: Driver> Driver for Faulty<D> {
             Fate::Lost { came: true, .. } => TimedOut::Reset,
             _ if self.held.has((hctx, tag)) => TimedOut::Reset,
             // The device below is at it still: it would complete under a tag that is another's.
-            _ => self.below.timed_out(queue, hctx, tag, request, now),
+            _ => {
+                let answer = self.below.timed_out(queue, hctx, tag, request, now);
+                if answer == TimedOut::Ended(Outcome::AgainPrepared) {
+                    self.gone(queue, (hctx, tag)); // it is not finished
+                }
+                answer
+            }
         }
     }
 }
@@ -194,7 +207,9 @@ impl<D: Driver> Driver for Faulty<D> {
 impl<D: Device> Device for Faulty<D> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         while let Some(finished) = self.below.next_finished(now) {
+            let undone = !matches!(finished.outcome, Outcome::Done(_));
             match &mut self.fates[(finished.hctx, finished.tag)] {
+                _ if undone => self.held.hold(finished, now), // F4
                 Fate::Plain => self.held.hold(finished, now),
                 Fate::Outcome(outcome) => {
                     self.held.hold(Finished { outcome: *outcome, ..finished }, now);
@@ -206,7 +221,11 @@ impl<D: Device> Device for Faulty<D> {
                 }
             }
         }
-        self.held.next(now)
+        let finished = self.held.next(now)?;
+        if finished.outcome == Outcome::AgainPrepared {
+            self.gone(finished.queue, (finished.hctx, finished.tag)); // it is not finished
+        }
+        Some(finished)
     }
 
     fn poll_at(&self) -> Option<Instant> {

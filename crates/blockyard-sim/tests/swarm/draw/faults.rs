@@ -1,6 +1,6 @@
 //! What is done to the device: rules of the fault layer, as drawn.
 
-use crate::draw::{between, one_in, pick};
+use super::{between, one_in, pick};
 use blockyard::bio::Op;
 use blockyard::driver::Busy;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
@@ -10,8 +10,8 @@ use blockyard_sim::workload::Prng;
 
 const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
 
-/// The kinds of fault, by the names their rules have. Completions are not lost: nothing would give
-/// them up.
+/// The kinds of fault, by the names their rules have. Completions are lost only where a timeout gives
+/// them up; and no write is spoilt, as what is found would then be wrong: that is for canaries.
 pub(crate) const KINDS: [&str; 8] = [
     "busy device",
     "busy host",
@@ -20,12 +20,14 @@ pub(crate) const KINDS: [&str; 8] = [
     "failed later",
     "requeued",
     "delayed",
-    "spoilt writes",
+    "given up",
 ];
 
-/// Up to four rules.
-pub(crate) fn draw(prng: &mut Prng) -> Vec<FaultRule> {
-    (0..pick(prng, &[0, 1, 2, 4])).map(|_| rule(prng)).collect()
+/// Up to four rules; completions are lost where the queue soon `gives_up`.
+pub(super) fn draw(prng: &mut Prng, gives_up: bool) -> Vec<FaultRule> {
+    let mut rules: Vec<_> = (0..pick(prng, &[0, 1, 2, 4])).map(|_| rule(prng)).collect();
+    rules.retain(|rule| gives_up || rule.then != Action::TimeOut);
+    rules
 }
 
 fn rule(prng: &mut Prng) -> FaultRule {
@@ -39,9 +41,14 @@ fn rule(prng: &mut Prng) -> FaultRule {
         "failed later" => Action::Error(status),
         "requeued" => Action::Again,
         "delayed" => Action::Delay(Duration::from_us(between(prng, 0, 300))),
-        _ => pick(prng, &[Action::TearWrite(1), Action::LoseWrite, Action::MisdirectWrite(0)]),
+        _ => Action::TimeOut,
     };
-    FaultRule { name: kind.to_owned(), when: when(prng), then }
+    let mut when = when(prng);
+    if then == Action::TimeOut {
+        let first = between(prng, 1, 50);
+        when.turns = Turns::Between(first, first + 2); // each takes seconds
+    }
+    FaultRule { name: kind.to_owned(), when, then }
 }
 
 /// Never on every request, so that refusals and requeues come to an end.
@@ -63,7 +70,8 @@ fn when(prng: &mut Prng) -> When {
     }
 }
 
-const OPS: &[&[Op]] = &[&[Op::Read], &[Op::Write], &[Op::Read, Op::Write], &[Op::Discard]];
+const OPS: &[&[Op]] =
+    &[&[Op::Read], &[Op::Write], &[Op::Read, Op::Write], &[Op::Discard], &[Op::Flush]];
 
 fn one_in_two(prng: &mut Prng) -> bool {
     one_in(prng, 2)

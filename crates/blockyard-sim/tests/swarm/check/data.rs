@@ -1,0 +1,60 @@
+//! What is read, what is there at the end and what a loss of power leaves is what was written, by
+//! the sequential model of [`history`](blockyard_sim::data::history).
+
+use crate::draw::Plan;
+use blockyard::bio::Bio;
+use blockyard::request::Ended;
+use blockyard::time::Instant;
+use blockyard::unit::QueueId;
+use blockyard_sim::data::history::Cache;
+use blockyard_sim::data::medium::Media;
+use blockyard_sim::data::verify::{Found, Verified, Verifier};
+use blockyard_sim::workload::Prng;
+
+pub(crate) struct Data {
+    verifier: Verifier,
+}
+
+impl Data {
+    pub(super) fn new(plan: &Plan, draws: Prng) -> Self {
+        let cache = if plan.is_volatile() { Cache::Volatile } else { Cache::WriteThrough };
+        let disks = u16::try_from(plan.queues.len()).expect("few queues");
+        Self { verifier: Verifier::new(disks, cache, draws) }
+    }
+
+    /// `bio` is about to be submitted: then say [`Self::taken`] or [`Self::refused`].
+    pub(crate) fn submitting(&mut self, media: &mut Media, bio: &Bio) {
+        self.verifier.submitting(media, bio);
+    }
+
+    pub(crate) fn taken(&mut self, queue: QueueId, bio: &Bio) {
+        self.verifier.submitted(queue, bio);
+    }
+
+    pub(crate) fn refused(&self, media: &mut Media, bio: &Bio) {
+        self.verifier.refused(media, bio);
+    }
+
+    pub(crate) fn ended(&mut self, media: &mut Media, queue: QueueId, ended: &Ended, now: Instant) {
+        self.verifier.ended(media, queue, ended, now);
+    }
+
+    /// What would be left if the power went now?
+    pub(crate) fn power_cut(&mut self, media: &Media, now: Instant) {
+        self.verifier.power_cut(media, now);
+    }
+
+    /// All has ended. Says how many sectors were looked at.
+    pub(crate) fn finish(&mut self, media: &Media, now: Instant) -> Verified {
+        self.power_cut(media, now);
+        let verified = self.verifier.finish(media, now);
+        if let Some(first) = verified.violations.first() {
+            let checker = match first.found {
+                Found::AfterPowerCut => "durability",
+                Found::Read(_) | Found::AtEnd => "data",
+            };
+            panic!("[{checker}] {first}, and {} more", verified.violation_count - 1);
+        }
+        verified
+    }
+}

@@ -1,0 +1,189 @@
+//! Flushes keep C1 to C3 of [`flush`](blockyard::flush), and the flags of data F1.
+//!
+//! When a flush began is known from the time stamp of its request; it may get to the driver later.
+//! Data of a sequence is *under way* from the first time the driver takes it until it is done.
+//!
+//! - **\[C1\]** A hardware queue's flush begins when the one before has ended, and is with the driver
+//!   once.
+//! - **\[C2\]** A flush begins while no data of a sequence is under way, unless somebody waits for it
+//!   who was submitted [`HOLD_MAX`] ago.
+//! - **\[C3\]** It begins no later than that, and the grain of a timer, after it was wanted and the
+//!   one before had ended.
+//! - **\[F1\]** Data goes to the device as FUA where the device has that and it was asked for, and
+//!   never asks for a flush before it.
+//!
+//! A flush that fails fails the writes whose data was done when it began (F3): that is for
+//! [`ends`](super::ends) to hold them to.
+
+use super::ends::Ends;
+use super::sequence::{is_native_fua, is_sequenced, needs_flush, needs_postflush};
+use crate::draw::Plan;
+use crate::flaw::{Flaw, Striker};
+use crate::recorder::Seen;
+use blockyard::bio::{Bio, Flags, Op};
+use blockyard::flush::HOLD_MAX;
+use blockyard::limits::Limits;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{HctxId, QueueId};
+use std::collections::BTreeMap;
+
+const GRAIN: Duration = Duration::from_secs(1);
+
+/// Flushes of one hardware queue.
+#[derive(Debug, Default)]
+struct Site {
+    /// When the flush under way began, and whether it is with the driver.
+    under_way: Option<(Instant, bool)>,
+    /// When the last one ended.
+    ended: Instant,
+    /// Data under way, by cookie and sector: since when, and whether it is all of its bio.
+    data: BTreeMap<(u64, u64), (Instant, bool)>,
+    /// Bios of which data is done that wants a flush behind it, and since when; those that no flush
+    /// has begun for.
+    written: Vec<(Instant, u64)>,
+    /// Those that the flush under way is for. By C2 it did not begin before their data was done.
+    covered: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Flushes {
+    /// By queue.
+    limits: Vec<Limits>,
+    sites: BTreeMap<(QueueId, HctxId), Site>,
+    /// Bios that need flushes, by queue and cookie: when they were submitted.
+    open: BTreeMap<(QueueId, u64), Instant>,
+    /// Flush commands that the driver took.
+    pub(crate) commands: u64,
+    /// Bios that needed one.
+    pub(crate) bios: u64,
+}
+
+impl Flushes {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            limits: plan.queues.iter().map(|queue| queue.limits.clone()).collect(),
+            sites: BTreeMap::new(),
+            open: BTreeMap::new(),
+            commands: 0,
+            bios: 0,
+        }
+    }
+
+    pub(super) fn entered(&mut self, queue: QueueId, bio: &Bio, now: Instant) {
+        if needs_flush(bio, &self.limits[queue.index()]) {
+            self.open.insert((queue, bio.cookie), now);
+            self.bios += 1;
+        }
+    }
+
+    pub(super) fn ended(&mut self, queue: QueueId, cookie: u64) {
+        self.open.remove(&(queue, cookie));
+    }
+
+    /// The driver took a request.
+    pub(super) fn taken(&mut self, seen: &Seen, ends: &Ends, now: Instant, striker: &mut Striker) {
+        if seen.op == Op::Flush {
+            let late =
+                if striker.strikes(Flaw::LateFlush) { HOLD_MAX + HOLD_MAX } else { Duration::ZERO };
+            self.flush_taken(seen, seen.scheduled + late);
+            if striker.strikes(Flaw::FlushTwice) {
+                self.flush_taken(seen, seen.scheduled);
+            }
+            return;
+        }
+        let limits = &self.limits[seen.queue.index()];
+        let site = self.sites.entry((seen.queue, seen.hctx)).or_default();
+        for piece in &seen.pieces {
+            let bio = ends.bio(piece.cookie);
+            let fua = seen.flags.contains(Flags::FUA);
+            assert_eq!(fua, is_native_fua(bio, limits), "[F1] FUA of {seen:?} for {bio:?}");
+            assert!(!seen.flags.contains(Flags::PREFLUSH), "[F1] {seen:?}");
+            if is_sequenced(bio, limits) {
+                assert_eq!(seen.pieces.len(), 1, "[merges] {bio:?} in {seen:?}");
+                let whole = piece.sectors == bio.sectors;
+                site.data.entry((piece.cookie, piece.sector)).or_insert((now, whole));
+            }
+        }
+    }
+
+    fn flush_taken(&mut self, seen: &Seen, began: Instant) {
+        let at = (seen.queue, seen.hctx);
+        let site = self.sites.entry(at).or_default();
+        match site.under_way {
+            None => self.flush_began(at, began),
+            Some((before, with_driver)) => {
+                let same = !with_driver && before == began;
+                assert!(same, "[C1] a flush began at {began}, with one since {before} under way");
+            }
+        }
+        let site = self.sites.entry(at).or_default();
+        site.under_way = Some((began, true));
+        self.commands += 1;
+    }
+
+    fn flush_began(&mut self, at: (QueueId, HctxId), began: Instant) {
+        let site = self.sites.entry(at).or_default();
+        assert!(began >= site.ended, "[C1] began at {began}, the one before ended {}", site.ended);
+        let under_way = site.data.iter().find(|(_, (since, _))| *since < began);
+        if let Some(((cookie, sector), (since, _))) = under_way {
+            let data = &site.data;
+            let may_wait = |cookie: u64| {
+                let of_it = (cookie, 0)..=(cookie, u64::MAX);
+                !data.range(of_it).any(|(_, (_, whole))| *whole)
+            };
+            let open = self.open.range((at.0, 0)..=(at.0, u64::MAX));
+            let mut waits = open.filter(|((_, cookie), _)| may_wait(*cookie));
+            let patient = waits.any(|(_, submitted)| *submitted + HOLD_MAX <= began);
+            assert!(
+                patient,
+                "[C2] a flush of {at:?} began at {began}: bio {cookie} from {sector} on is under way \
+                 since {since}"
+            );
+        }
+        let is_for = |(since, _): &mut (Instant, u64)| *since <= began;
+        let covered: Vec<_> = site.written.extract_if(.., is_for).collect();
+        if let Some((first, _)) = covered.iter().min() {
+            let due = (*first).max(site.ended) + HOLD_MAX + GRAIN;
+            assert!(began <= due, "[C3] a flush of {at:?} began at {began}, due {due}");
+        }
+        site.covered = covered.into_iter().map(|(_, cookie)| cookie).collect();
+    }
+
+    /// A request has ended with `status`, or was failed when it was offered.
+    pub(super) fn done(&mut self, seen: &Seen, status: Status, ends: &mut Ends, now: Instant) {
+        if seen.op == Op::Flush {
+            self.flush_done(seen, status, ends, now);
+            return;
+        }
+        let site = self.sites.entry((seen.queue, seen.hctx)).or_default();
+        let limits = &self.limits[seen.queue.index()];
+        for piece in &seen.pieces {
+            site.data.remove(&(piece.cookie, piece.sector));
+            if status == Status::Ok && needs_postflush(ends.bio(piece.cookie), limits) {
+                site.written.push((now, piece.cookie));
+            }
+        }
+    }
+
+    fn flush_done(&mut self, seen: &Seen, status: Status, ends: &mut Ends, now: Instant) {
+        let at = (seen.queue, seen.hctx);
+        if self.sites.entry(at).or_default().under_way.is_none() {
+            self.flush_began(at, seen.scheduled); // failed when it was offered
+        }
+        let site = self.sites.entry(at).or_default();
+        site.under_way = None;
+        site.ended = now;
+        for cookie in site.covered.drain(..).filter(|_| status != Status::Ok) {
+            ends.part_failed(cookie, status);
+        }
+    }
+
+    /// The driver gave a request back.
+    pub(super) fn back(&mut self, seen: &Seen) {
+        let site = self.sites.entry((seen.queue, seen.hctx)).or_default();
+        if let (Op::Flush, Some((_, with_driver))) = (seen.op, &mut site.under_way) {
+            *with_driver = false;
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! While a queue is frozen no bio enters, and what is inside comes to its end (Z1); while it is
+//! quiesced nothing is offered to the driver (Z2).
+
+use super::ends::Ends;
+use crate::draw::Plan;
+use crate::recorder::Seen;
+use blockyard::bio::{Bio, Flags};
+use blockyard::status::SubmitError;
+use blockyard::unit::QueueId;
+
+/// How often each queue is frozen and quiesced.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    frozen: Vec<u32>,
+    quiesced: Vec<u32>,
+}
+
+impl Pauses {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let none = vec![0; plan.queues.len()];
+        Self { frozen: none.clone(), quiesced: none }
+    }
+
+    pub(crate) fn frozen(&mut self, queue: QueueId) {
+        self.frozen[queue.index()] += 1;
+    }
+
+    pub(crate) fn thawed(&mut self, queue: QueueId) {
+        self.frozen[queue.index()] -= 1;
+    }
+
+    pub(crate) fn quiesced(&mut self, queue: QueueId) {
+        self.quiesced[queue.index()] += 1;
+    }
+
+    pub(crate) fn resumed(&mut self, queue: QueueId) {
+        self.quiesced[queue.index()] -= 1;
+    }
+
+    pub(super) fn entered(&self, queue: QueueId, bio: &Bio) {
+        assert_eq!(self.frozen[queue.index()], 0, "[freeze] {bio:?} entered");
+    }
+
+    /// `bio` was not taken.
+    pub(crate) fn refused(&self, queue: QueueId, bio: &Bio, refused: SubmitError) {
+        let right = match (self.frozen[queue.index()] > 0, bio.flags.contains(Flags::NOWAIT)) {
+            (true, true) => refused == SubmitError::WouldBlock,
+            (true, false) => refused == SubmitError::Frozen,
+            (false, _) => refused != SubmitError::Frozen,
+        };
+        assert!(right, "[freeze] {refused:?} of {bio:?}");
+    }
+
+    pub(super) fn offered(&self, seen: &Seen) {
+        assert_eq!(self.quiesced[seen.queue.index()], 0, "[quiesce] {seen:?} is offered");
+    }
+
+    /// The queue says that it is empty.
+    pub(crate) fn drained(queue: QueueId, ends: &Ends) {
+        let left = ends.open_of(queue);
+        assert_eq!(left, 0, "[freeze] {queue:?} says it is empty");
+    }
+}

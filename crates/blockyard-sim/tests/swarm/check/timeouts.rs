@@ -1,0 +1,48 @@
+//! The driver is asked about a request once it has had it for the timeout, and again after each
+//! further one (X1): no earlier, and no later than the next whole second. What is ended by that is
+//! ended once: see [`seam`](super::seam) and [`cover`](super::cover).
+
+use crate::draw::Plan;
+use crate::recorder::Key;
+use blockyard::time::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// The timer goes off at whole seconds.
+const GRAIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Timeouts {
+    /// By queue.
+    timeouts: Vec<Duration>,
+    /// When the driver is to be asked about each request it owns.
+    due: BTreeMap<Key, Instant>,
+}
+
+impl Timeouts {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let timeouts = plan.queues.iter().map(|queue| queue.timeout).collect();
+        Self { timeouts, due: BTreeMap::new() }
+    }
+
+    pub(super) fn taken(&mut self, key: Key, now: Instant) {
+        self.due.insert(key, now + self.timeouts[key.0.index()]);
+    }
+
+    fn check_not_late(due: Instant, key: Key, now: Instant) {
+        assert!(now <= due + GRAIN, "[timeout] {key:?} was to be asked about at {due}: {now}");
+    }
+
+    pub(super) fn asked(&mut self, key: Key, now: Instant) {
+        let Some(due) = self.due.get_mut(&key) else {
+            panic!("[timeout] asked about {key:?}, which the driver does not own")
+        };
+        assert!(now >= *due, "[timeout] {key:?} is asked about at {now}, before {due}");
+        Self::check_not_late(*due, key, now);
+        *due = now + self.timeouts[key.0.index()];
+    }
+
+    pub(super) fn finished(&mut self, key: Key, now: Instant) {
+        let due = self.due.remove(&key).expect("the seam knows it");
+        Self::check_not_late(due, key, now);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a seed draws: a whole system and what is done to it.
+
+mod faults;
+mod pause;
+mod submitter;
+mod system;
+
+pub(crate) use faults::KINDS;
+pub(crate) use pause::{Pause, PausePlan};
+pub(crate) use submitter::{Pattern, SubmitterPlan};
+
+use blockyard::hardware_queue::QueueMap;
+use blockyard::layer::fault::FaultRule;
+use blockyard::request_queue::QueueConfig;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Duration;
+use blockyard_sim::workload::Prng;
+
+/// A number from `low` to `high`.
+pub(crate) fn between(prng: &mut Prng, low: u64, high: u64) -> u64 {
+    low + prng.below(high - low + 1)
+}
+
+/// One of `choices`.
+pub(crate) fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
+    let at = prng.below(choices.len() as u64);
+    choices[usize::try_from(at).expect("below a length")]
+}
+
+/// True once in `n`; never if `n` is 0.
+pub(crate) fn one_in(prng: &mut Prng, n: u64) -> bool {
+    n > 0 && prng.below(n) == 0
+}
+
+fn small(prng: &mut Prng, low: u64, high: u64) -> u16 {
+    u16::try_from(between(prng, low, high)).expect("the bounds are 16 bits")
+}
+
+/// A system and its workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) tags: TagSetConfig,
+    pub(crate) queues: Vec<QueueConfig>,
+    pub(crate) device: DevicePlan,
+    pub(crate) faults: Vec<FaultRule>,
+    pub(crate) submitters: Vec<SubmitterPlan>,
+    /// Every run is left to a worker, not only those that the queue wants deferred.
+    pub(crate) defers_all: bool,
+    /// Longest time from a worker's being asked to its run.
+    pub(crate) run_delay_max: Duration,
+    /// Once in so many refusals the submitter registers only a while later.
+    pub(crate) late_wait_one_in: u64,
+    /// Whether the accounts are checked after each step.
+    pub(crate) checks_each_step: bool,
+    /// While there are faults.
+    pub(crate) pauses: Vec<PausePlan>,
+    /// At which events the power is cut: what would be left is looked at, and the run goes on.
+    pub(crate) power_cuts: Vec<u64>,
+    /// Once in so many events somebody completes what is not with the driver.
+    pub(crate) strays: u64,
+}
+
+/// What the device has room for, and how long it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DevicePlan {
+    /// Commands of one queue, by budget where the design asks for it.
+    pub(crate) queue_depth: u32,
+    /// Commands of all queues together.
+    pub(crate) host_depth: u32,
+    pub(crate) service_max: Duration,
+    /// Once in so many chances it has no budget although there is room; 0: never.
+    pub(crate) no_budget: u64,
+    /// As often it is said to be full although it is not, nor anything in flight (D4).
+    pub(crate) empty_promises: u64,
+    /// Once in so many commands, but [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) at
+    /// most, it takes up to [`Self::stuck_max`].
+    pub(crate) stuck: u64,
+    pub(crate) stuck_max: Duration,
+    /// Once in so many commands it gives one back prepared, not done.
+    pub(crate) again_prepared: u64,
+}
+
+impl Plan {
+    pub(crate) fn new(seed: u64) -> Self {
+        let prng = &mut Prng::new(seed).fork(0x5157);
+        let cpus = small(prng, 1, 16);
+        let default = small(prng, 1, 4);
+        let reads = pick(prng, &[0, 0, 1, 2]);
+        let polls = pick(prng, &[0, 0, 1, 2]);
+        let map = QueueMap::with_kinds(cpus, default, reads, polls);
+        let hctxs = default + reads + polls;
+        let count = pick(prng, &[1, 1, 2, 3]);
+        let depth = pick(prng, &[1, 1, 2, 3, 4, 8, 31, 64]);
+        let tags = TagSetConfig {
+            hctxs,
+            depth,
+            reserved: small(prng, 0, 3).min(depth - 1),
+            shared_over_hctxs: one_in(prng, 3),
+            queues: count,
+            max_waiters: 64,
+        };
+        // Timeouts, where there are any but the usual one, are of the whole host, as a driver has them.
+        let timeout = Duration::from_ms(pick(prng, &[30_000, 30_000, 1_000, 1_500, 3_000]));
+        let hurries = timeout < Duration::from_secs(30);
+        let volatile = one_in(prng, 2);
+        let same = one_in(prng, 2);
+        let first = system::policies(prng, hctxs);
+        let queues: Vec<_> = (0..count)
+            .map(|_| QueueConfig {
+                map: map.clone(),
+                limits: system::limits(prng, volatile),
+                policies: if same { first } else { system::policies(prng, hctxs) },
+                max_bios: pick(prng, &[4, 16, 64, 4096, 4096]),
+                max_waiters: 64,
+                run_batch_max: pick(prng, &[1, 2, 8, 1024]),
+                timeout,
+            })
+            .collect();
+        let threads = between(prng, 1, 12);
+        let has_reserve = tags.reserved > 0;
+        let submitters =
+            (0..threads).map(|_| SubmitterPlan::draw(prng, cpus, &queues, has_reserve)).collect();
+        let cuts = pick(prng, &[0, 1, 4]);
+        Self {
+            tags,
+            device: DevicePlan {
+                queue_depth: pick(prng, &[1, 2, 5, 32, 1024]),
+                host_depth: pick(prng, &[1, 3, 16, 1024, 1024]),
+                service_max: Duration::from_us(pick(prng, &[1, 20, 100])),
+                no_budget: pick(prng, &[0, 0, 0, 2, 5, 50]),
+                empty_promises: pick(prng, &[0, 0, 0, 2, 5, 50]),
+                stuck: if hurries { pick(prng, &[0, 10, 50, 200]) } else { 0 },
+                stuck_max: Duration::from_ms(pick(prng, &[2_000, 9_000])),
+                again_prepared: pick(prng, &[0, 0, 0, 3, 20]),
+            },
+            faults: faults::draw(prng, hurries),
+            submitters,
+            defers_all: one_in(prng, 2),
+            run_delay_max: Duration::from_us(pick(prng, &[0, 1, 50])),
+            late_wait_one_in: pick(prng, &[0, 0, 3]),
+            checks_each_step: one_in(prng, 4),
+            pauses: PausePlan::draw_all(prng, &queues),
+            power_cuts: (0..cuts).map(|_| between(prng, 1, 2_000)).collect(),
+            strays: pick(prng, &[0, 0, 50]),
+            queues,
+        }
+    }
+
+    /// Whether the disks have a volatile cache: all or none.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.queues[0].limits.write_cache
+    }
+
+    /// How long one command, or a flush held back for data (C3), may keep everything else.
+    pub(crate) fn still_max(&self) -> Duration {
+        let commands = self.device.stuck_max.as_ns() + 3 * self.queues[0].timeout.as_ns();
+        Duration::from_ns(commands) + blockyard::flush::HOLD_MAX + Duration::from_secs(5)
+    }
+}

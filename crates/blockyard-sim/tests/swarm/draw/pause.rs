@@ -1,0 +1,47 @@
+//! When queues are frozen and quiesced.
+
+use super::{one_in, pick};
+use blockyard::request_queue::QueueConfig;
+use blockyard::time::Duration;
+use blockyard::unit::QueueId;
+use blockyard_sim::workload::Prng;
+
+/// How the traffic of a queue is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    Freeze,
+    Quiesce,
+}
+
+/// One time that it is held; several may overlap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PausePlan {
+    pub(crate) queue: QueueId,
+    pub(crate) how: Pause,
+    /// So long after the begin.
+    pub(crate) after: Duration,
+    /// So long; `None`: until the queue is empty, which a freeze leads to.
+    pub(crate) lasts: Option<Duration>,
+}
+
+impl PausePlan {
+    pub(super) fn draw_all(prng: &mut Prng, queues: &[QueueConfig]) -> Vec<Self> {
+        let count = pick(prng, &[0, 0, 1, 3, 8]);
+        (0..count).map(|_| Self::draw(prng, queues)).collect()
+    }
+
+    fn draw(prng: &mut Prng, queues: &[QueueConfig]) -> Self {
+        let queue = prng.below(queues.len() as u64);
+        let how = pick(prng, &[Pause::Freeze, Pause::Quiesce]);
+        let after = pick(prng, &[100, 1_000, 10_000]);
+        let lasts_us = pick(prng, &[0, 50, 1_000, 1_500_000]);
+        let lasts = Duration::from_us(prng.below(lasts_us + 1));
+        let drains = how == Pause::Freeze && one_in(prng, 2);
+        Self {
+            queue: QueueId(u16::try_from(queue).expect("few queues")),
+            how,
+            after: Duration::from_us(prng.below(after)),
+            lasts: (!drains).then_some(lasts),
+        }
+    }
+}

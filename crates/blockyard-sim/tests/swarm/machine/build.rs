@@ -1,0 +1,129 @@
+//! The system of a plan, whole or with a flaw.
+
+use super::{Machine, Summary};
+use crate::check::Checkers;
+use crate::device::Target;
+use crate::draw::Plan;
+use crate::flaw::{Flaw, Meddler, Stack, Striker};
+use crate::recorder::Recorder;
+use crate::submitter::Submitter;
+use crate::tally::Tally;
+use blockyard::bio::Op;
+use blockyard::host::Host;
+use blockyard::layer::checked::{Checked, Terms};
+use blockyard::layer::fault::{Action, FaultRule, Faulty, Turns, When};
+use blockyard::layer::trace::Traced;
+use blockyard::limits::Limits;
+use blockyard::policy::{Dispatch, ElevatorKind};
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::QueueId;
+use blockyard_sim::data::medium::{Media, Medium};
+use blockyard_sim::event::EventHeap;
+use blockyard_sim::workload::Prng;
+use std::collections::BTreeSet;
+
+impl Machine {
+    /// The system of `plan`, as `seed` decides what it does, with `flaw`.
+    pub(crate) fn new(seed: u64, plan: Plan, flaw: Option<Flaw>) -> Self {
+        let draws = Prng::new(seed);
+        let tags = spoil_tags(plan.tags, flaw);
+        let driver =
+            Meddler { inner: stack(&plan, &tags, &draws, flaw), striker: Striker::new(flaw) };
+        let host = Host::new(driver, Tally::default(), tags);
+        let queues: Vec<_> = (0..)
+            .zip(&plan.queues)
+            .map(|(id, config)| RequestQueue::new(QueueId(id), spoil(config.clone(), flaw), &host))
+            .collect();
+        Self {
+            prng: draws.fork(2),
+            now: Instant::ZERO,
+            events: EventHeap::new(),
+            polls: BTreeSet::new(),
+            device_at: None,
+            deferred: BTreeSet::new(),
+            submitters: plan.submitters.iter().cloned().map(Submitter::new).collect(),
+            pauses: plan.pauses.len(),
+            draining: Vec::new(),
+            next_cookie: 0,
+            faulty: true,
+            striker: Striker::new(flaw),
+            checkers: Checkers::new(&plan, flaw, draws.fork(5)),
+            summary: Summary::default(),
+            host,
+            queues,
+            plan,
+        }
+    }
+}
+
+/// The device of `plan` under its layers.
+fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> Stack {
+    let lies = plan.device.empty_promises > 0;
+    let mut device = plan.device;
+    if flaw == Some(Flaw::EmptyPromise) {
+        device.empty_promises = 5;
+    }
+    let mut rules = plan.faults.clone();
+    if flaw == Some(Flaw::LoseWrites) {
+        let when = When { ops: vec![Op::Write], turns: Turns::Every(3), ..When::default() };
+        rules.insert(0, FaultRule { name: "delayed".to_owned(), when, then: Action::LoseWrite });
+    }
+    if flaw == Some(Flaw::HideFlushError) {
+        let when = When { ops: vec![Op::Flush], turns: Turns::Every(2), ..When::default() };
+        let then = Action::Error(Status::IoError);
+        rules.insert(0, FaultRule { name: "failed later".to_owned(), when, then });
+    }
+    let terms = |config: &QueueConfig| Terms {
+        limits: config.limits.clone(),
+        ..Terms::of(&spoil(config.clone(), flaw), tags)
+    };
+    let terms: Vec<_> = plan.queues.iter().map(terms).collect();
+    let limits: Vec<_> = plan.queues.iter().map(|config| on_medium(config, flaw)).collect();
+    let media = Media::new(&limits, tags, draws.fork(4));
+    let target = Target::new(device, plan.queues.len(), draws.fork(1));
+    let filled = Medium { below: target, media };
+    let filled = Checked::new(filled, terms.clone(), tags).trusting_promises(lies);
+    let faulty = Faulty::new(filled, rules, draws.fork(3), tags);
+    let below = Checked::new(faulty, terms, tags).trusting_promises(lies);
+    Traced { below, sink: Recorder::default() }
+}
+
+/// What the medium is like.
+fn on_medium(config: &QueueConfig, flaw: Option<Flaw>) -> Limits {
+    let mut limits = config.limits.clone();
+    limits.write_cache |= flaw == Some(Flaw::LyingCache);
+    limits
+}
+
+/// Flaws that are wrong tags.
+fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
+    if flaw == Some(Flaw::DoubleTags) {
+        tags.depth *= 2;
+    }
+    tags
+}
+
+/// Flaws that are a wrong configuration.
+fn spoil(mut config: QueueConfig, flaw: Option<Flaw>) -> QueueConfig {
+    match flaw {
+        Some(Flaw::WrongLimits) => config.limits.max_sectors *= 2,
+        Some(Flaw::StarveWrites) => {
+            if let ElevatorKind::Deadline(tunables) = &mut config.policies.elevator {
+                tunables.writes_starved = u32::MAX;
+                tunables.write_expire = Duration::MAX;
+            }
+        }
+        Some(Flaw::DenyFua) => config.limits.fua = false,
+        Some(Flaw::AskEarly) => config.timeout = Duration::ZERO,
+        Some(Flaw::AskLate) => config.timeout += Duration::from_secs(3),
+        Some(Flaw::PullOverLeftovers) if config.policies.dispatch != Dispatch::Budget => {
+            config.policies.dispatch = Dispatch::DrainAll;
+        }
+        Some(Flaw::KeepTags) => config.policies.elevator = ElevatorKind::None,
+        _ => {}
+    }
+    config
+}

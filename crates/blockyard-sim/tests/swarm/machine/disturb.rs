@@ -1,0 +1,107 @@
+//! What comes from outside at any moment: queues held and let go, the power cut, and completions
+//! of what is not with the driver.
+
+use super::{Event, Machine};
+use crate::draw::{Pause, PausePlan, one_in};
+use crate::flaw::Flaw;
+use blockyard::driver::{Finished, Outcome};
+use blockyard::request_queue::NotInFlight;
+use blockyard::status::Status;
+use blockyard::unit::{DriverTag, HctxId, QueueId};
+
+impl Machine {
+    /// An event has been dealt with.
+    pub(super) fn disturb(&mut self) {
+        if self.plan.power_cuts.contains(&self.summary.events) {
+            self.checkers.data.power_cut(self.host.driver.media(), self.now);
+        }
+        if one_in(&mut self.prng, self.plan.strays) {
+            self.complete_a_stray();
+            self.settle();
+        }
+        while let Some(at) = self.draining.iter().position(|queue| self.is_drained(*queue)) {
+            let queue = self.draining.swap_remove(at);
+            self.checkers.drained(queue);
+            self.resume(queue, Pause::Freeze);
+            self.settle();
+        }
+    }
+
+    fn is_drained(&self, queue: QueueId) -> bool {
+        self.queues[queue.index()].is_empty()
+    }
+
+    pub(super) fn pause(&mut self, plan: PausePlan) {
+        let PausePlan { queue, how, lasts, .. } = plan;
+        let target = &mut self.queues[queue.index()];
+        match how {
+            Pause::Freeze => {
+                self.summary.freezes += 1;
+                self.checkers.pauses.frozen(queue);
+                if self.striker.flaw != Some(Flaw::ForgetFreeze) {
+                    target.freeze(&mut self.host, self.now);
+                }
+            }
+            Pause::Quiesce => {
+                self.summary.quiesces += 1;
+                self.checkers.pauses.quiesced(queue);
+                if self.striker.flaw != Some(Flaw::ForgetQuiesce) {
+                    target.quiesce();
+                }
+            }
+        }
+        match lasts {
+            Some(lasts) => self.events.push(self.now + lasts, Event::Resume(queue, how)),
+            None => self.draining.push(queue),
+        }
+        self.checkers.progress.moved(self.now);
+    }
+
+    pub(super) fn resume(&mut self, queue: QueueId, how: Pause) {
+        self.pauses -= 1;
+        let target = &mut self.queues[queue.index()];
+        match how {
+            Pause::Freeze => {
+                self.checkers.pauses.thawed(queue);
+                if self.striker.flaw != Some(Flaw::ForgetFreeze) {
+                    target.unfreeze();
+                }
+            }
+            Pause::Quiesce => {
+                self.checkers.pauses.resumed(queue);
+                if self.striker.flaw != Some(Flaw::ForgetQuiesce) {
+                    target.unquiesce();
+                }
+            }
+        }
+        self.checkers.progress.moved(self.now);
+    }
+
+    /// A completion that comes too late, or out of nowhere (X2): it changes nothing.
+    fn complete_a_stray(&mut self) {
+        let tags = self.plan.tags;
+        let below = |machine: &mut Self, count: usize| {
+            u16::try_from(machine.prng.below(count as u64)).expect("it is 16 bits")
+        };
+        let queue = QueueId(below(self, self.queues.len()));
+        let hctx = HctxId(below(self, usize::from(tags.hctxs)));
+        let tag = DriverTag(below(self, usize::from(tags.depth) + 1));
+        let mut key = (queue, hctx, tag);
+        if self.checkers.seam.owns(key) {
+            return;
+        }
+        if let Some(owned) = self.checkers.seam.first()
+            && self.striker.strikes(Flaw::StrayHits)
+        {
+            key = owned;
+        }
+        let (queue, hctx, tag) = key;
+        let outcomes = [Outcome::Done(Status::Ok), Outcome::Again, Outcome::AgainPrepared];
+        let outcome = crate::draw::pick(&mut self.prng, &outcomes);
+        let finished = Finished { queue, hctx, tag, outcome };
+        let of = &mut self.queues[queue.index()];
+        let known = of.conclude(&mut self.host, &finished, self.now);
+        assert_eq!(known, Err(NotInFlight), "[stray] {finished:?}");
+        self.summary.strays += 1;
+    }
+}

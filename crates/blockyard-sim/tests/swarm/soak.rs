@@ -1,0 +1,39 @@
+//! Fresh seeds without end.
+
+use crate::draw::Plan;
+use crate::total::Total;
+use crate::{fresh_seed, number, replay, run};
+use core::time::Duration;
+use std::time::Instant;
+
+/// How often it says how far it is.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// Does nothing unless `BLOCKYARD_SWARM_SOAK` says for how many seconds; 0: until it is stopped, or
+/// until a seed fails.
+#[test]
+fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {
+    let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };
+    let began = Instant::now();
+    let (mut reported, mut total) = (began, Total::default());
+    let first = fresh_seed();
+    println!("fresh seeds from {first} on");
+    for seed in first.. {
+        let plan = Plan::new(seed);
+        match run(seed, plan.clone(), None) {
+            Ok(summary) => total.add(&summary),
+            Err(what) => {
+                panic!("seed {seed}: {what}\n{plan:#?}\nseed {seed}: {what}\n  {}", replay(seed))
+            }
+        }
+        let is_over = seconds > 0 && began.elapsed() >= Duration::from_secs(seconds);
+        if is_over || reported.elapsed() >= REPORT_EVERY {
+            reported = Instant::now();
+            let rate = total.seeds() / began.elapsed().as_secs().max(1);
+            println!("{} s, {rate} seeds a second; {total}", began.elapsed().as_secs());
+        }
+        if is_over {
+            return;
+        }
+    }
+}
