@@ -123,6 +123,7 @@ pub mod host;
 pub mod layer;
 pub mod limits;
 pub mod merge;
+pub mod mmc;
 mod plug;
 pub mod policy;
 pub mod prng;
