@@ -155,8 +155,9 @@ impl TimingSet {
     pub const NONE: Self = Self(0);
     /// Every timing.
     pub const ALL: Self = Self::of(&Timing::ALL);
-    /// What every card and host have: [`Timing::SdDefault`] and [`Timing::MmcLegacy`].
-    pub const BASIC: Self = Self::of(&[Timing::SdDefault, Timing::MmcLegacy]);
+    /// What every host has, and every card of its kind and voltage: [`Timing::SdDefault`],
+    /// [`Timing::Sdr12`] and [`Timing::MmcLegacy`].
+    pub const BASIC: Self = Self::of(&[Timing::SdDefault, Timing::Sdr12, Timing::MmcLegacy]);
     /// The basic ones and, at 3.3 V on one edge, high speed.
     pub const HIGH_SPEED: Self = Self::of(&[
         Timing::SdDefault,

@@ -171,7 +171,7 @@ mod tests {
             Opcode::WriteMultiple,
             Opcode::StopTransmission,
         ];
-        assert_eq!(way(Inactive.after_busy(), &mmc[1..]).unwrap_err().state, Inactive);
+        assert_eq!(way(Inactive, &mmc).unwrap_err().state, Inactive);
         assert_eq!(way(Idle, &mmc), Ok(Programming));
         let sd = [
             Opcode::GoIdle,
