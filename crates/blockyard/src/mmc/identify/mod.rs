@@ -17,7 +17,8 @@
 //!   silence then is the answer.
 //! - **I3.** A mode that fails is not used, and nothing is assumed of the card that it failed on:
 //!   identification starts over, without power in between where the host can, and chooses again
-//!   among the rest. When the slowest timing fails, it starts over with a narrower bus. So it ends.
+//!   among the rest. When the slowest timing fails, it starts over with a narrower bus. Before a mode
+//!   was chosen it starts over [`TRIES`] times in all, then without 1.8 V. So it ends.
 //! - **I4.** Settings that a card can do without (cache, HPI, erase groups) do not fail it.
 //! - **I5.** A mode counts only once the card's data arrives well in it.
 
@@ -69,8 +70,8 @@ pub enum Step {
         /// When to give up.
         limit: Duration,
     },
-    /// Take the card's power away, or give it: with the first clock at
-    /// [`IDENTIFICATION_HZ`](super::mode::IDENTIFICATION_HZ), one lane, signals at 3.3 V.
+    /// Take the card's power away, or give it, where it has none yet, with signals at 3.3 V. How the
+    /// bus is driven then follows.
     Power(bool),
     /// Change the signals' voltage, the clock standing still meanwhile. On SD that is the second
     /// half of CMD11, and fails where the card does not let go of its data lines (SD 4.2.4.2).
@@ -186,6 +187,8 @@ pub struct Identify {
     prefixed: bool,
     /// How often the first move was tried.
     tries: u8,
+    /// How often it was begun since something was forgone.
+    starts: u8,
     /// What is known of the card.
     found: Found,
     failed: Option<Failure>,
@@ -244,6 +247,7 @@ impl Identify {
             moves: VecDeque::new(),
             prefixed: false,
             tries: 0,
+            starts: 0,
             found: Found::nothing(),
             failed: None,
         };
@@ -309,6 +313,7 @@ impl Identify {
         let changed = self.found.voltage != SignalVoltage::V3_3;
         self.found = Found::nothing();
         self.moves.clear();
+        self.starts = self.starts.saturating_add(1);
         self.tries = 0;
         self.prefixed = false;
         if self.host.power_cycle {
@@ -380,11 +385,13 @@ impl Identify {
         }
         let again = match self.found.mode {
             Some(mode) => self.forgo(mode),
-            // Still on the way to a mode, and at 1.8 V or about to be.
-            None => match first {
-                Move::VoltageSwitch | Move::Voltage(_) => self.forgo_low_voltage(),
-                _ => self.found.voltage != SignalVoltage::V3_3 && self.forgo_low_voltage(),
-            },
+            None if matches!(first, Move::VoltageSwitch | Move::Voltage(_)) => {
+                self.forgo_low_voltage()
+            }
+            None if !bus && !matches!(problem, Failure::Card { .. }) => false,
+            None if self.starts < TRIES => true,
+            // Perhaps it is the voltage.
+            None => self.found.voltage != SignalVoltage::V3_3 && self.forgo_low_voltage(),
         };
         if again {
             self.start();
@@ -395,11 +402,13 @@ impl Identify {
 
     /// Never again at 1.8 V. Whether there was something to forgo (I3).
     fn forgo_low_voltage(&mut self) -> bool {
+        self.starts = 0;
         core::mem::replace(&mut self.low_voltage, false)
     }
 
     /// Never again in `mode`. Whether another is left (I3).
     fn forgo(&mut self, mode: Mode) -> bool {
+        self.starts = 0;
         if !TimingSet::BASIC.has(mode.timing) {
             self.timings = self.timings.without(mode.timing);
             return true;

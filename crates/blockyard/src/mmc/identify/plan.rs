@@ -337,5 +337,5 @@ fn wide(mode: Mode) -> Move {
     };
     let edges = if mode.timing.both_edges() { 4 } else { 0 };
     let strobe = if mode.timing == Timing::Hs400Es { 0x80 } else { 0 };
-    Move::Switch(index::BUS_WIDTH, strobe | lanes + edges)
+    Move::Switch(index::BUS_WIDTH, strobe | edges | lanes)
 }

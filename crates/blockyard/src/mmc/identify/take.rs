@@ -5,7 +5,7 @@ use super::{Answer, BusError, Failure, Identify, READY_INTERVAL, READY_TRIES};
 use crate::mmc::command::response::R6;
 use crate::mmc::command::status::Status;
 use crate::mmc::command::{Addressing, Opcode, Response};
-use crate::mmc::mode::SignalVoltage;
+use crate::mmc::mode::{Mode, SignalVoltage, Timing};
 use crate::mmc::register::Bits;
 use crate::mmc::register::csd::{Csd, Layout};
 use crate::mmc::register::ext_csd::ExtCsd;
@@ -156,7 +156,9 @@ impl Identify {
             self.found.addressing = Addressing::Sectors;
         }
         if ocr.accepts_1v8() && self.sd_ocr() & SdOcr::SIGNAL_1V8 != 0 {
-            self.moves.extend([Move::VoltageSwitch, Move::Voltage(SignalVoltage::V1_8)]);
+            let voltage = SignalVoltage::V1_8;
+            let slow = Mode { timing: Timing::Sdr12, voltage, ..self.identification_mode() };
+            self.moves.extend([Move::VoltageSwitch, Move::Voltage(voltage), Move::Drive(slow)]);
         }
         self.moves.extend([Move::Cid, Move::AskRca, Move::Csd, Move::Select]);
         Ok(())
