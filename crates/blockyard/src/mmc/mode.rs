@@ -15,6 +15,22 @@
 //! read      access time ── block ── 2 ── block ── 2 ── ...
 //! write     2 ── block ── 2 ── CRC status 5 ── busy ── 2 ── block ── ...
 //! ```
+//!
+//! # Examples
+//!
+//! What a read of 4 KiB keeps the bus busy with, the card's access time aside:
+//!
+//! ```
+//! use blockyard::mmc::command::ResponseKind;
+//! use blockyard::mmc::mode::{Mode, NCR_MIN, Timing, Width};
+//! use blockyard::time::Duration;
+//!
+//! let mode = Mode::new(Timing::Hs200, Width::Eight);
+//! let command = mode.command_clocks(ResponseKind::R1, NCR_MIN);
+//! let data = mode.read_clocks(512, 8);
+//! // 98 clocks; 8 blocks of 530 and 7 gaps of 2; 5 ns each.
+//! assert_eq!(mode.time(command + data), Duration::from_ns(21_760));
+//! ```
 
 use super::command::ResponseKind;
 use super::host::HostCapabilities;
@@ -261,8 +277,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// `timing` as fast as it goes, on the narrower of `width` and what the timing allows, at
-    /// 3.3 V where that will do, else at 1.8 V.
+    /// `timing` as fast as it goes on `width`, at 3.3 V where that will do, else at 1.8 V.
     #[must_use]
     pub const fn new(timing: Timing, width: Width) -> Self {
         let low = timing.needs_low_voltage();

@@ -81,6 +81,10 @@ fn limits_follow_from_card_partition_and_host() {
     // Whole erase groups of 512 KiB: 2^32 - 1024.
     assert_eq!(limits.max_discard_sectors, 4_294_966_272);
     assert_eq!(limits.max_write_zeroes_sectors, 4_294_966_272);
+    // A write past the cache is a reliable one, which needs CMD23.
+    let plain = HostCapabilities { set_block_count: false, ..host.clone() };
+    let limits = card.limits(Partition::User, &plain).unwrap();
+    assert!(limits.write_cache && !limits.fua);
     let boot = card.limits(Partition::Boot(1), &host).unwrap();
     assert_eq!(boot.capacity_sectors, 8192);
     assert_eq!(card.limits(Partition::Rpmb, &host), None);

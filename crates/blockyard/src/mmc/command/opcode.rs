@@ -235,7 +235,7 @@ mod tests {
             for (at, (from, to)) in row.moves.iter().enumerate() {
                 let before = &row.moves[..at];
                 assert!(before.iter().all(|(other, _)| other != from), "{:?}", row.opcode);
-                // Who is told to be busy is, and only commands with data lead to data.
+                // Busy is told by the response.
                 assert!(*to != Programming || from == to || row.response.has_busy());
             }
             let same = TABLE.iter().filter(|other| {

@@ -21,6 +21,32 @@
 //!   was chosen it starts over [`TRIES`] times in all, then without 1.8 V. So it ends.
 //! - **I4.** Settings that a card can do without (cache, HPI, erase groups) do not fail it.
 //! - **I5.** A mode counts only once the card's data arrives well in it.
+//!
+//! Memory is allocated here; a [`Card`] needs none later on.
+//!
+//! # Examples
+//!
+//! The whole loop, on an empty slot:
+//!
+//! ```
+//! use blockyard::mmc::command::ResponseKind;
+//! use blockyard::mmc::host::HostCapabilities;
+//! use blockyard::mmc::identify::{Answer, BusError, Failure, Identify, Step};
+//!
+//! let mut identify = Identify::new(HostCapabilities::plain());
+//! let end = loop {
+//!     match identify.next() {
+//!         Step::Done(card) => break Ok(card),
+//!         Step::Failed(why) => break Err(why),
+//!         Step::Send { command, .. } if command.response != ResponseKind::None => {
+//!             identify.answered(Answer::Error(BusError::NoResponse));
+//!         }
+//!         // Power, clocks, voltages, waits: a real host does them here.
+//!         _ => identify.answered(Answer::Done),
+//!     }
+//! };
+//! assert_eq!(end.unwrap_err(), Failure::NoCard);
+//! ```
 
 use super::card::time::SWITCH;
 use super::card::{Card, CardKind};
@@ -91,7 +117,7 @@ pub enum Step {
 /// How a step went.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
-    /// It is done; of all but [`Step::Send`].
+    /// It is done; of all but [`Step::Send`], and of commands without a response.
     Done,
     /// The card answered, and busy is over.
     Response(Response),

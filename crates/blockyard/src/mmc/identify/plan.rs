@@ -210,8 +210,7 @@ impl Identify {
             Timing::Hs200 => self.to_hs200(best),
             Timing::Hs400 => self.to_hs400(best),
             Timing::Hs400Es => self.to_hs400es(best),
-            _ if self.found.ext_csd.is_none() => vec![Move::Drive(best)],
-            _ => vec![wide(best), Move::Drive(best), Move::Check],
+            _ => to_lanes(best),
         };
         self.moves.extend(moves);
         self.mmc_settings();
@@ -318,14 +317,17 @@ fn high_speed(mode: Mode) -> Mode {
 /// JESD84-B51 6.6.2 and 6.6.4: high speed on one lane, then lanes and edges.
 fn to_high_speed(best: Mode) -> Vec<Move> {
     let one_lane = Mode { width: Width::One, ..high_speed(best) };
-    vec![
-        Move::Switch(index::HS_TIMING, 1),
-        Move::Drive(one_lane),
-        Move::Check,
-        wide(best),
-        Move::Drive(best),
-        Move::Check,
-    ]
+    let mut moves = vec![Move::Switch(index::HS_TIMING, 1), Move::Drive(one_lane), Move::Check];
+    moves.extend(to_lanes(best));
+    moves
+}
+
+/// Lanes and edges. A device begins with one of each.
+fn to_lanes(best: Mode) -> Vec<Move> {
+    match best.width {
+        Width::One => vec![Move::Drive(best)],
+        _ => vec![wide(best), Move::Drive(best), Move::Check],
+    }
 }
 
 /// BUS_WIDTH (183) of a mode: lanes, both edges (4 added), and strobe (bit 7).

@@ -44,7 +44,11 @@ pub struct EraseTiming {
 }
 
 impl EraseTiming {
-    /// The limit of erasing `units` allocation units: at least a second, as 4.14 has it.
+    /// The limit of erasing `units` allocation units: at least a second, as 4.14 has it. Saturates.
+    ///
+    /// # Panics
+    ///
+    /// If [`Self::units`] is 0.
     #[must_use]
     pub fn limit(&self, units: u64) -> Duration {
         let each = self.time.as_ns().saturating_mul(units).div_ceil(u64::from(self.units));
