@@ -442,13 +442,11 @@ impl Identify {
         if mode.timing == Timing::Sdr12 {
             return self.forgo_low_voltage();
         }
-        let narrower = match mode.width {
+        self.width = match mode.width {
             Width::Eight => Width::Four,
             Width::Four => Width::One,
             Width::One => return false,
         };
-        self.width = narrower;
-        self.low_voltage &= narrower >= Width::Four;
         self.timings = self.host.timings.or(TimingSet::BASIC);
         true
     }

@@ -31,6 +31,8 @@ struct Flaws {
     never_ready: bool,
     /// Locked by a password.
     locked: bool,
+    /// CMD8's pattern comes back wrong.
+    deaf: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -156,6 +158,7 @@ impl Slot {
         self.application = false;
         self.tolerant = false;
         self.asked = false;
+        self.switch_error = false;
         self.width = Width::One;
         self.access = 0;
         self.tuned = false;
@@ -328,7 +331,9 @@ impl Slot {
                 self.reset();
                 Obeyed::Other(Response::None)
             }
-            Opcode::SendIfCond => Obeyed::Other(Response::Short(argument)),
+            Opcode::SendIfCond => {
+                Obeyed::Other(Response::Short(argument ^ u32::from(self.flaws.deaf)))
+            }
             Opcode::SendOpCond | Opcode::SdSendOpCond => self.op_cond(argument),
             Opcode::VoltageSwitch => {
                 self.low = true;
@@ -704,6 +709,8 @@ fn what_cannot_be_used_is_refused_with_the_reason() {
     assert_eq!(failure(empty(Kind::Sdio)), Failure::Sdio);
     let locked = Flaws { locked: true, ..Flaws::default() };
     assert_eq!(failure(sdxc(locked)), Failure::Locked);
+    let deaf = Flaws { deaf: true, ..Flaws::default() };
+    assert_eq!(failure(sdxc(deaf)), Failure::Voltage);
     // A card and a device of 1.8 V only, on a host that supplies 3.3 V.
     let kind = Kind::Mmc { ext_csd: Some(Box::new(emmc_5_1())), ocr: 0xc000_0080 };
     assert_eq!(failure(empty(kind)), Failure::Voltage);
