@@ -93,6 +93,30 @@ pub enum BkopsLevel {
     Critical,
 }
 
+/// EXCEPTION_EVENTS_STATUS (54): what the exception bit of a
+/// [status](crate::mmc::command::status::Status::EXCEPTION_EVENT) stands for, as a set of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExceptionEvents(pub u16);
+
+impl ExceptionEvents {
+    /// Background operations are urgent.
+    pub const URGENT_BKOPS: u16 = 1 << 0;
+    /// Capacity must be given back.
+    pub const DYNCAP_NEEDED: u16 = 1 << 1;
+    /// The pool of what contexts and tags need is used up.
+    pub const SYSPOOL_EXHAUSTED: u16 = 1 << 2;
+    /// A packed command failed; see [`ExtCsd::packed_failure`].
+    pub const PACKED_FAILURE: u16 = 1 << 3;
+    /// A security command failed.
+    pub const EXTENDED_SECURITY_FAILURE: u16 = 1 << 4;
+
+    /// Whether any of `bits` is set.
+    #[must_use]
+    pub const fn has(self, bits: u16) -> bool {
+        self.0 & bits != 0
+    }
+}
+
 /// PRE_EOL_INFO (267): how many of the spare blocks are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreEol {
@@ -297,6 +321,32 @@ impl ExtCsd {
             2 => BkopsLevel::Impacted,
             _ => BkopsLevel::Critical,
         }
+    }
+
+    /// EXCEPTION_EVENTS_STATUS (54): what the exception bit of a status stands for.
+    #[must_use]
+    pub fn exceptions(&self) -> ExceptionEvents {
+        let at = index::EXCEPTION_EVENTS_STATUS;
+        ExceptionEvents(u16::from_le_bytes([
+            self.bits_since(revision::V4_5, at),
+            self.bits_since(revision::V4_5, at + 1),
+        ]))
+    }
+
+    /// PACKED_COMMAND_STATUS (36) and PACKED_FAILURE_INDEX (35): whether the last packed command
+    /// failed, and then which of its entries, from 1; 0: the device does not tell which.
+    #[must_use]
+    pub fn packed_failure(&self) -> Option<u8> {
+        let status = self.bits_since(revision::V4_5, index::PACKED_COMMAND_STATUS);
+        let entry = if status & 2 != 0 { self.byte(index::PACKED_FAILURE_INDEX) } else { 0 };
+        (status & 1 != 0).then_some(entry)
+    }
+
+    /// CORRECTLY_PRG_SECTORS_NUM (242): sectors of the last write that are good, where it was
+    /// interrupted (HPI).
+    #[must_use]
+    pub fn programmed_sectors(&self) -> u32 {
+        self.number::<4>(index::CORRECTLY_PRG_SECTORS_NUM)
     }
 
     /// SEC_FEATURE_SUPPORT (231): trim, secure erase, sanitize.

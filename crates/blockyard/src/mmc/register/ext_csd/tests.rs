@@ -28,7 +28,7 @@ fn a_published_device_of_4_41_is_read_as_the_standard_says() {
     assert_eq!(ext.sleep_awake_time(), Some(Duration::from_ns(6_553_600)));
     assert_eq!(ext.hpi(), Some(Hpi::StopTransmission));
     assert!(ext.bkops() && !ext.bkops_by_host());
-    assert_eq!(ext.bkops_level(), BkopsLevel::Impacted);
+    assert_eq!((ext.bkops_level(), ext.programmed_sectors()), (BkopsLevel::Impacted, 8));
     assert!(ext.secure_features().has(SecureFeatures::TRIM | SecureFeatures::SECURE_ERASE));
     assert_eq!(ext.reliable_write_sectors(), None);
 }
@@ -46,6 +46,7 @@ fn what_a_revision_does_not_have_yet_is_not_read() {
     assert_eq!((ext.pre_eol(), ext.life_time_a(), ext.firmware()), (None, None, None));
     assert!(!ext.bkops() && !ext.discard() && !ext.enhanced_strobe() && !ext.cache_on());
     assert!(!ext.queue_on() && !ext.partitioning() && !ext.data_tag());
+    assert_eq!((ext.exceptions(), ext.packed_failure()), (ExceptionEvents(0), None));
     assert_eq!(ext.partition_sectors(Partition::General(3)), 0);
     assert_eq!(ext.partition_sectors(Partition::Rpmb), 0);
     assert_eq!(ext.data_sector_sectors(), 1);
@@ -96,6 +97,24 @@ fn a_device_of_5_1_has_it_all() {
     assert_eq!((ext.optimal_trim_sectors(), ext.super_page_sectors()), (Some(32), Some(64)));
     assert_eq!(ext.write_reliability(), 0x1f);
     assert_eq!(ext.contexts(), 5);
+}
+
+#[test]
+fn what_went_wrong_is_told_by_bits_and_an_index() {
+    let mut bytes = emmc_5_1();
+    bytes[54] = 0b1001;
+    bytes[35] = 7;
+    let ext = ExtCsd::parse(&bytes).unwrap();
+    assert!(ext.exceptions().has(ExceptionEvents::URGENT_BKOPS));
+    assert!(ext.exceptions().has(ExceptionEvents::PACKED_FAILURE));
+    assert!(!ext.exceptions().has(ExceptionEvents::DYNCAP_NEEDED));
+    // PACKED_COMMAND_STATUS: bit 0 failed, bit 1 with an index.
+    let failure = |status| {
+        let mut bytes = bytes;
+        bytes[36] = status;
+        ExtCsd::parse(&bytes).unwrap().packed_failure()
+    };
+    assert_eq!([0, 1, 3].map(failure), [None, Some(0), Some(7)]);
 }
 
 #[test]
