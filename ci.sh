@@ -320,6 +320,7 @@ seed_corpus() {
         fault_rules) seeds=(examples/faults.toml crates/blockyard-sim/tests/faults/*.toml) ;;
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         trace) seeds=(examples/traces/database.*) ;;
+        mmc_registers) seeds=(crates/blockyard/tests/registers/seeds/*) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
     esac
     [[ -f "${seeds[0]}" ]] || die "there are no seeds for fuzz target $1"

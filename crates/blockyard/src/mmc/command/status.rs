@@ -1,0 +1,127 @@
+//! The card's status, 32 bits in every R1 (JESD84-B51 6.13; SD 4.10.1).
+
+use super::state::CardState;
+use core::fmt;
+
+/// A card's status.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub u32);
+
+impl Status {
+    /// The address was beyond the end.
+    pub const OUT_OF_RANGE: u32 = 1 << 31;
+    /// The address was no multiple of the block.
+    pub const ADDRESS_MISALIGN: u32 = 1 << 30;
+    /// The block length was not allowed, or not what came.
+    pub const BLOCK_LEN_ERROR: u32 = 1 << 29;
+    /// The commands of an erase came in a wrong order.
+    pub const ERASE_SEQ_ERROR: u32 = 1 << 28;
+    /// What was to be erased was not allowed.
+    pub const ERASE_PARAM: u32 = 1 << 27;
+    /// A protected block was to be written.
+    pub const WP_VIOLATION: u32 = 1 << 26;
+    /// The card is locked. Not an error.
+    pub const CARD_IS_LOCKED: u32 = 1 << 25;
+    /// Locking or unlocking failed.
+    pub const LOCK_UNLOCK_FAILED: u32 = 1 << 24;
+    /// The command before this one came with a wrong CRC.
+    pub const COM_CRC_ERROR: u32 = 1 << 23;
+    /// The command before this one was not legal in the card's state.
+    pub const ILLEGAL_COMMAND: u32 = 1 << 22;
+    /// The card could not correct what it read.
+    pub const CARD_ECC_FAILED: u32 = 1 << 21;
+    /// The card's controller failed.
+    pub const CC_ERROR: u32 = 1 << 20;
+    /// The card failed in a way it does not explain.
+    pub const ERROR: u32 = 1 << 19;
+    /// CID or CSD was written twice, or wrongly.
+    pub const CSD_OVERWRITE: u32 = 1 << 16;
+    /// Protected blocks were left out of an erase.
+    pub const WP_ERASE_SKIP: u32 = 1 << 15;
+    /// The erase that was begun is forgotten, as another command came. Not an error.
+    pub const ERASE_RESET: u32 = 1 << 13;
+    /// The card's buffer is empty: it takes data, and is not busy.
+    pub const READY_FOR_DATA: u32 = 1 << 8;
+    /// eMMC: the last switch did not happen.
+    pub const SWITCH_ERROR: u32 = 1 << 7;
+    /// eMMC: an exception; EXT_CSD 54 says which. Not an error.
+    pub const EXCEPTION_EVENT: u32 = 1 << 6;
+    /// The card takes the next command as an application's.
+    pub const APP_CMD: u32 = 1 << 5;
+
+    /// Every bit that means failure, on either standard.
+    pub const ERRORS: u32 = Self::OUT_OF_RANGE
+        | Self::ADDRESS_MISALIGN
+        | Self::BLOCK_LEN_ERROR
+        | Self::ERASE_SEQ_ERROR
+        | Self::ERASE_PARAM
+        | Self::WP_VIOLATION
+        | Self::LOCK_UNLOCK_FAILED
+        | Self::COM_CRC_ERROR
+        | Self::ILLEGAL_COMMAND
+        | Self::CARD_ECC_FAILED
+        | Self::CC_ERROR
+        | Self::ERROR
+        | Self::CSD_OVERWRITE
+        | Self::WP_ERASE_SKIP
+        | Self::SWITCH_ERROR;
+
+    /// Whether any of `bits` is set.
+    #[must_use]
+    pub const fn has(self, bits: u32) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// The bits that mean failure; 0: none.
+    #[must_use]
+    pub const fn errors(self) -> u32 {
+        self.0 & Self::ERRORS
+    }
+
+    /// CURRENT_STATE, bits 12:9: where the card was when the command came, so before what the
+    /// command does. `None` for a number that neither standard has.
+    #[must_use]
+    pub const fn state(self) -> Option<CardState> {
+        CardState::from_number(self.0 >> 9 & 0xf)
+    }
+
+    /// Whether the card is selected, idle and has room: what a host waits for after busy.
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        self.has(Self::READY_FOR_DATA) && self.state() == Some(CardState::Transfer)
+    }
+
+    /// A status without errors.
+    #[must_use]
+    pub const fn new(state: CardState, ready: bool) -> Self {
+        let ready = if ready { Self::READY_FOR_DATA } else { 0 };
+        Self(state.number() << 9 | ready)
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Status({:#010x})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statuses_one_sees_daily_read_as_they_are_meant() {
+        // 0x900: transfer, ready. 0xe00: programming, busy. 0x980: a switch refused.
+        assert!(Status(0x900).is_ready() && Status(0x900).errors() == 0);
+        assert_eq!(Status(0xe00).state(), Some(CardState::Programming));
+        assert!(!Status(0xe00).is_ready());
+        assert_eq!(Status(0x980).errors(), Status::SWITCH_ERROR);
+        // An exception and a locked card are no errors; a command that was illegal is.
+        assert_eq!(Status(0x0200_0940).errors(), 0);
+        assert!(Status(0x0940).has(Status::EXCEPTION_EVENT));
+        assert_eq!(Status(0x0040_0900).errors(), Status::ILLEGAL_COMMAND);
+        assert_eq!(Status(0xf << 9).state(), None);
+        assert_eq!(Status::new(CardState::Transfer, true), Status(0x900));
+        assert_eq!(Status::new(CardState::Programming, false), Status(0xe00));
+    }
+}

@@ -1,0 +1,100 @@
+//! What a host can do, as far as it matters for the card behind it.
+
+use super::mode::{TimingSet, Width};
+
+/// What a host controller, its wiring and its supplies can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostCapabilities {
+    /// Timings that may be used. The basic ones, [`TimingSet::BASIC`], always may.
+    pub timings: TimingSet,
+    /// Widest bus that is wired.
+    pub width: Width,
+    /// Highest clock in Hz.
+    pub max_clock_hz: u32,
+    /// Voltages it can supply, as bits 23:7 of an OCR.
+    pub supply: u32,
+    /// Whether it can signal at 1.8 V.
+    pub signal_1v8: bool,
+    /// Whether it can signal at 1.2 V.
+    pub signal_1v2: bool,
+    /// Whether it can take the card's power away and give it again.
+    pub power_cycle: bool,
+    /// Whether it needs SDR50 tuned; SDR104, HS200 and HS400 always are.
+    pub tunes_sdr50: bool,
+    /// Whether the card is soldered in.
+    pub non_removable: bool,
+    /// Most blocks of 512 bytes in one transfer, at least 1.
+    pub max_blocks: u16,
+    /// Most memory segments in one transfer, at least 1.
+    pub max_segments: u16,
+    /// Whether transfers may be announced with CMD23.
+    pub set_block_count: bool,
+    /// How the end of busy is found.
+    pub busy_detect: BusyDetect,
+    /// How data moves.
+    pub transfer: Transfer,
+    /// Tasks that its command queue engine holds, 1 to 32; 0: it has none.
+    pub queue_engine_depth: u8,
+}
+
+/// How a host learns that the card has let go of DAT0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusyDetect {
+    /// By asking the card (CMD13) again and again.
+    Status,
+    /// By looking at the line again and again.
+    Line,
+    /// By an interrupt of the controller's.
+    Hardware,
+}
+
+/// How a host moves data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// The processor copies it.
+    Pio,
+    /// The controller fetches it, from memory that was prepared for it.
+    Dma,
+}
+
+impl HostCapabilities {
+    /// A plain controller: 3.3 V, 4 bits, 50 MHz, high speed, DMA with one segment, CMD23, no
+    /// detection of busy, a slot whose power can be switched.
+    #[must_use]
+    pub const fn plain() -> Self {
+        Self {
+            timings: TimingSet::HIGH_SPEED,
+            width: Width::Four,
+            max_clock_hz: 50_000_000,
+            supply: 0x00ff_8000,
+            signal_1v8: false,
+            signal_1v2: false,
+            power_cycle: true,
+            tunes_sdr50: false,
+            non_removable: false,
+            max_blocks: u16::MAX,
+            max_segments: 1,
+            set_block_count: true,
+            busy_detect: BusyDetect::Status,
+            transfer: Transfer::Dma,
+            queue_engine_depth: 0,
+        }
+    }
+
+    /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments,
+    /// busy in hardware, a command queue engine of 32 tasks.
+    #[must_use]
+    pub const fn full() -> Self {
+        Self {
+            timings: TimingSet::ALL,
+            width: Width::Eight,
+            max_clock_hz: 208_000_000,
+            signal_1v8: true,
+            signal_1v2: true,
+            max_segments: 128,
+            busy_detect: BusyDetect::Hardware,
+            queue_engine_depth: 32,
+            ..Self::plain()
+        }
+    }
+}

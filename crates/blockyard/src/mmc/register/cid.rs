@@ -1,0 +1,148 @@
+//! CID: who made the card (JESD84-B51 7.2; SD 5.2). It only informs, so no value is refused (R2).
+
+use super::Bits;
+use core::fmt;
+
+/// A card's identification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cid {
+    /// MID: the manufacturer. eMMC and SD count apart.
+    pub manufacturer: u8,
+    /// OID: the OEM; two ASCII characters on SD, a number in the low byte on eMMC.
+    pub oem: u16,
+    /// PNM: the product's name.
+    pub name: ProductName,
+    /// PRV: the product's revision. Two BCD digits, major and minor, on SD and older eMMC.
+    pub revision: u8,
+    /// PSN: the serial number.
+    pub serial: u32,
+    /// MDT: when it was made.
+    pub made: Option<MonthOfYear>,
+}
+
+/// A product's name: printable ASCII, 6 characters on eMMC and 5 on SD.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ProductName {
+    bytes: [u8; 6],
+    len: u8,
+}
+
+/// A month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MonthOfYear {
+    /// The year.
+    pub year: u16,
+    /// The month, 1 to 12.
+    pub month: u8,
+}
+
+impl Cid {
+    /// An SD card's.
+    #[must_use]
+    pub fn sd(bits: &Bits<16>) -> Self {
+        let name: [u8; 5] = bits.bytes(64);
+        Self {
+            manufacturer: bits.byte(127, 120),
+            oem: bits.short(119, 104),
+            name: ProductName::new(&name),
+            revision: bits.byte(63, 56),
+            serial: bits.field(55, 24),
+            made: MonthOfYear::new(2000 + bits.short(19, 12), bits.byte(11, 8)),
+        }
+    }
+
+    /// An eMMC device's. The year is of four bits: it begins at 1997, and with EXT_CSD revisions
+    /// above 4 what would be 1997 to 2009 is 2013 to 2025.
+    #[must_use]
+    pub fn mmc(bits: &Bits<16>, ext_csd_revision: u8) -> Self {
+        let name: [u8; 6] = bits.bytes(56);
+        let year = 1997 + bits.short(11, 8);
+        let year = if ext_csd_revision > 4 && year < 2010 { year + 16 } else { year };
+        Self {
+            manufacturer: bits.byte(127, 120),
+            oem: bits.short(111, 104),
+            name: ProductName::new(&name),
+            revision: bits.byte(55, 48),
+            serial: bits.field(47, 16),
+            made: MonthOfYear::new(year, bits.byte(15, 12)),
+        }
+    }
+}
+
+impl MonthOfYear {
+    /// `None` where there is no such month: cards that were not told.
+    fn new(year: u16, month: u8) -> Option<Self> {
+        (1..=12).contains(&month).then_some(Self { year, month })
+    }
+}
+
+impl ProductName {
+    /// At most 6 characters; what does not print becomes `?`, and padding is cut off.
+    fn new(name: &[u8]) -> Self {
+        let mut bytes = [0; 6];
+        let mut len = 0;
+        for (at, (to, &from)) in (1..).zip(bytes.iter_mut().zip(name)) {
+            let padding = from == 0 || from == b' ';
+            *to = if from.is_ascii_graphic() || padding { from } else { b'?' };
+            if !padding {
+                len = at;
+            }
+        }
+        for byte in &mut bytes {
+            *byte = if *byte == 0 { b' ' } else { *byte };
+        }
+        Self { bytes, len }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("new kept ASCII only")
+    }
+}
+
+impl fmt::Debug for ProductName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for ProductName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    #[test]
+    fn an_sd_card_s_is_read_by_the_sd_layout() {
+        // MID 03, OID "SD", PNM "SU08G", PRV 8.0, PSN 0x1234abcd, MDT 0x0cb (2012, November).
+        let cid = Cid::sd(&example::bits("0353445355303847801234abcd00cb01"));
+        assert_eq!((cid.manufacturer, cid.oem), (3, 0x5344));
+        assert_eq!((cid.name.as_str(), cid.revision, cid.serial), ("SU08G", 0x80, 0x1234_abcd));
+        assert_eq!(cid.made, Some(MonthOfYear { year: 2012, month: 11 }));
+    }
+
+    #[test]
+    fn an_emmc_device_s_is_read_by_the_mmc_layout_and_its_year_by_the_revision() {
+        // MID 15, CBX 1 (BGA), OID 00, PNM "8GTF4R", PRV 06, PSN 0xdeadbeef, MDT August, year 2.
+        let bits = example::bits("15010038475446345206deadbeef8201");
+        let cid = Cid::mmc(&bits, 8);
+        assert_eq!((cid.manufacturer, cid.oem, cid.revision), (0x15, 0, 6));
+        assert_eq!((cid.name.as_str(), cid.serial), ("8GTF4R", 0xdead_beef));
+        assert_eq!(cid.made, Some(MonthOfYear { year: 2015, month: 8 }));
+        assert_eq!(Cid::mmc(&bits, 4).made, Some(MonthOfYear { year: 1999, month: 8 }));
+    }
+
+    #[test]
+    fn a_name_that_does_not_print_is_made_to_and_no_month_is_none() {
+        let cid = Cid::sd(&Bits([0xff; 16]));
+        assert_eq!((cid.name.as_str(), cid.made), ("?????", None));
+        assert_eq!(Cid::mmc(&Bits([0; 16]), 0).name.as_str(), "");
+        assert_eq!(ProductName::new(b"A B  ").as_str(), "A B");
+    }
+}

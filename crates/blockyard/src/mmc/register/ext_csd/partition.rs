@@ -1,0 +1,150 @@
+//! Sizes in EXT_CSD: the user area and the partitions beside it, groups, and what suits best.
+
+use super::{ExtCsd, index, revision};
+
+/// A part of an eMMC device with addresses of its own; PARTITION_CONFIG (179) says which one
+/// commands reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Partition {
+    /// The user area.
+    User,
+    /// A boot partition: 0 or 1.
+    Boot(u8),
+    /// The replay protected memory block, spoken to in authenticated frames only.
+    Rpmb,
+    /// A general purpose partition: 0 to 3.
+    General(u8),
+}
+
+impl Partition {
+    /// Every partition there can be, the user area first.
+    pub const ALL: [Self; 8] = [
+        Self::User,
+        Self::Boot(0),
+        Self::Boot(1),
+        Self::Rpmb,
+        Self::General(0),
+        Self::General(1),
+        Self::General(2),
+        Self::General(3),
+    ];
+
+    /// PARTITION_ACCESS: bits 2:0 of PARTITION_CONFIG when commands are to reach it.
+    #[must_use]
+    pub const fn access(self) -> u8 {
+        match self {
+            Self::User => 0,
+            Self::Boot(number) => 1 + number,
+            Self::Rpmb => 3,
+            Self::General(number) => 4 + number,
+        }
+    }
+}
+
+/// Bytes counted in sectors.
+const SECTORS_PER_KIB: u64 = 2;
+
+impl ExtCsd {
+    /// SEC_COUNT (212): size of the user area in sectors; `None` where the CSD says it.
+    #[must_use]
+    pub fn sectors(&self) -> Option<u64> {
+        let count = self.number::<4>(index::SEC_COUNT);
+        (self.revision() >= revision::V4_2 && count != 0).then_some(u64::from(count))
+    }
+
+    /// Size of a partition in sectors; 0 where there is none. The user area's is
+    /// [`Self::sectors`], 0 where the CSD says it.
+    #[must_use]
+    pub fn partition_sectors(&self, partition: Partition) -> u64 {
+        let of_128_kib =
+            |at| 128 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, at));
+        match partition {
+            Partition::User => self.sectors().unwrap_or(0),
+            Partition::Boot(_) => of_128_kib(index::BOOT_SIZE_MULT),
+            Partition::Rpmb if self.revision() >= revision::V4_41 => {
+                of_128_kib(index::RPMB_SIZE_MULT)
+            }
+            Partition::General(number) if self.partitions_complete() => {
+                let at = index::GP_SIZE_MULT + 3 * u16::from(number);
+                u64::from(self.number::<3>(at)) * self.write_protect_group_sectors()
+            }
+            Partition::Rpmb | Partition::General(_) => 0,
+        }
+    }
+
+    /// PARTITIONING_SUPPORT (160), bit 0: whether general purpose partitions can be made.
+    #[must_use]
+    pub fn partitioning(&self) -> bool {
+        self.bits_since(revision::V4_41, index::PARTITIONING_SUPPORT) & 1 != 0
+    }
+
+    /// PARTITION_SETTING_COMPLETED (155): whether they were made.
+    #[must_use]
+    pub fn partitions_complete(&self) -> bool {
+        self.bits_since(revision::V4_41, index::PARTITION_SETTING_COMPLETED) & 1 != 0
+    }
+
+    /// PARTITION_CONFIG (179), bits 2:0: the [`Partition::access`] that commands reach now.
+    #[must_use]
+    pub fn partition_access(&self) -> u8 {
+        self.bits_since(revision::V4_3, index::PARTITION_CONFIG) & 0b111
+    }
+
+    /// ERASE_GROUP_DEF (175): whether erases go by [`Self::erase_group_sectors`]; else by the CSD.
+    #[must_use]
+    pub fn erase_group_on(&self) -> bool {
+        self.bits_since(revision::V4_3, index::ERASE_GROUP_DEF) & 1 != 0
+    }
+
+    /// HC_ERASE_GRP_SIZE (224): the high-capacity erase group in sectors; 0: there is none.
+    #[must_use]
+    pub fn erase_group_sectors(&self) -> u64 {
+        512 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, index::HC_ERASE_GRP_SIZE))
+    }
+
+    /// HC_WP_GRP_SIZE (221): the high-capacity write-protect group in sectors; 0: there is none.
+    #[must_use]
+    pub fn write_protect_group_sectors(&self) -> u64 {
+        u64::from(self.bits_since(revision::V4_3, index::HC_WP_GRP_SIZE))
+            * self.erase_group_sectors()
+    }
+
+    /// DATA_SECTOR_SIZE (61): sectors of 512 bytes in the least that can be read or written, 1 or 8.
+    #[must_use]
+    pub fn data_sector_sectors(&self) -> u32 {
+        if self.bits_since(revision::V4_5, index::DATA_SECTOR_SIZE) == 0 { 1 } else { 8 }
+    }
+
+    /// ACC_SIZE (225): the super page, the least that is written in one programming, in sectors;
+    /// `None` where the device does not tell.
+    #[must_use]
+    pub fn super_page_sectors(&self) -> Option<u32> {
+        let power = self.bits_since(revision::V4_3, index::ACC_SIZE) & 0x0f;
+        (1..=8).contains(&power).then(|| 1 << (power - 1))
+    }
+
+    /// OPTIMAL_WRITE_SIZE (265) in sectors; `None` where the device does not tell.
+    #[must_use]
+    pub fn optimal_write_sectors(&self) -> Option<u32> {
+        self.optimal(index::OPTIMAL_WRITE_SIZE)
+    }
+
+    /// OPTIMAL_READ_SIZE (266) in sectors; `None` where the device does not tell.
+    #[must_use]
+    pub fn optimal_read_sectors(&self) -> Option<u32> {
+        self.optimal(index::OPTIMAL_READ_SIZE)
+    }
+
+    fn optimal(&self, at: u16) -> Option<u32> {
+        let pages = self.bits_since(revision::V5_0, at);
+        (pages != 0).then(|| 8 * u32::from(pages))
+    }
+
+    /// OPTIMAL_TRIM_UNIT_SIZE (264) in sectors; `None` where the device does not tell.
+    #[must_use]
+    pub fn optimal_trim_sectors(&self) -> Option<u32> {
+        let power = self.bits_since(revision::V5_0, index::OPTIMAL_TRIM_UNIT_SIZE);
+        // 1 stands for 4 KiB, and the largest code, 21, for 4 GiB.
+        (1..=21).contains(&power).then(|| 8 << (power - 1))
+    }
+}

@@ -1,0 +1,254 @@
+//! The registers in which a card says what it is.
+//!
+//! | register | how a host gets it | of |
+//! |---|---|---|
+//! | [`ocr`] | response to CMD1, ACMD41 | both |
+//! | [`cid`] | response to CMD2, CMD10: 128 bits | both, laid out differently |
+//! | [`csd`] | response to CMD9: 128 bits | both, laid out differently |
+//! | [`ext_csd`] | data of CMD8: 512 bytes | eMMC 4.0 and later |
+//! | [`scr`] | data of ACMD51: 64 bits | SD |
+//! | [`ssr`] | data of ACMD13: 512 bits | SD |
+//! | [`switch`] | data of CMD6: 512 bits | SD 1.10 and later |
+//!
+//! Layouts are from JEDEC JESD84-B51 chapter 7 (eMMC) and the SD Physical Layer Simplified
+//! Specification 9.x chapters 4 and 5 (SD). Fields are called what they are called there.
+//!
+//! # Rules
+//!
+//! - **R1.** A parser takes any bytes and does not panic.
+//! - **R2.** What a host needs in order to work is refused where its value is reserved. What only
+//!   informs is kept as it came, or left out, so that no card is refused for it.
+//! - **R3.** A register newer than we know is read as the newest that we know: the standards promise
+//!   that this works.
+
+use core::fmt;
+
+pub mod cid;
+pub mod csd;
+pub mod ext_csd;
+pub mod ocr;
+pub mod scr;
+pub mod ssr;
+pub mod switch;
+
+/// A register, to say in an error which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// Card specific data.
+    Csd,
+    /// Extended card specific data.
+    ExtCsd,
+    /// SD configuration register.
+    Scr,
+}
+
+impl fmt::Display for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Csd => "CSD",
+            Self::ExtCsd => "EXT_CSD",
+            Self::Scr => "SCR",
+        })
+    }
+}
+
+/// A field whose value a host cannot work with: reserved, or at odds with the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterError {
+    /// The register.
+    pub register: Register,
+    /// The field, by the name that the standard gives it.
+    pub field: &'static str,
+    /// What was found in it.
+    pub value: u64,
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { register, field, value } = self;
+        write!(f, "{register}: {field} is {value:#x}, which no card that we can use has")
+    }
+}
+
+impl core::error::Error for RegisterError {}
+
+/// The bits of a register that is sent most significant bit first: CID and CSD (`Bits<16>`), SCR
+/// (`Bits<8>`), SSR and switch status (`Bits<64>`).
+///
+/// Bits are numbered as in the standards: the first on the wire is `8 * N - 1`, the last is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> Bits<N> {
+    /// Bits `high` to `low`, both included, as a number.
+    ///
+    /// # Panics
+    ///
+    /// If `high` is below `low` or not in the register, or if there are more than 32 bits. Positions
+    /// are constants of the parsers, so this does not depend on what a card sent.
+    #[must_use]
+    pub fn field(&self, high: usize, low: usize) -> u32 {
+        assert!(low <= high && high < 8 * N && high - low < 32, "bits {high}:{low} of {N} bytes");
+        (low..=high).rev().fold(0, |value, at| (value << 1) | u32::from(self.bit(at)))
+    }
+
+    /// Whether bit `at` is set.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such bit.
+    #[must_use]
+    pub fn bit(&self, at: usize) -> bool {
+        self.0[N - 1 - at / 8] >> (at % 8) & 1 == 1
+    }
+
+    /// As [`Self::field`], of at most 16 bits.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::field`], and if there are more than 16 bits.
+    #[must_use]
+    pub fn short(&self, high: usize, low: usize) -> u16 {
+        assert!(high - low < 16, "bits {high}:{low} are no short");
+        u16::try_from(self.field(high, low)).expect("16 bits fit")
+    }
+
+    /// As [`Self::field`], of at most 8 bits.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::field`], and if there are more than 8 bits.
+    #[must_use]
+    pub fn byte(&self, high: usize, low: usize) -> u8 {
+        assert!(high - low < 8, "bits {high}:{low} are no byte");
+        u8::try_from(self.field(high, low)).expect("8 bits fit")
+    }
+
+    /// The `COUNT` whole bytes above bit `low`, the first on the wire first.
+    fn bytes<const COUNT: usize>(&self, low: usize) -> [u8; COUNT] {
+        core::array::from_fn(|at| {
+            let low = low + 8 * (COUNT - 1 - at);
+            self.byte(low + 7, low)
+        })
+    }
+}
+
+impl Bits<16> {
+    /// A register as four words, the most significant first, CRC and end bit in the last byte: how
+    /// most hosts deliver it.
+    #[must_use]
+    pub fn from_words(words: [u32; 4]) -> Self {
+        let mut bytes = [0; 16];
+        for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+            chunk.copy_from_slice(&word.to_be_bytes());
+        }
+        Self(bytes)
+    }
+
+    /// A register from the four response registers of an SDHCI controller, the lowest address (the
+    /// least significant word) first. The controller keeps CRC and end bit to itself and delivers
+    /// the other 120 bits shifted down by 8 (SD Host Controller Simplified Specification 2.2.7);
+    /// here they are where they belong again, above a zero byte.
+    #[must_use]
+    pub fn from_sdhci(response: [u32; 4]) -> Self {
+        let mut bytes = [0; 16];
+        for (chunk, word) in bytes.rchunks_exact_mut(4).zip(response) {
+            chunk.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes.rotate_left(1);
+        bytes[15] = 0;
+        Self(bytes)
+    }
+
+    /// As [`Self::from_words`]: the words back.
+    #[must_use]
+    pub fn to_words(self) -> [u32; 4] {
+        let mut words = [0; 4];
+        for (word, at) in words.iter_mut().zip((0..4).rev()) {
+            *word = self.field(32 * at + 31, 32 * at);
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+pub(super) mod example {
+    //! Registers of real cards that their owners published, for tests. CID and CSD end in their
+    //! CRC, so a slip of the pen shows: see `real_registers_carry_a_valid_crc`.
+
+    use super::Bits;
+
+    /// CSDs from "Read, Collect & Decode SD Card CSD Register Data" on goughlui.com.
+    pub(crate) const CSD_SANDISK_2G: &str = "002600325f5a83c93efbcfff928040cb";
+    pub(crate) const CSD_KINGSTON_2G: &str = "002d00325b5a83d5fefbff80168000cf";
+    pub(crate) const CSD_SAMSUNG_32G: &str = "400e00325b590000e9e57f800a4040f1";
+    pub(crate) const CSD_KINGSTON_128G: &str = "400e00325b590003a5df7f800a400007";
+    pub(crate) const CSD_CHROMEBOOK_EMMC: &str = "d00f00320f5903ffffffffff92404011";
+
+    pub(crate) fn hex<const N: usize>(text: &str) -> [u8; N] {
+        assert_eq!(text.len(), 2 * N, "{text}");
+        core::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap())
+    }
+
+    pub(crate) fn bits<const N: usize>(text: &str) -> Bits<N> {
+        Bits(hex(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    /// x^7 + x^3 + 1 over the first 120 bits, one bit at a time.
+    fn crc7(bits: &Bits<16>) -> u8 {
+        (8..128).rev().fold(0, |crc, at| {
+            let out = crc >> 6 & 1 == 1;
+            let crc = crc << 1 & 0x7f;
+            if out == bits.bit(at) { crc } else { crc ^ 0b000_1001 }
+        })
+    }
+
+    #[test]
+    fn real_registers_carry_a_valid_crc() {
+        for text in [
+            example::CSD_SANDISK_2G,
+            example::CSD_KINGSTON_2G,
+            example::CSD_SAMSUNG_32G,
+            example::CSD_KINGSTON_128G,
+            example::CSD_CHROMEBOOK_EMMC,
+        ] {
+            let bits = example::bits(text);
+            assert_eq!(u32::from(crc7(&bits)), bits.field(7, 1), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_are_cut_where_the_standard_counts_them() {
+        let bits = Bits([0x80, 0x01, 0xab, 0xcd]);
+        assert!(bits.bit(31) && bits.bit(16) && bits.bit(0) && !bits.bit(30));
+        assert_eq!(bits.field(31, 0), 0x8001_abcd);
+        assert_eq!(bits.field(15, 4), 0xabc);
+        assert_eq!(bits.field(17, 15), 0b011);
+        assert_eq!(bits.bytes(8), [0x01, 0xab]);
+    }
+
+    #[test]
+    fn hosts_of_both_kinds_deliver_the_same_register() {
+        let words = [0x0026_0032, 0x5f5a_83c9, 0x3efb_cfff, 0x9280_40cb];
+        let whole = Bits::from_words(words);
+        assert_eq!(whole, example::bits(example::CSD_SANDISK_2G));
+        assert_eq!(whole.to_words(), words);
+        // The 120 bits 0026 0032 5f5a 83c9 3efb cfff 9280 40, cut into words from the right.
+        let sdhci = Bits::from_sdhci([0xff92_8040, 0xc93e_fbcf, 0x325f_5a83, 0x0000_2600]);
+        assert_eq!(sdhci.0[..15], whole.0[..15]);
+        assert_eq!(sdhci.0[15], 0);
+    }
+
+    #[test]
+    fn an_error_names_register_field_and_value() {
+        let error = RegisterError { register: Register::Csd, field: "CSD_STRUCTURE", value: 3 };
+        let text = error.to_string();
+        assert!(text.starts_with("CSD: CSD_STRUCTURE is 0x3"), "{text}");
+    }
+}
