@@ -331,7 +331,7 @@ and each design, in the order asked for:
 
   {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
+   "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
    "holds": {REASON: {"count", "per_io", "percent"}},
    "faults": [{"name", "matched", "fired"}, ...] with --faults,
    "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",

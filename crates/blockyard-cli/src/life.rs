@@ -18,6 +18,8 @@ pub(crate) struct Life {
     pub(crate) staged: f64,
     pub(crate) held: f64,
     pub(crate) in_driver: f64,
+    /// Waiting for the flushes it needs.
+    pub(crate) for_flush: f64,
     /// An ended I/O until its job took the result.
     pub(crate) untaken: f64,
 }
@@ -42,22 +44,26 @@ impl Life {
             staged: life.staged_ns,
             held: life.held_ns,
             in_driver: life.in_driver_ns,
+            for_flush: life.flushing_ns,
             untaken: life.untaken_ns,
         }
     }
 
-    #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
-    fn cells(&self) -> [String; 6] {
-        let parts = [self.for_tag, self.staged, self.held, self.in_driver, self.untaken];
-        let total: f64 = parts.iter().sum();
-        let part = |ns: f64| {
-            let percent = if total > 0.0 { 100.0 * ns / total } else { 0.0 };
-            format!("{} {percent:>3.0}%", nanoseconds(ns))
-        };
-        let [for_tag, staged, held, in_driver, untaken] = parts.map(part);
-        [nanoseconds(total), for_tag, staged, held, in_driver, untaken]
+    /// Its parts with their names.
+    const fn parts(&self) -> [(&'static str, f64); 6] {
+        [
+            ("for a tag", self.for_tag),
+            ("staged", self.staged),
+            ("held", self.held),
+            ("in driver", self.in_driver),
+            (FOR_FLUSH, self.for_flush),
+            ("untaken", self.untaken),
+        ]
     }
 }
+
+/// The part that has a column only where it happened.
+const FOR_FLUSH: &str = "for a flush";
 
 /// What each reason did in a run; those that did nothing too.
 pub(crate) fn holds(figures: &Figures) -> Holds {
@@ -66,18 +72,22 @@ pub(crate) fn holds(figures: &Figures) -> Holds {
 }
 
 /// Where a request spends its life, a row for each design.
-pub(crate) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)>) -> Table {
-    let mut table = Table::new(&[
-        ("design", Align::Left),
-        ("life", Align::Right),
-        ("for a tag", Align::Right),
-        ("staged", Align::Right),
-        ("held", Align::Right),
-        ("in driver", Align::Right),
-        ("untaken", Align::Right),
-    ]);
+#[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+pub(crate) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clone) -> Table {
+    let flushes = designs.clone().any(|(_, life)| life.for_flush > 0.0);
+    let shown = |(name, _): &(&str, f64)| flushes || *name != FOR_FLUSH;
+    let parts = Life::default().parts().into_iter().filter(shown);
+    let parts = parts.map(|(name, _)| (name, Align::Right));
+    let head = [("design", Align::Left), ("life", Align::Right)];
+    let mut table = Table::new(&head.into_iter().chain(parts).collect::<Vec<_>>());
     for (name, life) in designs {
-        table.row([name.to_owned()].into_iter().chain(life.cells()));
+        let total: f64 = life.parts().iter().map(|(_, ns)| ns).sum();
+        let cell = |(_, ns): (&str, f64)| {
+            let percent = if total > 0.0 { 100.0 * ns / total } else { 0.0 };
+            format!("{} {percent:>3.0}%", nanoseconds(ns))
+        };
+        let cells = life.parts().into_iter().filter(shown).map(cell);
+        table.row([name.to_owned(), nanoseconds(total)].into_iter().chain(cells));
     }
     table
 }
@@ -125,8 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn a_life_of_nothing_has_no_shares() {
-        let cells = Life::default().cells();
-        assert_eq!(cells.map(|cell| cell.trim().to_owned())[1], "0ns   0%");
+    fn a_life_of_nothing_has_no_shares_and_flushes_are_told_where_there_are_any() {
+        let (none, some) = (Life::default(), Life { for_flush: 3e6, ..Life::default() });
+        let table = |lives_of: &[(&'static str, Life)]| {
+            lives(lives_of.iter().map(|(name, life)| (*name, life))).to_string()
+        };
+        let without = table(&[("a", none)]);
+        assert!(without.contains(" 0ns   0%") && !without.contains(FOR_FLUSH), "{without}");
+        let with = table(&[("a", none), ("b", some)]);
+        assert!(with.contains(FOR_FLUSH) && with.contains("3.00ms 100%"), "{with}");
     }
 }

@@ -11,7 +11,7 @@
 //! ```text
 //! {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-//!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "untaken"},
+//!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
 //!  "holds": {REASON: {"count", "per_io", "percent"}},
 //!  "faults": [{"name", "matched", "fired"}, ...],
 //!  "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
@@ -287,6 +287,7 @@ mod tests {
                 staged: 1_000_000.0,
                 held: 250_000.0,
                 in_driver: 5_750_000.4,
+                for_flush: 0.0,
                 untaken: 3000.0,
             },
             holds: holds(),
@@ -379,6 +380,7 @@ Columns are explained by `blockyard whatif --help`.
                 staged: 22.22e6,
                 held: 22.22e6,
                 in_driver: 22.22e6,
+                for_flush: 0.0,
                 untaken: 22.22e6,
             },
             ..row(longest.unwrap(), 1_234_567.0, 123.0)
@@ -420,7 +422,10 @@ Columns are explained by `blockyard whatif --help`.
         ];
         assert_eq!(keys(row), fields);
         assert_eq!(keys(&row["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
-        assert_eq!(keys(&row["life_ns"]), ["for_tag", "held", "in_driver", "staged", "untaken"]);
+        assert_eq!(
+            keys(&row["life_ns"]),
+            ["for_flush", "for_tag", "held", "in_driver", "staged", "untaken"]
+        );
         assert_eq!(keys(&row["holds"]["budget"]), ["count", "per_io", "percent"]);
         let reasons =
             ["budget", "device", "host", "leftovers", "order", "quiesced", "resource", "tag"];

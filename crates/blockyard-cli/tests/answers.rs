@@ -150,7 +150,10 @@ fn whatif_as_json_has_the_documented_keys_and_no_others() {
         expected.sort_unstable();
         assert_eq!(keys(design), expected);
         assert_eq!(keys(&design["lat_ns"]), ["mean", "p50", "p99", "p99.9"]);
-        assert_eq!(keys(&design["life_ns"]), ["for_tag", "held", "in_driver", "staged", "untaken"]);
+        assert_eq!(
+            keys(&design["life_ns"]),
+            ["for_flush", "for_tag", "held", "in_driver", "staged", "untaken"]
+        );
         for held in design["holds"].as_object().unwrap().values() {
             assert_eq!(keys(held), ["count", "per_io", "percent"]);
         }

@@ -103,6 +103,8 @@ pub struct Life {
     pub held_ns: f64,
     /// From there until the driver was done with it.
     pub in_driver_ns: f64,
+    /// Waiting for flushes that it needs, before its data and behind it.
+    pub flushing_ns: f64,
     /// From the end of an I/O until its job took the result.
     pub untaken_ns: f64,
 }
@@ -141,6 +143,7 @@ impl Figures {
             staged_ns: mean_ns(report, Stage::Staged),
             held_ns: mean_ns(report, Stage::Held),
             in_driver_ns: mean_ns(report, Stage::InDriver),
+            flushing_ns: mean_ns(report, Stage::Flushing),
             untaken_ns: ratio(float(report.totals.untaken.as_ns()), float(ios)),
         };
         let hctxs = f64::from(report.hctxs);
@@ -187,12 +190,13 @@ impl Figures {
 
 impl Life {
     /// Its parts, each with what a request does meanwhile.
-    const fn parts(&self) -> [(&'static str, f64); 5] {
+    const fn parts(&self) -> [(&'static str, f64); 6] {
         [
             ("waiting for a tag", self.for_tag_ns),
             ("staged", self.staged_ns),
             ("held after it was taken out", self.held_ns),
             (IN_DRIVER, self.in_driver_ns),
+            ("waiting for flushes", self.flushing_ns),
             (UNTAKEN, self.untaken_ns),
         ]
     }
@@ -422,6 +426,11 @@ fn limit(device: &Device, figures: &Figures) -> String {
     if figures.jobs_cpu_percent * (100.0 - figures.polling_percent) >= USED_UP * 100.0 {
         return format!("the processors ({cpus})");
     }
+    if figures.device_busy_percent >= USED_UP {
+        return format!(
+            "how long the device takes for what is asked of it at once ({at_device} commands at it, {cpus})"
+        );
+    }
     format!("the pace of the jobs themselves ({at_device} commands at the device, {cpus})")
 }
 
@@ -435,9 +444,11 @@ fn link_percent(hba: &HbaProfile, figures: &Figures) -> f64 {
 
 /// The mean time of a request in `stage`, reads and writes together, nanoseconds.
 fn mean_ns(report: &Report, stage: Stage) -> f64 {
-    let times = Direction::ALL.map(|direction| report.stages.times_ns(direction, stage));
-    let sum: u128 = times.iter().map(|times| times.sum()).sum();
-    let count: u64 = times.iter().map(|times| times.count()).sum();
+    let times = |stage| Direction::DATA.map(|direction| report.stages.times_ns(direction, stage));
+    let sum: u128 = times(stage).iter().map(|times| times.sum()).sum();
+    // Not each request waits for flushes: the mean is over all of them.
+    let of = if stage == Stage::Flushing { Stage::Total } else { stage };
+    let count: u64 = times(of).iter().map(|times| times.count()).sum();
     ratio(wide(sum), float(count))
 }
 
@@ -623,8 +634,8 @@ mod tests {
         let words = told(&[("a", Figures { polling_percent: 98.0, ..busy })]);
         assert_eq!(
             words,
-            "a is held by the pace of the jobs themselves (4.40 commands at the device, 100 % of the \
-             processors that jobs run on in use, 98 % of it polling)."
+            "a is held by how long the device takes for what is asked of it at once (4.40 commands \
+             at it, 100 % of the processors that jobs run on in use, 98 % of it polling)."
         );
     }
 

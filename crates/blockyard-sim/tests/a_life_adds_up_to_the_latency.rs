@@ -5,6 +5,7 @@
 //! processor needs to do its work on a result before the job has it.
 
 use blockyard::stats::{Direction, Stage};
+use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
@@ -35,6 +36,30 @@ fn a_life_adds_up_to_the_latency() {
         let latency = figures.lat_ns.sum() as f64 / figures.ios as f64;
         assert!((latency - sum).abs() < 0.002 * latency, "{design}: {sum} of {latency} ns");
         assert!(life.in_driver_ns > 0.0 && life.untaken_ns > 0.0, "{design}: {life:?}");
+    }
+}
+
+/// A write that asks for durability waits for flushes, of which each is a command of its own; a flush
+/// that a job asks for is no part of a write's life.
+#[test]
+fn a_life_with_flushes_adds_up_too() {
+    let cached = "base = \"null\"\n[limits]\nwrite-cache = true\n[cache]\nflush = \"2ms\"\n\
+                  [null]\ncompletion = \"timer\"\ncompletion-time = \"50us\"\n";
+    let device = Device::parse("cached", cached).unwrap();
+    for (option, commands_per_write) in [("--sync=1", 2.0), ("--fsync=4", 1.25)] {
+        let args = ["--name=x", "--rw=write", "--bs=4k", "--direct=1", "--size=256k", option];
+        let jobs = parse_args(args, &NoSource).unwrap();
+        let design = Design::lookup("mq-deadline").unwrap();
+        let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        let figures = Figures::of(&report, 1);
+        assert_eq!(figures.commands as f64, 64.0 * commands_per_write, "{option}");
+        assert_eq!(report.stages.count_of(Direction::Write, Action::Complete(Status::Ok)), 64);
+        let life = figures.life;
+        let parts = [life.staged_ns, life.held_ns, life.in_driver_ns, life.flushing_ns];
+        let sum = parts.iter().sum::<f64>() + life.untaken_ns;
+        let latency = figures.lat_ns.sum() as f64 / figures.ios as f64;
+        assert!((latency - sum).abs() < 0.002 * latency, "{option}: {sum} of {latency} ns");
+        assert_eq!(life.flushing_ns >= 2e6, option == "--sync=1", "{option}: {life:?}");
     }
 }
 

@@ -22,7 +22,8 @@ pub use list::List;
 use crate::bio::{Flags, IoPrio, Op};
 use crate::flush::Steps;
 use crate::merge::{Extent, Merge};
-use crate::time::Instant;
+use crate::status::Status;
+use crate::time::{Duration, Instant};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
 use alloc::vec::Vec;
 
@@ -51,6 +52,10 @@ pub struct StageTimes {
     pub scheduled: Instant,
     /// The driver accepted it.
     pub issued: Instant,
+    /// It began to wait for the flush that it waited for last.
+    pub(crate) awaited: Instant,
+    /// How long it has waited for flushes, from its first wait to the end of the latest.
+    pub flushed: Duration,
 }
 
 /// One or more merged bios of one op.
@@ -111,6 +116,8 @@ impl Request {
             queued: Instant::ZERO,
             scheduled: Instant::ZERO,
             issued: Instant::ZERO,
+            awaited: Instant::ZERO,
+            flushed: Duration::ZERO,
         },
         state: State::Idle,
         prepared: false,
@@ -124,6 +131,11 @@ impl Request {
         next: NONE,
         prev: NONE,
     };
+
+    /// Whether it comes to its end when the driver is done with it, with `status`: no flush follows.
+    pub(crate) fn ends_with(&self, status: Status) -> bool {
+        status != Status::Ok || self.steps.is_empty() || self.steps.taken().is_empty()
+    }
 
     /// Where it stands in its life.
     #[must_use]

@@ -49,6 +49,8 @@ pub enum Action {
     Hold(Hold),
     /// `C`: the driver is done with a request.
     Complete(Status),
+    /// `C` too: a request that needed flushes has come to its end behind one, with this status.
+    SequenceEnd(Status),
     /// `R`: a request went back to be tried again.
     Requeue,
     /// The driver has had a request for longer than the queue's timeout, and is asked about it.
@@ -70,7 +72,7 @@ impl Action {
             Self::Unplug { .. } => 'U',
             Self::Insert => 'I',
             Self::Issue => 'D',
-            Self::Complete(_) => 'C',
+            Self::Complete(_) | Self::SequenceEnd(_) => 'C',
             Self::Requeue => 'R',
             Self::Schedule | Self::Refuse(_) | Self::Hold(_) | Self::TimedOut => {
                 return None;

@@ -27,7 +27,7 @@ impl Disk {
     pub(super) fn of(name: &str, report: &Report) -> Self {
         let stages = &report.stages;
         let [(read_ios, read_merges, read_ticks), (write_ios, write_merges, write_ticks)] =
-            Direction::ALL.map(|direction| {
+            Direction::DATA.map(|direction| {
                 let count = |action| stages.count_of(direction, action);
                 let merges =
                     count(Action::BackMerge) + count(Action::FrontMerge) + count(Action::Join);

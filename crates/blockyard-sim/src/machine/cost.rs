@@ -77,7 +77,7 @@ impl Sink for CostSink {
             Action::Insert => self.add(self.insert),
             Action::Schedule => self.add(self.schedule),
             Action::Issue | Action::Refuse(_) => self.add(self.issue),
-            Action::Complete(_) => self.add(self.complete),
+            Action::Complete(_) | Action::SequenceEnd(_) => self.add(self.complete),
             _ => {}
         }
     }

@@ -110,7 +110,7 @@ impl Blktrace {
                 payload = Some(u64::from(requests)); // K5
             }
             Action::Split => payload = Some(step.sector + u64::from(step.sectors)),
-            Action::Complete(status) => error = errno(status),
+            Action::Complete(status) | Action::SequenceEnd(status) => error = errno(status),
             _ => {}
         }
         let at = step.on.index(); // K1
@@ -256,7 +256,7 @@ const fn action_of(action: Action) -> Option<u32> {
         Action::Sleep => 5 | category::QUEUE,
         Action::Requeue => 6 | category::REQUEUE,
         Action::Issue => 7 | category::ISSUE,
-        Action::Complete(_) => 8 | category::COMPLETE,
+        Action::Complete(_) | Action::SequenceEnd(_) => 8 | category::COMPLETE,
         Action::Plug => 9 | category::QUEUE,
         Action::Unplug { sleeping: false, .. } => 10 | category::QUEUE,
         Action::Unplug { sleeping: true, .. } => 11 | category::QUEUE,

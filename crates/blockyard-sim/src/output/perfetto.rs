@@ -167,7 +167,8 @@ impl Perfetto {
             | Action::Insert
             | Action::Schedule
             | Action::Issue
-            | Action::Complete(_) => return,
+            | Action::Complete(_)
+            | Action::SequenceEnd(_) => return,
         };
         let track = match step.action {
             Action::Hold(_) | Action::Refuse(_) | Action::Requeue | Action::TimedOut => {
@@ -195,7 +196,7 @@ impl Perfetto {
             // It goes back to the elevator, or without one to the dispatch list.
             Action::Requeue if self.world.elevator => Some(Stage::Staged),
             Action::Requeue => Some(Stage::Held),
-            Action::Complete(_) | Action::Join => None,
+            Action::Complete(_) | Action::SequenceEnd(_) | Action::Join => None,
             Action::Refuse(busy) => {
                 if let Some(life) = self.world.disk(step.queue).request(id) {
                     life.refused = Some(busy);

@@ -57,6 +57,7 @@ impl RequestQueue {
     }
 
     fn await_flush(&mut self, id: RequestId, now: Instant) {
+        self.requests[id].times.awaited = now;
         let flush = &mut self.hctxs[self.requests[id].hctx.index()].flush;
         flush.wait(&mut self.requests, id, now);
     }
@@ -139,11 +140,12 @@ impl RequestQueue {
         now: Instant,
     ) {
         let rq = &mut self.requests[id];
+        rq.times.flushed += now.since(rq.times.awaited);
         rq.steps = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
         let hctx = rq.hctx;
         if rq.steps.is_empty() {
             rq.state = State::Complete;
-            self.emit(host, now, Action::Complete(status), id);
+            self.emit(host, now, Action::SequenceEnd(status), id);
             self.end_bios(host, id, status);
         } else {
             // Nothing but data follows a flush.

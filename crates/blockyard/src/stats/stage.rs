@@ -3,8 +3,9 @@
 use super::Histogram;
 use super::hold::HoldTimes;
 use crate::bio::Op;
+use crate::request::StageTimes;
 use crate::status::Status;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::trace::{Action, Event, Hold, Sink};
 
 /// The two directions that statistics keep apart.
@@ -14,45 +15,58 @@ pub enum Direction {
     Read,
     /// Everything else.
     Write,
+    /// Flushes: those that bios ask for, and the commands that serve them.
+    Flush,
 }
 
 impl Direction {
-    /// Both, in order.
-    pub const ALL: [Self; 2] = [Self::Read, Self::Write];
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Flush];
+    /// Those that move data, in order.
+    pub const DATA: [Self; 2] = [Self::Read, Self::Write];
 }
 
 impl From<Op> for Direction {
     fn from(op: Op) -> Self {
-        if op.is_read() { Self::Read } else { Self::Write }
+        match op {
+            Op::Flush => Self::Flush,
+            op if op.is_read() => Self::Read,
+            _ => Self::Write,
+        }
     }
 }
 
 /// A part of a request's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// From its submission until it left the elevator or software queue.
+    /// From its submission until it left the elevator or software queue, but for flushes before its
+    /// data.
     Staged,
     /// From there until the driver accepted it; [`Action::Hold`] counts the reasons.
     Held,
     /// From there until the driver was done with it.
     InDriver,
-    /// From its submission until the driver was done with it.
+    /// Waiting for flushes, before its data and behind it. Only of requests that need any.
+    Flushing,
+    /// From its submission to its end.
     Total,
 }
 
 impl Stage {
     /// All of them, in order.
-    pub const ALL: [Self; 4] = [Self::Staged, Self::Held, Self::InDriver, Self::Total];
+    pub const ALL: [Self; 5] =
+        [Self::Staged, Self::Held, Self::InDriver, Self::Flushing, Self::Total];
 }
 
 /// A sink that keeps the time requests spend in each stage, and counts actions. One made by
 /// [`Self::watching`] also keeps how long hardware queues stood held, by reason.
 ///
 /// An event costs one count. A completion also records up to four times, in nanoseconds; a request
-/// that the driver never took has none in the stages it did not reach.
+/// that the driver never took has none in the stages it did not reach. The command of a flush has no
+/// times: those of the requests it serves are theirs.
 #[derive(Clone, Debug, Default)]
 pub struct StageStats {
-    directions: [DirectionStats; 2],
+    directions: [DirectionStats; Direction::ALL.len()],
     holds: HoldTimes,
 }
 
@@ -106,7 +120,7 @@ impl StageStats {
         self.holds.held_ns(hold)
     }
 
-    /// How often `action` happened, in both directions.
+    /// How often `action` happened, in all directions.
     #[must_use]
     pub fn count(&self, action: Action) -> u64 {
         Direction::ALL.map(|direction| self.count_of(direction, action)).iter().sum()
@@ -141,10 +155,14 @@ impl Sink for StageStats {
         let stats = &mut self.directions[Direction::from(event.op) as usize];
         stats.counts[slot_of(event.action)] += 1;
         match (event.action, event.request) {
-            (Action::Complete(_), Some((_, request))) => {
-                let times = request.times;
-                stats.completed([times.queued, times.scheduled, times.issued, event.at]);
+            // What completes as a flush is the command, not a request of its own.
+            (Action::Complete(status), Some((_, request))) if request.op != Op::Flush => {
+                stats.completed(&request.times, event.at);
+                if request.ends_with(status) {
+                    stats.ended(&request.times, event.at);
+                }
             }
+            (Action::SequenceEnd(_), Some((_, request))) => stats.ended(&request.times, event.at),
             (Action::Hold(hold), _) => self.holds.held(event.queue, event.hctx, hold, event.at),
             (Action::Issue, _) => self.holds.issued(event.queue, event.hctx, event.at),
             _ => {}
@@ -165,24 +183,32 @@ impl Default for DirectionStats {
 }
 
 impl DirectionStats {
-    /// A request passed its stages at these instants. One not reached is zero, or left from before
-    /// a requeue, and so earlier than the one before it.
-    fn completed(&mut self, passed: [Instant; Stage::ALL.len()]) {
+    /// The driver was done with a request at `now`. An instant of a stage not reached is zero, or left
+    /// from before a requeue, and so earlier than the one before it.
+    fn completed(&mut self, times: &StageTimes, now: Instant) {
+        let passed = [times.queued + times.flushed, times.scheduled, times.issued, now];
         for (times, stage) in self.times.iter_mut().zip(passed.windows(2)) {
             if stage[1] < stage[0] {
                 break;
             }
             times.record(stage[1].since(stage[0]).as_ns());
         }
-        let [queued, .., completed] = passed;
-        self.times[Stage::Total as usize].record(completed.since(queued).as_ns());
+    }
+
+    /// A request came to its end at `now`.
+    fn ended(&mut self, times: &StageTimes, now: Instant) {
+        if times.flushed > Duration::ZERO {
+            self.times[Stage::Flushing as usize].record(times.flushed.as_ns());
+        }
+        self.times[Stage::Total as usize].record(now.since(times.queued).as_ns());
     }
 }
 
 const HOLD: usize = 14;
 const REFUSE: usize = HOLD + Hold::ALL.len();
 const COMPLETE: usize = REFUSE + Hold::ALL.len();
-const SLOTS: usize = COMPLETE + Status::Gone as usize + 1;
+const SEQUENCE_END: usize = COMPLETE + Status::Gone as usize + 1;
+const SLOTS: usize = SEQUENCE_END + Status::Gone as usize + 1;
 
 /// Where an action is counted.
 fn slot_of(action: Action) -> usize {
@@ -204,6 +230,7 @@ fn slot_of(action: Action) -> usize {
         Action::Hold(hold) => HOLD + hold as usize,
         Action::Refuse(busy) => REFUSE + Hold::from(busy) as usize,
         Action::Complete(status) => COMPLETE + status as usize,
+        Action::SequenceEnd(status) => SEQUENCE_END + status as usize,
     }
 }
 
@@ -255,17 +282,20 @@ mod tests {
         with_request(Bio::write(0, 8, 0), [100, 150, 400], |request| {
             stats.event(&event(1400, Action::Complete(Status::Ok), Op::Write, Some(request)));
         });
-        assert_eq!(sums(&stats, Direction::Write), [(1, 50), (1, 250), (1, 1000), (1, 1300)]);
-        assert_eq!(sums(&stats, Direction::Read), [(0, 0); 4]);
+        assert_eq!(
+            sums(&stats, Direction::Write),
+            [(1, 50), (1, 250), (1, 1000), (0, 0), (1, 1300)]
+        );
+        assert_eq!(sums(&stats, Direction::Read), [(0, 0); 5]);
     }
 
     #[test]
     fn stages_not_reached_are_not_recorded() {
         let failed = Action::Complete(Status::IoError);
         for (passed, stages) in [
-            ([100, 0, 0], [(0, 0), (0, 0), (0, 0), (1, 400)]),
-            ([100, 150, 0], [(1, 50), (0, 0), (0, 0), (1, 400)]),
-            ([100, 300, 200], [(1, 200), (0, 0), (0, 0), (1, 400)]),
+            ([100, 0, 0], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 400)]),
+            ([100, 150, 0], [(1, 50), (0, 0), (0, 0), (0, 0), (1, 400)]),
+            ([100, 300, 200], [(1, 200), (0, 0), (0, 0), (0, 0), (1, 400)]),
         ] {
             let mut stats = StageStats::new();
             with_request(Bio::read(0, 8, 0), passed, |request| {
@@ -301,10 +331,10 @@ mod tests {
         let once = stats.clone();
         stats.merge(&once);
         assert_eq!(stats.count(Action::Complete(Status::Ok)), 2);
-        assert_eq!(sums(&stats, Direction::Read), [(2, 2), (2, 2), (2, 12), (2, 16)]);
+        assert_eq!(sums(&stats, Direction::Read), [(2, 2), (2, 2), (2, 12), (0, 0), (2, 16)]);
         stats.clear();
         assert_eq!(stats.count(Action::Complete(Status::Ok)), 0);
-        assert_eq!(sums(&stats, Direction::Read), [(0, 0); 4]);
+        assert_eq!(sums(&stats, Direction::Read), [(0, 0); 5]);
     }
 
     #[test]
