@@ -19,7 +19,8 @@
 //!   host; for what no completion gives back, and with nothing in flight that could complete, it
 //!   sets the retry instant.
 //! - **H5.** What passes the elevator by (flushes, data behind a flush, passthrough) is offered
-//!   before everything else: it may be what the rest waits for.
+//!   before everything else: it may be what the rest waits for. Only what lacks a reserved tag stands
+//!   aside, as others do not need one.
 
 use crate::bio::{Bio, Flags};
 use crate::flush::FlushQueue;
@@ -193,6 +194,8 @@ impl BusyState {
 pub(crate) struct HardwareQueue {
     /// Requests that pass the elevator by; first in every run (H5).
     pub(crate) direct: List,
+    /// Those of them that the latest run found no reserved tag for.
+    pub(crate) aside: List,
     /// Requests taken out of the elevator but not accepted; next.
     pub(crate) dispatch: List,
     pub(crate) flush: FlushQueue,
@@ -212,6 +215,7 @@ impl HardwareQueue {
     pub(crate) fn new(busy: BusyTrack, feeders: Vec<u32>) -> Self {
         Self {
             direct: List::new(),
+            aside: List::new(),
             dispatch: List::new(),
             flush: FlushQueue::default(),
             busy: BusyState::new(busy),

@@ -94,16 +94,27 @@ impl RequestQueue {
         hctx: HctxId,
         now: Instant,
     ) -> Option<RunStop> {
-        let mut list = core::mem::take(&mut self.hctxs[hctx.index()].direct);
+        let state = &mut self.hctxs[hctx.index()];
+        let mut list = core::mem::take(&mut state.aside);
+        list.append(&mut self.requests, &mut state.direct);
         if list.is_empty() {
             return None;
         }
-        let sent = self.send(host, hctx, &mut list, now);
+        let mut aside = List::new();
+        let held = loop {
+            let held = self.send(host, hctx, &mut list, now).held;
+            let lacks_reserved = |id: &RequestId| {
+                held == Some(Hold::Tag) && self.requests[*id].flags.contains(Flags::RESERVED)
+            };
+            let Some(id) = list.first().filter(lacks_reserved) else { break held };
+            list.remove(&mut self.requests, id);
+            aside.push_back(&mut self.requests, id);
+        };
         // What the driver failed may have sent more this way.
-        let mut added = core::mem::take(&mut self.hctxs[hctx.index()].direct);
-        list.append(&mut self.requests, &mut added);
-        self.hctxs[hctx.index()].direct = list;
-        sent.held.map(RunStop::Held)
+        let state = &mut self.hctxs[hctx.index()];
+        list.append(&mut self.requests, &mut state.direct);
+        (state.direct, state.aside) = (list, aside);
+        held.map(RunStop::Held)
     }
 
     /// Then the dispatch list (H1). Returns why the run ends there, or `None` where the
@@ -516,6 +527,7 @@ impl RequestQueue {
                 // No completion will follow: what it would do for those that wait is done here.
                 self.finish(host, id, status, now);
                 self.resume_rest();
+                self.note_idle(host, now);
                 host.note_room();
             }
         }

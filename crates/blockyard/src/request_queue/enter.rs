@@ -294,7 +294,10 @@ impl RequestQueue {
         if !self.cursors.is_empty() && self.goes_behind(bio, hctx) {
             return Err(SubmitError::NoTag);
         }
-        let id = self.take_request(host, hctx, bio).ok_or(SubmitError::NoTag)?;
+        let Some(id) = self.take_request(host, hctx, bio) else {
+            self.note_idle(host, now); // To ask for a tag is to share (T5), even in vain.
+            return Err(SubmitError::NoTag);
+        };
         self.emit_entered(host, now, cpu, bio);
         self.held += 1;
         self.idle_at = None;

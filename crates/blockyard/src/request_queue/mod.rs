@@ -426,8 +426,9 @@ impl RequestQueue {
         }
         assert_eq!(in_flight, self.in_flight, "requests in flight");
         assert_eq!(in_flight + listed, self.held, "requests held");
-        let listed_by =
-            |hctx: &HardwareQueue| hctx.direct.len() + hctx.dispatch.len() + hctx.flush.len();
+        let listed_by = |hctx: &HardwareQueue| {
+            hctx.direct.len() + hctx.aside.len() + hctx.dispatch.len() + hctx.flush.len()
+        };
         let lists = self.hctxs.iter().map(listed_by).sum::<u32>();
         let staged = self.ctxs.iter().map(SoftwareQueue::len).sum::<u32>();
         let plugged = self.plugs.iter().map(|plug| plug.list.len()).sum::<u32>();

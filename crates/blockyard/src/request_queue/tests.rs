@@ -6,6 +6,7 @@ mod enter;
 mod expire;
 mod pause;
 mod sequence;
+mod share;
 
 use super::*;
 use crate::bio::{Bio, Flags, Op};

@@ -1,0 +1,92 @@
+//! Two queues of one host, and the tags they share.
+
+use super::*;
+
+/// Two queues under `policies` on a host of 8 tags, `reserved` of them apart.
+fn pair(reserved: u16, policies: Policies) -> (Host<Watched>, [RequestQueue; 2]) {
+    let tags = tags(1, 8, reserved, 2);
+    let usual = QueueConfig::new(2, 1, Limits::new(CAPACITY_SECTORS), policies);
+    let config = QueueConfig { max_bios: 64, ..usual };
+    let host = host(tags, &config);
+    let queues = [0, 1].map(|at| RequestQueue::new(QueueId(at), config.clone(), &host));
+    (host, queues)
+}
+
+fn settle(host: &mut Host<Watched>, queue: &mut RequestQueue, now: Instant) {
+    while let Some(run) = queue.next_run(host, now) {
+        let _ = queue.run(host, run.hctx, now);
+    }
+}
+
+/// Writes that lie apart, as many as the queue takes of 8.
+fn fill(host: &mut Host<Watched>, queue: &mut RequestQueue, now: Instant) -> usize {
+    let write = |cookie| Bio::write(cookie * 640, 8, cookie);
+    (0..8).filter(|cookie| queue.submit(host, CPU, write(*cookie), now).is_ok()).count()
+}
+
+/// Both queues are looked at when they asked for it, for hours.
+fn wait_for_hours(host: &mut Host<Watched>, queues: &mut [RequestQueue; 2]) -> Instant {
+    let end = Instant::ZERO + Duration::from_secs(7200);
+    for queue in queues {
+        while let Some(at) = queue.poll_at().filter(|at| *at < end) {
+            settle(host, queue, at);
+        }
+    }
+    end
+}
+
+/// To ask for a tag makes a queue share them, even in vain; one that was refused and never came back
+/// was counted for ever.
+#[test]
+fn a_queue_that_was_refused_and_left_shares_no_more_after_a_while() {
+    let (mut host, mut queues) = pair(0, Policies::NONE);
+    assert_eq!(fill(&mut host, &mut queues[0], Instant::ZERO), 8);
+    let nowait = Bio::write(0, 8, 99).with_flags(Flags::NOWAIT);
+    let refused = queues[1].submit(&mut host, CPU, nowait, Instant::ZERO);
+    assert_eq!(refused, Err(SubmitError::WouldBlock));
+    while let Some(Sent { hctx, tag, .. }) = host.driver.sent.pop_front() {
+        queues[0].complete(&mut host, hctx, tag, Status::Ok, Instant::ZERO).unwrap();
+    }
+    while queues[0].next_ended().is_some() {}
+    let now = wait_for_hours(&mut host, &mut queues);
+    assert_eq!(fill(&mut host, &mut queues[0], now), 8, "the other queue has nothing");
+}
+
+/// Only completions noted that a queue held nothing any more; one whose last request the driver
+/// failed at once kept its share.
+#[test]
+fn a_queue_whose_last_request_failed_at_once_shares_no_more_after_a_while() {
+    let (mut host, mut queues) = pair(0, Policies::NONE);
+    host.driver.answers.push_back(Accept::Failed(Status::IoError));
+    queues[1].submit(&mut host, CPU, Bio::write(0, 8, 99), Instant::ZERO).unwrap();
+    settle(&mut host, &mut queues[1], Instant::ZERO);
+    assert_eq!(queues[1].next_ended().map(|ended| ended.status), Some(Status::IoError));
+    let now = wait_for_hours(&mut host, &mut queues);
+    assert_eq!(fill(&mut host, &mut queues[0], now), 8, "the other queue has nothing");
+}
+
+/// A reserved command that found no reserved tag, as another queue's had the only one, stood before
+/// reads and flushes that need none. Here it stands aside (H5), and goes when the tag comes free.
+#[test]
+fn what_lacks_a_reserved_tag_does_not_stop_what_needs_none() {
+    let (mut host, mut queues) = pair(1, Policies::mq_deadline());
+    let now = Instant::ZERO;
+    for queue in &mut queues {
+        let command = Bio::new(Op::DriverIn, 0, 0, 7).with_flags(Flags::RESERVED);
+        queue.submit(&mut host, CPU, command, now).unwrap();
+        settle(&mut host, queue, now);
+    }
+    assert_eq!(host.driver.sent.len(), 1, "one reserved tag");
+    let plain = Bio::new(Op::DriverIn, 0, 0, 8);
+    queues[1].submit(&mut host, CPU, plain, now).unwrap();
+    queues[1].submit(&mut host, CPU, Bio::read(0, 8, 9), now).unwrap();
+    settle(&mut host, &mut queues[1], now);
+    queues[1].self_check(&host);
+    assert_eq!(host.driver.sent.len(), 3, "seven tags are free");
+    let Sent { hctx, tag, .. } = host.driver.sent.pop_front().unwrap();
+    queues[0].complete(&mut host, hctx, tag, Status::Ok, now).unwrap();
+    let (queue, hctx) = host.next_starved().unwrap();
+    assert_eq!(queue, QueueId(1));
+    let _ = queues[1].run(&mut host, hctx, now);
+    assert_eq!(host.driver.sent.len(), 3, "the second command is on its way");
+}
