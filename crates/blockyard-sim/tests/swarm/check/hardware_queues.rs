@@ -6,7 +6,8 @@
 //!   [`Dispatch::DrainAll`], which breaks this on purpose.
 //! - **\[H5\]** A run sends nothing else before what passes the elevator by and waited when it began.
 //!   Data behind a flush cannot be told from other data in the events and is left out; so is what
-//!   was requeued, which goes to the dispatch list.
+//!   was requeued, which goes to the dispatch list; and so are reserved commands under an elevator,
+//!   which stand aside where they find no tag.
 
 use crate::draw::Plan;
 use crate::tally::Step;
@@ -82,9 +83,12 @@ impl HardwareQueues {
 
     /// Whether a request passes the elevator by, as far as an event tells; `None`: it does not tell.
     fn passes_by(&self, step: &Step) -> Option<bool> {
+        let design = self.designs[step.queue.index()];
+        if design.has_elevator && step.flags.contains(Flags::RESERVED) {
+            return None;
+        }
         let certainly = step.op == Op::Flush || step.op.is_passthrough();
-        let perhaps =
-            self.designs[step.queue.index()].volatile && step.flags.contains(Flags::NO_MERGE);
+        let perhaps = design.volatile && step.flags.contains(Flags::NO_MERGE);
         if !certainly && perhaps { None } else { Some(certainly) }
     }
 
