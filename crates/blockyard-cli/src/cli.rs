@@ -93,9 +93,17 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) setting: Setting,
 
-    /// How to print the answer
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) output_format: OutputFormat,
+    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt; under one
+    /// design
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    /// How to print the answer; of several designs: normal or json
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
+    pub(crate) output_format: Vec<RunFormat>,
+
+    #[command(flatten)]
+    pub(crate) logs: JobLogs,
 }
 
 /// What `run` prints, in the order in which several of them are printed.
@@ -113,7 +121,7 @@ pub(crate) enum RunFormat {
 }
 
 /// Logs that a command line asks for, of every job.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Logs, as of fio's write_lat_log, write_bw_log and write_iops_log")]
 pub(crate) struct JobLogs {
     /// Log latencies: PREFIX_lat.1.log, PREFIX_clat.1.log, PREFIX_slat.1.log
@@ -250,7 +258,9 @@ const FAULTS: &str = r#"A file of faults has a table for each rule; the first th
 In place of `error` or `delay` a rule has one of: busy = "device" (or host, resource),
 requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write = true,
 misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
-The answer counts for each rule how often it matched a request, and how often it fired."#;
+The answer counts for each rule how often it matched a request, and how often it fired. The driver is
+asked about a request after the `timeout` of the design (30 s): it waits on where a completion was
+`lost`, and gives up where it `timed-out`."#;
 
 const VERIFY: &str = "\
 With --verify every write leaves a mark of its own where it lands. Each read, and at the end the whole
@@ -264,7 +274,7 @@ const LOGS: &str = "\
 Logs have fio's names and lines: time (ms), value, 0 read 1 write 2 trim, bytes, offset (with
 log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and I/Os
 per second. Of a job, log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
-iopsavgtime are heeded. What was in the files is lost.";
+iopsavgtime are heeded. Logs that are there already are written over.";
 
 const REPLAY_HELP: &str = "\
 Formats, each told from how the file begins:
@@ -296,20 +306,22 @@ const COLUMNS: &str = r#"Columns of the first table:
   p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
   CPU %             load of the machine's CPUs, mean over all of them
   wake/I/O          threads woken for each I/O
-  I/O/cmd           I/Os for each command: above 1 where I/Os were merged
+  I/O/cmd           I/Os for each command: above 1 where I/Os were merged, below it where they were
+                    split or needed flushes, which are commands too
   ratio             IOPS relative to the first design
 
 What the device had of it:
-  cmds              commands given to it: fewer than I/Os where I/Os were merged
+  cmds              commands given to it, flushes included
   busy %            share of the time in which it had a command
   gap               mean time without a command, between commands
 
-Where a request spends its life, mean and share of the whole:
+Where a request spends its life, mean and share of the whole; syncs are not among them:
   life              all of what follows
   for a tag         until a tag was free for it: the job sleeps in its call (of an I/O)
   staged            in the elevator or a software queue, where others can join it
   held              taken out of there, until the driver accepted it
   in driver         until the driver was done with it
+  for a flush       before or behind its data, where it asks for durability
   untaken           until the job took the result (of an I/O)
 
 What holds it back, where a run of a hardware queue stopped while there was work: how often for each

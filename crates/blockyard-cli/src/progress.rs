@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
+use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::JobFile;
 use blockyard_sim::observe::Observer;
 use blockyard_sim::output::Recorder;
@@ -13,6 +14,8 @@ use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
 use crate::human::{approximate, count, digits};
 use crate::job::{Given, tell_lateness};
+use crate::message::warning;
+use crate::trace::is_pointless;
 
 /// Events between two looks at the clock.
 const SLICE: u64 = 1 << 16;
@@ -42,13 +45,29 @@ pub(crate) fn simulate(
         }
         Some(recorder) => {
             let simulation = Simulation::observed(jobs, device, design, conditions, recorder)?;
-            finish(simulation, jobs, design, |recorder| recorder.is_broken())
+            finish(simulation, jobs, design, |recorder| is_pointless(recorder))
         }
     };
+    if let (Some(verify), Ok(report)) = (conditions.verify, &ended) {
+        tell_late_cuts(verify, report);
+    }
     if let (Some(replay), Ok(report)) = (replay, &ended) {
         tell_lateness(replay, &design.name, report.late_ns.as_ref());
     }
     ended
+}
+
+/// Tells of losses of power that were asked for and never came.
+fn tell_late_cuts(verify: &Verify, report: &Report) {
+    let looked_at = report.verified.as_ref().map_or(0, |verified| verified.power_cuts.len());
+    if looked_at < verify.power_cuts.len() && verify.power_cut_every.is_none() {
+        warning(&format!(
+            "{} of the {} losses of power asked for lie behind the end of the run: nothing was looked \
+             at there",
+            verify.power_cuts.len() - looked_at,
+            verify.power_cuts.len()
+        ));
+    }
 }
 
 /// Runs `simulation` to its end, or until its observer says that there is no point in going on.

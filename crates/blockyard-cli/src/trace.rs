@@ -1,14 +1,21 @@
 //! The traces a command is asked for.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use blockyard_sim::output::{Files, Recorder};
 use blockyard_sim::simulate::SimulationError;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::message::Failure;
 
-/// Does `runs` with a recorder for the traces asked for, if any is. Runs that failed leave traces of
-/// how far they got.
+/// Set by the first signal that asks us to end.
+static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Does `runs` with a recorder for the traces asked for, if any is. Runs that failed, or were
+/// interrupted, leave traces of how far they got.
 pub(crate) fn recorded<T>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,
@@ -19,9 +26,33 @@ pub(crate) fn recorded<T>(
         return Ok(runs(None)?);
     }
     let mut recorder = Recorder::create(&files)?;
+    catch_signals()?;
     let ended = runs(Some(&mut recorder));
     let written = recorder.finish();
     let ended = ended?;
     written?;
+    if is_interrupted() {
+        return Err(Failure::Run("interrupted: traces tell of what came before".to_owned()));
+    }
     Ok(ended)
+}
+
+/// Whether there is no point in going on with what `recorder` watches.
+pub(crate) fn is_pointless(recorder: &Recorder) -> bool {
+    recorder.is_broken() || is_interrupted()
+}
+
+/// From here on the first signal that asks us to end lets the files be closed first; the second one
+/// ends us at once.
+fn catch_signals() -> Result<(), Failure> {
+    let interrupted = INTERRUPTED.get_or_init(Arc::default);
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_default(signal, Arc::clone(interrupted))?;
+        flag::register(signal, Arc::clone(interrupted))?;
+    }
+    Ok(())
+}
+
+fn is_interrupted() -> bool {
+    INTERRUPTED.get().is_some_and(|interrupted| interrupted.load(Ordering::Relaxed))
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -368,6 +368,10 @@ fn options_of_a_trace_are_checked() {
         (&["replay", &trace, "--pace=closed:2", "--speed=2x"], "--speed contradicts"),
         (&["replay", &trace, "--disk=sda"], "no disk `sda` (its disks: 0 = web.0)"),
         (&["run", &job, "--pace=think"], "--pace is for traces: add --replay TRACE"),
+        (&["replay", "/"], "it is a directory"),
+        (&["replay", "-"], "a trace is read more than once"),
+        (&["replay", &trace, "--design=mq-none,mq-deadline", "--lat-log=x"], "under one design"),
+        (&["replay", &trace, "--design=mq-none,mq-kyber", "--output-format=terse"], "one design"),
         (&["run", &job, "--replay", &trace], "cannot be used with"),
     ] {
         let output = blockyard(args);
@@ -412,6 +416,28 @@ fn whatif_traces_every_design_into_one_file() {
         assert!(events.iter().any(|event| event["ph"] != "M" && event["pid"] == *pid), "{name}");
         assert_eq!(processes.iter().filter(|(other, _)| other == pid).count(), 1, "{name}");
     }
+}
+
+/// Who is interrupted leaves files that can be read.
+#[test]
+fn an_interrupted_run_closes_its_trace() {
+    let folder = Folder::new("interrupted");
+    let trace = folder.path("trace.json");
+    let job = ["--", "--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--time_based"];
+    let args = [&["run", "--trace", &trace], &job[..], &["--runtime=1000", "--size=1g"]].concat();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    let mut child = command.args(args).stderr(Stdio::piped()).spawn().unwrap();
+    while fs::metadata(&trace).map_or(0, |file| file.len()) == 0 {
+        assert_eq!(child.try_wait().unwrap(), None, "it writes before it ends");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("interrupted"));
+    let trace: Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    assert!(!trace["traceEvents"].as_array().unwrap().is_empty());
 }
 
 #[test]

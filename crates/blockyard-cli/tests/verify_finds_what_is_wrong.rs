@@ -59,6 +59,18 @@ fn what_is_wrong_is_shown_and_is_no_success() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// A loss of power that never came was told as a success.
+#[test]
+fn a_loss_of_power_behind_the_end_is_told_of_and_too_many_are_an_error() {
+    let late = blockyard(&format!("{RUN} --power-cut 10ms --power-cut 5s"));
+    let errors = text(late.stderr);
+    assert!(errors.contains("warning: 1 of the 2 losses of power"), "{errors}");
+    let many = blockyard(&format!("{RUN} --power-cut-every 1ns"));
+    assert_eq!(many.status.code(), Some(1));
+    let errors = text(many.stderr);
+    assert!(errors.contains("more than the 100000th time"), "{errors}");
+}
+
 #[test]
 fn a_time_without_a_unit_is_bad_usage() {
     for (option, words) in

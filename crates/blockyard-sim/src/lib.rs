@@ -29,5 +29,6 @@ pub mod reproduce;
 pub mod simulate;
 pub mod task;
 pub mod why;
+mod words;
 pub mod workload;
 pub mod world;

@@ -28,6 +28,7 @@ use crate::job::{Job, LogPrefix, Op, PriorityClass};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Rate;
 use crate::task::Taken;
+use crate::words::Words;
 use blockyard::time::Duration;
 use file::{Line, LogFile, Priority};
 use std::fmt;
@@ -45,7 +46,7 @@ pub struct LogError {
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot write the log: {}", self.path, self.kind)
+        write!(f, "{}: cannot write the log: {}", self.path, Words(self.kind))
     }
 }
 

@@ -28,6 +28,7 @@ mod queue;
 mod replaying;
 mod step;
 
+pub use media::POWER_CUTS_MAX;
 use processor::Locks;
 use replaying::Replaying;
 
@@ -164,6 +165,8 @@ pub enum Failure {
     Lost(u64),
     /// The trace could not be read to its end.
     Trace,
+    /// The power was to be lost more often than [`POWER_CUTS_MAX`].
+    PowerCuts,
     /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
     Stuck,
 }

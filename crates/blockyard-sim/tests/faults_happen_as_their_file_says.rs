@@ -127,7 +127,19 @@ fn refusals_and_requeues_are_made_good_for() {
 fn jobs_whose_completions_are_lost_are_said_to_wait_for_them() {
     let error = simulate(READS, TIMER, "mq-none", &of("nth = 10\nlost = true"), 1).unwrap_err();
     assert!(matches!(error, SimulationError::Failed { failure: Failure::Lost(1), .. }), "{error}");
-    assert!(error.to_string().ends_with("1 completions were lost by fault rules"), "{error}");
+    assert!(error.to_string().contains("fault rules lost (1 in all)"), "{error}");
+}
+
+/// Rules are about what the device has, or they would fire nowhere, or beyond its end.
+#[test]
+fn rules_about_disks_and_sectors_that_are_not_there_are_refused() {
+    for (rule, words) in [
+        ("disk = 1\nnth = 1\nerror = \"io\"", "there is no disk 1: the device has 1"),
+        ("misdirected-write = 524288000", "sector 524288000 is beyond the end of the disk"),
+    ] {
+        let error = simulate(READS, TIMER, "mq-none", &of(rule), 1).unwrap_err().to_string();
+        assert!(error.starts_with("f.toml: rule `") && error.contains(words), "{error}");
+    }
 }
 
 /// Everything that a run gives.

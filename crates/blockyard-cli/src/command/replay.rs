@@ -7,26 +7,28 @@ use crate::cli::{Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
 use crate::message::Failure;
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
-    let Replay { recorded, device, designs, setting, output_format } = args.clone();
+    let Replay { recorded, device, designs, setting, blktrace, output_format, logs } = args.clone();
     let job = Job { file: None, options: Vec::new(), replay: Some(recorded) };
     let [design] = match <[String; 1]>::try_from(designs) {
         Ok(one) => one,
         Err(designs) => {
+            let output_format = match *output_format {
+                [RunFormat::Normal] => OutputFormat::Normal,
+                [RunFormat::Json] => OutputFormat::Json,
+                _ => return Err(of_one_design("this --output-format")),
+            };
+            if blktrace.is_some() {
+                return Err(of_one_design("--blktrace"));
+            }
+            if logs != JobLogs::default() {
+                return Err(of_one_design("a log"));
+            }
             return whatif::whatif(&Whatif { job, device, designs, setting, output_format }, out);
         }
     };
-    let format = match output_format {
-        OutputFormat::Normal => RunFormat::Normal,
-        OutputFormat::Json => RunFormat::Json,
-    };
-    let args = Run {
-        job,
-        device,
-        design,
-        setting,
-        blktrace: None,
-        output_format: vec![format],
-        logs: JobLogs::default(),
-    };
-    run::run(&args, out)
+    run::run(&Run { job, device, design, setting, blktrace, output_format, logs }, out)
+}
+
+fn of_one_design(what: &str) -> Failure {
+    Failure::Input(format!("{what} is for a replay under one design"))
 }

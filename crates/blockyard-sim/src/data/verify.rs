@@ -119,6 +119,12 @@ pub struct Verifier {
 }
 
 impl Verifier {
+    /// Losses of power looked at so far.
+    #[must_use]
+    pub const fn power_cuts(&self) -> usize {
+        self.verified.power_cuts.len()
+    }
+
     /// For `disks` that nobody has written to; what a loss of power takes is drawn from `draws`.
     #[must_use]
     pub fn new(disks: u16, cache: Cache, draws: Prng) -> Self {

@@ -1,5 +1,6 @@
 //! What can be wrong with a job, and where.
 
+use crate::words::Words;
 use core::fmt;
 use std::io;
 use std::sync::Arc;
@@ -153,7 +154,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(kind) => write!(f, "cannot read the file: {kind}"),
+            Self::Unreadable(kind) => write!(f, "cannot read the file: {}", Words(*kind)),
             Self::FileTooLarge => {
                 write!(f, "the file is larger than {} bytes", super::FILE_BYTES_MAX)
             }

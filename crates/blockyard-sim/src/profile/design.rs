@@ -4,6 +4,7 @@ use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
     Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
+use blockyard::time::Duration;
 use toml::de::DeValue;
 
 use super::error::{Problem, ProfileError};
@@ -30,6 +31,9 @@ pub struct Design {
     pub read_queues: KindQueues,
     /// Hardware queues that are polled: `poll-queues`.
     pub poll_queues: KindQueues,
+    /// How long the driver may have a request before it is asked about it; `None`: as long as usual,
+    /// 30 s.
+    pub timeout: Option<Duration>,
 }
 
 /// How many hardware queues a kind of I/O has of its own, in addition to those that serve the rest.
@@ -75,6 +79,7 @@ const QUEUE: &[&str] = &[
     "swq-merge",
     "plug",
     "sched-depth",
+    "timeout",
     "deadline",
     "kyber",
 ];
@@ -179,8 +184,19 @@ impl Design {
             policies: policies(&queue)?,
             read_queues: kind_queues(&queue, READ_QUEUES)?,
             poll_queues: kind_queues(&queue, POLL_QUEUES)?,
+            timeout: timeout(&queue)?,
         })
     }
+}
+
+/// Timeouts are looked for at whole seconds.
+fn timeout(queue: &Table<'_>) -> Result<Option<Duration>, ProfileError> {
+    let timeout = queue.take("timeout", Time)?;
+    if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) {
+        let words = "a `timeout` is a second at least: that is how often they are looked for";
+        return Err(queue.wrong("timeout", Problem::Contradiction(words)));
+    }
+    Ok(timeout)
 }
 
 fn kind_queues(queue: &Table<'_>, key: &'static str) -> Result<KindQueues, ProfileError> {

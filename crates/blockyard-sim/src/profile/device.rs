@@ -188,6 +188,15 @@ const LOGICAL_BLOCK: &[(&str, u32)] =
     &[("512B", 1), ("1KiB", 2), ("2KiB", 4), ("4KiB", 8), ("8KiB", 16), ("16KiB", 32)];
 
 impl Device {
+    /// How many disks it has.
+    #[must_use]
+    pub const fn disks(&self) -> u16 {
+        match self.model {
+            DeviceModel::Null(_) => 1,
+            DeviceModel::Hba(hba) => hba.luns,
+        }
+    }
+
     /// The device called or kept at `name_or_path`.
     ///
     /// # Errors

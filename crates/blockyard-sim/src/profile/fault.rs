@@ -243,7 +243,7 @@ fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
         ("requeue", switch("requeue", Action::Again)?),
         ("lost", switch("lost", Action::Lose)?),
         ("timed-out", switch("timed-out", Action::TimeOut)?),
-        ("torn-write", table.take("torn-write", Count(0..=u32::MAX))?.map(Action::TearWrite)),
+        ("torn-write", table.take("torn-write", Count(1..=u32::MAX))?.map(Action::TearWrite)),
         ("lost-write", switch("lost-write", Action::LoseWrite)?),
         (
             "misdirected-write",

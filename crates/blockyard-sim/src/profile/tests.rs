@@ -229,7 +229,7 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
         design_error("[queue]\nmodle = \"multi\"\n"),
         "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
          hw-queues, depth, read-queues, poll-queues, elevator, dispatch, dequeue, busy, \
-         swq-merge, plug, sched-depth, deadline, kyber)"
+         swq-merge, plug, sched-depth, timeout, deadline, kyber)"
     );
     assert_eq!(
         device_error("[srp]\n"),

@@ -1,6 +1,7 @@
 //! What can be wrong with a trace, and where.
 
 use super::{DISKS_MAX, LINE_BYTES_MAX, PARTS_MAX, REORDER_MAX, SUBMITTERS_MAX};
+use crate::words::Words;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -144,6 +145,8 @@ pub enum TraceFault {
     TooManySubmitters,
     /// More files than [`PARTS_MAX`].
     TooManyParts,
+    /// It is a device, or standard input: a trace is read more than once.
+    NotAFile,
     /// It is not what it was when it was opened.
     Changed,
 }
@@ -151,7 +154,8 @@ pub enum TraceFault {
 impl fmt::Display for TraceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(kind) => write!(f, "cannot read the file: {kind}"),
+            Self::Unreadable(kind) => write!(f, "cannot read the file: {}", Words(*kind)),
+            Self::NotAFile => f.write_str("not a file: a trace is read more than once"),
             Self::UnknownFormat => f.write_str(
                 "not a trace of a known format: fio iolog (version 2 or 3), blktrace, output of \
                  blkparse, or MSR-Cambridge CSV",

@@ -54,6 +54,8 @@ impl Source {
             }
         };
         match parts.len() {
+            0 if named.is_dir() => Err(whole(TraceFault::Unreadable(io::ErrorKind::IsADirectory))),
+            0 if path == "-" || named.exists() => Err(whole(TraceFault::NotAFile)),
             0 => Err(whole(TraceFault::Unreadable(io::ErrorKind::NotFound))),
             1..=PARTS_MAX => Ok(Self { parts }),
             _ => Err(whole(TraceFault::TooManyParts)),

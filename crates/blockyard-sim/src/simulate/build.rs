@@ -12,12 +12,15 @@ use crate::job::Job;
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
 use crate::observe::{Observer, Setting};
-use crate::profile::{Design, Device, DeviceModel, KindQueues, POLL_QUEUES, READ_QUEUES};
+use crate::profile::{
+    Design, Device, DeviceModel, FaultRules, KindQueues, POLL_QUEUES, READ_QUEUES,
+};
 use crate::workload::Prng;
 use crate::world::World;
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
+use blockyard::layer::fault::Action;
 use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
@@ -79,11 +82,13 @@ pub(super) fn build_world<O: Observer>(
         elevator: policies.elevator != ElevatorKind::None,
     });
     let counts = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
+    let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);
     let config = QueueConfig {
         max_bios: bios_needed(jobs, device),
         max_waiters: instances,
         map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
-        ..QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies)
+        timeout: design.timeout.unwrap_or(usual.timeout),
+        ..usual
     };
     let terms = vec![Terms::of(&config, &tags); usize::from(disks)];
     let limits = core::iter::repeat_n(&device.limits, usize::from(disks));
@@ -105,6 +110,26 @@ pub(super) fn build_world<O: Observer>(
     };
     let worker_cpu = (0..hctxs).map(served_by).collect();
     World::new(machine, &policies, host, queues, worker_cpu, PolledQueues::new(&config.map))
+}
+
+/// Fault rules are about disks and sectors that the device has.
+pub(super) fn check_faults(rules: &FaultRules, device: &Device) -> Result<(), SimulationError> {
+    let (disks, capacity) = (device.disks(), device.limits.capacity_sectors);
+    for rule in &rules.rules {
+        let wrong = |words| {
+            let (file, rule) = (rules.name.clone(), rule.name.clone());
+            Err(SimulationError::Faults { file, rule, words })
+        };
+        if let Some(disk) = rule.when.queue.filter(|disk| disk.0 >= disks) {
+            return wrong(format!("there is no disk {}: the device has {disks}", disk.0));
+        }
+        if let Action::MisdirectWrite(sector) = rule.then
+            && sector >= capacity
+        {
+            return wrong(format!("sector {sector} is beyond the end of the disk, {capacity}"));
+        }
+    }
+    Ok(())
 }
 
 /// Has `world`, whose stack keeps what is on `device`, verified.

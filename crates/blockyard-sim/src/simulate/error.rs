@@ -4,7 +4,7 @@ use crate::fit::Unfit;
 use crate::job::{JobError, Place};
 use crate::log::LogError;
 use crate::replay::ReplayError;
-use crate::world::Failure;
+use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::time::Instant;
 use std::fmt;
 
@@ -51,6 +51,15 @@ pub enum SimulationError {
         /// How many processors there are.
         cpus: u16,
     },
+    /// A fault rule is about what the device does not have.
+    Faults {
+        /// The file of rules.
+        file: String,
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        words: String,
+    },
     /// A log cannot be written.
     Log(LogError),
     /// The run failed at this virtual time.
@@ -88,6 +97,7 @@ impl fmt::Display for SimulationError {
                 f,
                 "{file}:{line}: `{key}` is `{count}`, out of range (0 to {cpus}): the device's machine has {cpus} CPUs"
             ),
+            Self::Faults { file, rule, words } => write!(f, "{file}: rule `{rule}`: {words}"),
             Self::Failed { job, at, failure } => {
                 if let Some(job) = job {
                     write!(f, "job `{job}`, at {at} s: ")?;
@@ -97,7 +107,14 @@ impl fmt::Display for SimulationError {
                     Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
                     Failure::Lost(count) => write!(
                         f,
-                        "at {at} s nothing more can happen: {count} completions were lost by fault rules"
+                        "at {at} s nothing more can happen: requests wait for completions that fault \
+                         rules lost ({count} in all), and whenever they time out the driver waits on; \
+                         `timed-out = true` in a rule makes it give up"
+                    ),
+                    Failure::PowerCuts => write!(
+                        f,
+                        "at {at} s the power would be lost for more than the {POWER_CUTS_MAX}th time: \
+                         choose a longer time in between"
                     ),
                     Failure::Trace => f.write_str("the trace cannot be read any more"),
                     Failure::Stuck => write!(

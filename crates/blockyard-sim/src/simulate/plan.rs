@@ -4,7 +4,7 @@ use super::SimulationError;
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, Resolved};
 use crate::measure::JobStats;
-use crate::profile::{Design, Device, DeviceModel};
+use crate::profile::{Design, Device};
 use crate::replay::Replay;
 use crate::task::{Instance, Origin, Placement};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
@@ -104,12 +104,8 @@ struct Files {
 
 impl Files {
     fn new(device: &Device) -> Self {
-        let disks = match device.model {
-            DeviceModel::Null(_) => 1,
-            DeviceModel::Hba(hba) => hba.luns,
-        };
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
-        Self { disk_bytes, disks, names: Vec::new(), next_byte: 0 }
+        Self { disk_bytes, disks: device.disks(), names: Vec::new(), next_byte: 0 }
     }
 
     fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {

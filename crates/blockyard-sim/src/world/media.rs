@@ -1,6 +1,6 @@
 //! What is on the media, held against what ought to be; losses of power.
 
-use super::{Event, World};
+use super::{Event, Failure, World};
 use crate::data::verify::{Verified, Verifier};
 use crate::observe::Observer;
 use blockyard::bio::Bio;
@@ -8,6 +8,9 @@ use blockyard::request::Ended;
 use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+
+/// Most losses of power that are looked at in a run: each takes a look at all that is on the media.
+pub const POWER_CUTS_MAX: usize = 100_000;
 
 /// Why a stack has media.
 const KEPT: &str = "what is verified is kept";
@@ -33,6 +36,10 @@ impl<O: Observer> World<O> {
 
     pub(super) fn power_cut(&mut self, period: Duration) {
         let verifier = self.verifier.as_mut().expect("whoever cuts the power verifies");
+        if verifier.power_cuts() >= POWER_CUTS_MAX {
+            self.failure = Some(Failure::PowerCuts);
+            return;
+        }
         verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
         // Where nothing else is to come, nothing will ever be left but the same.
         let goes_on = self.next_event.is_some() || !self.events.is_empty();
