@@ -272,7 +272,7 @@ fn a_log_that_cannot_be_made_or_written_fails_the_run() {
     };
     fails(
         &["--bw-log=no/such/folder"],
-        "blockyard: error: no/such/folder_bw.1.log: cannot write the log: entity not found",
+        "blockyard: error: no/such/folder_bw.1.log: cannot write the log: no such file or directory",
     );
     if !Path::new("/dev/full").exists() {
         return; // only where the system has a device that is always full

@@ -151,15 +151,14 @@ impl<D: Layers> Layers for Checked<D> {
     }
 }
 
-/// A model, alone or under layers: alone, it pays one comparison for each call.
+/// A model, alone or under layers. Alone, or with its calls checked and nothing else, it pays one
+/// comparison for each call.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of it, and the large one is to be fast"
-)]
 pub enum Stack {
     /// The model alone.
     Bare(Model),
+    /// Every call of it held against the contract: what simulations do unless told otherwise.
+    Checked(Checked<Model>),
     /// Under layers.
     Layered(Box<dyn Layers + Send>),
 }
@@ -169,6 +168,7 @@ macro_rules! each {
     ($stack:expr, $device:ident => $call:expr) => {
         match $stack {
             Self::Bare($device) => $call,
+            Self::Checked($device) => $call,
             Self::Layered($device) => $call,
         }
     };
@@ -195,8 +195,11 @@ impl Stack {
         let mut layers = layers;
         match layers.media.take() {
             Some(media) => Self::Layered(layers.over(Medium { below: model, media }, tags)),
-            None if layers.faults.is_none() && layers.terms.is_none() => Self::Bare(model),
-            None => Self::Layered(layers.over(model, tags)),
+            None => match (layers.faults, layers.terms) {
+                (None, None) => Self::Bare(model),
+                (None, Some(terms)) => Self::Checked(Checked::new(model, terms.to_vec(), tags)),
+                (Some(_), _) => Self::Layered(layers.over(model, tags)),
+            },
         }
     }
 
@@ -251,9 +254,10 @@ impl Layering<'_> {
         match (self.terms, rules) {
             (None, None) => Box::new(device),
             (None, Some(rules)) => Box::new(Faulty::new(device, rules, self.draws, tags)),
-            (Some(terms), rules) => {
+            (Some(terms), None) => Box::new(Checked::new(device, terms.to_vec(), tags)),
+            (Some(terms), Some(rules)) => {
                 let device = Checked::new(device, terms.to_vec(), tags);
-                let faulty = Faulty::new(device, rules.unwrap_or_default(), self.draws, tags);
+                let faulty = Faulty::new(device, rules, self.draws, tags);
                 Box::new(Checked::new(faulty, terms.to_vec(), tags))
             }
         }
