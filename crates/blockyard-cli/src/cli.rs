@@ -93,17 +93,8 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) setting: Setting,
 
-    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt; under one
-    /// design
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) blktrace: Option<PathBuf>,
-
-    /// How to print the answer; of several designs: normal or json
-    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
-    pub(crate) output_format: Vec<RunFormat>,
-
     #[command(flatten)]
-    pub(crate) logs: JobLogs,
+    pub(crate) outputs: Outputs,
 }
 
 /// What `run` prints, in the order in which several of them are printed.
@@ -137,6 +128,21 @@ pub(crate) struct JobLogs {
     pub(crate) iops_log: Option<String>,
 }
 
+/// What is written of a run under one design.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Outputs {
+    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    /// How to print the answer; several at once, separated by commas
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
+    pub(crate) output_format: Vec<RunFormat>,
+
+    #[command(flatten)]
+    pub(crate) logs: JobLogs,
+}
+
 #[derive(Debug, Args)]
 #[command(
     after_help = JOB_HELP,
@@ -157,16 +163,8 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) setting: Setting,
 
-    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) blktrace: Option<PathBuf>,
-
-    /// How to print the answer; several at once, separated by commas
-    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
-    pub(crate) output_format: Vec<RunFormat>,
-
     #[command(flatten)]
-    pub(crate) logs: JobLogs,
+    pub(crate) outputs: Outputs,
 }
 
 #[derive(Debug, Args)]
@@ -289,6 +287,9 @@ Paces:
   think      as long after what the same process saw before (its latest issue or completion, with
              no more outstanding than then) as in the trace: a faster device then sees more I/O a
              second. Where a trace has no completions, the spans between issues are kept.
+
+Under several designs the answer is that of `whatif`: it has the formats normal and json, and there are
+no logs and no --blktrace.
 
 Of blktrace and blkparse what was queued (Q) is replayed, or what the driver was given (D) where
 there is no Q. Disks of the trace are taken for those of the device, by order of appearance.";

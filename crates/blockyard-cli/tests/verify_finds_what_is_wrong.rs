@@ -65,7 +65,9 @@ fn a_loss_of_power_behind_the_end_is_told_of_and_too_many_are_an_error() {
     let late = blockyard(&format!("{RUN} --power-cut 10ms --power-cut 5s"));
     let errors = text(late.stderr);
     assert!(errors.contains("warning: 1 of the 2 losses of power"), "{errors}");
-    let many = blockyard(&format!("{RUN} --power-cut-every 1ns"));
+    let few_writes = "--name=x --rw=write --bs=4k --size=64k --direct=1";
+    let run = "run --device cached-disk.toml --power-cut-every 1ns";
+    let many = blockyard(&format!("{run} -- {few_writes}"));
     assert_eq!(many.status.code(), Some(1));
     let errors = text(many.stderr);
     assert!(errors.contains("more than the 100000th time"), "{errors}");

@@ -7,26 +7,26 @@ use crate::cli::{Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
 use crate::message::Failure;
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
-    let Replay { recorded, device, designs, setting, blktrace, output_format, logs } = args.clone();
+    let Replay { recorded, device, designs, setting, outputs } = args.clone();
     let job = Job { file: None, options: Vec::new(), replay: Some(recorded) };
     let [design] = match <[String; 1]>::try_from(designs) {
         Ok(one) => one,
         Err(designs) => {
-            let output_format = match *output_format {
+            let output_format = match *outputs.output_format {
                 [RunFormat::Normal] => OutputFormat::Normal,
                 [RunFormat::Json] => OutputFormat::Json,
                 _ => return Err(of_one_design("this --output-format")),
             };
-            if blktrace.is_some() {
+            if outputs.blktrace.is_some() {
                 return Err(of_one_design("--blktrace"));
             }
-            if logs != JobLogs::default() {
+            if outputs.logs != JobLogs::default() {
                 return Err(of_one_design("a log"));
             }
             return whatif::whatif(&Whatif { job, device, designs, setting, output_format }, out);
         }
     };
-    run::run(&Run { job, device, design, setting, blktrace, output_format, logs }, out)
+    run::run(&Run { job, device, design, setting, outputs }, out)
 }
 
 fn of_one_design(what: &str) -> Failure {

@@ -17,14 +17,14 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting.playback, &device)?;
-    ask_for(&args.logs, &mut given.jobs);
+    ask_for(&args.outputs.logs, &mut given.jobs);
     let conditions = Conditions { logs: true, ..subject.conditions() };
     let report =
-        trace::recorded(args.setting.trace.as_ref(), args.blktrace.as_ref(), |recorder| {
+        trace::recorded(args.setting.trace.as_ref(), args.outputs.blktrace.as_ref(), |recorder| {
             simulate(&given, &device, &design, conditions, recorder)
         })?;
     let extras = Extras::of(&report, &conditions);
-    let text = text(&args.output_format, &given.jobs, &device.name, &report, &extras);
+    let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &extras);
     args.setting.answer.deliver(&text, out)?;
     extras::verdict([&extras])
 }

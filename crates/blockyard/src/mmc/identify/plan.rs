@@ -275,37 +275,32 @@ impl Identify {
     fn to_hs400(&self, best: Mode) -> Vec<Move> {
         let tuned = Mode { timing: Timing::Hs200, ..best };
         let mut moves = self.to_hs200(tuned);
-        moves.extend([
-            Move::Switch(index::HS_TIMING, 1),
-            Move::Drive(high_speed(best)),
-            Move::Check,
-            wide(best),
-            Move::Check,
-            Move::Switch(index::HS_TIMING, 3),
-            Move::Drive(best),
-            Move::Check,
-        ]);
+        moves.extend(by_high_speed(best));
         moves
     }
 
     /// JESD84-B51 6.6.7: eight lanes, high speed, both edges with strobe, HS400.
     fn to_hs400es(&self, best: Mode) -> Vec<Move> {
         let lanes = Mode { timing: Timing::MmcLegacy, clock_hz: self.mmc_legacy_hz(), ..best };
-        vec![
-            Move::Voltage(best.voltage),
-            wide(lanes),
-            Move::Drive(lanes),
-            Move::Check,
-            Move::Switch(index::HS_TIMING, 1),
-            Move::Drive(high_speed(best)),
-            Move::Check,
-            wide(best),
-            Move::Check,
-            Move::Switch(index::HS_TIMING, 3),
-            Move::Drive(best),
-            Move::Check,
-        ]
+        let mut moves =
+            vec![Move::Voltage(best.voltage), wide(lanes), Move::Drive(lanes), Move::Check];
+        moves.extend(by_high_speed(best));
+        moves
     }
+}
+
+/// From there to `best`, which is HS400: high speed, both edges, HS400.
+fn by_high_speed(best: Mode) -> [Move; 8] {
+    [
+        Move::Switch(index::HS_TIMING, 1),
+        Move::Drive(high_speed(best)),
+        Move::Check,
+        wide(best),
+        Move::Check,
+        Move::Switch(index::HS_TIMING, 3),
+        Move::Drive(best),
+        Move::Check,
+    ]
 }
 
 /// `mode` with the timing and clock of high speed.
