@@ -26,8 +26,8 @@
 //! - [`driver`]: the one seam to a device, and [`device`] the smallest one. A [`layer`] is a device
 //!   over a device: faults by rules, delays, rates, a record of calls, a check of every call.
 //!   [`host`] is what the queues of one host share: driver, driver tags, and the sink of events.
-//! - [`mmc`]: eMMC and SD cards, for drivers: their registers, commands and bus modes, and how they
-//!   are identified.
+//! - [`mmc`]: eMMC and SD cards: their registers, commands and bus modes, how they are identified,
+//!   and in [`mmc::block`] the driver of one, over any controller.
 //! - [`trace`], [`stats`]: an event for each step, by blktrace's names; histograms with a stated
 //!   error. The sink `()` compiles them away.
 //!

@@ -11,6 +11,15 @@ use blockyard::layer::fault::{Action, FaultRule, Faulty, When};
 use blockyard::layer::rate::{Limited, Rates};
 use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
+use blockyard::mmc::block::{Context, Mmc, Target};
+use blockyard::mmc::command::state::CardState;
+use blockyard::mmc::command::status::Status as CardStatus;
+use blockyard::mmc::command::{Addressing, Rca, Response};
+use blockyard::mmc::controller::{
+    HostController, HostError, HostEvent, NotNow, Part, SlotId, Transaction,
+};
+use blockyard::mmc::host::{BusyDetect, HostCapabilities};
+use blockyard::mmc::policy::{HostPolicy, HsqPolicy, Pipeline};
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
     Model, Plugging, Policies, SchedDepth, SwqMerge,
@@ -24,6 +33,7 @@ use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use std::alloc::System;
+use std::collections::VecDeque;
 
 std::thread_local! {
     /// Allocations of this thread; the test harness has others.
@@ -301,6 +311,128 @@ fn no_layer_allocates_after_construction() {
     assert!(ended > 5000, "{ended} bios ended");
     let fired: Vec<_> = host.driver.below.counts().map(|(_, count)| count.fired).collect();
     assert!(fired.iter().all(|times| *times > 100), "{fired:?}");
+}
+
+/// A controller that does everything at once, but for every seventh transfer, which fails.
+struct AtOnce {
+    capabilities: HostCapabilities,
+    events: VecDeque<HostEvent>,
+    transfers: u32,
+}
+
+impl AtOnce {
+    fn new() -> Self {
+        let capabilities = HostCapabilities::full();
+        Self { capabilities, events: VecDeque::with_capacity(8), transfers: 0 }
+    }
+}
+
+impl HostController for AtOnce {
+    fn capabilities(&self) -> &HostCapabilities {
+        &self.capabilities
+    }
+
+    fn accept(&mut self, _slot: SlotId, _issue: &Issue<'_>) {}
+    fn prepare(&mut self, _slot: SlotId) {}
+    fn cleanup(&mut self, _slot: SlotId) {}
+
+    fn start(&mut self, transaction: &Transaction, _now: Instant) {
+        let response = Response::Short(CardStatus::new(CardState::Transfer, true).0);
+        let done = |part| HostEvent::CommandDone { part, response };
+        self.events.extend(transaction.announce.map(|_| done(Part::Announce)));
+        self.events.push_back(done(Part::Command));
+        if transaction.data().is_some() {
+            self.transfers += 1;
+            if self.transfers.is_multiple_of(7) {
+                let (part, error) = (Part::Data, HostError::Damaged);
+                return self.events.push_back(HostEvent::Error { part, error, blocks: 0 });
+            }
+            self.events.push_back(HostEvent::DataDone);
+        }
+        self.events.extend(transaction.stop.map(|_| done(Part::Stop)));
+        self.events.extend(transaction.ends_busy().then_some(HostEvent::BusyReleased));
+    }
+
+    fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+        self.start(transaction, now);
+        Ok(())
+    }
+
+    fn card_busy(&mut self, _now: Instant) -> bool {
+        false
+    }
+
+    fn abort(&mut self, _now: Instant) {
+        self.events.clear();
+    }
+
+    fn reset(&mut self, _now: Instant) -> Result<(), HostError> {
+        Ok(())
+    }
+}
+
+/// Offers 2000 bios to the driver of a card; answers how many have ended well.
+fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
+    let mut ended = 0;
+    for at in 0..2000 {
+        let now = Instant::from_ns(1000 * at);
+        let op = if at % 3 == 0 { Op::Read } else { Op::Write };
+        // Without a tag it is not taken: others are.
+        let _ = queue.submit(host, CpuId(0), Bio::new(op, at * 8 % 4096, 8, at), now);
+        while let Some(run) = queue.next_run(host, now) {
+            let _ = queue.run(host, run.hctx, now);
+        }
+        for context in [Context::Thread, Context::Deferred] {
+            while host.driver.step(context, now).is_some() {}
+        }
+        while let Some(event) = host.driver.controller.events.pop_front() {
+            host.driver.interrupt(event, now);
+            while host.driver.step(Context::Interrupt, now).is_some() {}
+        }
+        while let Some(finished) = host.driver.next_finished(now) {
+            queue.conclude(host, &finished, now).expect("the driver owned it");
+        }
+        while let Some(end) = queue.next_ended() {
+            ended += u32::from(end.status == Status::Ok);
+        }
+    }
+    ended
+}
+
+#[test]
+fn no_host_path_of_a_card_allocates_after_construction() {
+    let target = Target {
+        rca: Rca(1),
+        addressing: Addressing::Sectors,
+        set_block_count: true,
+        cache_on: false,
+    };
+    for pipeline in [
+        Pipeline::Serial,
+        Pipeline::TwoSlotFull,
+        Pipeline::IssueOnCompletion,
+        Pipeline::BlkMqWait,
+        Pipeline::Hsq(HsqPolicy::V8),
+        Pipeline::Hsq(HsqPolicy::TODAY),
+    ] {
+        let tags = TagSetConfig {
+            hctxs: 1,
+            depth: 64,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: 8,
+        };
+        let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
+        let mmc = Mmc::new(AtOnce::new(), target, policy).expect("the controller has it all");
+        let mut host = Host::new(mmc, (), tags);
+        let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::NONE);
+        let mut queue = RequestQueue::new(QueueId(0), config, &host);
+        let before = ALLOCATIONS.get();
+        let ended = drive_card(&mut host, &mut queue);
+        assert_eq!(ALLOCATIONS.get() - before, 0, "{pipeline:?}");
+        assert!(ended > 400 && host.driver.counts().failures > 50, "{pipeline:?}: {ended} ended");
+    }
 }
 
 #[test]

@@ -6,12 +6,19 @@
 //!   [`host`].
 //! - [`identify`] brings a card from power-up to its best mode, and makes a [`card`] of it: what the
 //!   request path needs to know, with time limits and block limits.
+//! - [`controller`] is the seam to a controller, [`exchange`] follows one transaction on its bus.
+//! - [`block`] is the request path over that seam, a [`Driver`](crate::driver::Driver); [`policy`]
+//!   says how it works: who does what, and when the next request starts.
 //!
 //! Nothing here does I/O or knows the time: a controller is told what to do, and tells how it went.
 
+pub mod block;
 pub mod card;
 pub mod command;
+pub mod controller;
+pub mod exchange;
 pub mod host;
 pub mod identify;
 pub mod mode;
+pub mod policy;
 pub mod register;

@@ -1,0 +1,384 @@
+//! The request path of a host: from [`Driver::queue_rq`] to transactions on a bus and back.
+//!
+//! An [`Mmc`] is the driver of one card behind one [`HostController`]. Everything it does on a
+//! processor is an [`Act`]: a context ([`Context`]) [begins](Mmc::begin) one and
+//! [finishes](Mmc::finish) it, and in between whoever runs it may charge for it or lose the
+//! processor. [`Mmc::step`] does both, for those that do not care. Which acts a context has, and in
+//! which order, is the table of [`policy`](crate::mmc::policy).
+//!
+//! ```text
+//! queue_rq ─► fresh ─prepare─► ready ─start─► on the bus ─settle─► ended ─cleanup─► cleaned ─complete─►
+//!                                                 ▲  └─ error ─► recovery ─┐  next_finished
+//!                                                 └────── again ◄──────────┘
+//! ```
+//!
+//! # The loop
+//!
+//! - The interrupt handler passes events to [`Mmc::interrupt`], then does what
+//!   [`Context::Interrupt`] has to do.
+//! - A context runs while [`Mmc::pending`] says that it has something to do; it is woken when that
+//!   turns true.
+//! - Requests that are done come out of [`Device::next_finished`]. At [`Device::poll_at`] it is
+//!   asked in any case.
+//!
+//! # Rules
+//!
+//! - **P1.** One request at a time has the bus, from its start until the card is ready for the next:
+//!   busy and recovery included. Nothing else is started meanwhile.
+//! - **P2.** A request's memory is prepared once, and cleaned up once, when its last transfer is
+//!   over.
+//! - **P3.** A request is in one place, and at most one context has begun an act for it.
+//! - **P4.** While an error is recovered from, no request is taken.
+//! - **P5.** What has come over well does not go over again: what is tried again is the rest.
+//!
+//! Reads and writes only: [`Mmc::new`] refuses a cache that is on, packed commands and the command
+//! queue engine, and [`Driver::queue_rq`] all other operations.
+
+mod act;
+mod bus;
+mod error;
+mod order;
+mod recovery;
+mod slot;
+mod standby;
+mod work;
+
+pub use act::{Act, ActKind, Context};
+pub use bus::{BUSY_LIMIT, FIRST_PAUSE, LONGEST_PAUSE, TRANSACTION_LIMIT};
+pub use error::Unsupported;
+pub use recovery::{DATA_RETRIES, RETRIES_MAX, SECTOR_TRIES};
+pub use standby::{DISABLE_LIMIT, Idle, StillEnabled};
+
+use super::card::Card;
+use super::command::{Addressing, Rca};
+use super::controller::{HostController, SlotId};
+use super::host::{BusyDetect, Transfer};
+use super::policy::{
+    Bounce, EndedBy, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, Packed, Pipeline,
+    Plan,
+};
+use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
+use crate::status::Status;
+use crate::time::Instant;
+use crate::unit::{Budget, QueueId};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bus::OnBus;
+use order::{Fifo, Ready};
+use slot::{Slot, Stage};
+use standby::Power;
+
+/// What of a card the request path needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its address.
+    pub rca: Rca,
+    /// What its addresses count.
+    pub addressing: Addressing,
+    /// Whether it knows CMD23.
+    pub set_block_count: bool,
+    /// Whether its volatile cache is on.
+    pub cache_on: bool,
+}
+
+impl Target {
+    /// That of `card` behind `controller`.
+    #[must_use]
+    pub fn of(card: &Card, controller: &impl HostController) -> Self {
+        Self {
+            rca: card.rca,
+            addressing: card.addressing,
+            set_block_count: card.set_block_count(controller.capabilities()),
+            cache_on: card.cache_on(),
+        }
+    }
+}
+
+/// What happened beside the plain way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that belonged to no transaction.
+    pub strays: u64,
+    /// Starts that the controller refused in interrupt context.
+    pub not_now: u64,
+    /// Transfers that failed.
+    pub failures: u64,
+    /// Resets.
+    pub resets: u64,
+    /// Transactions in which the card said that something exceptional is up
+    /// ([`EXCEPTION_EVENT`](super::command::status::Status::EXCEPTION_EVENT)); what, its EXT_CSD
+    /// says.
+    pub exceptions: u64,
+}
+
+/// The driver of one card.
+#[derive(Debug)]
+pub struct Mmc<H> {
+    /// The controller.
+    pub controller: H,
+    policy: HostPolicy,
+    plan: Plan,
+    target: Target,
+    /// The interrupt handler, or the one that ends a request, leaves the next start to deferred
+    /// work.
+    defers_start: bool,
+    slots: Vec<Slot>,
+    /// Slots that are in use.
+    held: u8,
+    permits: u8,
+    /// Most requests at once.
+    limit: u8,
+    fresh: Fifo,
+    ready: Ready,
+    ended: Fifo,
+    cleaned: Fifo,
+    bus: Option<OnBus>,
+    /// The next start is deferred work's, whoever finds the bus free.
+    handed: bool,
+    finished: VecDeque<Finished>,
+    gone: bool,
+    /// The bus is to be tuned before the next transfer.
+    wants_retune: bool,
+    power: Power,
+    /// The latest instant that it was told.
+    now: Instant,
+    counts: Counts,
+}
+
+impl<H: HostController> Mmc<H> {
+    /// The driver of the card `target` behind `controller`. Reserves all its memory.
+    ///
+    /// # Errors
+    ///
+    /// The policy wants what is not there: on this controller, or not yet at all.
+    pub fn new(controller: H, target: Target, policy: HostPolicy) -> Result<Self, Unsupported> {
+        let capabilities = controller.capabilities();
+        let hsq = match policy.pipeline {
+            Pipeline::Hsq(hsq) => Some(hsq),
+            _ => None,
+        };
+        let plan = Plan::of(policy.pipeline).ok_or(Unsupported::CommandQueue)?;
+        let unsupported = [
+            (!can_bounce(&policy, &controller, &plan), Unsupported::Bounce),
+            (policy.packed != Packed::Off, Unsupported::Packed),
+            (target.cache_on, Unsupported::Cache),
+            (policy.transfer != capabilities.transfer, Unsupported::Transfer),
+            (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
+            (hsq.is_some() && policy.busy != BusyDetect::Hardware, Unsupported::HsqWithoutBusy),
+            (hsq.is_some_and(|hsq| hsq.limit == HsqLimit::Fixed(0)), Unsupported::NoRequests),
+        ];
+        if let Some((_, why)) = unsupported.into_iter().find(|(is, _)| *is) {
+            return Err(why);
+        }
+        let defers_start = match hsq.map(|hsq| hsq.defer) {
+            None => policy.pipeline == Pipeline::IssueOnCompletion,
+            Some(HsqDefer::Always) => true,
+            Some(HsqDefer::Removable) => !capabilities.non_removable,
+            Some(HsqDefer::Never) => false,
+        };
+        let walks = hsq.is_some_and(|hsq| hsq.order == HsqOrder::TagWalk);
+        let slots = plan.slots;
+        Ok(Self {
+            controller,
+            policy,
+            plan,
+            target,
+            defers_start,
+            slots: alloc::vec![Slot::FREE; usize::from(slots)],
+            held: 0,
+            permits: 0,
+            limit: match hsq {
+                None => slots,
+                Some(HsqPolicy { limit: HsqLimit::Dynamic, .. }) => HSQ_NORMAL,
+                Some(HsqPolicy { limit: HsqLimit::Fixed(limit), .. }) => limit,
+            },
+            fresh: Fifo::new(slots),
+            ready: if walks { Ready::tag_walk(slots) } else { Ready::fifo(slots) },
+            ended: Fifo::new(slots),
+            cleaned: Fifo::new(slots),
+            bus: None,
+            handed: false,
+            finished: VecDeque::with_capacity(usize::from(slots)),
+            gone: false,
+            wants_retune: false,
+            power: Power::On,
+            now: Instant::ZERO,
+            counts: Counts::default(),
+        })
+    }
+
+    /// What happened beside the plain way.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Most requests that it takes at once, now.
+    #[must_use]
+    pub fn admits(&self) -> u8 {
+        match self.policy.pipeline {
+            Pipeline::Hsq(hsq) => hsq.admits(self.limit).min(self.plan.slots),
+            _ => self.limit,
+        }
+    }
+
+    /// The request in `slot`, whose transfers are over, has ended with `status`; `by` does the rest.
+    fn retire(&mut self, slot: SlotId, status: Status, by: Context) {
+        let of = &mut self.slots[slot.index()];
+        of.status = status;
+        of.ended_by = by;
+        if of.prepared {
+            of.stage = Stage::Ended;
+            self.ended.push(slot);
+        } else {
+            of.stage = Stage::Cleaned;
+            self.cleaned.push(slot);
+        }
+    }
+
+    fn complete(&mut self, slot: SlotId) {
+        let of = core::mem::replace(&mut self.slots[slot.index()], Slot::FREE);
+        self.held -= 1;
+        let Slot { queue, hctx, tag, status, .. } = of;
+        self.finished.push_back(Finished { queue, hctx, tag, outcome: Outcome::Done(status) });
+    }
+
+    /// Who ends the request that leaves the bus now.
+    fn who_ends(&self) -> Context {
+        match self.plan.ended_by {
+            EndedBy::Thread => Context::Thread,
+            EndedBy::Deferred => Context::Deferred,
+            EndedBy::WhoWaits => {
+                let waits = |slot: &Slot| {
+                    matches!(slot.stage, Stage::Fresh | Stage::Preparing | Stage::Ready)
+                };
+                if self.slots.iter().any(waits) { Context::Thread } else { Context::Deferred }
+            }
+        }
+    }
+
+    /// As `first` is sent, the limit follows what is there, where it is to.
+    fn adapt_limit(&mut self, first: SlotId) {
+        let Pipeline::Hsq(HsqPolicy { limit: HsqLimit::Dynamic, .. }) = self.policy.pipeline else {
+            return;
+        };
+        let counts = |(at, slot): (usize, &Slot)| {
+            (at == first.index() || slot.stage == Stage::Ready) && slot.is_small_write()
+        };
+        let small_writes = self.slots.iter().enumerate().filter(|&slot| counts(slot)).count();
+        self.limit = if small_writes >= 2 { HSQ_PERFORMANCE } else { HSQ_NORMAL };
+    }
+
+    /// The card is not there any more: nothing is started, and what waits ends.
+    fn lose_card(&mut self) {
+        self.gone = true;
+        self.handed = false;
+        self.ready.clear();
+        self.fresh.clear();
+        let by = self.who_ends();
+        for at in 0..self.plan.slots {
+            let slot = SlotId(at);
+            if matches!(self.slots[slot.index()].stage, Stage::Fresh | Stage::Ready) {
+                self.retire(slot, Status::Gone, by);
+            }
+        }
+    }
+
+    /// The slot for a request with `tag`.
+    fn place(&self, tag: usize) -> SlotId {
+        let at = match self.policy.pipeline {
+            Pipeline::Hsq(_) => {
+                let slots = self.slots.len();
+                assert!(tag < slots, "tag {tag}: a host software queue has {slots} slots");
+                tag
+            }
+            _ => {
+                let free = self.slots.iter().position(|slot| slot.stage == Stage::Free);
+                free.expect("fewer are held than there are slots")
+            }
+        };
+        SlotId(u8::try_from(at).expect("at most 64 slots"))
+    }
+}
+
+/// Limits of a host software queue with [`HsqLimit::Dynamic`].
+const HSQ_NORMAL: u8 = 2;
+const HSQ_PERFORMANCE: u8 = 5;
+
+/// Whether `controller` has the bounce buffers of `policy`, and a context of `plan` may copy.
+fn can_bounce(policy: &HostPolicy, controller: &impl HostController, plan: &Plan) -> bool {
+    let has_buffers = controller.has_bounce_buffers() && policy.transfer == Transfer::Dma;
+    match policy.bounce {
+        Bounce::None => true,
+        Bounce::Sync => has_buffers && plan.thread.contains(&Job::Settle),
+        Bounce::Async => has_buffers,
+    }
+}
+
+/// Whether a controller that finds the end of busy by `has` can be used as one that does by `wants`.
+const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
+    match wants {
+        BusyDetect::Status => true,
+        BusyDetect::Line => matches!(has, BusyDetect::Line | BusyDetect::Hardware),
+        BusyDetect::Hardware => matches!(has, BusyDetect::Hardware),
+    }
+}
+
+impl<H: HostController> Driver for Mmc<H> {
+    /// As many as it [admits](Mmc::admits): what waits for one stays in the elevator.
+    fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
+        if self.permits >= self.admits() {
+            return None;
+        }
+        self.permits += 1;
+        Some(Budget(0))
+    }
+
+    fn return_budget(&mut self, _queue: QueueId, _budget: Budget) {
+        self.permits -= 1;
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        self.tick(issue.now);
+        if self.gone {
+            return Accept::Failed(Status::Gone);
+        }
+        let Some(mut slot) = Slot::of(issue, self.target.addressing) else {
+            return Accept::Failed(Status::NotSupported);
+        };
+        if self.power == Power::Off {
+            return Accept::Busy(Busy::Resource);
+        }
+        if self.is_recovering() || self.held >= self.admits() {
+            return Accept::Busy(Busy::Device); // P4
+        }
+        let at = self.place(issue.tag.index());
+        self.controller.accept(at, issue);
+        self.held += 1;
+        if self.policy.transfer == Transfer::Pio {
+            slot.stage = Stage::Ready;
+            self.ready.push(at);
+        } else {
+            self.fresh.push(at);
+        }
+        self.slots[at.index()] = slot;
+        Accept::Queued
+    }
+}
+
+impl<H: HostController> Device for Mmc<H> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        self.tick(now);
+        self.finished.pop_front()
+    }
+
+    /// When a card that was busy is to be asked again, or a time limit has passed. All else is told
+    /// by the controller.
+    fn poll_at(&self) -> Option<Instant> {
+        let on_bus = self.bus.as_ref().and_then(OnBus::wakes_at);
+        on_bus.into_iter().chain(self.power.wakes_at()).filter(|&at| at > self.now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! What becomes of a request whose transfer failed.
+//!
+//! First the card is asked how it is (CMD13), told to stop if it is still at the transfer (CMD12),
+//! and asked until it is ready; if it does not answer or does not become ready, it is reset. Then:
+//!
+//! - **E1.** A request is tried again [`RETRIES_MAX`] times. After an error of the data there are at
+//!   most [`DATA_RETRIES`] left.
+//! - **E2.** Before the last of these, controller and card are reset.
+//! - **E3.** A read that still fails is read sector by sector, each tried [`SECTOR_TRIES`] times. The
+//!   first that cannot be read ends the request with an error.
+//! - **E4.** Blocks that came before an error of the bus stay read. Of a transfer of which the card
+//!   says that it failed, in any response up to the one to CMD13, and of a write, nothing counts.
+//! - **E5.** What came damaged has the bus tuned again before the next transfer, where it is tuned.
+//!   Where that fails, controller and card are reset.
+
+use super::Mmc;
+use super::bus::Errand;
+use crate::mmc::command::Direction;
+use crate::mmc::command::state::CardState;
+use crate::mmc::command::status::Status as CardStatus;
+use crate::mmc::controller::{HostController, HostError, Part};
+use crate::mmc::exchange::{Cause, Exchange, Failure};
+use crate::status::Status;
+use crate::time::Instant;
+
+/// How often a request is tried again.
+pub const RETRIES_MAX: u8 = 5;
+/// How often at most after an error of the data.
+pub const DATA_RETRIES: u8 = 2;
+/// How often a sector is tried that is read alone.
+pub const SECTOR_TRIES: u8 = 2;
+/// How often commands of the recovery may fail, or not help.
+const COMMAND_TRIES: u8 = 3;
+
+/// The card has not come back from a transfer.
+const NOT_BACK: Failure = Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
+
+impl<H: HostController> Mmc<H> {
+    /// The card has said how it is, or has not.
+    pub(super) fn status_came(&mut self, exchange: &Exchange, now: Instant) {
+        let Some(status) = exchange.status() else { return self.command_failed(exchange, now) };
+        // A write that was sent well can still have failed.
+        if let Some(failure) = exchange.failure() {
+            self.failed(failure);
+        }
+        match status.state() {
+            Some(CardState::Transfer | CardState::Programming) => {
+                self.looked(status.is_ready(), now);
+            }
+            Some(CardState::Data | CardState::Receive) => {
+                let errand = self.errand_after_try(Errand::Stop);
+                self.go_on(NOT_BACK, errand, now);
+            }
+            _ => self.go_on(NOT_BACK, Errand::Reset, now),
+        }
+    }
+
+    /// A transfer failed with `failure`, if with nothing before: nothing else happens before the
+    /// card is well.
+    pub(super) fn failed(&mut self, failure: Failure) {
+        let bus = self.bus.as_mut().expect("its transfer has failed");
+        if failure.cause == Cause::Host(HostError::Damaged) {
+            self.wants_retune = self.controller.is_tuned(); // E5
+        }
+        let slot = &mut self.slots[bus.slot.index()];
+        if slot.direction == Direction::Write || matches!(failure.cause, Cause::Card(_)) {
+            slot.done = bus.done_before; // E4
+        }
+        if bus.failure.is_none() {
+            (bus.failure, bus.failed_once) = (Some(failure), true);
+            self.counts.failures += 1;
+        }
+    }
+
+    /// As [`Self::failed`], and `errand` is next.
+    fn go_on(&mut self, failure: Failure, errand: Errand, now: Instant) {
+        self.failed(failure);
+        self.bus.as_mut().expect("it has failed").next(errand, now);
+    }
+
+    /// CMD12 was answered, or was not.
+    pub(super) fn stopped(&mut self, exchange: &Exchange, now: Instant) {
+        match exchange.status() {
+            // Whatever it says of the transfer is known; how the card is, CMD13 says.
+            Some(_) => self.bus.as_mut().expect("it has the bus").next(Errand::Status, now),
+            None => self.command_failed(exchange, now),
+        }
+    }
+
+    /// A command of the recovery got no answer: again, or the card is reset.
+    fn command_failed(&mut self, exchange: &Exchange, now: Instant) {
+        match self.errand_after_try(Errand::Status) {
+            Errand::Reset => {
+                let failure = exchange.failure().expect("no answer is a failure");
+                self.go_on(failure, Errand::Reset, now);
+            }
+            // A question that got lost says nothing of the transfer before; the next will.
+            errand => self.bus.as_mut().expect("its command failed").next(errand, now),
+        }
+    }
+
+    /// `errand`, unless what was tried has not helped too often.
+    fn errand_after_try(&mut self, errand: Errand) -> Errand {
+        let bus = self.bus.as_mut().expect("something was tried for it");
+        bus.tries += 1;
+        if bus.tries < COMMAND_TRIES { errand } else { Errand::Reset }
+    }
+
+    /// The card has been busy for longer than any may.
+    pub(super) fn busy_for_ever(&mut self, now: Instant) {
+        self.go_on(NOT_BACK, Errand::Reset, now);
+    }
+
+    /// Tunes the bus again, and goes on with the request.
+    pub(super) fn retune(&mut self, now: Instant) {
+        self.wants_retune = false;
+        match self.controller.retune(now) {
+            Ok(()) => self.next_transfer(now),
+            Err(error) => {
+                let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
+                self.go_on(failure, Errand::Reset, now); // E5
+                self.wants_retune = false;
+            }
+        }
+    }
+
+    /// Resets controller and card, and goes on with the request if that helps.
+    pub(super) fn reset(&mut self, now: Instant) {
+        self.counts.resets += 1;
+        if self.controller.reset(now).is_err() {
+            self.lose_card();
+            return self.release_bus(Status::Gone);
+        }
+        self.wants_retune = false;
+        let bus = self.bus.as_mut().expect("it was reset for it");
+        if core::mem::take(&mut bus.reset_before_last) {
+            bus.failure = None;
+            self.next_transfer(now); // E2
+        } else {
+            self.decide(now);
+        }
+    }
+
+    /// The card is ready again: what becomes of the request?
+    pub(super) fn decide(&mut self, now: Instant) {
+        let bus = self.bus.as_mut().expect("it was recovered for it");
+        let Some(failure) = bus.failure else { unreachable!("it was recovered from something") };
+        let slot = &mut self.slots[bus.slot.index()];
+        if slot.left() == 0 {
+            return self.all_over(now); // E4: only the stop failed
+        }
+        if slot.single {
+            slot.sector_tries += 1;
+            if slot.sector_tries >= SECTOR_TRIES {
+                return self.release_bus(status_of(failure)); // E3
+            }
+        } else if slot.retries == RETRIES_MAX {
+            if slot.direction == Direction::Write || slot.left() == 1 {
+                return self.release_bus(status_of(failure));
+            }
+            slot.single = true; // E3
+        } else {
+            if failure.part == Part::Data {
+                slot.retries = slot.retries.max(RETRIES_MAX - DATA_RETRIES); // E1
+            }
+            slot.retries += 1;
+            if slot.retries == RETRIES_MAX {
+                bus.reset_before_last = true;
+                return bus.next(Errand::Reset, now); // E2
+            }
+        }
+        bus.failure = None;
+        self.next_transfer(now);
+    }
+}
+
+/// How a request ends that failed with `failure`.
+const fn status_of(failure: Failure) -> Status {
+    match failure.cause {
+        Cause::Gone => Status::Gone,
+        Cause::Host(HostError::Timeout) => Status::Timeout,
+        Cause::Card(status) if status.has(CardStatus::CARD_ECC_FAILED) => Status::Medium,
+        Cause::Host(_) | Cause::Card(_) => Status::IoError,
+    }
+}

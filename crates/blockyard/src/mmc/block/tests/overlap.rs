@@ -1,0 +1,163 @@
+//! What runs beside what: the table of the policies, held against the clock.
+
+use super::*;
+
+/// A burst of six reads, all there from the beginning, with the bus as the bottleneck.
+fn burst(pipeline: Pipeline) -> Bench {
+    let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+    bench.reads(6);
+    bench.settle();
+    bench
+}
+
+/// For requests 1 to 4 of a burst, the same for each: is its memory ready before the one
+/// before has left the bus; does it start before the one before is cleaned up, and before it is complete; who
+/// starts it, and who cleans it up?
+fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
+    let bench = burst(pipeline);
+    let shapes: Vec<_> = (1..5)
+        .map(|at| {
+            let (this, before) = (100 * at, 100 * (at - 1));
+            let (start, cleanup) =
+                (bench.the(ActKind::Start, this), bench.the(ActKind::Cleanup, before));
+            let prepared_beside = bench.the(ActKind::Prepare, this).to <= bench.span(before).to;
+            let cleaned_beside =
+                cleanup.from >= bench.span(this).from && cleanup.to <= bench.span(this).to;
+            let complete = bench.the(ActKind::Complete, before);
+            let completed_beside = complete.from >= bench.span(this).from;
+            (prepared_beside, cleaned_beside, completed_beside, start.context, cleanup.context)
+        })
+        .collect();
+    assert!(shapes.windows(2).all(|pair| pair[0] == pair[1]), "{pipeline:?}: {shapes:?}");
+    shapes[0]
+}
+
+#[test]
+fn each_pipeline_overlaps_what_its_line_of_the_table_says() {
+    use Context::{Deferred, Interrupt, Thread};
+    let hsq = |defer| Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY });
+    for (pipeline, expected) in [
+        (Pipeline::Serial, (false, false, false, Thread, Thread)),
+        (Pipeline::TwoSlotMapOverlap, (true, false, false, Thread, Thread)),
+        (Pipeline::PostBeforeStart, (true, false, true, Thread, Thread)),
+        (Pipeline::TwoSlotFull, (true, true, true, Thread, Thread)),
+        (Pipeline::IssueOnCompletion, (true, false, false, Deferred, Deferred)),
+        (Pipeline::BlkMqWait, (true, true, true, Thread, Thread)),
+        (hsq(HsqDefer::Never), (true, true, true, Interrupt, Deferred)),
+        (hsq(HsqDefer::Always), (true, true, true, Deferred, Deferred)),
+    ] {
+        assert_eq!(shape(pipeline), expected, "{pipeline:?}");
+    }
+}
+
+/// Time from the end of one transfer to the start of the next, in microseconds.
+fn gaps(pipeline: Pipeline) -> Vec<u64> {
+    let bench = burst(pipeline);
+    let spans = bench.spans();
+    spans
+        .windows(2)
+        .map(|pair| pair[1].from.since(pair[0].to).as_ns() / 1000)
+        .skip(1)
+        .take(3)
+        .collect()
+}
+
+#[test]
+fn the_bus_is_idle_for_exactly_what_is_not_overlapped() {
+    // Prepare 50, cleanup 30, complete 10, start 5; see `cost`.
+    assert_eq!(gaps(Pipeline::Serial), [95; 3]);
+    assert_eq!(gaps(Pipeline::TwoSlotMapOverlap), [45; 3]);
+    assert_eq!(gaps(Pipeline::PostBeforeStart), [35; 3]);
+    assert_eq!(gaps(Pipeline::TwoSlotFull), [5; 3]);
+    assert_eq!(gaps(Pipeline::IssueOnCompletion), [45; 3]);
+    assert_eq!(gaps(Pipeline::BlkMqWait), [5; 3]);
+    // The interrupt handler of these tests costs nothing.
+    let hsq = |defer| gaps(Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
+    assert_eq!((hsq(HsqDefer::Never), hsq(HsqDefer::Always)), (vec![0; 3], vec![5; 3]));
+}
+
+#[test]
+fn pio_has_nothing_to_prepare_and_so_nothing_to_overlap() {
+    for pipeline in [Pipeline::Serial, Pipeline::TwoSlotMapOverlap, Pipeline::TwoSlotFull] {
+        let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
+        let mut bench = Bench::new(HostPolicy { transfer: Transfer::Pio, ..policy });
+        bench.reads(4);
+        bench.settle();
+        assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Cleanup)), (0, 0));
+    }
+}
+
+#[test]
+fn a_lone_request_is_ended_by_deferred_work_where_no_dispatcher_waits() {
+    for (pipeline, expected) in [
+        (Pipeline::TwoSlotFull, Context::Thread),
+        (Pipeline::IssueOnCompletion, Context::Deferred),
+        (Pipeline::BlkMqWait, Context::Deferred),
+        (Pipeline::Hsq(HsqPolicy::TODAY), Context::Deferred),
+    ] {
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+        bench.reads(1);
+        bench.settle();
+        assert_eq!(bench.the(ActKind::Start, 0).context, Context::Thread, "{pipeline:?}");
+        assert_eq!(bench.the(ActKind::Cleanup, 0).context, expected, "{pipeline:?}");
+        assert_eq!(bench.the(ActKind::Complete, 0).context, expected, "{pipeline:?}");
+        // With the bus free again, it is as at the beginning.
+        bench.submit([Bio::read(100, 8, 1)]);
+        bench.settle();
+        assert_eq!(bench.the(ActKind::Start, 100).context, Context::Thread, "{pipeline:?}");
+    }
+}
+
+#[test]
+fn questions_to_a_busy_card_are_asked_before_the_next_start() {
+    for pipeline in EVERY_PIPELINE.into_iter().filter(|of| !matches!(of, Pipeline::Hsq(_))) {
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
+        bench.script().busy = us(80);
+        bench.writes(4);
+        bench.settle();
+        let order: String = bench
+            .did
+            .iter()
+            .filter_map(|did| match did.kind {
+                ActKind::Start => Some('s'),
+                ActKind::SendStatus => Some('?'),
+                _ => None,
+            })
+            .collect();
+        // At 0, 32 and 96 us of the busy time, and what the commands take beside.
+        assert_eq!(order, "s???".repeat(4), "{pipeline:?}");
+    }
+}
+
+#[test]
+fn whenever_a_second_request_comes_it_does_not_start_before_the_table_lets_it() {
+    for (pipeline, until) in [
+        (Pipeline::Serial, ActKind::Complete),
+        (Pipeline::TwoSlotMapOverlap, ActKind::Complete),
+        (Pipeline::PostBeforeStart, ActKind::Cleanup),
+        (Pipeline::IssueOnCompletion, ActKind::Complete),
+    ] {
+        for at in 0..400 {
+            let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+            bench.reads(1);
+            bench.until(Instant::ZERO + us(at));
+            bench.submit([Bio::read(100, 8, 1)]);
+            bench.settle();
+            let (first, second) = (bench.the(until, 0), bench.the(ActKind::Start, 100));
+            assert!(
+                second.from >= first.to,
+                "{pipeline:?} at {at} us: {second:?} before {first:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dispatcher_that_waits_asks_the_card_itself_and_else_deferred_work_does() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status));
+    bench.script().busy = us(1);
+    bench.writes(2);
+    bench.settle();
+    let by = [0, 100].map(|sector| bench.the(ActKind::SendStatus, sector).context);
+    assert_eq!(by, [Context::Thread, Context::Deferred]);
+}
