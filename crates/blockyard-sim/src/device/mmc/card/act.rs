@@ -1,0 +1,450 @@
+//! What each command does, once it is known to be allowed.
+
+use super::control::Work;
+use super::erase::{Kind, keeps_range};
+use super::misuse::Wrong;
+use super::queue::Parameters;
+use super::transfer::{Packed, Transfer, What};
+use super::{Announced, Card, NoAnswer, Reaction, RegistersKind, one_in, task_number};
+use blockyard::mmc::command::state::CardState;
+use blockyard::mmc::command::status::Status;
+use blockyard::mmc::command::{
+    Addressing, Command, Direction, Opcode, Rca, Response, ResponseKind, Standard,
+};
+use blockyard::mmc::register::Bits;
+use blockyard::mmc::register::ext_csd::{ExtCsd, index};
+use blockyard::time::Instant;
+use blockyard::unit::SECTOR_BYTES;
+
+/// The address that this SD card chooses.
+const SD_RCA: Rca = Rca(0x1234);
+/// OCR: powered up.
+const POWERED_UP: u32 = 1 << 31;
+/// OCR, and questions for it: voltages.
+const VOLTAGES: u32 = 0x00ff_ff80;
+
+impl Card {
+    /// What is wrong with a command apart from the state in which it comes.
+    pub(super) fn check_content(&self, command: &Command, at: Instant) -> Result<(), Wrong> {
+        let argument = command.argument;
+        let [high, low, ..] = argument.to_be_bytes();
+        let rca = Rca(u16::from_be_bytes([high, low]));
+        match command.opcode {
+            Opcode::Select
+            | Opcode::SendCsd
+            | Opcode::SendCid
+            | Opcode::SendStatus
+            | Opcode::SendQueueStatus
+            | Opcode::GoInactive
+            | Opcode::Sleep
+            | Opcode::Awake
+            | Opcode::Application
+                if rca != self.rca =>
+            {
+                Err(Wrong::Rca)
+            }
+            Opcode::InterruptByStatus | Opcode::InterruptByStop if rca != self.rca => {
+                Err(Wrong::Rca)
+            }
+            opcode @ (Opcode::InterruptByStatus | Opcode::InterruptByStop) => {
+                self.check_interrupt(opcode)
+            }
+            Opcode::ReadMultiple | Opcode::WriteMultiple => {
+                let blocks = blocks_of(command);
+                match self.announced.filter(|announced| announced.blocks > 0) {
+                    Some(announced) if announced.blocks != blocks => {
+                        Err(Wrong::Count(announced.blocks))
+                    }
+                    Some(announced) if announced.packed => match command.opcode {
+                        Opcode::WriteMultiple if self.features.max_packed_writes == 0 => {
+                            Err(Wrong::Unmodelled("a packed write on this card"))
+                        }
+                        Opcode::WriteMultiple if blocks < 2 => {
+                            Err(Wrong::Unmodelled("packed reads"))
+                        }
+                        Opcode::WriteMultiple => Ok(()),
+                        _ => Err(Wrong::Unmodelled("packed reads")),
+                    },
+                    _ => Ok(()),
+                }
+            }
+            Opcode::Switch => self.check_switch(argument),
+            Opcode::Erase => Kind::parse(self.standard(), argument).map(|_| ()),
+            Opcode::QueueTaskParameters => self.tasks.check_new(Parameters::parse(argument)),
+            Opcode::QueueTaskAddress if self.tasks.described().is_none() => Err(Wrong::NoTask),
+            Opcode::ExecuteRead | Opcode::ExecuteWrite => {
+                let (number, direction) = (task_number(argument), direction_of(command));
+                let blocks = blocks_of(command);
+                self.tasks.check_execute(number, direction, blocks, at).map(|_| ())
+            }
+            Opcode::SetBlockLen if argument != SECTOR_BYTES => {
+                Err(Wrong::Unmodelled("a block of other than 512 bytes"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does what `command` says, which arrived at `at`, and leads to `next`.
+    pub(super) fn act(&mut self, command: &Command, next: CardState, at: Instant) -> Reaction {
+        let clocks = match command.response.bits() {
+            0 => 0,
+            bits => self.timing.ncr_clocks + bits,
+        };
+        let end = at + self.mode.time(u64::from(clocks));
+        if !keeps_range(command.opcode) && self.erase != super::erase::Range::default() {
+            self.erase = super::erase::Range::default();
+            self.errors |= Status::ERASE_RESET;
+        }
+        let announced = self.announced.take();
+        let before = self.state;
+        self.state = next;
+        // That a switch failed is said by the next status, not by its own.
+        let said = (command.opcode == Opcode::Switch).then(|| self.response(command, before));
+        let mut busy_until = None;
+        let refused = self.effect(command, announced, before, end, &mut busy_until);
+        if refused {
+            self.state = before;
+        }
+        let response = said.unwrap_or_else(|| self.response(command, before));
+        self.application = command.opcode == Opcode::Application;
+        let damaged = command.response.has_crc()
+            && one_in(&mut self.prng, self.timing.faults.response_crc_one_in);
+        self.uncertain = damaged;
+        self.response_end = end;
+        let data = self.transfer.as_ref().filter(|_| command.data.is_some() && !refused);
+        Reaction {
+            answer: if damaged { Err(NoAnswer::Crc) } else { Ok(response) },
+            at: end,
+            data_from: data.map(|transfer| transfer.from),
+            busy_until: busy_until.filter(|&until| until > end),
+        }
+    }
+
+    /// The response, and what it says only once.
+    fn response(&mut self, command: &Command, before: CardState) -> Response {
+        let status = |card: &mut Self| {
+            let ready = !matches!(before, CardState::Programming | CardState::Disconnect);
+            let app = command.opcode == Opcode::Application
+                || command.opcode.is_application() && card.application;
+            Status::new(before, ready).0
+                | core::mem::take(&mut card.errors)
+                | card.exception_bit()
+                | if app { Status::APP_CMD } else { 0 }
+        };
+        match (command.response, command.opcode) {
+            (ResponseKind::None, _) => Response::None,
+            (ResponseKind::R1 | ResponseKind::R1b, Opcode::SendQueueStatus) => {
+                Response::Short(self.tasks.ready(self.last_at))
+            }
+            (ResponseKind::R1 | ResponseKind::R1b, _) => Response::Short(status(self)),
+            (ResponseKind::R2, Opcode::SendCsd) => Response::Long(Bits(self.registers.csd)),
+            (ResponseKind::R2, _) => Response::Long(Bits(self.registers.cid)),
+            (ResponseKind::R3 | ResponseKind::R4, _) => {
+                let ready = self.state == CardState::Ready;
+                Response::Short(self.registers.ocr | if ready { POWERED_UP } else { 0 })
+            }
+            (ResponseKind::R6, _) => {
+                let status = status(self);
+                let squeezed = status >> 8 & 0xc000 | status >> 6 & 0x2000 | status & 0x1fff;
+                Response::Short(u32::from(self.rca.0) << 16 | squeezed)
+            }
+            (ResponseKind::R7, _) => Response::Short(command.argument & 0xfff),
+        }
+    }
+
+    /// What `command` changes, its response over at `end`; `busy_until` where DAT0 goes low. Answers
+    /// whether it was refused, so that the card stays where it was.
+    fn effect(
+        &mut self,
+        command: &Command,
+        announced: Option<Announced>,
+        before: CardState,
+        end: Instant,
+        busy_until: &mut Option<Instant>,
+    ) -> bool {
+        let argument = command.argument;
+        match command.opcode {
+            Opcode::GoIdle => self.reset(),
+            Opcode::GoInactive => (self.transfer, self.silent) = (None, true),
+            Opcode::Deselect => self.transfer = None,
+            // Without voltages it only asks.
+            Opcode::SendOpCond | Opcode::SdSendOpCond => return argument & VOLTAGES == 0,
+            Opcode::SetRelativeAddr => {
+                let [high, low, ..] = argument.to_be_bytes();
+                self.rca = Rca(u16::from_be_bytes([high, low]));
+            }
+            Opcode::SendRelativeAddr => self.rca = SD_RCA,
+            Opcode::Select => *busy_until = self.busy_until(),
+            Opcode::Sleep | Opcode::Awake => {
+                let until = end + self.timing.control.switch;
+                self.set_busy(end, until, Work::Indivisible);
+                *busy_until = Some(until);
+            }
+            Opcode::Switch => *busy_until = Some(self.switch(argument, end)),
+            Opcode::SendExtCsd
+            | Opcode::SendScr
+            | Opcode::SdStatus
+            | Opcode::SendWrittenBlocks
+            | Opcode::SwitchFunction
+            | Opcode::SdTuningBlock
+            | Opcode::MmcTuningBlock => self.send_register(command, end),
+            Opcode::SetBlockCount => self.announced = Some(self.announcement(argument)),
+            Opcode::ReadSingle
+            | Opcode::ReadMultiple
+            | Opcode::WriteSingle
+            | Opcode::WriteMultiple => return self.begin(command, announced, end),
+            Opcode::StopTransmission => *busy_until = self.stop(end),
+            Opcode::InterruptByStop => {
+                if let Some(until) = self.stop(end) {
+                    *busy_until = Some(until);
+                }
+                *busy_until = Some(self.interrupt(end));
+            }
+            Opcode::InterruptByStatus if before == CardState::Programming => {
+                *busy_until = Some(self.interrupt(end));
+            }
+            Opcode::SdEraseStart | Opcode::MmcEraseStart => {
+                self.erase.first = self.place(argument, 1);
+                return self.erase.first.is_none();
+            }
+            Opcode::SdEraseEnd | Opcode::MmcEraseEnd => {
+                self.erase.last = self.place(argument, 1);
+                return self.erase.last.is_none();
+            }
+            Opcode::Erase => return self.erase_range(argument, end, busy_until),
+            Opcode::QueueTaskParameters => self.tasks.describe(Parameters::parse(argument)),
+            Opcode::QueueTaskAddress => return self.queue_task(argument, end),
+            Opcode::ExecuteRead | Opcode::ExecuteWrite => self.execute(command, end),
+            Opcode::ManageTasks => {
+                let one = argument & 0xf == 2;
+                self.tasks.forget(one.then(|| task_number(argument)));
+                self.set_busy(end, end + self.timing.control.interrupt, Work::Indivisible);
+                *busy_until = self.busy_until();
+            }
+            // These only answer, or change what this card does not keep.
+            Opcode::AllSendCid
+            | Opcode::IoSendOpCond
+            | Opcode::SetBusWidth
+            | Opcode::SendIfCond
+            | Opcode::SendCsd
+            | Opcode::SendCid
+            | Opcode::VoltageSwitch
+            | Opcode::SendStatus
+            | Opcode::SendQueueStatus
+            | Opcode::InterruptByStatus
+            | Opcode::SetBlockLen
+            | Opcode::SetPreEraseCount
+            | Opcode::SetCardDetect
+            | Opcode::Application => {}
+        }
+        false
+    }
+
+    fn announcement(&self, argument: u32) -> Announced {
+        let [flags, ..] = argument.to_be_bytes();
+        let mmc = self.standard() == Standard::Mmc;
+        Announced {
+            blocks: if mmc { argument & 0xffff } else { argument },
+            packed: mmc && flags & 0x40 != 0,
+            durable: mmc && flags & 0x81 != 0,
+        }
+    }
+
+    fn send_register(&mut self, command: &Command, end: Instant) {
+        self.refresh_ext_csd();
+        self.register.clear();
+        match (&self.registers.kind, command.opcode) {
+            (RegistersKind::Mmc { ext_csd }, Opcode::SendExtCsd) => {
+                self.register.extend_from_slice(&ext_csd[..]);
+            }
+            (RegistersKind::Sd { scr, .. }, Opcode::SendScr) => self.register.extend(scr),
+            (RegistersKind::Sd { ssr, .. }, Opcode::SdStatus) => {
+                self.register.extend_from_slice(&ssr[..]);
+            }
+            (RegistersKind::Sd { functions, .. }, Opcode::SwitchFunction) => {
+                self.register.extend(self.functions.switch(functions, command.argument));
+            }
+            (_, Opcode::SendWrittenBlocks) => {
+                self.register.extend(self.good_blocks.to_be_bytes());
+            }
+            _ => {}
+        }
+        let bytes = command.data.map_or(0, |data| u32::from(data.block_bytes));
+        let what = What::Register(bytes);
+        self.transfer = Some(Transfer::new(Direction::Read, what, 0, 1, end));
+    }
+
+    /// Begins a read or write that is no task. Answers whether it was refused.
+    fn begin(&mut self, command: &Command, announced: Option<Announced>, end: Instant) -> bool {
+        let blocks = blocks_of(command);
+        let single = matches!(command.opcode, Opcode::ReadSingle | Opcode::WriteSingle);
+        let announced = announced.filter(|announced| announced.blocks > 0 && !single);
+        let packed = announced.is_some_and(|announced| announced.packed);
+        // The addresses of a packed write are in its header.
+        let sector = if packed { Some(0) } else { self.place(command.argument, blocks) };
+        let Some(sector) = sector else { return true };
+        let direction = direction_of(command);
+        let from = match direction {
+            Direction::Read => self.access(sector, end),
+            Direction::Write => end,
+        };
+        let mut transfer = Transfer::new(direction, What::Medium, sector, blocks, from);
+        transfer.open_ended = !single && announced.is_none();
+        transfer.durable = announced.is_some_and(|announced| announced.durable);
+        match direction {
+            Direction::Read => {
+                transfer.mute = one_in(&mut self.prng, self.timing.faults.no_data_one_in);
+            }
+            Direction::Write => {
+                self.good_blocks = 0;
+                self.background.failed_entry = None;
+                transfer.packed = packed.then_some(Packed::NEW);
+            }
+        }
+        self.transfer = Some(transfer);
+        false
+    }
+
+    /// When the first block of a read from `sector` on is there, which is asked for at `end`.
+    fn access(&mut self, sector: u64, end: Instant) -> Instant {
+        let read = &self.timing.read;
+        match (read.ahead, self.last_read) {
+            (Some(ahead), Some((next, since))) if next == sector => {
+                (end + ahead).max(since + read.access)
+            }
+            _ => self.engine.read(end, read.access),
+        }
+    }
+
+    /// CMD38. Answers whether it was refused.
+    fn erase_range(
+        &mut self,
+        argument: u32,
+        end: Instant,
+        busy_until: &mut Option<Instant>,
+    ) -> bool {
+        let range = core::mem::take(&mut self.erase);
+        let kind = Kind::parse(self.standard(), argument);
+        let all = Some((0, self.registers.sectors.saturating_sub(1)));
+        let sectors = if kind == Ok(Kind::Full) { all } else { range.sectors() };
+        let (Ok(kind), Some((first, last))) = (kind, sectors) else {
+            let one_is_missing = range.first.is_none() || range.last.is_none();
+            let error = if one_is_missing { Status::ERASE_SEQ_ERROR } else { Status::ERASE_PARAM };
+            self.errors |= error;
+            return true;
+        };
+        let span = kind.time(&self.timing.erase, self.group_sectors(), first, last);
+        let until = self.engine.done_at().max(end) + span;
+        self.last_read = None;
+        self.set_busy(end, until, Work::Divisible);
+        *busy_until = Some(until);
+        false
+    }
+
+    /// The erase group: eMMC's high-capacity one where it is on, else the profile's.
+    fn group_sectors(&self) -> u64 {
+        match &self.registers.kind {
+            RegistersKind::Mmc { ext_csd }
+                if self.ext_csd_bit(index::ERASE_GROUP_DEF, 0)
+                    && ext_csd[usize::from(index::HC_ERASE_GRP_SIZE)] > 0 =>
+            {
+                u64::from(ext_csd[usize::from(index::HC_ERASE_GRP_SIZE)]) * 1024
+            }
+            _ => u64::from(self.timing.erase.group_sectors),
+        }
+    }
+
+    /// CMD45. Answers whether it was refused.
+    fn queue_task(&mut self, argument: u32, end: Instant) -> bool {
+        let Some(parameters) = self.tasks.described() else { return true };
+        let sector = self.place(argument, parameters.blocks);
+        let ready_at = match (parameters.direction, sector) {
+            (Direction::Read, Some(_)) => {
+                let begin = self.tasks.access(end, self.timing.read.access);
+                self.engine.read(begin, self.timing.read.access)
+            }
+            _ => end,
+        };
+        self.tasks.queue_described(sector, ready_at);
+        sector.is_none()
+    }
+
+    /// CMD46 and CMD47.
+    fn execute(&mut self, command: &Command, end: Instant) {
+        let (direction, blocks) = (direction_of(command), blocks_of(command));
+        let number = task_number(command.argument);
+        let Ok(task) = self.tasks.check_execute(number, direction, blocks, self.last_at) else {
+            return;
+        };
+        self.tasks.forget(Some(number));
+        let mut transfer = Transfer::new(direction, What::Medium, task.sector, blocks, end);
+        transfer.durable = task.parameters.durable;
+        match direction {
+            Direction::Read => {
+                transfer.mute = one_in(&mut self.prng, self.timing.faults.no_data_one_in);
+            }
+            Direction::Write => self.good_blocks = 0,
+        }
+        self.transfer = Some(transfer);
+    }
+
+    /// The sector that an address means, with errors in the next status where there is none.
+    fn place(&mut self, address: u32, blocks: u32) -> Option<u64> {
+        match self.sector_of(address, blocks) {
+            Ok(sector) => Some(sector),
+            Err(error) => {
+                self.errors |= error;
+                None
+            }
+        }
+    }
+
+    /// The sector that an address of `blocks` blocks in the partition in use means; else bits for the
+    /// status.
+    pub(super) fn sector_of(&self, address: u32, blocks: u32) -> Result<u64, u32> {
+        let sector = match self.registers.addressing {
+            Addressing::Sectors => u64::from(address),
+            Addressing::Bytes if !address.is_multiple_of(SECTOR_BYTES) => {
+                return Err(Status::ADDRESS_MISALIGN);
+            }
+            Addressing::Bytes => u64::from(address / SECTOR_BYTES),
+        };
+        if sector + u64::from(blocks) <= self.partition_sectors() {
+            Ok(sector)
+        } else {
+            Err(Status::OUT_OF_RANGE)
+        }
+    }
+
+    fn partition_sectors(&self) -> u64 {
+        use blockyard::mmc::register::ext_csd::partition::Partition;
+        let access = self.ext_csd_byte(index::PARTITION_CONFIG) & 0b111;
+        let partition = Partition::ALL.into_iter().find(|one| one.access() == access);
+        match (partition, &self.registers.kind) {
+            (Some(Partition::User), _) | (_, RegistersKind::Sd { .. }) => self.registers.sectors,
+            (Some(other), RegistersKind::Mmc { ext_csd }) => {
+                ExtCsd::parse(ext_csd).map_or(0, |ext_csd| ext_csd.partition_sectors(other))
+            }
+            (None, _) => 0,
+        }
+    }
+
+    /// Where `sector` of the partition in use is among the allocation units of all partitions.
+    pub(super) fn unit_sector(&self, sector: u64) -> u64 {
+        let access = self.ext_csd_byte(index::PARTITION_CONFIG) & 0b111;
+        // Sectors have 32 bits at most, and a unit is far smaller than what is between two of these.
+        self.units.as_ref().map_or(sector, |units| {
+            (u64::from(access) << 32).next_multiple_of(units.unit_sectors()) + sector
+        })
+    }
+}
+
+/// Blocks that the command is to transfer; 0: it has no data.
+fn blocks_of(command: &Command) -> u32 {
+    command.data.map_or(0, |data| u32::from(data.blocks))
+}
+
+/// Which way the command's data goes.
+fn direction_of(command: &Command) -> Direction {
+    command.data.map_or(Direction::Read, |data| data.direction)
+}

@@ -1,0 +1,278 @@
+//! What a card does beside data: its settings, its cache, work it puts off, and interrupts.
+
+use super::misuse::Wrong;
+use super::timing::BackgroundTiming;
+use super::transfer::Transfer;
+use super::{Card, RegistersKind};
+use blockyard::mmc::command::Opcode;
+use blockyard::mmc::command::status::Status;
+use blockyard::mmc::register::ext_csd::{ExceptionEvents, Hpi, index};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+
+/// Settings that CMD0 and a loss of power undo.
+const VOLATILE: [u16; 9] = [
+    index::CMDQ_MODE_EN,
+    index::CACHE_CTRL,
+    index::POWER_OFF_NOTIFICATION,
+    index::EXCEPTION_EVENTS_CTRL,
+    index::HPI_MGMT,
+    index::ERASE_GROUP_DEF,
+    index::BUS_WIDTH,
+    index::HS_TIMING,
+    index::POWER_CLASS,
+];
+
+/// What a card is busy with, for the sake of who interrupts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Writing so many sectors; `kept`: they are in the cache, and stay there when interrupted.
+    Write { sectors: u32, kept: bool },
+    /// Work that was put off.
+    Background,
+    /// Emptying the cache, or erasing: an interrupt leaves the rest as it was.
+    Divisible,
+    /// Nothing that can be interrupted, or what was interrupted already.
+    Indivisible,
+}
+
+/// The card holds DAT0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Busy {
+    since: Instant,
+    pub(super) until: Instant,
+    work: Work,
+}
+
+/// Work put off, and what went wrong with a packed write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Background {
+    bytes: u64,
+    /// Entry of the last packed write that failed first, from 1.
+    pub(super) failed_entry: Option<u8>,
+}
+
+impl Background {
+    pub(super) const fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// The card works on it for `span`.
+    pub(super) fn work(&mut self, timing: Option<&BackgroundTiming>, span: Duration) {
+        let done = timing.map_or(0, |timing| timing.done_in(span));
+        self.bytes = self.bytes.saturating_sub(done);
+    }
+
+    /// `busy` is over.
+    pub(super) fn end(&mut self, busy: &Busy) {
+        if busy.work == Work::Background {
+            self.bytes = 0;
+        }
+    }
+
+    pub(super) fn packed_failed(&mut self, entry: u8) {
+        self.failed_entry.get_or_insert(entry);
+    }
+
+    /// BKOPS_STATUS, 0 to 3.
+    fn level(&self, timing: Option<&BackgroundTiming>) -> u8 {
+        let level = timing.map_or(0, |timing| self.bytes / timing.level_bytes);
+        u8::try_from(level.min(3)).expect("at most 3")
+    }
+}
+
+/// CMD6 of eMMC, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Change {
+    at: u16,
+    value: u8,
+}
+
+impl Card {
+    pub(super) fn ext_csd_byte(&self, at: u16) -> u8 {
+        match &self.registers.kind {
+            RegistersKind::Mmc { ext_csd } => ext_csd[usize::from(at)],
+            RegistersKind::Sd { .. } => 0,
+        }
+    }
+
+    pub(super) fn ext_csd_bit(&self, at: u16, bit: u8) -> bool {
+        self.ext_csd_byte(at) >> bit & 1 != 0
+    }
+
+    fn set_ext_csd(&mut self, at: u16, value: u8) {
+        if let RegistersKind::Mmc { ext_csd } = &mut self.registers.kind {
+            ext_csd[usize::from(at)] = value;
+        }
+    }
+
+    pub(super) fn forget_modes(&mut self) {
+        for at in VOLATILE {
+            self.set_ext_csd(at, 0);
+        }
+        let boot = self.ext_csd_byte(index::PARTITION_CONFIG) & !0b111;
+        self.set_ext_csd(index::PARTITION_CONFIG, boot);
+    }
+
+    pub(super) const fn set_busy(&mut self, since: Instant, until: Instant, work: Work) {
+        self.busy = Some(Busy { since, until, work });
+    }
+
+    /// EXCEPTION_EVENTS_STATUS.
+    fn exceptions(&self) -> u16 {
+        let urgent = self.background.level(self.timing.background.as_ref()) >= 2;
+        let urgent = if urgent { ExceptionEvents::URGENT_BKOPS } else { 0 };
+        let packed = self.background.failed_entry.is_some();
+        urgent | if packed { ExceptionEvents::PACKED_FAILURE } else { 0 }
+    }
+
+    /// The exception bit of a status: urgent background operations always set it, other events where
+    /// EXCEPTION_EVENTS_CTRL says so.
+    pub(super) fn exception_bit(&self) -> u32 {
+        let control = u16::from(self.ext_csd_byte(index::EXCEPTION_EVENTS_CTRL));
+        let shown = self.exceptions() & (control | ExceptionEvents::URGENT_BKOPS);
+        if shown == 0 { 0 } else { Status::EXCEPTION_EVENT }
+    }
+
+    /// Brings those bytes of EXT_CSD up to date that change by themselves.
+    pub(super) fn refresh_ext_csd(&mut self) {
+        let level = self.background.level(self.timing.background.as_ref());
+        let [exceptions, _] = self.exceptions().to_le_bytes();
+        let (status, entry) = match self.background.failed_entry {
+            None => (0, 0),
+            Some(entry) => (0b11, entry),
+        };
+        self.set_ext_csd(index::BKOPS_STATUS, level);
+        self.set_ext_csd(index::EXCEPTION_EVENTS_STATUS, exceptions);
+        self.set_ext_csd(index::PACKED_COMMAND_STATUS, status);
+        self.set_ext_csd(index::PACKED_FAILURE_INDEX, entry);
+    }
+
+    /// The change that CMD6 with `argument` asks for, the new value of the byte included.
+    fn change(&self, argument: u32) -> Change {
+        let [access, at, value, _] = argument.to_be_bytes();
+        let at = u16::from(at);
+        let old = self.ext_csd_byte(at);
+        let value = match access & 3 {
+            1 => old | value,
+            2 => old & !value,
+            _ => value,
+        };
+        Change { at, value }
+    }
+
+    /// Whether this card models the switch.
+    pub(super) fn check_switch(&self, argument: u32) -> Result<(), Wrong> {
+        let [access, ..] = argument.to_be_bytes();
+        let Change { at, value } = self.change(argument);
+        match at {
+            _ if access & 3 == 0 => Err(Wrong::Unmodelled("a switch of the command set")),
+            index::FLUSH_CACHE if value & 2 != 0 => Err(Wrong::Unmodelled("the cache barrier")),
+            index::PARTITION_CONFIG if value & 7 == 3 => Err(Wrong::Unmodelled("RPMB")),
+            index::CMDQ_MODE_EN
+            | index::FLUSH_CACHE
+            | index::CACHE_CTRL
+            | index::POWER_OFF_NOTIFICATION
+            | index::EXCEPTION_EVENTS_CTRL
+            | index::HPI_MGMT
+            | index::BKOPS_EN
+            | index::BKOPS_START
+            | index::SANITIZE_START
+            | index::ERASE_GROUP_DEF
+            | index::PARTITION_CONFIG
+            | index::BUS_WIDTH
+            | index::HS_TIMING
+            | index::POWER_CLASS => Ok(()),
+            _ => Err(Wrong::Unmodelled("a switch of that byte of EXT_CSD")),
+        }
+    }
+
+    /// CMD6 of eMMC, its response over at `at`: answers until when the card is busy.
+    pub(super) fn switch(&mut self, argument: u32, at: Instant) -> Instant {
+        let Change { at: byte, value } = self.change(argument);
+        let control = &self.timing.control;
+        let switched = at + control.switch;
+        let able = match byte {
+            index::CMDQ_MODE_EN => self.features.queue_depth > 0,
+            index::CACHE_CTRL | index::FLUSH_CACHE => self.features.cache_bytes > 0,
+            index::BKOPS_START => self.features.bkops,
+            index::SANITIZE_START => self.features.sanitize,
+            index::HPI_MGMT => self.features.hpi.is_some(),
+            _ => true,
+        };
+        if !able {
+            self.errors |= Status::SWITCH_ERROR;
+            self.set_busy(at, switched, Work::Indivisible);
+            return switched;
+        }
+        let emptied = self.engine.done_at().max(at);
+        let (until, work) = match byte {
+            index::FLUSH_CACHE if value & 1 != 0 && self.cache_on() => {
+                (emptied + self.timing.write.flush, Work::Divisible)
+            }
+            index::CACHE_CTRL if self.cache_on() && value & 1 == 0 => {
+                (emptied + self.timing.write.flush, Work::Indivisible)
+            }
+            index::BKOPS_START => {
+                let bytes = self.background.bytes;
+                let span = self.timing.background.as_ref().map(|timing| timing.work(bytes));
+                (at + span.unwrap_or(Duration::ZERO), Work::Background)
+            }
+            index::SANITIZE_START => (at + self.timing.erase.sanitize, Work::Divisible),
+            index::PARTITION_CONFIG => (at + control.partition, Work::Indivisible),
+            _ => (switched, Work::Indivisible),
+        };
+        if !matches!(byte, index::FLUSH_CACHE | index::BKOPS_START | index::SANITIZE_START) {
+            self.set_ext_csd(byte, value);
+        }
+        self.set_busy(at, until, work);
+        until
+    }
+
+    /// Whether the host may interrupt by `opcode`.
+    pub(super) fn check_interrupt(&self, opcode: Opcode) -> Result<(), Wrong> {
+        let by = match opcode {
+            Opcode::InterruptByStatus => Hpi::SendStatus,
+            _ => Hpi::StopTransmission,
+        };
+        let on = self.features.hpi == Some(by) && self.ext_csd_bit(index::HPI_MGMT, 0);
+        if on { Ok(()) } else { Err(Wrong::Interrupt) }
+    }
+
+    /// The host interrupts (HPI) what the card is busy with; the response is over at `at`. Answers
+    /// until when the card is busy.
+    pub(super) fn interrupt(&mut self, at: Instant) -> Instant {
+        let Some(mut busy) = self.busy.filter(|busy| busy.work != Work::Indivisible) else {
+            return self.busy_until().unwrap_or(at);
+        };
+        if busy.until <= at {
+            return busy.until;
+        }
+        match busy.work {
+            Work::Write { sectors, kept: false } => {
+                let lost = self.engine.drop_all(at) / u64::from(SECTOR_BYTES);
+                let good = u64::from(sectors).saturating_sub(lost);
+                let good = u32::try_from(good).expect("no more than were written");
+                for (byte, value) in (index::CORRECTLY_PRG_SECTORS_NUM..).zip(good.to_le_bytes()) {
+                    self.set_ext_csd(byte, value);
+                }
+            }
+            Work::Background => {
+                self.background.work(self.timing.background.as_ref(), at.since(busy.since));
+            }
+            Work::Write { .. } | Work::Divisible | Work::Indivisible => {}
+        }
+        busy.until = busy.until.min(at + self.timing.control.interrupt);
+        busy.work = Work::Indivisible; // interrupted already
+        self.busy = Some(busy);
+        busy.until
+    }
+
+    /// CMD12 in the middle of data, its response over at `at`: answers until when the card is busy,
+    /// if it received.
+    pub(super) fn stop(&mut self, at: Instant) -> Option<Instant> {
+        use blockyard::mmc::command::Direction;
+        let mut transfer: Transfer = self.transfer.take()?;
+        (transfer.direction == Direction::Write).then(|| self.finish_write(&mut transfer, at))
+    }
+}

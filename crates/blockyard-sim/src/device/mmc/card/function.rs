@@ -1,0 +1,73 @@
+//! CMD6 of SD: six groups of functions, of each of which one is on (SD 4.3.10).
+
+/// Which function of each group is on, that of group 1 (access mode) first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Functions([u8; 6]);
+
+/// "As it is", where a function is asked for; "none", where one is answered.
+const NONE: u8 = 0xf;
+
+impl Functions {
+    /// Does what CMD6 with `argument` asks for, on a card that has `supported`, bit by bit for each
+    /// group: bit 31 switches, else it is only asked. Answers the switch status. A function that the
+    /// card does not have leaves all as it was.
+    pub(super) fn switch(&mut self, supported: &[u16; 6], argument: u32) -> [u8; 64] {
+        let mut selected = self.0;
+        for (group, function) in selected.iter_mut().enumerate() {
+            let [.., wanted] = (argument >> (4 * group) & 0xf).to_be_bytes();
+            if wanted != NONE {
+                // Function 0, as a card wakes up, every group has.
+                let able = wanted == 0 || supported[group] >> wanted & 1 == 1;
+                *function = if able { wanted } else { NONE };
+            }
+        }
+        let able = !selected.contains(&NONE);
+        if able && argument >> 31 == 1 {
+            self.0 = selected;
+        }
+        let mut status = [0; 64];
+        // The current in mA, then support and selection, group 6 first, then the version.
+        status[1] = if able { 100 } else { 0 };
+        for (group, bits) in supported.iter().enumerate() {
+            let at = 12 - 2 * group;
+            status[at..at + 2].copy_from_slice(&(bits | 1).to_be_bytes());
+        }
+        for (at, pair) in selected.chunks_exact(2).rev().enumerate() {
+            status[14 + at] = pair[1] << 4 | pair[0];
+        }
+        status[17] = 1;
+        status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard::mmc::command::Command;
+    use blockyard::mmc::register::switch::{Group, SwitchStatus};
+
+    #[test]
+    fn a_switch_does_what_the_core_reads_in_its_status() {
+        // SDR104 and all before it; driver types A and C; 400 and 600 mA.
+        let supported = [0b1111, 0, 0b1010, 0b110, 0, 0];
+        let mut functions = Functions::default();
+        let mut send =
+            |command: Command| SwitchStatus::parse(&functions.switch(&supported, command.argument));
+        let asked = send(Command::check_functions());
+        assert!(asked.supports(Group::AccessMode, 3) && !asked.supports(Group::AccessMode, 4));
+        assert!(asked.supports(Group::PowerLimit, 2) && !asked.supports(Group::PowerLimit, 3));
+        assert_eq!(asked.selected(Group::AccessMode), Some(0));
+        let switched = send(Command::set_function(Group::PowerLimit, 2));
+        assert_eq!(switched.selected(Group::PowerLimit), Some(2));
+        let switched = send(Command::set_function(Group::AccessMode, 3));
+        assert_eq!(switched.selected(Group::AccessMode), Some(3));
+        // The same without bit 31 only asks what would be on.
+        let question = Command { argument: 0x00ff_fff2, ..Command::check_functions() };
+        assert_eq!(send(question).selected(Group::AccessMode), Some(2));
+        let refused = send(Command::set_function(Group::AccessMode, 4));
+        assert_eq!((refused.selected(Group::AccessMode), refused.max_current_ma()), (None, 0));
+        let asked = send(Command::check_functions());
+        assert_eq!(asked.selected(Group::AccessMode), Some(3));
+        assert_eq!(asked.selected(Group::PowerLimit), Some(2));
+    }
+}

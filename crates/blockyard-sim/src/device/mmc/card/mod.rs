@@ -1,0 +1,521 @@
+//! An eMMC device or SD card, as a host sees it: at the level of commands, in virtual time.
+//!
+//! A host model calls [`Card::command`] when a command has arrived and learns what the card answers
+//! and when; then [`Card::transfer`], at once or piece by piece, when it is ready for data. Busy ends
+//! at [`Card::busy_until`], which an interrupt (HPI) changes. A card has no events of its own: its
+//! state follows from the instant at which it is asked.
+//!
+//! # Rules
+//!
+//! - **K1.** What the core's table [`legal`] refuses is a [`Misuse`]: a bug of the host, with which
+//!   the simulation ends. So is what a host can know to be wrong, and what this card does not
+//!   model. The card is then as it was. Only after a command or response that was lost, when no
+//!   host can know the card's state, an illegal command is met as cards meet it: with silence, and
+//!   ILLEGAL_COMMAND in the next status. And commands that ask an idle card which standard it follows
+//!   are no misuse of a card that follows another: it stays silent.
+//! - **K2.** Time moves forward: commands come in order, and none while a response is on its way.
+//! - **K3.** Wire time is that of [`Mode`], rounded up once for each response and each run of blocks.
+//!   The host drives the bus, so its mode is taken as it is ([`Card::drive`]): whether card and host
+//!   agree on it is for [`identify`](blockyard::mmc::identify) and its tests.
+//! - **K4.** Data flows while the host is ready ([`Card::transfer`]), the card has it or has room for
+//!   it, and the wire is free: the latest of the three decides. Room is given by the page.
+//! - **K5.** A failed block ends the transfer: host and card wait, in the state in which they are,
+//!   for CMD12.
+//! - **K6.** The card holds no data. What is where is the business of who calls it; how much of it
+//!   is not on the medium yet is [`Card::unprogrammed_bytes`].
+//!
+//! # Not modelled
+//!
+//! A [`Misuse`] says so where it is asked for: packed reads, secure erase, the cache barrier, RPMB,
+//! SD's command queue, I/O cards, blocks of other than 512 bytes. Voltages are as the host says. Partial
+//! pages are not gathered from one write to the next; what was erased costs a copy like what was
+//! not; a cache empties by itself, oldest page first, as fast as pages are programmed.
+
+mod act;
+mod control;
+mod engine;
+mod erase;
+mod function;
+pub mod misuse;
+pub mod packed;
+mod queue;
+#[cfg(test)]
+mod tests;
+pub mod timing;
+mod transfer;
+mod unit;
+
+pub use misuse::{Misuse, Wrong};
+pub use transfer::{DataError, Transferred};
+
+use blockyard::mmc::command::state::{CardState, Queue, legal};
+use blockyard::mmc::command::status::Status;
+use blockyard::mmc::command::{Addressing, Command, Opcode, Rca, Response, Standard};
+use blockyard::mmc::mode::{COMMAND_CLOCKS, Mode, NCR_MAX};
+use blockyard::mmc::register::ext_csd::{ExtCsd, Hpi, index};
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+use control::{Background, Busy};
+use engine::Engine;
+use function::Functions;
+use queue::{Parameters, Tasks};
+use timing::{BadTiming, CardTiming};
+use transfer::Transfer;
+use unit::Units;
+
+/// What a card says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// OCR without its busy bit, which the card adds once it is powered up.
+    pub ocr: u32,
+    /// CID.
+    pub cid: [u8; 16],
+    /// CSD.
+    pub csd: [u8; 16],
+    /// What only its standard has.
+    pub kind: RegistersKind,
+    /// Size of the user area in sectors.
+    pub sectors: u64,
+    /// What addresses count.
+    pub addressing: Addressing,
+}
+
+/// Registers that only one standard has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegistersKind {
+    /// eMMC.
+    Mmc {
+        /// EXT_CSD, valid for [`ExtCsd::parse`].
+        ext_csd: Box<[u8; 512]>,
+    },
+    /// SD.
+    Sd {
+        /// SCR.
+        scr: [u8; 8],
+        /// SD status.
+        ssr: Box<[u8; 64]>,
+        /// What it can switch to, bit by bit for each of the six groups, group 1 (access mode) first.
+        functions: [u16; 6],
+    },
+}
+
+/// What a card answers to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it says when the card goes on"]
+pub struct Reaction {
+    /// What the host sees on the command line.
+    pub answer: Result<Response, NoAnswer>,
+    /// The end of the response; where none comes, of the time in which it would have begun.
+    pub at: Instant,
+    /// Data can flow from then on, if the host asks for it; `None`: there is none.
+    pub data_from: Option<Instant>,
+    /// The card holds DAT0 until then; `None`: it is not busy.
+    pub busy_until: Option<Instant>,
+}
+
+/// Why a host has no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// None came: the command was not heard, or there is no card.
+    Timeout,
+    /// It came with a wrong CRC; the card did what it was told.
+    Crc,
+}
+
+/// What EXT_CSD says once and for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Features {
+    cache_bytes: u64,
+    queue_depth: u8,
+    max_packed_writes: u8,
+    hpi: Option<Hpi>,
+    bkops: bool,
+    sanitize: bool,
+}
+
+impl Features {
+    const NONE: Self = Self {
+        cache_bytes: 0,
+        queue_depth: 0,
+        max_packed_writes: 0,
+        hpi: None,
+        bkops: false,
+        sanitize: false,
+    };
+
+    fn of(ext_csd: &ExtCsd) -> Self {
+        use blockyard::mmc::register::ext_csd::SecureFeatures;
+        Self {
+            cache_bytes: ext_csd.cache_bytes(),
+            queue_depth: ext_csd.queue_depth(),
+            max_packed_writes: ext_csd.max_packed_writes(),
+            hpi: ext_csd.hpi(),
+            bkops: ext_csd.bkops(),
+            sanitize: ext_csd.secure_features().has(SecureFeatures::SANITIZE),
+        }
+    }
+}
+
+/// What CMD23 announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Announced {
+    blocks: u32,
+    packed: bool,
+    /// Reliable or forced: past the cache.
+    durable: bool,
+}
+
+/// The model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    registers: Registers,
+    features: Features,
+    timing: CardTiming,
+    mode: Mode,
+    prng: Prng,
+    rca: Rca,
+    /// Removed, or without power: nobody answers.
+    silent: bool,
+    state: CardState,
+    /// The command before was CMD55.
+    application: bool,
+    /// The host cannot know the card's state (K1).
+    uncertain: bool,
+    /// Bits for the next status.
+    errors: u32,
+    announced: Option<Announced>,
+    transfer: Option<Transfer>,
+    busy: Option<Busy>,
+    engine: Engine,
+    units: Option<Units>,
+    erase: erase::Range,
+    tasks: Tasks,
+    functions: Functions,
+    background: Background,
+    /// Where the last read ended, and when.
+    last_read: Option<(u64, Instant)>,
+    /// Blocks of the last write that are good.
+    good_blocks: u32,
+    /// What a register read brings.
+    register: Vec<u8>,
+    last_command: Option<Command>,
+    last_at: Instant,
+    response_end: Instant,
+    /// When the last busy ended.
+    busy_ended: Instant,
+}
+
+impl Card {
+    /// A card as after power-up. `prng` draws stalls and faults.
+    ///
+    /// # Errors
+    ///
+    /// Figures that do not agree with each other.
+    ///
+    /// # Panics
+    ///
+    /// If the registers hold an EXT_CSD that [`ExtCsd::parse`] refuses.
+    pub fn new(
+        registers: Registers,
+        timing: CardTiming,
+        mode: Mode,
+        prng: Prng,
+    ) -> Result<Self, BadTiming> {
+        timing.check()?;
+        let features = match &registers.kind {
+            RegistersKind::Mmc { ext_csd } => {
+                Features::of(&ExtCsd::parse(ext_csd).expect("the EXT_CSD of a card can be read"))
+            }
+            RegistersKind::Sd { .. } => Features::NONE,
+        };
+        Ok(Self {
+            features,
+            mode,
+            prng,
+            rca: Rca(0),
+            silent: false,
+            state: CardState::Idle,
+            application: false,
+            uncertain: false,
+            errors: 0,
+            announced: None,
+            transfer: None,
+            busy: None,
+            engine: Engine::default(),
+            units: timing.units.clone().map(Units::new),
+            erase: erase::Range::default(),
+            tasks: Tasks::new(features.queue_depth, timing.read.parallel),
+            functions: Functions::default(),
+            background: Background::default(),
+            last_read: None,
+            good_blocks: 0,
+            register: Vec::with_capacity(512),
+            last_command: None,
+            last_at: Instant::ZERO,
+            response_end: Instant::ZERO,
+            busy_ended: Instant::ZERO,
+            registers,
+            timing,
+        })
+    }
+
+    /// The card as identification leaves it: with an address, selected, without anything to do.
+    #[must_use]
+    pub fn selected(mut self, rca: Rca) -> Self {
+        self.rca = rca;
+        self.state = CardState::Transfer;
+        self
+    }
+
+    /// From now on the bus is driven in `mode` (K3).
+    pub fn drive(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// How long a command is on the wire: a host that begins to send it at some instant calls
+    /// [`Self::command`] so much later.
+    #[must_use]
+    pub fn command_time(&self) -> Duration {
+        self.mode.time(u64::from(COMMAND_CLOCKS))
+    }
+
+    /// The card's state at `at`, which is not before the last command.
+    #[must_use]
+    pub fn state(&self, at: Instant) -> CardState {
+        let mut state = self.state;
+        if self.transfer.as_ref().is_some_and(|transfer| transfer.ended_by(at)) {
+            state = state.after_data();
+        }
+        if self.busy_until().is_none_or(|until| until <= at) {
+            state = state.after_busy();
+        }
+        state
+    }
+
+    /// Until when the card holds DAT0 low: after a write, a response with busy. It may have been
+    /// before now. An interrupt (HPI) brings it nearer.
+    #[must_use]
+    pub fn busy_until(&self) -> Option<Instant> {
+        self.busy.map(|busy| busy.until).filter(|_| !self.silent)
+    }
+
+    /// Bytes that were received by `at` and are not on the medium: what a loss of power takes.
+    #[must_use]
+    pub fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
+        self.engine.settle(at);
+        self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
+    }
+
+    /// The next instant after `at` at which a queued task will be ready; `None`: nothing changes.
+    #[must_use]
+    pub fn next_task_ready(&self, at: Instant) -> Option<Instant> {
+        self.tasks.next_ready(at)
+    }
+
+    /// What the register read in progress, or the last one, brings: as many bytes as its command
+    /// has, or none of a tuning block.
+    #[must_use]
+    pub fn register(&self) -> &[u8] {
+        &self.register
+    }
+
+    /// Power is gone at `at`, with all that is not on the medium: so many bytes, the last that were
+    /// received, as pages are programmed in order. Nobody answers until [`Self::power_up`].
+    pub fn power_cut(&mut self, at: Instant) -> u64 {
+        let lost = self.unprogrammed_bytes(at);
+        self.engine.drop_all(at);
+        self.reset();
+        self.silent = true;
+        self.last_read = None;
+        if let Some(units) = &mut self.units {
+            units.close_all();
+        }
+        lost
+    }
+
+    /// The card is pulled out: what it had not on the medium is lost, so many bytes. Nobody answers
+    /// until [`Self::power_up`], which is also what putting it back is.
+    pub fn remove(&mut self, at: Instant) -> u64 {
+        self.power_cut(at)
+    }
+
+    /// The card has power again, and waits in [`CardState::Idle`] to be identified.
+    pub fn power_up(&mut self, at: Instant) {
+        self.reset();
+        self.silent = false;
+        self.last_at = self.last_at.max(at);
+        self.response_end = self.last_at;
+        self.busy_ended = self.last_at;
+    }
+
+    /// A command has arrived whole at `at`.
+    ///
+    /// Lost responses and silence are answers. See the [module](self) for what is more.
+    ///
+    /// # Errors
+    ///
+    /// The host must not send it now (K1, K2), or this card does not model it. Nothing changed.
+    pub fn command(&mut self, command: &Command, at: Instant) -> Result<Reaction, Misuse> {
+        let wrong = |wrong| self.misuse(command, at, wrong);
+        if at < self.last_at {
+            return Err(wrong(Wrong::Backwards(self.last_at)));
+        }
+        if at < self.response_end {
+            return Err(wrong(Wrong::Overlap(self.response_end)));
+        }
+        if self.silent {
+            return Ok(self.silence(at));
+        }
+        if self.is_probe(command, at) {
+            self.settle(at);
+            return Ok(self.silence(at)); // K1
+        }
+        let next = match self.check(command, at) {
+            Ok(next) => next,
+            Err(Wrong::Illegal(_)) if self.uncertain || self.late_interrupt(command, at) => {
+                self.settle(at);
+                self.errors |= Status::ILLEGAL_COMMAND; // K1
+                return Ok(self.silence(at));
+            }
+            Err(other) => return Err(wrong(other)),
+        };
+        self.settle(at);
+        self.last_command = Some(*command);
+        if one_in(&mut self.prng, self.timing.faults.command_lost_one_in) {
+            self.uncertain = true;
+            return Ok(self.silence(at));
+        }
+        Ok(self.act(command, next, at))
+    }
+
+    /// Whether `command` asks for a standard which this card does not follow.
+    fn is_probe(&self, command: &Command, at: Instant) -> bool {
+        let asks = match command.opcode {
+            Opcode::SendOpCond => self.standard() == Standard::Sd,
+            Opcode::SendIfCond | Opcode::Application => self.standard() == Standard::Mmc,
+            Opcode::IoSendOpCond => true,
+            _ => false,
+        };
+        asks && self.state(at) == CardState::Idle
+    }
+
+    /// Whether the host may send `command` at `at`, and where the card is then.
+    fn check(&self, command: &Command, at: Instant) -> Result<CardState, Wrong> {
+        let row = command.opcode.row();
+        let standard = self.standard();
+        if row.standard != Standard::Both && row.standard != standard {
+            return Err(Wrong::Standard);
+        }
+        if row.application && !self.application {
+            return Err(Wrong::NotApplication);
+        }
+        let state = self.state(at);
+        let opcode = match command.opcode {
+            // The busy that it was to interrupt ended while it was on its way.
+            Opcode::InterruptByStatus if self.late_interrupt(command, at) => Opcode::SendStatus,
+            opcode => opcode,
+        };
+        let next = legal(state, opcode, self.queue()).map_err(Wrong::Illegal)?;
+        match self.busy_until() {
+            // The table does not know that falling asleep and waking take time.
+            Some(until) if until > at && matches!(state, CardState::StandBy | CardState::Sleep) => {
+                Err(Wrong::Busy(until))
+            }
+            _ => self.check_content(command, at).map(|()| next),
+        }
+    }
+
+    /// An interrupt crosses with the end of what it is to interrupt, which came after the host's last
+    /// command, as it is not settled yet: no fault of the host's.
+    fn late_interrupt(&self, command: &Command, at: Instant) -> bool {
+        matches!(command.opcode, Opcode::InterruptByStatus | Opcode::InterruptByStop)
+            && self.state(at) == CardState::Transfer
+            && self.busy.is_some()
+    }
+
+    /// Brings the card to `at`: what ended by then has ended.
+    fn settle(&mut self, at: Instant) {
+        let state = self.state(at);
+        if self.transfer.as_ref().is_some_and(|transfer| transfer.ended_by(at)) {
+            self.transfer = None;
+        }
+        self.engine.settle(at);
+        if let Some(busy) = self.busy.take_if(|busy| busy.until <= at) {
+            self.busy_ended = busy.until;
+            self.background.end(&busy);
+        }
+        if self.busy.is_none() && self.transfer.is_none() {
+            let idle_from = self.busy_ended.max(self.last_at).max(self.engine.done_at());
+            if self.ext_csd_bit(index::BKOPS_EN, 1) {
+                self.background.work(self.timing.background.as_ref(), at.since(idle_from));
+            }
+        }
+        self.state = state;
+        self.last_at = at;
+    }
+
+    /// As after CMD0; what was received is still programmed.
+    fn reset(&mut self) {
+        self.rca = Rca(0);
+        self.state = CardState::Idle;
+        self.application = false;
+        self.uncertain = false;
+        self.errors = 0;
+        self.announced = None;
+        self.transfer = None;
+        self.busy = None;
+        self.erase = erase::Range::default();
+        self.tasks.forget(None);
+        self.functions = Functions::default();
+        self.background.failed_entry = None;
+        self.forget_modes();
+    }
+
+    /// The card stays silent until the host gives up.
+    fn silence(&mut self, at: Instant) -> Reaction {
+        self.last_at = at;
+        let end = at + self.mode.time(u64::from(NCR_MAX));
+        self.response_end = end;
+        Reaction {
+            answer: Err(NoAnswer::Timeout),
+            at: end,
+            data_from: None,
+            busy_until: self.busy_until().filter(|&until| until > at),
+        }
+    }
+
+    fn misuse(&self, command: &Command, at: Instant, wrong: Wrong) -> Misuse {
+        Misuse { command: Some(*command), state: self.state(at), at, wrong }
+    }
+
+    const fn standard(&self) -> Standard {
+        match self.registers.kind {
+            RegistersKind::Mmc { .. } => Standard::Mmc,
+            RegistersKind::Sd { .. } => Standard::Sd,
+        }
+    }
+
+    fn queue(&self) -> Queue {
+        self.tasks.queue(self.ext_csd_bit(index::CMDQ_MODE_EN, 0))
+    }
+
+    fn cache_on(&self) -> bool {
+        self.features.cache_bytes > 0 && self.ext_csd_bit(index::CACHE_CTRL, 0)
+    }
+
+    /// Bytes that are taken at the speed of the wire.
+    fn buffer_bytes(&self) -> u64 {
+        let buffer = self.timing.write.buffer_bytes;
+        if self.cache_on() { buffer.max(self.features.cache_bytes) } else { buffer }
+    }
+}
+
+/// Draws once in so many.
+fn one_in(prng: &mut Prng, one_in: Option<u32>) -> bool {
+    one_in.is_some_and(|one_in| prng.below(u64::from(one_in)) == 0)
+}
+
+/// The number of the task in CMD46, CMD47 and CMD48.
+const fn task_number(argument: u32) -> u8 {
+    Parameters::parse(argument).number
+}

@@ -1,0 +1,143 @@
+//! eMMC's command queue, as the card keeps it: tasks by number, each ready from some instant on.
+
+use super::misuse::Wrong;
+use blockyard::mmc::command::Direction;
+use blockyard::mmc::command::state::Queue;
+use blockyard::time::{Duration, Instant};
+
+/// Tasks that a queue can have.
+const TASKS: usize = 32;
+
+/// A task as CMD44 describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parameters {
+    pub(super) number: u8,
+    pub(super) direction: Direction,
+    pub(super) blocks: u32,
+    /// Reliable or forced: it is not done before it is programmed.
+    pub(super) durable: bool,
+}
+
+impl Parameters {
+    /// Reads the argument of CMD44.
+    pub(super) const fn parse(argument: u32) -> Self {
+        let [flags, number, ..] = argument.to_be_bytes();
+        let read = flags & 0x40 != 0;
+        Self {
+            number: number & 0x1f,
+            direction: if read { Direction::Read } else { Direction::Write },
+            blocks: argument & 0xffff,
+            durable: flags & 0x81 != 0,
+        }
+    }
+}
+
+/// A task in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) parameters: Parameters,
+    pub(super) sector: u64,
+    /// A read's data is there; a write always is ready, as far as there is room.
+    ready_at: Instant,
+}
+
+/// The queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tasks {
+    depth: u8,
+    tasks: [Option<Task>; TASKS],
+    described: Option<Parameters>,
+    /// When each of the card's accesses is free again.
+    accesses: Vec<Instant>,
+}
+
+impl Tasks {
+    /// A queue of `depth` tasks, at most 32, on a card with so many accesses at a time.
+    pub(super) fn new(depth: u8, parallel: u8) -> Self {
+        let accesses = vec![Instant::ZERO; usize::from(parallel)];
+        Self { depth, tasks: [None; TASKS], described: None, accesses }
+    }
+
+    /// What it means for what is legal.
+    pub(super) fn queue(&self, on: bool) -> Queue {
+        match (on, self.is_empty()) {
+            (false, _) => Queue::Off,
+            (true, true) => Queue::Empty,
+            (true, false) => Queue::Busy,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.iter().all(Option::is_none)
+    }
+
+    /// Whether CMD44 can describe such a task.
+    pub(super) fn check_new(&self, parameters: Parameters) -> Result<(), Wrong> {
+        let number = parameters.number;
+        let free = number < self.depth && self.tasks[usize::from(number)].is_none();
+        if free && parameters.blocks > 0 { Ok(()) } else { Err(Wrong::Task(number)) }
+    }
+
+    pub(super) const fn describe(&mut self, parameters: Parameters) {
+        self.described = Some(parameters);
+    }
+
+    /// The task that CMD45 would queue.
+    pub(super) const fn described(&self) -> Option<Parameters> {
+        self.described
+    }
+
+    /// The task last described begins at `sector`; it is queued, if there is such a sector.
+    pub(super) fn queue_described(&mut self, sector: Option<u64>, ready_at: Instant) {
+        if let (Some(parameters), Some(sector)) = (self.described.take(), sector) {
+            let task = Task { parameters, sector, ready_at };
+            self.tasks[usize::from(parameters.number)] = Some(task);
+        }
+    }
+
+    /// An access of `access` begins at `at` or as soon as one can; answers when.
+    pub(super) fn access(&mut self, at: Instant, access: Duration) -> Instant {
+        let free = self.accesses.iter_mut().min().expect("a card has at least one access");
+        let begin = at.max(*free);
+        *free = begin + access;
+        begin
+    }
+
+    /// Bit by bit, which tasks are ready at `at`.
+    pub(super) fn ready(&self, at: Instant) -> u32 {
+        let ready = |task: &Option<Task>| task.is_some_and(|task| task.ready_at <= at);
+        let bits = self.tasks.iter().enumerate().filter(|(_, task)| ready(task));
+        bits.fold(0, |mask, (number, _)| mask | 1 << number)
+    }
+
+    /// The earliest instant after `at` at which another task is ready.
+    pub(super) fn next_ready(&self, at: Instant) -> Option<Instant> {
+        self.tasks.iter().flatten().map(|task| task.ready_at).filter(|&ready| ready > at).min()
+    }
+
+    /// The task that CMD46 or CMD47 executes, if it is ready at `at`.
+    pub(super) fn check_execute(
+        &self,
+        number: u8,
+        direction: Direction,
+        blocks: u32,
+        at: Instant,
+    ) -> Result<Task, Wrong> {
+        let task = self.tasks[usize::from(number) % TASKS]
+            .filter(|task| task.ready_at <= at && task.parameters.direction == direction)
+            .ok_or(Wrong::Task(number))?;
+        if task.parameters.blocks == blocks {
+            Ok(task)
+        } else {
+            Err(Wrong::Count(task.parameters.blocks))
+        }
+    }
+
+    /// Forgets one task, or all.
+    pub(super) fn forget(&mut self, number: Option<u8>) {
+        match number {
+            Some(number) => self.tasks[usize::from(number) % TASKS] = None,
+            None => self.tasks = [None; TASKS],
+        }
+    }
+}

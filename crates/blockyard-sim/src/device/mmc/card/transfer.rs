@@ -1,0 +1,377 @@
+//! Data on its way between host and card.
+
+use super::misuse::{Misuse, Wrong};
+use super::packed::Entry;
+use super::{Card, one_in};
+use blockyard::mmc::command::Direction;
+use blockyard::mmc::command::state::CardState;
+use blockyard::mmc::command::status::Status;
+use blockyard::mmc::mode::READ_GAP;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+use std::collections::VecDeque;
+
+/// How a run of blocks went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it says when the data has passed"]
+pub struct Transferred {
+    /// The first block began.
+    pub begin: Instant,
+    /// The last block ended, with its CRC status if it was written; of a run in which no data
+    /// comes, as `begin`.
+    pub end: Instant,
+    /// Blocks that are good. Fewer than were asked for: `error` says what happened to the next.
+    pub blocks: u32,
+    /// What ended the run early (K5).
+    pub error: Option<DataError>,
+    /// The last block of a write whose number of blocks was said: the card holds DAT0 until then.
+    pub busy_until: Option<Instant>,
+}
+
+/// What happened to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataError {
+    /// It never came. How long the host waits is its own matter.
+    Timeout,
+    /// It arrived with a wrong CRC, at the host or, which then says so, at the card.
+    Crc,
+}
+
+/// What is transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A register, or a tuning block: blocks of so many bytes.
+    Register(u32),
+    /// Sectors of the medium.
+    Medium,
+}
+
+/// A data phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Transfer {
+    pub(super) direction: Direction,
+    pub(super) what: What,
+    /// The next sector.
+    pub(super) sector: u64,
+    /// Blocks to come: as said, or as the host means to stop after.
+    pub(super) left: u32,
+    /// It ends with CMD12 only.
+    pub(super) open_ended: bool,
+    /// A write is not done before it is programmed, cache or not.
+    pub(super) durable: bool,
+    /// The next block can begin.
+    pub(super) from: Instant,
+    /// No data will come.
+    pub(super) mute: bool,
+    /// A block failed (K5).
+    pub(super) failed: bool,
+    /// All blocks have passed.
+    pub(super) ended: Option<Instant>,
+    /// Sectors of the page that is being received, and how many of them are still to come.
+    page: (u32, u32),
+    /// Of a packed write.
+    pub(super) packed: Option<Packed>,
+    /// Sectors handed on to be programmed.
+    pub(super) handed_on: u32,
+}
+
+/// How far a packed write is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Packed {
+    /// `None`: the host has not shown the header yet.
+    pub(super) entries: Option<VecDeque<(u64, u32)>>,
+    /// The header itself has passed.
+    pub(super) header_passed: bool,
+    /// Blocks left of the entry that is being received, and its number from 1.
+    left: u32,
+    entry: u8,
+}
+
+impl Packed {
+    pub(super) const NEW: Self = Self { entries: None, header_passed: false, left: 0, entry: 0 };
+}
+
+impl Transfer {
+    pub(super) const fn new(
+        direction: Direction,
+        what: What,
+        sector: u64,
+        left: u32,
+        from: Instant,
+    ) -> Self {
+        Self {
+            direction,
+            what,
+            sector,
+            left,
+            open_ended: false,
+            durable: false,
+            from,
+            mute: false,
+            failed: false,
+            ended: None,
+            page: (0, 0),
+            packed: None,
+            handed_on: 0,
+        }
+    }
+
+    /// Whether it ended by itself by `at`.
+    pub(super) fn ended_by(&self, at: Instant) -> bool {
+        self.ended.is_some_and(|end| end <= at)
+    }
+
+    /// Bytes received of a page that is not complete.
+    pub(super) fn page_bytes(&self) -> u64 {
+        let (whole, missing) = self.page;
+        u64::from(whole - missing) * u64::from(SECTOR_BYTES)
+    }
+}
+
+impl Card {
+    /// The first block of the packed write in progress is `header`. To be called after its CMD25 and
+    /// before its data.
+    ///
+    /// # Errors
+    ///
+    /// No packed write waits for it, or the header says what cannot be. Nothing changed.
+    pub fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
+        let entries = self.check_header(header).map_err(|wrong| self.data_misuse(wrong))?;
+        if let Some(packed) = self.transfer.as_mut().and_then(|t| t.packed.as_mut()) {
+            packed.entries = Some(entries);
+        }
+        Ok(())
+    }
+
+    fn check_header(&self, header: &[u8; 512]) -> Result<VecDeque<(u64, u32)>, Wrong> {
+        use super::packed::{HeaderError, parse};
+        let waiting = |t: &&Transfer| t.packed.as_ref().is_some_and(|p| p.entries.is_none());
+        let transfer = self.transfer.as_ref().filter(waiting).ok_or(Wrong::Header)?;
+        let entries = parse(header, self.features.max_packed_writes).map_err(Wrong::BadHeader)?;
+        let blocks = 1 + entries.iter().map(Entry::blocks).sum::<u32>();
+        if blocks != transfer.left {
+            return Err(Wrong::BadHeader(HeaderError::Blocks(blocks)));
+        }
+        let place = |(entry, number): (&Entry, u8)| {
+            self.sector_of(entry.address, entry.blocks())
+                .ok()
+                .filter(|_| entry.blocks() > 0)
+                .map(|sector| (sector, entry.blocks()))
+                .ok_or(Wrong::BadHeader(HeaderError::Entry(number)))
+        };
+        entries.iter().zip(1..).map(place).collect()
+    }
+
+    /// The host is ready for `blocks` more blocks of the transfer from `at` on, at least one, and
+    /// will not hold up any of them. All of them may be asked for at once, or piece by piece.
+    ///
+    /// The instants that come back lie in the future; who calls this computes ahead, and the card
+    /// counts as having done so once they have passed. A loss of power before takes back nothing.
+    ///
+    /// # Errors
+    ///
+    /// So many blocks are not to come, a block before failed, or the header of a packed write is
+    /// missing. Nothing changed.
+    pub fn transfer(&mut self, blocks: u32, at: Instant) -> Result<Transferred, Misuse> {
+        if self.silent {
+            let error = Some(DataError::Timeout);
+            return Ok(Transferred { begin: at, end: at, blocks: 0, error, busy_until: None });
+        }
+        let Some(mut transfer) = self.transfer.take() else {
+            return Err(self.data_misuse(Wrong::Transfer(blocks)));
+        };
+        let wrong = if blocks == 0 || blocks > transfer.left || transfer.failed {
+            Some(Wrong::Transfer(blocks))
+        } else if transfer.packed.as_ref().is_some_and(|packed| packed.entries.is_none()) {
+            Some(Wrong::Header)
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            self.transfer = Some(transfer);
+            return Err(self.data_misuse(wrong));
+        }
+        let mut done = if transfer.mute {
+            transfer.failed = true;
+            let error = Some(DataError::Timeout);
+            Transferred { begin: at, end: at, blocks: 0, error, busy_until: None }
+        } else {
+            match transfer.direction {
+                Direction::Read => self.send(&mut transfer, blocks, at),
+                Direction::Write => self.receive(&mut transfer, blocks, at),
+            }
+        };
+        if transfer.left == 0 && !transfer.failed && !transfer.open_ended {
+            transfer.ended = Some(done.end);
+            if transfer.direction == Direction::Write {
+                done.busy_until = Some(self.finish_write(&mut transfer, done.end));
+            }
+        }
+        self.transfer = Some(transfer);
+        Ok(done)
+    }
+
+    /// The card sends.
+    fn send(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
+        let bytes = match transfer.what {
+            What::Register(bytes) => bytes,
+            What::Medium => SECTOR_BYTES,
+        };
+        let good = self.good_blocks_of(blocks, self.timing.faults.read_crc_one_in);
+        let failed = good < blocks;
+        let passed = good + u32::from(failed);
+        let gap = self.timing.read.gap;
+        let begin = at.max(transfer.from); // K4
+        let end = begin
+            + self.mode.time(self.mode.read_clocks(bytes, passed))
+            + times(gap, u64::from(passed - 1));
+        transfer.from = end + self.mode.time(u64::from(READ_GAP)) + gap;
+        transfer.left -= passed;
+        transfer.failed = failed;
+        if transfer.what == What::Medium {
+            transfer.sector += u64::from(passed);
+            self.last_read = Some((transfer.sector, end));
+        }
+        let error = failed.then_some(DataError::Crc);
+        Transferred { begin, end, blocks: good, error, busy_until: None }
+    }
+
+    /// The card receives.
+    fn receive(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
+        self.last_read = None;
+        let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
+        let failed = good < blocks;
+        let mut begin = None;
+        let mut end = at.max(transfer.from);
+        let mut to_come = good;
+        while to_come > 0 {
+            if transfer.packed.as_ref().is_some_and(|packed| !packed.header_passed) {
+                begin.get_or_insert(end);
+                end = end + self.mode.time(self.mode.write_clocks(SECTOR_BYTES, 1));
+                if let Some(packed) = &mut transfer.packed {
+                    packed.header_passed = true;
+                }
+                (to_come, transfer.left) = (to_come - 1, transfer.left - 1);
+                continue;
+            }
+            if transfer.page.1 == 0 {
+                let sectors = self.next_page(transfer);
+                transfer.page = (sectors, sectors);
+                let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
+                self.engine.settle(end);
+                end = self.engine.room_at(bytes, self.buffer_bytes(), end); // K4
+            }
+            begin.get_or_insert(end);
+            let run = to_come.min(transfer.page.1);
+            end = end + self.mode.time(self.mode.write_clocks(SECTOR_BYTES, run));
+            transfer.page.1 -= run;
+            transfer.left -= run;
+            transfer.sector += u64::from(run);
+            to_come -= run;
+            self.good_blocks += run;
+            if transfer.page.1 == 0 {
+                self.page_complete(transfer, end);
+            }
+        }
+        if failed {
+            begin.get_or_insert(end);
+            end = end + self.mode.time(self.mode.write_clocks(SECTOR_BYTES, 1));
+            transfer.failed = true;
+        }
+        transfer.from = end;
+        let error = failed.then_some(DataError::Crc);
+        Transferred { begin: begin.unwrap_or(end), end, blocks: good, error, busy_until: None }
+    }
+
+    /// How many sectors the next page has: to the page's end, or that of what is to be written.
+    fn next_page(&self, transfer: &mut Transfer) -> u32 {
+        let mut left = transfer.left;
+        if let Some(packed) = &mut transfer.packed {
+            if packed.left == 0
+                && let Some((sector, blocks)) =
+                    packed.entries.as_mut().and_then(VecDeque::pop_front)
+            {
+                packed.entry += 1;
+                packed.left = blocks;
+                transfer.sector = sector;
+            }
+            left = packed.left;
+        }
+        let page = self.timing.write.page_bytes / SECTOR_BYTES;
+        let before = transfer.sector % u64::from(page);
+        let to_end = u32::try_from(u64::from(page) - before).expect("less than a page");
+        let sectors = to_end.min(left);
+        if let Some(packed) = &mut transfer.packed {
+            packed.left -= sectors;
+        }
+        sectors
+    }
+
+    /// What was received of a page goes on to be programmed at `at`.
+    fn page_complete(&mut self, transfer: &mut Transfer, at: Instant) {
+        let (whole, missing) = core::mem::take(&mut transfer.page);
+        let sectors = whole - missing;
+        if sectors == 0 {
+            return;
+        }
+        let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
+        let write = &self.timing.write;
+        let mut cost = write.program;
+        if bytes < u64::from(write.page_bytes) {
+            cost += write.partial;
+        }
+        let first = self.unit_sector(transfer.sector - u64::from(sectors));
+        if let Some(units) = &mut self.units {
+            cost += units.write(first, u64::from(sectors));
+        }
+        if let Some(stall) = &self.timing.stall
+            && one_in(&mut self.prng, Some(stall.one_in_pages))
+        {
+            let spread = stall.most - stall.least;
+            cost += stall.least + Duration::from_ns(self.prng.below(spread.as_ns() + 1));
+        }
+        if one_in(&mut self.prng, self.timing.faults.program_one_in) {
+            match &transfer.packed {
+                None => self.errors |= Status::ERROR,
+                Some(packed) => self.background.packed_failed(packed.entry),
+            }
+        }
+        self.engine.push(at, bytes, cost);
+        self.background.add(bytes);
+        transfer.handed_on += sectors;
+    }
+
+    /// A write has all its data at `at`: answers until when the card is busy with it.
+    pub(super) fn finish_write(&mut self, transfer: &mut Transfer, at: Instant) -> Instant {
+        self.page_complete(transfer, at);
+        let early = !transfer.durable && (self.cache_on() || self.timing.write.early);
+        let done = if early { at } else { self.engine.done_at().max(at) };
+        let until = done + self.timing.write.finish;
+        let work = super::control::Work::Write { sectors: transfer.handed_on, kept: early };
+        self.set_busy(at, until, work);
+        until
+    }
+
+    /// How many of `blocks` pass before the first that does not.
+    fn good_blocks_of(&mut self, blocks: u32, fault: Option<u32>) -> u32 {
+        match fault {
+            None => blocks,
+            Some(_) => (0..blocks).find(|_| one_in(&mut self.prng, fault)).unwrap_or(blocks),
+        }
+    }
+
+    fn data_misuse(&self, wrong: Wrong) -> Misuse {
+        let at = self.last_at;
+        let state =
+            self.transfer.as_ref().map_or(self.state, |transfer| match transfer.direction {
+                Direction::Read => CardState::Data,
+                Direction::Write => CardState::Receive,
+            });
+        Misuse { command: self.last_command, state, at, wrong }
+    }
+}
+
+/// `span` so many times. Saturates.
+fn times(span: Duration, count: u64) -> Duration {
+    Duration::from_ns(span.as_ns().saturating_mul(count))
+}

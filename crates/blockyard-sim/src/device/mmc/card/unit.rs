@@ -1,0 +1,170 @@
+//! Allocation units: the pieces in which a card's tables know its memory.
+//!
+//! A card writes cheaply where one of its few open units ends. A write anywhere else makes it copy:
+//!
+//! - **U1.** A write that begins in a closed unit opens it, and copies what lies before the write.
+//! - **U2.** A write past the end of an open unit copies what lies between.
+//! - **U3.** A write before the end of an open unit closes it, and opens it again (U1).
+//! - **U4.** Closing a unit copies what lies behind its end. With all units open, the one that was
+//!   written longest ago is closed. One that is written to its end closes by itself, for nothing.
+//!
+//! So a write of n bytes at a random place costs a copy of the unit but n bytes: a part before
+//! (U1), and a part after, which the next such write pays (U4). What was erased is copied like what
+//! was not.
+
+use super::timing::UnitTiming;
+use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
+
+/// An open unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open {
+    number: u64,
+    /// Sectors written or copied from its start on.
+    end: u64,
+}
+
+/// The open units, the one written last at the back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Units {
+    timing: UnitTiming,
+    open: Vec<Open>,
+}
+
+impl Units {
+    pub(super) fn new(timing: UnitTiming) -> Self {
+        let open = Vec::with_capacity(usize::from(timing.open) + 1);
+        Self { timing, open }
+    }
+
+    /// What a write of `sectors` from `sector` on, within one unit, costs in copies.
+    pub(super) fn write(&mut self, sector: u64, sectors: u64) -> Duration {
+        let unit = self.unit_sectors();
+        let (number, start) = (sector / unit, sector % unit);
+        let mut copied = 0;
+        let end = match self.open.iter().position(|open| open.number == number) {
+            Some(at) => {
+                let open = self.open.remove(at);
+                if start < open.end {
+                    copied += unit - open.end; // U3, U4
+                    0
+                } else {
+                    open.end
+                }
+            }
+            None => 0,
+        };
+        copied += start - end; // U1, U2
+        let end = start + sectors;
+        if end < unit {
+            if self.open.len() == usize::from(self.timing.open) {
+                copied += unit - self.open.remove(0).end; // U4
+            }
+            self.open.push(Open { number, end });
+        }
+        self.timing.copy(copied * u64::from(SECTOR_BYTES))
+    }
+
+    pub(super) const fn unit_sectors(&self) -> u64 {
+        self.timing.bytes / SECTOR_BYTES as u64
+    }
+
+    /// Power is gone: all units are closed, and whatever that costs is not paid here.
+    pub(super) fn close_all(&mut self) {
+        self.open.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Units of 8 sectors, two open at a time, 2 us for each KiB: 1 us for each sector.
+    fn units() -> Units {
+        let copy_per_kib = Duration::from_us(2);
+        Units::new(UnitTiming { bytes: 8 * 512, open: 2, copy_per_kib })
+    }
+
+    fn us(units: &mut Units, sector: u64, sectors: u64) -> u64 {
+        units.write(sector, sectors).as_ns() / 1000
+    }
+
+    #[test]
+    fn writing_on_and_on_copies_nothing() {
+        let mut units = units();
+        for sector in (0..64).step_by(2) {
+            assert_eq!(us(&mut units, sector, 2), 0, "{sector}");
+        }
+        assert!(units.open.is_empty());
+    }
+
+    #[test]
+    fn a_write_in_the_middle_copies_what_is_before_and_later_what_is_behind() {
+        let mut units = units();
+        // U1: sectors 0 to 2 of unit 0. Going on is free; U2: sector 4 is left out.
+        assert_eq!(us(&mut units, 3, 1), 3);
+        assert_eq!(us(&mut units, 5, 1), 1);
+        // U3: sectors 6 and 7 behind, sector 0 before.
+        assert_eq!(us(&mut units, 1, 1), 2 + 1);
+        // Unit 1 is the second that is open; unit 2 closes unit 0: sectors 2 to 7 (U4).
+        assert_eq!(us(&mut units, 8, 1), 0);
+        assert_eq!(us(&mut units, 16 + 4, 1), 6 + 4);
+        // Unit 1 was written longest ago; a unit that is written whole closes none.
+        assert_eq!(us(&mut units, 24, 8), 0);
+        assert_eq!(us(&mut units, 32, 1), 7);
+        assert_eq!(units.open, [Open { number: 2, end: 5 }, Open { number: 4, end: 1 }]);
+    }
+
+    /// The rules once more, slowly: each unit's sectors as a list, and when it was written.
+    #[derive(Default)]
+    struct Slow {
+        open: BTreeMap<u64, (Vec<bool>, usize)>,
+        writes: usize,
+    }
+
+    impl Slow {
+        fn fill(done: &mut [bool]) -> u64 {
+            let copied = done.iter().filter(|&&done| !done).count() as u64;
+            done.fill(true);
+            copied
+        }
+
+        fn write(&mut self, sector: u64, sectors: u64) -> u64 {
+            self.writes += 1;
+            let (number, start, end) = (sector / 8, sector % 8, sector % 8 + sectors);
+            let (start, end) = (usize::try_from(start).unwrap(), usize::try_from(end).unwrap());
+            let (mut done, _) = self.open.remove(&number).unwrap_or((vec![false; 8], 0));
+            let mut copied = 0;
+            if done[start] {
+                copied += Self::fill(&mut done);
+                done = vec![false; 8];
+            }
+            copied += Self::fill(&mut done[..start]);
+            done[start..end].fill(true);
+            if !done[7] {
+                if self.open.len() == 2 {
+                    let oldest = *self.open.iter().min_by_key(|(_, (_, at))| *at).unwrap().0;
+                    copied += Self::fill(&mut self.open.remove(&oldest).unwrap().0);
+                }
+                self.open.insert(number, (done, self.writes));
+            }
+            copied
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn copies_are_those_of_sectors_written_down_one_by_one(
+            writes in prop::collection::vec((0u64..5, 0u64..8, 1u64..8), 1..60)
+        ) {
+            let (mut units, mut slow) = (units(), Slow::default());
+            for (unit, start, sectors) in writes {
+                let sectors = sectors.min(8 - start);
+                let sector = unit * 8 + start;
+                prop_assert_eq!(us(&mut units, sector, sectors), slow.write(sector, sectors));
+            }
+        }
+    }
+}

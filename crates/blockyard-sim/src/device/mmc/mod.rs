@@ -1,0 +1,3 @@
+//! Models of eMMC devices and SD cards.
+
+pub mod card;
