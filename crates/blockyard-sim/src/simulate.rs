@@ -7,6 +7,7 @@ mod plan;
 pub use error::SimulationError;
 
 use crate::data::verify::{Verified, Verify};
+use crate::device::mmc::host::HostReport;
 use crate::device::stack::FaultCount;
 use crate::job::{Job, JobFile};
 use crate::log::Logs;
@@ -20,7 +21,7 @@ use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
-use build::{begin_verifying, build_world, check_faults, check_queues};
+use build::{begin_verifying, build_world, check_faults, check_host, check_queues};
 use plan::{Planned, plan, plan_replay};
 
 /// What one job, or one instance of it, did.
@@ -57,6 +58,8 @@ pub struct Report {
     pub mean_idle_gap: Duration,
     /// Sum over time of commands at the device, in command-nanoseconds.
     pub commands_held_ns: u128,
+    /// What an MMC host did.
+    pub mmc: Option<HostReport>,
     /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
     pub late_ns: Option<Histogram>,
     /// How often each fault rule was met, in the order of their file, ramp time included.
@@ -152,6 +155,7 @@ impl<O: Observer> Simulation<O> {
         observer: O,
     ) -> Result<Self, SimulationError> {
         check_queues(design, device.machine.cpus)?;
+        check_host(design, device)?;
         if let Some(rules) = conditions.faults {
             check_faults(rules, device)?;
         }
@@ -162,7 +166,7 @@ impl<O: Observer> Simulation<O> {
         waves.reverse();
         let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
-        let mut world = build_world(&jobs.jobs, device, design, conditions, observer);
+        let mut world = build_world(&jobs.jobs, device, design, conditions, observer)?;
         if let Some(verify) = conditions.verify {
             begin_verifying(&mut world, verify, device, conditions.seed);
         }
@@ -243,7 +247,7 @@ impl<O: Observer> Simulation<O> {
             job,
             stats: stats.clone(),
         });
-        let activity = world.host.driver.model().activity();
+        let model = world.host.driver.model();
         Report {
             jobs: jobs.collect(),
             span: world.last_end().since(world.measured_from()),
@@ -251,9 +255,10 @@ impl<O: Observer> Simulation<O> {
             hctxs: world.hctxs(),
             totals: *world.totals(),
             stages: world.host.sink.0.1.clone(),
-            device_busy: activity.busy(),
-            mean_idle_gap: activity.mean_gap(),
-            commands_held_ns: activity.held_ns(),
+            device_busy: model.busy(world.now()),
+            mean_idle_gap: model.mean_gap(),
+            commands_held_ns: model.held_ns(),
+            mmc: model.mmc().map(|mmc| mmc.report(world.now())),
             faults: world.host.driver.fault_counts(),
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),

@@ -357,10 +357,10 @@ impl Difference<'_> {
         let longer = distance_of(self.of(|figures| figures.command_ns));
         let at_device = match device.model {
             DeviceModel::Null(_) => String::new(),
-            DeviceModel::Hba(_) if fewer >= longer => {
+            DeviceModel::Hba(_) | DeviceModel::Mmc(_) if fewer >= longer => {
                 format!(" {} commands at the device.", instead(low.at_device, high.at_device))
             }
-            DeviceModel::Hba(_) => {
+            DeviceModel::Hba(_) | DeviceModel::Mmc(_) => {
                 let us = |figures: &Figures| figures.command_ns / 1e3;
                 format!(" {} us at the device for each.", instead(us(low), us(high)))
             }

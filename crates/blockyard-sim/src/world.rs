@@ -18,8 +18,14 @@
 //! - **T6.** Such a spin is not played look by look. What is completed meanwhile is found by the
 //!   first look that begins no earlier, a whole number of looks after the spin began; a task that
 //!   goes on does so where a look ends. All of it is time the processor was busy.
+//! - **T7.** The driver of an MMC host may sleep, so every run of its hardware queue is left to the
+//!   host's thread, and so is what the driver has that thread do. A thread of the host's that sleeps
+//!   is woken on a processor that is idle, on the one where it ran last if it can choose.
+//! - **T8.** What that driver does is paid first and takes effect then: between the two, others see it
+//!   as begun. It is not interrupted: an interrupt waits for its end on the same processor.
 
 mod device;
+mod host;
 mod measuring;
 mod media;
 mod polling;
@@ -28,6 +34,7 @@ mod queue;
 mod replaying;
 mod step;
 
+use host::HostThread;
 pub use media::POWER_CUTS_MAX;
 use processor::Locks;
 use replaying::Replaying;
@@ -46,6 +53,7 @@ use crate::observe::Observer;
 use crate::profile::MachineProfile;
 use crate::task::Task;
 use blockyard::host::Host;
+use blockyard::mmc::block::Context;
 use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
@@ -71,6 +79,8 @@ enum Event {
     Play,
     /// A worker thread is there to run a hardware queue.
     Run(QueueId, HctxId),
+    /// A thread of an MMC host's driver is there to work.
+    HostThread(Context),
     /// A queue asked to be looked at again.
     Poll(QueueId),
     /// A processor that spins since this instant begins a look that finds something.
@@ -130,6 +140,8 @@ pub struct World<O = ()> {
     deferred: Vec<Vec<bool>>,
     /// The processor that a hardware queue's worker uses.
     worker_cpu: Vec<CpuId>,
+    /// Of an MMC host: the one that dispatches, and the one of deferred work.
+    host_threads: [HostThread; 2],
     polled: PolledQueues,
     tasks: Vec<Task>,
     /// Statistics, one for each instance or group reported as one.
@@ -198,6 +210,7 @@ impl<O: Observer> World<O> {
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             queues,
             worker_cpu,
+            host_threads: [HostThread::new(CpuId(machine.cpus - 1)); 2],
             polled,
             tasks: Vec::new(),
             stats: Vec::new(),
@@ -323,7 +336,14 @@ impl<O: Observer> World<O> {
             }
             Event::Play => self.play(),
             Event::Run(queue, hctx) => {
-                self.give(self.worker_cpu[hctx.index()], Work::Run { queue, hctx });
+                let blocks = self.dispatch_blocks();
+                let cpu =
+                    if blocks { self.host_threads[0].cpu } else { self.worker_cpu[hctx.index()] };
+                self.give(cpu, Work::Run { queue, hctx });
+            }
+            Event::HostThread(context) => {
+                let cpu = self.host_threads[usize::from(context == Context::Deferred)].cpu;
+                self.give(cpu, Work::Host(context));
             }
             Event::Poll(queue) => {
                 self.poll(queue);
@@ -343,10 +363,12 @@ impl<O: Observer> World<O> {
                 self.host.driver.model_mut().event(event, now, events);
                 self.schedule_device();
                 self.take_finished();
+                self.look_at_host(None);
             }
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);
                 self.take_finished();
+                self.look_at_host(None);
             }
             Event::Measure => self.forget(),
             Event::PowerCut(period) => self.power_cut(period),

@@ -43,7 +43,7 @@ impl Observer for Watch {
         match work {
             Work::Complete { .. } => self.interrupts += 1,
             Work::Look(_) => self.looks += 1,
-            Work::Run { .. } | Work::Step(_) => {}
+            _ => {}
         }
     }
 }

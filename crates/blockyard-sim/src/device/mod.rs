@@ -16,9 +16,10 @@ pub mod stack;
 use activity::Activity;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::request::Request;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use hba::Hba;
+use mmc::host::MmcHost;
 use null::Null;
 use std::collections::VecDeque;
 
@@ -36,6 +37,8 @@ pub enum Model {
     Null(Null),
     /// A SCSI host and its target.
     Hba(Hba),
+    /// An eMMC device or SD card, and its host.
+    Mmc(Box<MmcHost>),
 }
 
 impl Model {
@@ -44,6 +47,8 @@ impl Model {
         match self {
             Self::Null(null) => null.start(at, events),
             Self::Hba(hba) => hba.start(at, events),
+            // Its driver starts what it starts itself, by acts.
+            Self::Mmc(_) => {}
         }
     }
 
@@ -53,6 +58,8 @@ impl Model {
         match self {
             Self::Null(null) => null.interrupts(),
             Self::Hba(_) => true,
+            // Its own handler has been charged for.
+            Self::Mmc(_) => false,
         }
     }
 
@@ -61,6 +68,7 @@ impl Model {
         match self {
             Self::Null(null) => null.event(event, now),
             Self::Hba(hba) => hba.event(event, now, events),
+            Self::Mmc(mmc) => mmc.event(event, now, events),
         }
     }
 
@@ -69,15 +77,57 @@ impl Model {
         match self {
             Self::Null(null) => null.activity.forget(now),
             Self::Hba(hba) => hba.activity.forget(now),
+            Self::Mmc(mmc) => mmc.forget(now),
         }
     }
 
-    /// When it was busy.
-    #[must_use]
-    pub const fn activity(&self) -> &Activity {
+    /// When it had commands.
+    const fn activity(&self) -> &Activity {
         match self {
             Self::Null(null) => &null.activity,
             Self::Hba(hba) => &hba.activity,
+            Self::Mmc(mmc) => &mmc.activity,
+        }
+    }
+
+    /// Time until `now` in which it was at work.
+    #[must_use]
+    pub fn busy(&self, now: Instant) -> Duration {
+        match self {
+            Self::Mmc(mmc) => mmc.busy(now),
+            _ => self.activity().busy(),
+        }
+    }
+
+    /// Mean time in which it was not, between two in which it was.
+    #[must_use]
+    pub fn mean_gap(&self) -> Duration {
+        match self {
+            Self::Mmc(mmc) => mmc.mean_gap(),
+            _ => self.activity().mean_gap(),
+        }
+    }
+
+    /// Sum over time of the commands that it had, in command-nanoseconds.
+    #[must_use]
+    pub const fn held_ns(&self) -> u128 {
+        self.activity().held_ns()
+    }
+
+    /// The host path of an eMMC device or SD card.
+    #[must_use]
+    pub fn mmc(&self) -> Option<&MmcHost> {
+        match self {
+            Self::Mmc(mmc) => Some(mmc),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::mmc`].
+    pub fn mmc_mut(&mut self) -> Option<&mut MmcHost> {
+        match self {
+            Self::Mmc(mmc) => Some(mmc),
+            _ => None,
         }
     }
 }
@@ -87,6 +137,7 @@ impl Driver for Model {
         match self {
             Self::Null(null) => null.take_budget(queue),
             Self::Hba(hba) => hba.take_budget(queue),
+            Self::Mmc(mmc) => mmc.take_budget(queue),
         }
     }
 
@@ -94,6 +145,7 @@ impl Driver for Model {
         match self {
             Self::Null(null) => null.return_budget(queue, budget),
             Self::Hba(hba) => hba.return_budget(queue, budget),
+            Self::Mmc(mmc) => mmc.return_budget(queue, budget),
         }
     }
 
@@ -101,6 +153,7 @@ impl Driver for Model {
         match self {
             Self::Null(null) => null.queue_rq(issue),
             Self::Hba(hba) => hba.queue_rq(issue),
+            Self::Mmc(mmc) => mmc.queue_rq(issue),
         }
     }
 
@@ -108,21 +161,24 @@ impl Driver for Model {
         match self {
             Self::Null(null) => null.finish(queue, hctx, tag, request),
             Self::Hba(hba) => hba.finish(queue, hctx, tag, request),
+            Self::Mmc(mmc) => mmc.finish(queue, hctx, tag, request),
         }
     }
 }
 
-/// A model has no instants of its own to be polled at: its time is in the events that it schedules.
+/// What models do in time is in the events that they schedule. Only the request path of a host has
+/// instants to be polled at, those of the core.
 impl Device for Model {
     #[inline]
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         match self {
             Self::Null(null) => null.next_finished(now),
             Self::Hba(hba) => hba.next_finished(now),
+            Self::Mmc(mmc) => mmc.next_finished(now),
         }
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        None
+        self.mmc()?.poll_at()
     }
 }

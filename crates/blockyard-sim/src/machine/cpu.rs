@@ -1,6 +1,7 @@
 //! Processors: each runs one thing at a time.
 
 use blockyard::driver::Finished;
+use blockyard::mmc::block::{Act, ActKind, Context};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{HctxId, QueueId};
 use std::collections::VecDeque;
@@ -30,6 +31,23 @@ pub enum Work {
     Step(TaskId),
     /// Let a job instance look at its processor's polled hardware queue, for all that wait for it.
     Look(TaskId),
+    /// Take an interrupt of an MMC host.
+    Interrupt,
+    /// Let a thread of an MMC host's driver work.
+    Host(Context),
+    /// What such a driver does at a time; only told, never given.
+    Act(ActKind),
+}
+
+/// What a processor does for the driver of an MMC host, with effect when it is done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// It turns to one of its threads.
+    Enter(Context),
+    /// It handles an interrupt.
+    Interrupt,
+    /// It does this, since then.
+    Act(Act, Instant),
 }
 
 /// A job instance that looks at its processor's polled hardware queue again and again.
@@ -46,7 +64,10 @@ pub struct Spin {
 /// Which thread a processor ran last: another one costs a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thread {
+    /// The worker, or the thread of an MMC host that does its work.
     Worker,
+    /// The one of an MMC host's deferred work.
+    Deferred,
     Task(TaskId),
 }
 
@@ -71,6 +92,10 @@ pub struct Cpu {
     looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
+    /// What it does for the driver of an MMC host.
+    pub doing: Option<Doing>,
+    /// It has woken threads since its last work began, which it pays for next.
+    pub owes: Duration,
     last: Option<Thread>,
 }
 
@@ -88,6 +113,8 @@ impl Cpu {
             polling: None,
             looked: false,
             busy: Duration::ZERO,
+            doing: None,
+            owes: Duration::ZERO,
             last: None,
         }
     }
@@ -95,9 +122,29 @@ impl Cpu {
     /// Gives it something to do, in turn; completions go first.
     pub fn push(&mut self, work: Work) {
         match work {
-            Work::Complete { .. } => self.urgent.push_back(work),
-            Work::Run { .. } | Work::Step(_) | Work::Look(_) => self.ready.push_back(work),
+            Work::Complete { .. } | Work::Interrupt => self.urgent.push_back(work),
+            Work::Run { .. } | Work::Step(_) | Work::Look(_) | Work::Host(_) => {
+                self.ready.push_back(work);
+            }
+            Work::Act(_) => unreachable!("acts are not given"),
         }
+    }
+
+    /// Gives a thread more to do before others get their turn.
+    pub fn push_front(&mut self, work: Work) {
+        self.ready.push_front(work);
+    }
+
+    /// Whether completions or interrupts wait.
+    #[must_use]
+    pub fn has_completions(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
+    /// Whether it does nothing at `now`.
+    #[must_use]
+    pub fn is_idle(&self, now: Instant) -> bool {
+        !self.running && self.busy_until <= now && self.polling.is_none()
     }
 
     /// Whether it has something to do, if only to spin.
@@ -130,8 +177,10 @@ impl Cpu {
     /// Whether `work` is another thread's than what ran last, which it then is.
     pub fn switches_to(&mut self, work: &Work) -> bool {
         let thread = match work {
-            Work::Complete { .. } => return false,
-            Work::Run { .. } => Thread::Worker,
+            Work::Complete { .. } | Work::Interrupt | Work::Act(_) => return false,
+            Work::Host(Context::Interrupt) => return false,
+            Work::Host(Context::Deferred) => Thread::Deferred,
+            Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
             Work::Step(task) | Work::Look(task) => Thread::Task(*task),
         };
         self.last.replace(thread) != Some(thread)

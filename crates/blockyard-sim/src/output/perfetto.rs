@@ -37,6 +37,7 @@ use super::record::{Record, Step};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Setting;
 use blockyard::bio::Op;
+use blockyard::mmc::block::ActKind;
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Action, Hold};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
@@ -111,6 +112,9 @@ impl Perfetto {
             Work::Complete { interrupt: false, .. } => "complete",
             Work::Run { .. } => "run",
             Work::Look(_) => "look",
+            Work::Interrupt => "interrupt",
+            Work::Host(_) => "switch",
+            Work::Act(kind) => act_name(*kind),
         };
         line.name(name).text("}");
         if let Work::Run { queue, hctx } = work {
@@ -351,5 +355,22 @@ const fn name_of(op: Op) -> &'static str {
         Op::SecureErase => "secure erase",
         Op::DriverIn => "driver in",
         Op::DriverOut => "driver out",
+    }
+}
+
+/// What an act is called.
+const fn act_name(kind: ActKind) -> &'static str {
+    match kind {
+        ActKind::CopyIn => "copy in",
+        ActKind::Prepare => "map",
+        ActKind::Retune => "retune",
+        ActKind::Start => "start",
+        ActKind::SendStatus => "CMD13",
+        ActKind::LookAtLine => "look at DAT0",
+        ActKind::SendStop => "CMD12",
+        ActKind::Reset => "reset",
+        ActKind::Cleanup => "unmap",
+        ActKind::CopyOut => "copy out",
+        ActKind::Complete => "complete",
     }
 }

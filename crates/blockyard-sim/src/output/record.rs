@@ -20,8 +20,8 @@ pub(super) enum Thread {
 impl From<&Work> for Thread {
     fn from(work: &Work) -> Self {
         match work {
-            Work::Complete { .. } => Self::None,
-            Work::Run { .. } => Self::Worker,
+            Work::Complete { .. } | Work::Interrupt | Work::Act(_) => Self::None,
+            Work::Run { .. } | Work::Host(_) => Self::Worker,
             Work::Step(task) | Work::Look(task) => Self::Task(*task),
         }
     }

@@ -1,5 +1,6 @@
 //! Designs: named sets of policies.
 
+use blockyard::mmc::policy::HostPolicy;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
     Model, Plugging, Policies, SchedDepth, SwqMerge,
@@ -8,6 +9,7 @@ use blockyard::time::Duration;
 use toml::de::DeValue;
 
 use super::error::{Problem, ProfileError};
+use super::host::host;
 use super::table::{Source, Table};
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 use super::{Builtin, builtins, text_of};
@@ -23,6 +25,9 @@ pub struct Design {
     pub origin: String,
     /// Its policies.
     pub policies: Policies,
+    /// How an MMC host works; `None`: as Linux's today without software queue, with the best way
+    /// of finding the end of busy that the host has.
+    pub host: Option<HostPolicy>,
     /// Hardware queues, in place of the device's own number.
     pub hw_queues: Option<u16>,
     /// Driver tags of a hardware queue, in place of the device's own number.
@@ -61,6 +66,15 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-none",
     "mq-deadline",
     "mq-kyber",
+    "mmc-pio",
+    "mmc-serial",
+    "mmc-double-buffer",
+    "mmc-double-buffer-full",
+    "mmc-mq-step4",
+    "mmc-mq-step15",
+    "mmc-blkmq",
+    "hsq-v8",
+    "hsq",
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
@@ -170,7 +184,6 @@ impl Design {
     /// [`ProfileError::Wrong`] for the first thing found wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
-        top.not_built("host", &[])?;
         top.not_built("btt", &[])?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
@@ -179,6 +192,7 @@ impl Design {
             name: name.to_owned(),
             title,
             origin,
+            host: host(&top)?,
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
             depth: queue.take("depth", Count(1..=10_240))?,
             policies: policies(&queue)?,

@@ -6,6 +6,7 @@ use blockyard::unit::SECTOR_BYTES;
 
 use super::error::{Problem, ProfileError};
 use super::machine::MachineProfile;
+use super::mmc::{MmcProfile, mmc};
 use super::table::{Source, Table};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 use super::{Builtin, builtins, text_of};
@@ -38,11 +39,14 @@ pub struct CacheProfile {
 
 /// How a device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
 pub enum DeviceModel {
     /// It does nothing with a request but answer: `[null]`.
     Null(NullProfile),
     /// A SCSI host with its target: `[hba]`.
     Hba(HbaProfile),
+    /// An eMMC device or SD card behind its host: `[card]` and `[host]`.
+    Mmc(MmcProfile),
 }
 
 /// The figures of a null device.
@@ -135,9 +139,16 @@ pub enum RefusalMode {
     },
 }
 
-pub(super) const BUILTIN: &[Builtin] = builtins!("devices": "null", "srp", "lpfc", "qla2xxx");
+pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
+    "null",
+    "srp",
+    "lpfc",
+    "qla2xxx",
+    "sd-ux500",
+    "emmc-hs400-sprd",
+);
 
-const KEYS: &[&str] = &["title", "base", "limits", "cache", "null", "hba", "cpu"];
+const KEYS: &[&str] = &["title", "base", "limits", "cache", "null", "hba", "host", "card", "cpu"];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
 const LIMITS: &[&str] = &[
     "capacity",
@@ -192,7 +203,7 @@ impl Device {
     #[must_use]
     pub const fn disks(&self) -> u16 {
         match self.model {
-            DeviceModel::Null(_) => 1,
+            DeviceModel::Null(_) | DeviceModel::Mmc(_) => 1,
             DeviceModel::Hba(hba) => hba.luns,
         }
     }
@@ -228,26 +239,42 @@ impl Device {
     }
 }
 
-/// The one of `[null]` and `[hba]` that the file has, else that of its base.
+/// The one of `[null]`, `[hba]` and `[card]` that the file has, else that of its base.
 fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
-    match (top.has("null"), top.has("hba")) {
-        (true, true) => {
-            let words = "a device is either `[null]` or `[hba]`";
-            Err(top.wrong("hba", Problem::Contradiction(words)))
-        }
-        (true, false) => null(top).map(DeviceModel::Null),
-        (false, true) => hba(top).map(DeviceModel::Hba),
-        (false, false) => match top.base() {
-            Some(base) => model(base),
-            None => Err(top.wrong(
-                "",
-                Problem::Contradiction(
-                    "no device: neither `[null]` nor `[hba]`, nor a `base` that has one",
-                ),
-            )),
+    let given: Vec<_> = MODELS.iter().filter(|(key, _)| top.has(key)).collect();
+    match (&given[..], top.base()) {
+        ([(key, _)], _) if top.has("host") && *key != "card" => Err(host_alone(top)),
+        ([(_, model)], _) => model(top),
+        ([], Some(base)) if top.has("host") => match self::model(base)? {
+            DeviceModel::Mmc(_) => mmc(top).map(DeviceModel::Mmc),
+            _ => Err(host_alone(top)),
         },
+        ([], Some(base)) => self::model(base),
+        ([], None) => {
+            let words = "no device: none of `[null]`, `[hba]` and `[card]`, nor a `base` that has \
+                         one";
+            Err(top.wrong("", Problem::Contradiction(words)))
+        }
+        ([_, (other, _), ..], _) => {
+            let words = "a device is one of `[null]`, `[hba]` and `[card]`";
+            Err(top.wrong(other, Problem::Contradiction(words)))
+        }
     }
 }
+
+fn host_alone(top: &Table<'_>) -> ProfileError {
+    top.wrong("host", Problem::Contradiction("`[host]` goes only with `[card]`"))
+}
+
+/// Reads one kind of device.
+type ReadModel = fn(&Table<'_>) -> Result<DeviceModel, ProfileError>;
+
+/// The tables that make a device.
+const MODELS: &[(&str, ReadModel)] = &[
+    ("null", |top| null(top).map(DeviceModel::Null)),
+    ("hba", |top| hba(top).map(DeviceModel::Hba)),
+    ("card", |top| mmc(top).map(DeviceModel::Mmc)),
+];
 
 fn null(top: &Table<'_>) -> Result<NullProfile, ProfileError> {
     let null = top.table("null", NULL)?;

@@ -14,7 +14,9 @@ mod design;
 mod device;
 mod error;
 mod fault;
+mod host;
 mod machine;
+mod mmc;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ pub use device::{
 pub use error::{Problem, ProfileError};
 pub use fault::FaultRules;
 pub use machine::MachineProfile;
+pub use mmc::{CardFeatures, CardProfile, HostCosts, MmcHostProfile, MmcProfile};
 use table::Source;
 pub use value::time;
 

@@ -233,7 +233,8 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
     );
     assert_eq!(
         device_error("[srp]\n"),
-        "my.toml:1: unknown key `srp` (one of title, base, limits, cache, null, hba, cpu)"
+        "my.toml:1: unknown key `srp` (one of title, base, limits, cache, null, hba, host, card, \
+         cpu)"
     );
 }
 
@@ -244,7 +245,7 @@ fn a_missing_key_is_told_at_its_table() {
     assert_eq!(design_error(text), "my.toml:2: missing key `dispatch` in `[queue]`");
     assert_eq!(
         device_error(""),
-        "my.toml:1: no device: neither `[null]` nor `[hba]`, nor a `base` that has one"
+        "my.toml:1: no device: none of `[null]`, `[hba]` and `[card]`, nor a `base` that has one"
     );
     assert_eq!(
         device_error("base = \"srp\"\n[hba.refusal]\nlimit = 3\n"),
@@ -320,7 +321,6 @@ fn what_is_to_come_is_told_from_what_is_unknown() {
         over("queue.elevator = \"bfq\""),
         "my.toml:2: `elevator = \"bfq\"` is not built yet"
     );
-    assert_eq!(over("[host]"), "my.toml:2: `host` is not built yet");
     assert_eq!(over("[btt]"), "my.toml:2: `btt` is not built yet");
 }
 
@@ -347,7 +347,22 @@ fn what_does_not_go_together_is_refused() {
     );
     assert_eq!(
         device_error("[null]\n[hba]\n"),
-        "my.toml:2: a device is either `[null]` or `[hba]`"
+        "my.toml:2: a device is one of `[null]`, `[hba]` and `[card]`"
+    );
+    let of_srp = device_error("base = \"srp\"\n[host]\ntags = 1\n");
+    assert_eq!(of_srp, "my.toml:2: `[host]` goes only with `[card]`");
+    let wide = "base = \"sd-ux500\"\n[card]\nwidth = 8\n";
+    assert_eq!(device_error(wide), "my.toml:3: this `timing` does not go with this `width`");
+    let lanes = "base = \"sd-ux500\"\n[card]\nwidth = 2\n";
+    assert_eq!(device_error(lanes), "my.toml:3: `width` is `2`, out of range (1, 4 or 8)");
+    let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
+    assert_eq!(
+        device_error(queue),
+        "my.toml:2: an SD card has no cache, queue, packed writes, HPI or background operations"
+    );
+    assert_eq!(
+        over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
+        "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"
     );
     let host_full = "base = \"srp\"\n[hba.refusal]\nmode = \"host-full\"\nlimit = 9\n\
                      ramp-down-after = 1\n";
@@ -375,14 +390,15 @@ fn a_file_that_is_not_toml_is_told_by_line() {
 
 #[test]
 fn an_unknown_name_gets_the_nearest() {
+    let names: Vec<_> = builtin_devices().iter().map(|device| device.name).collect();
+    let names = names.join(", ");
     assert_eq!(
         Device::lookup("sprp").unwrap_err().to_string(),
-        "unknown device `sprp`: did you mean `srp`? (one of null, srp, lpfc, qla2xxx)"
+        format!("unknown device `sprp`: did you mean `srp`? (one of {names})")
     );
     assert_eq!(
         Device::parse("my.toml", "base = \"spr\"\n").unwrap_err().to_string(),
-        "my.toml:1: unknown value `spr` for `base`: did you mean `srp`? (one of null, srp, lpfc, \
-         qla2xxx)"
+        format!("my.toml:1: unknown value `spr` for `base`: did you mean `srp`? (one of {names})")
     );
     assert!(Design::lookup("mq-deadlin").unwrap_err().to_string().contains("`mq-deadline`?"));
     assert!(builtin("nul").unwrap_err().to_string().starts_with("unknown design or device `nul`"));

@@ -5,7 +5,7 @@ use super::player::Player;
 use super::summary::DiskSummary;
 use super::{OUTSTANDING_MAX, Trace};
 use crate::job::{JobFile, NoSource, Op, parse_args};
-use crate::profile::{Device, DeviceModel};
+use crate::profile::Device;
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 use core::str::FromStr;
 use std::collections::BTreeMap;
@@ -385,10 +385,7 @@ impl Replay {
         let limits = &device.limits;
         let device_bytes = limits.capacity_sectors * u64::from(SECTOR_BYTES);
         let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
-        let disks = match device.model {
-            DeviceModel::Hba(hba) => hba.luns,
-            DeviceModel::Null(_) => 1,
-        };
+        let disks = device.disks();
         if self.disks().count() > usize::from(disks) {
             let names = self.trace.summary().disks.iter().map(|disk| disk.name.clone()).collect();
             return Err(ReplayError::TooFewDisks { trace: trace(), names, disks });

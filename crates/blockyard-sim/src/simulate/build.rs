@@ -6,6 +6,7 @@ use crate::data::medium::Media;
 use crate::data::verify::{Verifier, Verify};
 use crate::device::Model;
 use crate::device::hba::Hba;
+use crate::device::mmc::host::MmcHost;
 use crate::device::null::Null;
 use crate::device::stack::{Layering, Stack};
 use crate::job::Job;
@@ -13,7 +14,7 @@ use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
 use crate::observe::{Observer, Setting};
 use crate::profile::{
-    Design, Device, DeviceModel, FaultRules, KindQueues, POLL_QUEUES, READ_QUEUES,
+    Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, POLL_QUEUES, READ_QUEUES,
 };
 use crate::workload::Prng;
 use crate::world::World;
@@ -21,6 +22,7 @@ use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::Action;
+use blockyard::mmc::policy::{HostPolicy, Pipeline};
 use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
@@ -45,7 +47,7 @@ pub(super) fn build_world<O: Observer>(
     design: &Design,
     conditions: Conditions<'_>,
     mut observer: O,
-) -> World<O> {
+) -> Result<World<O>, SimulationError> {
     let policies = design.policies;
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
@@ -53,6 +55,7 @@ pub(super) fn build_world<O: Observer>(
     let (own_hctxs, depth, disks, shared_tags) = match device.model {
         DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
         DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
+        DeviceModel::Mmc(mmc) => (1, mmc.host.tags, 1, false),
     };
     let default = match policies.model {
         Locking::SingleLock => 1,
@@ -63,6 +66,7 @@ pub(super) fn build_world<O: Observer>(
     let model = match device.model {
         DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
         DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
+        DeviceModel::Mmc(mmc) => Model::Mmc(Box::new(mmc_host(&mmc, device, design, draws)?)),
     };
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
     let tags = TagSetConfig {
@@ -109,7 +113,42 @@ pub(super) fn build_world<O: Observer>(
         CpuId(u16::try_from(cpu).expect("a processor of the machine"))
     };
     let worker_cpu = (0..hctxs).map(served_by).collect();
-    World::new(machine, &policies, host, queues, worker_cpu, PolledQueues::new(&config.map))
+    let polled = PolledQueues::new(&config.map);
+    Ok(World::new(machine, &policies, host, queues, worker_cpu, polled))
+}
+
+/// The host of an eMMC device or SD card, as `design` wants it to work.
+fn mmc_host(
+    mmc: &MmcProfile,
+    device: &Device,
+    design: &Design,
+    draws: Prng,
+) -> Result<MmcHost, SimulationError> {
+    let policy = design.host;
+    let policy =
+        policy.unwrap_or_else(|| HostPolicy::new(Pipeline::BlkMqWait, mmc.host.busy_detect));
+    let host = MmcHost::new(mmc, policy, device.limits.capacity_sectors, draws);
+    host.map_err(|why| SimulationError::Host {
+        design: design.name.clone(),
+        device: device.name.clone(),
+        why,
+    })
+}
+
+/// The design is for a device like this, and the device for a machine like its own.
+pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), SimulationError> {
+    let cpus = device.machine.cpus;
+    match device.model {
+        DeviceModel::Mmc(mmc) if mmc.host.interrupt_cpu >= cpus => {
+            Err(SimulationError::NoInterruptCpu { device: device.name.clone(), cpus })
+        }
+        DeviceModel::Mmc(_) => Ok(()),
+        _ if design.host.is_some() => Err(SimulationError::NotMmc {
+            design: design.name.clone(),
+            device: device.name.clone(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Fault rules are about disks and sectors that the device has.

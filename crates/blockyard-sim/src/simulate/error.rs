@@ -5,6 +5,7 @@ use crate::job::{JobError, Place};
 use crate::log::LogError;
 use crate::replay::ReplayError;
 use crate::world::{Failure, POWER_CUTS_MAX};
+use blockyard::mmc::block::Unsupported;
 use blockyard::time::Instant;
 use std::fmt;
 
@@ -48,6 +49,29 @@ pub enum SimulationError {
         key: &'static str,
         /// How many it wants.
         count: u16,
+        /// How many processors there are.
+        cpus: u16,
+    },
+    /// The design wants of an MMC host what that, or its card, cannot do.
+    Host {
+        /// The design.
+        design: String,
+        /// The device.
+        device: String,
+        /// What.
+        why: Unsupported,
+    },
+    /// The design is for an MMC host, and the device has none.
+    NotMmc {
+        /// The design.
+        design: String,
+        /// The device.
+        device: String,
+    },
+    /// The machine does not have the processor that takes the host's interrupts.
+    NoInterruptCpu {
+        /// The device.
+        device: String,
         /// How many processors there are.
         cpus: u16,
     },
@@ -96,6 +120,18 @@ impl fmt::Display for SimulationError {
             Self::TooManyQueues { file, line, key, count, cpus } => write!(
                 f,
                 "{file}:{line}: `{key}` is `{count}`, out of range (0 to {cpus}): the device's machine has {cpus} CPUs"
+            ),
+            Self::Host { design, device, why } => {
+                write!(f, "design `{design}` on device `{device}`: {why}")
+            }
+            Self::NotMmc { design, device } => write!(
+                f,
+                "design `{design}` has a `[host]`, as for an eMMC device or SD card; device `{device}` is none"
+            ),
+            Self::NoInterruptCpu { device, cpus } => write!(
+                f,
+                "device `{device}`: `interrupt-cpu` of `[host]` is not among the machine's CPUs, 0 to {}",
+                cpus - 1
             ),
             Self::Faults { file, rule, words } => write!(f, "{file}: rule `{rule}`: {words}"),
             Self::Failed { job, at, failure } => {

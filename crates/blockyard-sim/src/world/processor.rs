@@ -21,6 +21,7 @@ impl Locks {
         match work {
             Work::Complete { .. } | Work::Look(_) => self.completing,
             Work::Run { .. } | Work::Step(_) => self.submitting,
+            Work::Interrupt | Work::Host(_) | Work::Act(_) => false,
         }
     }
 }
@@ -44,9 +45,15 @@ impl<O: Observer> World<O> {
 
     pub(super) fn next_work(&mut self, cpu: CpuId) {
         self.end_spin(cpu);
+        if let Some(doing) = self.cpus[cpu.index()].doing.take() {
+            return self.host_did(cpu, doing);
+        }
         let Some(work) = self.cpus[cpu.index()].take_work() else {
             return self.spin_or_idle(cpu);
         };
+        if matches!(work, Work::Interrupt | Work::Host(_)) {
+            return self.perform_host(cpu, work);
+        }
         if !self.locks.are_taken_by(&work) {
             return self.perform(cpu, work);
         }
@@ -80,7 +87,7 @@ impl<O: Observer> World<O> {
     /// Does a piece of work and lets what follows from it begin when it ends.
     pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
         self.host.sink.1.work_begins(cpu, &work, self.now);
-        let mut cost = Duration::ZERO;
+        let mut cost = core::mem::take(&mut self.cpus[cpu.index()].owes);
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
             self.totals.context_switches += 1;
@@ -95,6 +102,7 @@ impl<O: Observer> World<O> {
             Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
             Work::Step(task) => self.step(task),
             Work::Look(_) => self.look(cpu),
+            Work::Interrupt | Work::Host(_) | Work::Act(_) => unreachable!("it has its own way"),
         };
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
@@ -113,7 +121,7 @@ impl<O: Observer> World<O> {
         match work {
             Work::Step(task) => cost += self.end_step(task, cost),
             Work::Look(task) => self.charge(task, self.now, self.now + cost),
-            Work::Complete { .. } | Work::Run { .. } => {}
+            _ => {}
         }
         let end = self.now + cost;
         self.host.sink.1.work_ends(end);
@@ -122,6 +130,10 @@ impl<O: Observer> World<O> {
         self.host.driver.model_mut().start(end, &mut self.device_events);
         self.schedule_device();
         self.schedule_layers();
+        self.look_at_host(Some(cpu));
+        if matches!(work, Work::Run { .. }) && self.dispatch_blocks() {
+            self.host_run_ends(cpu);
+        }
         if self.self_check {
             self.host.driver.call_ended();
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));

@@ -3,6 +3,7 @@
 use super::{Event, World};
 use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
+use blockyard::mmc::block::Context;
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{HctxId, QueueId};
@@ -42,6 +43,9 @@ impl<O: Observer> World<O> {
 
     pub(super) fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
         self.deferred[queue.index()][hctx.index()] = false;
+        if self.dispatch_blocks() {
+            self.host_thread_begins(Context::Thread);
+        }
         self.run(queue, hctx);
         self.follow_up(queue, false)
     }
@@ -65,7 +69,7 @@ impl<O: Observer> World<O> {
     /// Runs, results, wake-ups and polls of one queue.
     fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
-            if run.deferred || after_completion {
+            if run.deferred || after_completion || self.dispatch_blocks() {
                 self.defer_run(queue, run.hctx, self.now);
             } else {
                 self.run(queue, run.hctx);
@@ -90,8 +94,12 @@ impl<O: Observer> World<O> {
     /// T4.
     fn defer_run(&mut self, queue: QueueId, hctx: HctxId, from: Instant) {
         let pending = &mut self.deferred[queue.index()][hctx.index()];
-        if !core::mem::replace(pending, true) {
-            self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
+        if core::mem::replace(pending, true) {
+            return;
         }
+        if self.dispatch_blocks() {
+            return self.give_run(Event::Run(queue, hctx), None);
+        }
+        self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
     }
 }

@@ -1,3 +1,9 @@
-//! Models of eMMC devices and SD cards.
+//! eMMC devices and SD cards: the card ([`card`]), the controller before it ([`controller`]), and the
+//! core's request path over both ([`host`]).
 
+mod bus;
 pub mod card;
+pub mod controller;
+pub mod host;
+mod pio;
+mod registers;

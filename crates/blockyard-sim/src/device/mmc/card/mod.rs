@@ -242,7 +242,7 @@ impl Card {
             transfer: None,
             busy: None,
             engine: Engine::default(),
-            units: timing.units.clone().map(Units::new),
+            units: timing.units.map(Units::new),
             erase: erase::Range::default(),
             tasks: Tasks::new(features.queue_depth, timing.read.parallel),
             functions: Functions::default(),
@@ -262,9 +262,14 @@ impl Card {
     /// The card as identification leaves it: with an address, selected, without anything to do.
     #[must_use]
     pub fn selected(mut self, rca: Rca) -> Self {
+        self.select(rca);
+        self
+    }
+
+    /// The card is identified at once, as a reset leaves it: see [`Self::selected`].
+    pub fn select(&mut self, rca: Rca) {
         self.rca = rca;
         self.state = CardState::Transfer;
-        self
     }
 
     /// From now on the bus is driven in `mode` (K3).

@@ -13,7 +13,7 @@ use blockyard::time::Duration;
 const KIB_BYTES: u64 = 1024;
 
 /// All figures of a card.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardTiming {
     /// NCR: clocks between a command and its response, 2 to 64. Standard: at 200 MHz a status takes
     /// 0.49 to 0.80 us.
@@ -37,7 +37,7 @@ pub struct CardTiming {
 }
 
 /// How a card reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadTiming {
     /// From the end of the response to the first block. Ux500: with the host's fixed part 460 us,
     /// and at most 142 us, which is what a chunk of 128 KiB takes beyond its bytes. HS400: with the
@@ -55,7 +55,7 @@ pub struct ReadTiming {
 }
 
 /// How a card writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTiming {
     /// What is programmed at once, a power of two of at least 512. Ux500: 8 KiB, as a write of
     /// 4 KiB takes longer than one of 8 KiB. Generic: 4 to 16 KiB.
@@ -84,7 +84,7 @@ pub struct WriteTiming {
 }
 
 /// Allocation units: a write that does not go on where an open unit ends costs a copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitTiming {
     /// A unit, a whole number of pages. Ux500: 512 KiB.
     pub bytes: u64,
@@ -103,7 +103,7 @@ impl UnitTiming {
 }
 
 /// Pauses that a card makes while it programs (garbage collection).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// One page in so many, at least 1, on average.
     pub one_in_pages: u32,
@@ -114,7 +114,7 @@ pub struct Stall {
 }
 
 /// How a card erases. A range takes the time of all groups that it touches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseTiming {
     /// Sectors of a group, at least 1. eMMC's own group stands in EXT_CSD (224).
     pub group_sectors: u32,
@@ -132,7 +132,7 @@ pub struct EraseTiming {
 ///
 /// Every byte programmed adds to it. So many bytes make a level: 1 wanted, 2 impacted, 3 critical;
 /// from 2 on each status carries the exception bit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundTiming {
     /// Bytes programmed to a level, at least 1. Not published.
     pub level_bytes: u64,
@@ -157,7 +157,7 @@ impl BackgroundTiming {
 }
 
 /// Settings and modes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlTiming {
     /// CMD6 of eMMC, and leaving or entering sleep. Generic: 1 to 10 ms.
     pub switch: Duration,
@@ -168,7 +168,7 @@ pub struct ControlTiming {
 }
 
 /// How often what goes wrong: once in so many, at least 1, on average; `None`: never.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFaults {
     /// A command is not heard, and so not answered: the card stays as it was.
     pub command_lost_one_in: Option<u32>,
@@ -336,7 +336,7 @@ mod tests {
             (|t| t.faults.write_crc_one_in = Some(0), "fault"),
         ];
         for (spoil, word) in spoil {
-            let mut timing = good.clone();
+            let mut timing = good;
             spoil(&mut timing);
             let error = timing.check().unwrap_err();
             assert!(error.0.contains(word), "{error}");

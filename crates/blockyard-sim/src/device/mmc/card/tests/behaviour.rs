@@ -99,7 +99,7 @@ fn a_page_that_is_written_in_part_costs_more() {
 fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     let mut timing = CardTiming::instant(4096);
     timing.read.access = Duration::from_us(100);
-    let at_random = timing.clone();
+    let at_random = timing;
     timing.read.ahead = Some(Duration::from_us(10));
     let mut host = Host::new(sd(), timing);
     let first = host.send(&Command::read_single(0));
@@ -366,7 +366,7 @@ fn work_put_off_becomes_urgent_and_is_done_when_asked_for() {
     let mut timing = slow();
     let per_kib = Duration::from_us(100);
     timing.background = Some(BackgroundTiming { level_bytes: 8192, per_kib });
-    let mut host = Host::new(emmc(), timing.clone());
+    let mut host = Host::new(emmc(), timing);
     host.switch(index::HPI_MGMT, 1);
     for page in 0..3 {
         let _ = host.begin_write(page * 8, 8);

@@ -1,0 +1,79 @@
+//! When a bus was in use, and what else happened meanwhile.
+
+use blockyard::time::{Duration, Instant};
+
+/// Time in use, of something that says ahead until when it will be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InUse {
+    /// The last span: it may end in the future, or be made longer.
+    from: Instant,
+    until: Instant,
+    /// Of all spans before.
+    before: Duration,
+    gaps: u64,
+    idle: Duration,
+    begun: bool,
+}
+
+impl InUse {
+    /// In use from `from`, which is not before the last begin, until `until`.
+    pub(super) fn add(&mut self, from: Instant, until: Instant) {
+        if !self.begun || from > self.until {
+            if self.begun {
+                self.gaps += 1;
+                self.idle += from.since(self.until);
+            }
+            self.before += self.until.since(self.from);
+            (self.from, self.until, self.begun) = (from, from, true);
+        }
+        self.until = self.until.max(until);
+    }
+
+    /// It will be in use until `until` only.
+    pub(super) fn cut(&mut self, until: Instant) {
+        self.until = self.until.min(until.max(self.from));
+    }
+
+    /// Time in use until `at`, which is not before the last begin.
+    pub(super) fn total(&self, at: Instant) -> Duration {
+        self.before + self.until.min(at).since(self.from)
+    }
+
+    /// Mean length of the gaps between two uses; zero if there were none.
+    pub(super) fn mean_gap(&self) -> Duration {
+        Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
+    }
+
+    /// Begins to count at `at`: what is in use then goes on.
+    pub(super) fn forget(&mut self, at: Instant) {
+        let (from, until) = (at.max(self.from), at.max(self.until));
+        *self = Self { from, until, begun: self.begun, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_touch_are_one_and_gaps_lie_between_others() {
+        let at = Instant::from_ns;
+        let mut bus = InUse::default();
+        bus.add(at(10), at(20));
+        bus.add(at(15), at(18));
+        bus.add(at(20), at(30));
+        assert_eq!(bus.total(at(25)), Duration::from_ns(15));
+        bus.add(at(50), at(60));
+        assert_eq!(bus.total(at(99)), Duration::from_ns(30));
+        assert_eq!(bus.mean_gap(), Duration::from_ns(20));
+        bus.cut(at(55));
+        assert_eq!(bus.total(at(99)), Duration::from_ns(25));
+        bus.forget(at(52));
+        assert_eq!(bus.total(at(99)), Duration::from_ns(3));
+        bus.add(at(61), at(62));
+        assert_eq!(
+            (bus.total(at(99)), bus.mean_gap()),
+            (Duration::from_ns(4), Duration::from_ns(6))
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! A controller in virtual time: it plays each transaction against a [`Card`], and interrupts when
+//! it is over.
+//!
+//! With DMA a transaction is played at its start, to its end: commands and data pass as fast as bus
+//! and card allow, and one interrupt tells of all of it. With PIO data passes in [pieces](super::pio),
+//! each of which a processor fetches or brings in an interrupt of its own.
+//!
+//! # Rules
+//!
+//! - **S1.** A transaction interrupts once, when it is over or has failed; with PIO also for each
+//!   piece.
+//! - **S2.** What the card says a host must not do ends the simulation: it is a bug of the request
+//!   path, not an error of the card.
+//! - **S3.** A response that does not come is missed when it would have begun; data when the time
+//!   limit of the standards is over, 100 ms of a read, 250 ms of a write.
+
+use super::bus::InUse;
+use super::card::{Card, DataError, NoAnswer, Reaction, Transferred};
+use super::pio::Pio;
+use blockyard::driver::Issue;
+use blockyard::mmc::command::{Command, Direction, Rca};
+use blockyard::mmc::controller::{
+    HostController, HostError, HostEvent, NotNow, Part, SlotId, Transaction,
+};
+use blockyard::mmc::host::{BusyDetect, HostCapabilities, Transfer};
+use blockyard::mmc::mode::{Mode, NRC};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+use std::collections::VecDeque;
+
+/// The card's address.
+pub(super) const RCA: Rca = Rca(1);
+/// S3.
+const READ_LIMIT: Duration = Duration::from_ms(100);
+/// S3.
+const WRITE_LIMIT: Duration = Duration::from_ms(250);
+
+/// A transaction on the bus.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    transaction: Transaction,
+    since: Instant,
+}
+
+/// The controller and its card.
+#[derive(Debug)]
+pub struct Controller {
+    card: Card,
+    capabilities: HostCapabilities,
+    mode: Mode,
+    has_bounce_buffers: bool,
+    running: Option<Running>,
+    pio: Option<Pio>,
+    /// The bus is free for a command from then on.
+    free_at: Instant,
+    /// What has happened and is not told yet.
+    events: VecDeque<HostEvent>,
+    /// When something happens next, if that is to be scheduled.
+    wakes_at: Option<Instant>,
+    /// Changes with each transaction: what was scheduled for another one is stale.
+    serial: u32,
+    /// How often each command was sent, by its number.
+    pub(super) commands: [u64; 64],
+    /// When a transaction was on the bus.
+    pub(super) bus: InUse,
+    /// The same, and when the card was busy.
+    pub(super) device: InUse,
+}
+
+impl Controller {
+    /// Before `card`, which is driven in `mode`, and selected.
+    pub(super) fn new(
+        card: Card,
+        capabilities: HostCapabilities,
+        has_bounce_buffers: bool,
+        mode: Mode,
+    ) -> Self {
+        Self {
+            card: card.selected(RCA),
+            capabilities,
+            mode,
+            has_bounce_buffers,
+            running: None,
+            pio: None,
+            free_at: Instant::ZERO,
+            events: VecDeque::new(),
+            wakes_at: None,
+            serial: 0,
+            commands: [0; 64],
+            bus: InUse::default(),
+            device: InUse::default(),
+        }
+    }
+
+    /// Takes what is to be scheduled: an instant, and the number by which [`Self::happens`] knows it.
+    pub(super) fn take_schedule(&mut self) -> Option<(Instant, u32)> {
+        Some((self.wakes_at.take()?, self.serial))
+    }
+
+    /// What was scheduled as `serial` happens. Whether the controller interrupts.
+    pub(super) fn happens(&mut self, serial: u32, now: Instant) -> bool {
+        if serial != self.serial || self.running.is_none() {
+            return false;
+        }
+        let Some(pio) = &mut self.pio else { return true };
+        pio.passed();
+        self.pump(now);
+        self.wants_interrupt()
+    }
+
+    /// A processor takes the interrupt: bytes that it is to copy.
+    pub(super) fn begin_interrupt(&mut self) -> u32 {
+        self.pio.as_mut().map_or(0, |pio| pio.begin_copy() * SECTOR_BYTES)
+    }
+
+    /// It has copied them. Whether the controller interrupts again at once.
+    pub(super) fn end_interrupt(&mut self, now: Instant) -> bool {
+        let Some(pio) = &mut self.pio else { return false };
+        pio.end_copy();
+        self.pump(now);
+        self.wants_interrupt()
+    }
+
+    /// What the controller tells, one by one.
+    pub(super) fn next_event(&mut self) -> Option<HostEvent> {
+        if self.pio.is_some() {
+            return None;
+        }
+        let event = self.events.pop_front();
+        if self.events.is_empty() {
+            self.running = None;
+        }
+        event
+    }
+
+    fn wants_interrupt(&self) -> bool {
+        self.pio.as_ref().is_some_and(Pio::wants_copy)
+    }
+
+    /// Plays `transaction` from `now` on.
+    fn play(&mut self, transaction: &Transaction, now: Instant) {
+        assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
+        self.serial = self.serial.wrapping_add(1);
+        self.running = Some(Running { transaction: *transaction, since: now });
+        let mut at = now.max(self.free_at);
+        if let Some(announce) = transaction.announce {
+            let reaction = self.send(&announce, at);
+            if !self.answered(Part::Announce, &reaction) {
+                return self.ends(reaction.at, reaction.busy_until);
+            }
+            at = reaction.at + self.mode.time(u64::from(NRC));
+        }
+        let reaction = self.send(&transaction.command, at);
+        if !self.answered(Part::Command, &reaction) {
+            return self.ends(reaction.at, reaction.busy_until);
+        }
+        let Some(data) = transaction.data() else {
+            return self.busy(reaction.at, reaction.busy_until);
+        };
+        if reaction.data_from.is_none() {
+            // A card that refuses sends nothing and takes nothing: the host waits in vain.
+            return self.data_failed(reaction.at, DataError::Timeout, 0);
+        }
+        let blocks = u32::from(data.blocks);
+        match self.capabilities.transfer {
+            Transfer::Dma => {
+                let done = self.transfer(blocks, reaction.at);
+                self.data_done(&done);
+            }
+            Transfer::Pio => {
+                self.pio = Some(Pio::new(data.direction, blocks, reaction.at));
+                // A write begins with an interrupt that asks for data.
+                self.wakes_at = Some(reaction.at);
+                self.pump(reaction.at);
+            }
+        }
+    }
+
+    /// PIO: what can go on the bus does so; when all is done the transaction goes on.
+    fn pump(&mut self, now: Instant) {
+        let Some(pio) = &mut self.pio else { return };
+        let at = now.max(pio.ready);
+        if pio.is_done() {
+            let busy_until = pio.busy_until;
+            self.pio = None;
+            return self.after_data(at, busy_until);
+        }
+        let Some(blocks) = pio.next_piece() else { return };
+        let done = self.transfer(blocks, at);
+        if done.error.is_some() {
+            self.pio = None;
+            return self.data_done(&done);
+        }
+        self.wakes_at = Some(done.end);
+        let pio = self.pio.as_mut().expect("its piece passes");
+        (pio.ready, pio.busy_until) = (done.end, done.busy_until);
+    }
+
+    fn transfer(&mut self, blocks: u32, at: Instant) -> Transferred {
+        self.card.transfer(blocks, at).unwrap_or_else(|misuse| panic!("S2: {misuse}"))
+    }
+
+    fn send(&mut self, command: &Command, at: Instant) -> Reaction {
+        self.commands[usize::from(command.opcode.index())] += 1;
+        let arrives = at + self.card.command_time();
+        let reaction = self.card.command(command, arrives);
+        reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"))
+    }
+
+    /// Whether a response came, which is told.
+    fn answered(&mut self, part: Part, reaction: &Reaction) -> bool {
+        let error = |error| HostEvent::Error { part, error, blocks: 0 };
+        self.events.push_back(match reaction.answer {
+            Ok(response) => HostEvent::CommandDone { part, response },
+            Err(NoAnswer::Timeout) => error(HostError::Timeout),
+            Err(NoAnswer::Crc) => error(HostError::Damaged),
+        });
+        reaction.answer.is_ok()
+    }
+
+    /// All data has passed that will.
+    fn data_done(&mut self, done: &Transferred) {
+        match done.error {
+            None => self.after_data(done.end, done.busy_until),
+            Some(error) => self.data_failed(done.end, error, done.blocks),
+        }
+    }
+
+    fn data_failed(&mut self, at: Instant, error: DataError, blocks: u32) {
+        let (error, at) = match (error, self.running().data().map(|data| data.direction)) {
+            (DataError::Crc, _) => (HostError::Damaged, at),
+            (DataError::Timeout, Some(Direction::Write)) => (HostError::Timeout, at + WRITE_LIMIT),
+            (DataError::Timeout, _) => (HostError::Timeout, at + READ_LIMIT),
+        };
+        let blocks = u16::try_from(blocks).expect("no more than the transaction has");
+        self.events.push_back(HostEvent::Error { part: Part::Data, error, blocks });
+        self.ends(at, None);
+    }
+
+    /// All data has passed well at `at`.
+    fn after_data(&mut self, at: Instant, busy_until: Option<Instant>) {
+        self.events.push_back(HostEvent::DataDone);
+        let Some(stop) = self.running().stop else { return self.busy(at, busy_until) };
+        let reaction = self.send(&stop, at);
+        if self.answered(Part::Stop, &reaction) {
+            self.busy(reaction.at, reaction.busy_until);
+        } else {
+            self.ends(reaction.at, reaction.busy_until);
+        }
+    }
+
+    /// All else is done at `at`; the card is busy until `busy_until`.
+    fn busy(&mut self, at: Instant, busy_until: Option<Instant>) {
+        let detects = self.capabilities.busy_detect == BusyDetect::Hardware;
+        if detects && self.running().ends_busy() {
+            self.events.push_back(HostEvent::BusyReleased);
+            self.ends(busy_until.unwrap_or(at).max(at), busy_until);
+        } else {
+            self.ends(at, busy_until);
+        }
+    }
+
+    /// The transaction is over at `at`.
+    fn ends(&mut self, at: Instant, busy_until: Option<Instant>) {
+        let since = self.running.as_ref().expect("only what runs ends").since;
+        self.free_at = at + self.mode.time(u64::from(NRC));
+        self.bus.add(since, at);
+        self.device.add(since, busy_until.unwrap_or(at).max(at));
+        self.wakes_at = Some(at);
+    }
+
+    const fn running(&self) -> &Transaction {
+        &self.running.as_ref().expect("a transaction is on the bus").transaction
+    }
+}
+
+impl HostController for Controller {
+    fn capabilities(&self) -> &HostCapabilities {
+        &self.capabilities
+    }
+
+    fn has_bounce_buffers(&self) -> bool {
+        self.has_bounce_buffers
+    }
+
+    fn accept(&mut self, _slot: SlotId, _issue: &Issue<'_>) {}
+
+    fn prepare(&mut self, _slot: SlotId) {}
+
+    fn start(&mut self, transaction: &Transaction, now: Instant) {
+        self.play(transaction, now);
+    }
+
+    fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+        self.play(transaction, now);
+        Ok(())
+    }
+
+    fn cleanup(&mut self, _slot: SlotId) {}
+
+    fn card_busy(&mut self, now: Instant) -> bool {
+        self.card.busy_until().is_some_and(|until| until > now)
+    }
+
+    fn abort(&mut self, now: Instant) {
+        self.events.clear();
+        (self.running, self.pio, self.wakes_at) = (None, None, None);
+        self.bus.cut(now);
+        self.free_at = self.free_at.max(now);
+    }
+
+    fn is_tuned(&self) -> bool {
+        self.mode.timing.needs_tuning()
+    }
+
+    fn reset(&mut self, now: Instant) -> Result<(), HostError> {
+        self.abort(now);
+        self.card.power_cut(now);
+        self.card.power_up(now);
+        self.card.select(RCA);
+        Ok(())
+    }
+}

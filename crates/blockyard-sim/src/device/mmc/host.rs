@@ -1,0 +1,261 @@
+//! The core's request path over the simulated controller: a model whose work on processors is the
+//! world's to run and to charge for.
+
+use super::card::Card;
+use super::controller::{Controller, RCA};
+use super::registers::registers;
+use crate::device::activity::Activity;
+use crate::device::{DeviceEvent, Events};
+use crate::profile::{HostCosts, MmcProfile};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::mmc::block::{Act, ActKind, Context, Mmc, Target, Unsupported};
+use blockyard::mmc::command::Addressing;
+use blockyard::mmc::host::HostCapabilities;
+use blockyard::mmc::mode::Width;
+use blockyard::mmc::policy::HostPolicy;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{Budget, CpuId, QueueId};
+
+/// Time that processors spent on memory, by what the bus did meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overlap {
+    /// While a transaction was on the bus.
+    pub inside: Duration,
+    /// While none was.
+    pub outside: Duration,
+}
+
+/// What a host did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostReport {
+    /// How often each command was sent, by its number.
+    pub commands: [u64; 64],
+    /// Time with a transaction on the bus.
+    pub bus_busy: Duration,
+    /// Mean time without a transaction between two.
+    pub bus_gap: Duration,
+    /// Preparing memory.
+    pub map: Overlap,
+    /// Cleaning up after transfers.
+    pub unmap: Overlap,
+}
+
+/// The model.
+#[derive(Debug)]
+pub struct MmcHost {
+    mmc: Mmc<Controller>,
+    costs: HostCosts,
+    interrupt_cpu: CpuId,
+    pub(in crate::device) activity: Activity,
+    map: Overlap,
+    unmap: Overlap,
+    /// Time on the bus when the act at hand of each context began.
+    bus_at_begin: [Duration; 3],
+    interrupt: bool,
+}
+
+impl MmcHost {
+    /// The card of `profile`, of so many `sectors`, behind its host, whose driver works by `policy`;
+    /// `prng` draws stalls and faults.
+    ///
+    /// # Errors
+    ///
+    /// The policy wants what the host or the card cannot do.
+    ///
+    /// # Panics
+    ///
+    /// If the timings contradict each other; reading the profile has checked them.
+    pub fn new(
+        profile: &MmcProfile,
+        policy: HostPolicy,
+        sectors: u64,
+        prng: Prng,
+    ) -> Result<Self, Unsupported> {
+        let MmcProfile { host, card } = profile;
+        let model = Card::new(registers(card, sectors), card.timing, card.mode, prng);
+        let model = model.expect("a profile's timings are checked");
+        let capabilities = HostCapabilities {
+            width: Width::Eight,
+            non_removable: host.non_removable,
+            set_block_count: host.set_block_count,
+            busy_detect: host.busy_detect,
+            transfer: policy.transfer,
+            queue_engine_depth: host.queue_engine_depth,
+            ..HostCapabilities::full()
+        };
+        let target = Target {
+            rca: RCA,
+            addressing: Addressing::Sectors,
+            set_block_count: host.set_block_count,
+            cache_on: false,
+        };
+        let controller = Controller::new(model, capabilities, host.bounce_buffers, card.mode);
+        Ok(Self {
+            mmc: Mmc::new(controller, target, policy)?,
+            costs: host.costs,
+            interrupt_cpu: CpuId(host.interrupt_cpu),
+            activity: Activity::default(),
+            map: Overlap::default(),
+            unmap: Overlap::default(),
+            bus_at_begin: [Duration::ZERO; 3],
+            interrupt: false,
+        })
+    }
+
+    /// The processor that takes its interrupts.
+    #[must_use]
+    pub const fn interrupt_cpu(&self) -> CpuId {
+        self.interrupt_cpu
+    }
+
+    /// Something happens at the controller.
+    pub(in crate::device) fn event(
+        &mut self,
+        event: DeviceEvent,
+        now: Instant,
+        events: &mut Events,
+    ) {
+        self.interrupt |= self.mmc.controller.happens(event.0, now);
+        self.schedule(events);
+    }
+
+    /// Takes whether the controller interrupts: its processor is to take that.
+    pub fn take_interrupt(&mut self) -> bool {
+        core::mem::take(&mut self.interrupt)
+    }
+
+    /// A processor takes an interrupt: what its handler takes beside that.
+    pub fn begin_interrupt(&mut self) -> Duration {
+        per_kib(self.costs.pio_per_kib, self.mmc.controller.begin_interrupt())
+    }
+
+    /// The handler is through.
+    pub fn end_interrupt(&mut self, now: Instant, events: &mut Events) {
+        self.interrupt |= self.mmc.controller.end_interrupt(now);
+        while let Some(event) = self.mmc.controller.next_event() {
+            self.mmc.interrupt(event, now);
+        }
+        self.schedule(events);
+    }
+
+    /// Whether `context` has something to do.
+    #[must_use]
+    pub fn pending(&self, context: Context, now: Instant) -> bool {
+        self.mmc.pending(context, now)
+    }
+
+    /// `context` begins its next act, if it has one: what it costs.
+    pub fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
+        let act = self.mmc.begin(context, now)?;
+        self.bus_at_begin[context as usize] = self.mmc.controller.bus.total(now);
+        let cost = self.cost(&act);
+        Some((act, cost))
+    }
+
+    /// An act that began at `begun` is over.
+    pub fn finish_act(&mut self, act: Act, begun: Instant, now: Instant, events: &mut Events) {
+        let (kind, context) = (act.kind(), act.context());
+        let overlap = match kind {
+            ActKind::Prepare | ActKind::CopyIn => Some(&mut self.map),
+            ActKind::Cleanup | ActKind::CopyOut => Some(&mut self.unmap),
+            _ => None,
+        };
+        if let Some(overlap) = overlap {
+            let on_bus = self.mmc.controller.bus.total(now) - self.bus_at_begin[context as usize];
+            overlap.inside += on_bus;
+            overlap.outside += now.since(begun) - on_bus;
+        }
+        self.mmc.finish(act, now);
+        self.schedule(events);
+    }
+
+    fn cost(&self, act: &Act) -> Duration {
+        let costs = &self.costs;
+        match act.kind() {
+            ActKind::Prepare => costs.map + per_kib(costs.map_per_kib, act.bytes()),
+            ActKind::Cleanup => costs.unmap + per_kib(costs.unmap_per_kib, act.bytes()),
+            ActKind::CopyIn | ActKind::CopyOut => per_kib(costs.copy_per_kib, act.bytes()),
+            ActKind::Start | ActKind::SendStatus | ActKind::SendStop => costs.issue,
+            ActKind::LookAtLine => costs.look,
+            ActKind::Retune => costs.retune,
+            ActKind::Reset => costs.reset,
+            ActKind::Complete => Duration::ZERO,
+        }
+    }
+
+    fn schedule(&mut self, events: &mut Events) {
+        if let Some((at, serial)) = self.mmc.controller.take_schedule() {
+            events.push_back((at, DeviceEvent(serial)));
+        }
+    }
+
+    /// Measuring begins.
+    pub(in crate::device) fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        let controller = &mut self.mmc.controller;
+        controller.commands = [0; 64];
+        controller.bus.forget(now);
+        controller.device.forget(now);
+        self.bus_at_begin = [Duration::ZERO; 3];
+        (self.map, self.unmap) = (Overlap::default(), Overlap::default());
+    }
+
+    /// Time until `now` in which bus or card were busy.
+    pub(in crate::device) fn busy(&self, now: Instant) -> Duration {
+        self.mmc.controller.device.total(now)
+    }
+
+    /// Mean time in which neither was, between two in which one was.
+    pub(in crate::device) fn mean_gap(&self) -> Duration {
+        self.mmc.controller.device.mean_gap()
+    }
+
+    /// What it did until `now`.
+    #[must_use]
+    pub fn report(&self, now: Instant) -> HostReport {
+        let controller = &self.mmc.controller;
+        HostReport {
+            commands: controller.commands,
+            bus_busy: controller.bus.total(now),
+            bus_gap: controller.bus.mean_gap(),
+            map: self.map,
+            unmap: self.unmap,
+        }
+    }
+}
+
+/// The time of `bytes` at so much for each KiB, rounded up.
+fn per_kib(kib: Duration, bytes: u32) -> Duration {
+    Duration::from_ns((kib.as_ns() * u64::from(bytes)).div_ceil(1024))
+}
+
+impl Driver for MmcHost {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        self.mmc.take_budget(queue)
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        self.mmc.return_budget(queue, budget);
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let accept = self.mmc.queue_rq(issue);
+        if accept == Accept::Queued {
+            self.activity.begin(issue.now);
+        }
+        accept
+    }
+}
+
+impl Device for MmcHost {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let finished = self.mmc.next_finished(now)?;
+        self.activity.end(now);
+        Some(finished)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.mmc.poll_at()
+    }
+}
