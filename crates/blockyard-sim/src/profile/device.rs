@@ -146,6 +146,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "qla2xxx",
     "sd-ux500",
     "emmc-hs400-sprd",
+    "sd-hs-sprd",
 );
 
 const KEYS: &[&str] = &["title", "base", "limits", "cache", "null", "hba", "host", "card", "cpu"];

@@ -9,8 +9,8 @@ use super::error::{Problem, ProfileError};
 use super::table::Table;
 use super::value::{Bytes, Count, Flag, Kind, OneOf, Time};
 use crate::device::mmc::card::timing::{
-    BackgroundTiming, CardFaults, CardTiming, ControlTiming, EraseTiming, ReadTiming, Stall,
-    UnitTiming, WriteTiming,
+    AheadTiming, BackgroundTiming, CardFaults, CardTiming, ControlTiming, EraseTiming, ReadTiming,
+    Stall, UnitTiming, WriteTiming,
 };
 
 /// A card and its host.
@@ -131,6 +131,7 @@ const CARD: &[&str] = &[
     "hpi",
     "bkops",
     "read",
+    "ahead",
     "write",
     "units",
     "stall",
@@ -139,7 +140,8 @@ const CARD: &[&str] = &[
     "control",
     "faults",
 ];
-const READ: &[&str] = &["access", "ahead", "gap", "parallel"];
+const READ: &[&str] = &["access", "gap", "parallel"];
+const AHEAD: &[&str] = &["window", "per-kib"];
 const WRITE: &[&str] = &["page", "program", "partial", "buffer", "early", "finish", "flush"];
 const UNITS: &[&str] = &["size", "open", "copy-per-kib"];
 const STALL: &[&str] = &["one-in-pages", "least", "most"];
@@ -259,7 +261,7 @@ fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
         ncr_clocks: card.take("ncr-clocks", Count(NCR_MIN..=NCR_MAX))?.unwrap_or(NCR_MIN),
         read: ReadTiming {
             access: read.need("access", Time)?,
-            ahead: read.take("ahead", Time)?,
+            ahead: ahead(&card.table("card.ahead", AHEAD)?)?,
             gap: read.take("gap", Time)?.unwrap_or_default(),
             parallel: read.take("parallel", Count(1..=32))?.unwrap_or(1),
         },
@@ -271,6 +273,16 @@ fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
         control: control(&card.table("card.control", CONTROL)?)?,
         faults: faults(&card.table("card.faults", FAULTS)?)?,
     })
+}
+
+fn ahead(ahead: &Table<'_>) -> Result<Option<AheadTiming>, ProfileError> {
+    if ahead.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(AheadTiming {
+        per_kib: ahead.need("per-kib", Time)?,
+        window_bytes: ahead.need("window", Bytes(512..=1 << 30))?,
+    }))
 }
 
 fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {

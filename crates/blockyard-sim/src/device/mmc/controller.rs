@@ -13,6 +13,9 @@
 //!   path, not an error of the card.
 //! - **S3.** A response that does not come is missed when it would have begun; data when the time
 //!   limit of the standards is over, 100 ms of a read, 250 ms of a write.
+//! - **S4.** A controller that finds the end of busy in hardware ends no transaction before that, asked
+//!   or not: as SDHCI's *transfer complete*, and a host that waits while the card is busy. A request
+//!   path that asks the card all the same finds it ready.
 
 use super::bus::InUse;
 use super::card::{Card, DataError, NoAnswer, Reaction, Transferred};
@@ -49,6 +52,8 @@ pub struct Controller {
     capabilities: HostCapabilities,
     mode: Mode,
     has_bounce_buffers: bool,
+    /// It is asked to tell of the end of busy.
+    tells_busy: bool,
     running: Option<Running>,
     pio: Option<Pio>,
     /// The bus is free for a command from then on.
@@ -73,6 +78,7 @@ impl Controller {
         card: Card,
         capabilities: HostCapabilities,
         has_bounce_buffers: bool,
+        tells_busy: bool,
         mode: Mode,
     ) -> Self {
         Self {
@@ -80,6 +86,7 @@ impl Controller {
             capabilities,
             mode,
             has_bounce_buffers,
+            tells_busy,
             running: None,
             pio: None,
             free_at: Instant::ZERO,
@@ -251,13 +258,14 @@ impl Controller {
 
     /// All else is done at `at`; the card is busy until `busy_until`.
     fn busy(&mut self, at: Instant, busy_until: Option<Instant>) {
-        let detects = self.capabilities.busy_detect == BusyDetect::Hardware;
-        if detects && self.running().ends_busy() {
-            self.events.push_back(HostEvent::BusyReleased);
-            self.ends(busy_until.unwrap_or(at).max(at), busy_until);
-        } else {
-            self.ends(at, busy_until);
+        let waits = self.capabilities.busy_detect == BusyDetect::Hardware;
+        if !waits || !self.running().ends_busy() {
+            return self.ends(at, busy_until);
         }
+        if self.tells_busy {
+            self.events.push_back(HostEvent::BusyReleased);
+        }
+        self.ends(busy_until.unwrap_or(at).max(at), busy_until); // S4
     }
 
     /// The transaction is over at `at`.

@@ -10,7 +10,7 @@ use crate::profile::{HostCosts, MmcProfile};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::mmc::block::{Act, ActKind, Context, Mmc, Target, Unsupported};
 use blockyard::mmc::command::Addressing;
-use blockyard::mmc::host::HostCapabilities;
+use blockyard::mmc::host::{BusyDetect, HostCapabilities};
 use blockyard::mmc::mode::Width;
 use blockyard::mmc::policy::HostPolicy;
 use blockyard::prng::Prng;
@@ -90,7 +90,9 @@ impl MmcHost {
             set_block_count: host.set_block_count,
             cache_on: false,
         };
-        let controller = Controller::new(model, capabilities, host.bounce_buffers, card.mode);
+        let tells_busy = policy.busy == BusyDetect::Hardware;
+        let controller =
+            Controller::new(model, capabilities, host.bounce_buffers, tells_busy, card.mode);
         Ok(Self {
             mmc: Mmc::new(controller, target, policy)?,
             costs: host.costs,

@@ -284,11 +284,12 @@ impl Card {
         let sector = if packed { Some(0) } else { self.place(command.argument, blocks) };
         let Some(sector) = sector else { return true };
         let direction = direction_of(command);
-        let from = match direction {
+        let (from, streams) = match direction {
             Direction::Read => self.access(sector, end),
-            Direction::Write => end,
+            Direction::Write => (end, false),
         };
         let mut transfer = Transfer::new(direction, What::Medium, sector, blocks, from);
+        transfer.streams = streams;
         transfer.open_ended = !single && announced.is_none();
         transfer.durable = announced.is_some_and(|announced| announced.durable);
         match direction {
@@ -305,14 +306,16 @@ impl Card {
         false
     }
 
-    /// When the first block of a read from `sector` on is there, which is asked for at `end`.
-    fn access(&mut self, sector: u64, end: Instant) -> Instant {
+    /// When the first block of a read from `sector` on can be there, which is asked for at `end`, and
+    /// whether it goes on where the card reads ahead.
+    fn access(&mut self, sector: u64, end: Instant) -> (Instant, bool) {
         let read = &self.timing.read;
-        match (read.ahead, self.last_read) {
-            (Some(ahead), Some((next, since))) if next == sector => {
-                (end + ahead).max(since + read.access)
+        match (&read.ahead, &mut self.stream) {
+            (Some(ahead), Some(stream)) if stream.has(ahead, sector) => {
+                stream.go_on(ahead, end);
+                (end, true)
             }
-            _ => self.engine.read(end, read.access),
+            _ => (self.engine.read(end, read.access), false),
         }
     }
 
@@ -335,7 +338,7 @@ impl Card {
         };
         let span = kind.time(&self.timing.erase, self.group_sectors(), first, last);
         let until = self.engine.done_at().max(end) + span;
-        self.last_read = None;
+        self.stream = None;
         self.set_busy(end, until, Work::Divisible);
         *busy_until = Some(until);
         false

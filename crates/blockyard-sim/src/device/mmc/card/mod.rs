@@ -32,6 +32,7 @@
 //! not; a cache empties by itself, oldest page first, as fast as pages are programmed.
 
 mod act;
+mod ahead;
 mod control;
 mod engine;
 mod erase;
@@ -48,6 +49,7 @@ mod unit;
 pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
+use ahead::Stream;
 use blockyard::mmc::command::state::{CardState, Queue, legal};
 use blockyard::mmc::command::status::Status;
 use blockyard::mmc::command::{Addressing, Command, Opcode, Rca, Response, Standard};
@@ -192,8 +194,8 @@ pub struct Card {
     tasks: Tasks,
     functions: Functions,
     background: Background,
-    /// Where the last read ended, and when.
-    last_read: Option<(u64, Instant)>,
+    /// Where it reads ahead.
+    stream: Option<Stream>,
     /// Blocks of the last write that are good.
     good_blocks: u32,
     /// What a register read brings.
@@ -247,7 +249,7 @@ impl Card {
             tasks: Tasks::new(features.queue_depth, timing.read.parallel),
             functions: Functions::default(),
             background: Background::default(),
-            last_read: None,
+            stream: None,
             good_blocks: 0,
             register: Vec::with_capacity(512),
             last_command: None,
@@ -331,7 +333,7 @@ impl Card {
         self.engine.drop_all(at);
         self.reset();
         self.silent = true;
-        self.last_read = None;
+        self.stream = None;
         if let Some(units) = &mut self.units {
             units.close_all();
         }

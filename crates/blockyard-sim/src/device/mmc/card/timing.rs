@@ -43,15 +43,23 @@ pub struct ReadTiming {
     /// and at most 142 us, which is what a chunk of 128 KiB takes beyond its bytes. HS400: with the
     /// host's part and 12 us of wire 144.5 us.
     pub access: Duration,
-    /// Reading ahead: once a read has ended the card fetches what follows it. A read that goes on
-    /// there waits for what is left of that access, and at least so long. `None`: the card does not
-    /// read ahead. Ux500: `None`, as reading at random costs the same. HS400: 65.5 us in all.
-    pub ahead: Option<Duration>,
+    /// Reading ahead; `None`: the card does not. Ux500: `None`, as reading at random costs the same.
+    pub ahead: Option<AheadTiming>,
     /// Between two blocks, beyond the two clocks of the standard: the card's rate where the bus is
     /// faster. Ux500: 41.93 us/KiB, of which 41.76 are framed data and clocks: 83 ns a block.
     pub gap: Duration,
     /// Accesses that go on at a time for tasks in the command queue, at least 1. Not published.
     pub parallel: u8,
+}
+
+/// How a card reads ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AheadTiming {
+    /// Fetching a KiB. HS400: 65.5 us for 4 KiB, if the card is what holds sequential reads there.
+    pub per_kib: Duration,
+    /// How far it fetches ahead, a sector at least; so far back from where it is, a read still is in
+    /// the stream. Not published.
+    pub window_bytes: u64,
 }
 
 /// How a card writes.
@@ -238,6 +246,10 @@ impl CardTiming {
         let Self { read, write, faults, .. } = self;
         let ensure = |holds: bool, rule| if holds { Ok(()) } else { Err(BadTiming(rule)) };
         ensure((NCR_MIN..=NCR_MAX).contains(&self.ncr_clocks), "NCR is 2 to 64 clocks")?;
+        ensure(
+            read.ahead.is_none_or(|ahead| ahead.window_bytes >= 512),
+            "a card that reads ahead does so for a sector at least",
+        )?;
         ensure(read.parallel > 0, "at least one access goes on at a time")?;
         ensure(
             write.page_bytes.is_power_of_two() && write.page_bytes >= 512,

@@ -1,5 +1,6 @@
 //! Data on its way between host and card.
 
+use super::ahead::Stream;
 use super::misuse::{Misuse, Wrong};
 use super::packed::Entry;
 use super::{Card, one_in};
@@ -61,6 +62,8 @@ pub(super) struct Transfer {
     pub(super) durable: bool,
     /// The next block can begin.
     pub(super) from: Instant,
+    /// It is read where the card reads ahead.
+    pub(super) streams: bool,
     /// No data will come.
     pub(super) mute: bool,
     /// A block failed (K5).
@@ -107,6 +110,7 @@ impl Transfer {
             open_ended: false,
             durable: false,
             from,
+            streams: false,
             mute: false,
             failed: false,
             ended: None,
@@ -221,16 +225,31 @@ impl Card {
         let failed = good < blocks;
         let passed = good + u32::from(failed);
         let gap = self.timing.read.gap;
-        let begin = at.max(transfer.from); // K4
-        let end = begin
-            + self.mode.time(self.mode.read_clocks(bytes, passed))
+        let mut begin = at.max(transfer.from); // K4
+        let mut fetched = begin;
+        let next = transfer.sector + u64::from(passed);
+        if transfer.what == What::Medium {
+            match (&self.timing.read.ahead, &mut self.stream) {
+                (Some(ahead), Some(stream)) if transfer.streams => {
+                    let first;
+                    (first, fetched) = stream.send(ahead, passed, next);
+                    let block_ns = self.mode.time(self.mode.read_clocks(bytes, 1)).as_ns();
+                    begin = begin.max(Instant::from_ns(first.as_ns().saturating_sub(block_ns)));
+                }
+                _ => {}
+            }
+        }
+        let on_wire = self.mode.time(self.mode.read_clocks(bytes, passed))
             + times(gap, u64::from(passed - 1));
+        let end = (begin + on_wire).max(fetched);
         transfer.from = end + self.mode.time(u64::from(READ_GAP)) + gap;
         transfer.left -= passed;
         transfer.failed = failed;
         if transfer.what == What::Medium {
-            transfer.sector += u64::from(passed);
-            self.last_read = Some((transfer.sector, end));
+            transfer.sector = next;
+            if !transfer.streams {
+                self.stream = Some(Stream::begin(next, end));
+            }
         }
         let error = failed.then_some(DataError::Crc);
         Transferred { begin, end, blocks: good, error, busy_until: None }
@@ -238,7 +257,7 @@ impl Card {
 
     /// The card receives.
     fn receive(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
-        self.last_read = None;
+        self.stream = None;
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;
         let mut begin = None;

@@ -2,7 +2,7 @@
 
 use super::super::misuse::Wrong;
 use super::super::packed::HeaderError;
-use super::super::timing::{BackgroundTiming, Stall};
+use super::super::timing::{AheadTiming, BackgroundTiming, Stall};
 use super::*;
 use blockyard::mmc::command::BlockCount;
 use blockyard::mmc::command::erase::MmcErase;
@@ -15,6 +15,11 @@ const COMMAND: Duration = Duration::from_ns(1960);
 /// A page of 4 KiB on the wire: 8 blocks of 1042 + 9 clocks.
 const PAGE: Duration = Duration::from_ns(168_160);
 const ONE_MS: Duration = Duration::from_ms(1);
+
+/// So many blocks that are read, on the wire: 1042 clocks each, and 2 between two.
+fn on_wire(blocks: u64) -> Duration {
+    Duration::from_ns((blocks * 1044 - 2) * 20)
+}
 
 /// Pages of 4 KiB that take 1 ms, two in the buffer; 50 us at the end of a write, 3 ms for a flush,
 /// 2 ms for a switch, 5 ms to stop at an interrupt.
@@ -97,39 +102,69 @@ fn a_page_that_is_written_in_part_costs_more() {
 
 #[test]
 fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
+    let block = Duration::from_ns(1042 * 20);
     let mut timing = CardTiming::instant(4096);
     timing.read.access = Duration::from_us(100);
     let at_random = timing;
-    timing.read.ahead = Some(Duration::from_us(10));
+    // 50 us for each block, up to 4 of them.
+    let per_kib = Duration::from_us(100);
+    timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 2048 });
     let mut host = Host::new(sd(), timing);
-    let first = host.send(&Command::read_single(0));
+    let first = host.send(&Command::read_single(100));
     assert_eq!(first.data_from, Some(first.at + Duration::from_us(100)));
     let done = host.transfer(1);
-    assert_eq!(done.end, first.at + Duration::from_us(100) + Duration::from_ns(1042 * 20));
-    // At once: what is left of the 100 us. Later: 10 us. Elsewhere: 100 us.
-    let next = host.send(&Command::read_single(1));
-    assert_eq!(next.data_from, Some(done.end + Duration::from_us(100)));
-    let _ = host.transfer(1);
+    assert_eq!(done.end, first.at + Duration::from_us(100) + block);
+    // At once: 50 us after the one before. When the host comes late, it is there.
+    let read = |host: &mut Host, sector| {
+        let _ = host.send(&Command::read_single(sector));
+        let asked = host.now;
+        (host.transfer(1).end, asked)
+    };
+    let fetched = done.end + Duration::from_us(50);
+    assert_eq!(read(&mut host, 101).0, fetched);
+    host.idle(Duration::from_us(60));
+    let (end, asked) = read(&mut host, 102);
+    assert_eq!(end, asked + block);
+    // Of a long pause no more is left than four blocks: the fifth is fetched while they are sent.
     host.idle(ONE_MS);
-    let later = host.send(&Command::read_single(2));
-    assert_eq!(later.data_from, Some(later.at + Duration::from_us(10)));
-    let _ = host.transfer(1);
+    let begin = host.send(&Command::read_multiple(103, 6)).at;
+    let sent = host.transfer(6).end;
+    assert_eq!(sent, (begin + Duration::from_us(100)).max(begin + on_wire(6)));
+    let _ = host.send(&Command::stop_transmission(Direction::Read));
+    // Up to four blocks back a read is in the stream; elsewhere it is not, and neither after a write.
     host.idle(ONE_MS);
-    let elsewhere = host.send(&Command::read_single(4));
-    assert_eq!(elsewhere.data_from, Some(elsewhere.at + Duration::from_us(100)));
-    // What a write may have changed is fetched again.
-    let _ = host.transfer(1);
+    let (end, asked) = read(&mut host, 105);
+    assert_eq!(end, asked + block);
+    host.idle(ONE_MS);
+    let (end, asked) = read(&mut host, 104);
+    assert_eq!(end, asked + Duration::from_us(100) + block);
     let _ = host.send(&Command::write_single(9));
     let _ = host.transfer(1);
     host.idle(ONE_MS);
-    let after = host.send(&Command::read_single(5));
-    assert_eq!(after.data_from, Some(after.at + Duration::from_us(100)));
+    let (end, asked) = read(&mut host, 105);
+    assert_eq!(end, asked + Duration::from_us(100) + block);
     let mut host = Host::new(sd(), at_random);
     for sector in 0..2 {
-        let read = host.send(&Command::read_single(sector));
-        assert_eq!(read.data_from, Some(read.at + Duration::from_us(100)));
-        let _ = host.transfer(1);
+        let (end, asked) = read(&mut host, sector);
+        assert_eq!(end, asked + Duration::from_us(100) + block);
         host.idle(ONE_MS);
+    }
+}
+
+#[test]
+fn blocks_that_are_fetched_as_they_are_sent_flow_alike_in_pieces() {
+    let run = |per_kib: Duration, pieces: &[u32]| {
+        let mut timing = CardTiming::instant(4096);
+        timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 2048 });
+        let mut host = Host::new(sd(), timing);
+        let _ = host.send(&Command::read_single(0));
+        let _ = host.transfer(1);
+        let _ = host.send(&Command::read_multiple(1, 12));
+        pieces.iter().map(|&blocks| host.transfer(blocks).end).last().unwrap()
+    };
+    for per_kib in [Duration::from_us(1), Duration::from_us(100)] {
+        assert_eq!(run(per_kib, &[12]), run(per_kib, &[1; 12]));
+        assert_eq!(run(per_kib, &[12]), run(per_kib, &[3, 1, 8]));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Any sequence of commands: the card agrees with the table of what is legal where, refuses without
 //! a change, and time moves forward.
 
-use super::super::timing::{BackgroundTiming, CardFaults, Stall, UnitTiming};
+use super::super::timing::{AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming};
 use super::*;
 use blockyard::mmc::command::BlockCount;
 use blockyard::mmc::command::erase::MmcErase;
@@ -115,7 +115,8 @@ fn show_header(card: &mut Card) {
 fn everything() -> CardTiming {
     let mut timing = CardTiming::instant(16_384);
     timing.read.access = Duration::from_us(100);
-    timing.read.ahead = Some(Duration::from_us(10));
+    let per_kib = Duration::from_us(20);
+    timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 16_384 });
     timing.read.parallel = 3;
     timing.write.program = Duration::from_us(200);
     timing.write.partial = Duration::from_us(70);
