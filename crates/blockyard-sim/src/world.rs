@@ -142,6 +142,9 @@ pub struct World<O = ()> {
     worker_cpu: Vec<CpuId>,
     /// Of an MMC host: the one that dispatches, and the one of deferred work.
     host_threads: [HostThread; 2],
+    /// A piece of work goes on; and what of it comes to threads of the host's, so long after its end.
+    working: bool,
+    following: Vec<(Duration, Event)>,
     polled: PolledQueues,
     tasks: Vec<Task>,
     /// Statistics, one for each instance or group reported as one.
@@ -211,6 +214,8 @@ impl<O: Observer> World<O> {
             queues,
             worker_cpu,
             host_threads: [HostThread::new(CpuId(machine.cpus - 1)); 2],
+            working: false,
+            following: Vec::new(),
             polled,
             tasks: Vec::new(),
             stats: Vec::new(),

@@ -6,7 +6,7 @@ use crate::device::mmc::host::MmcHost;
 use crate::machine::cpu::{Doing, Work};
 use crate::observe::Observer;
 use blockyard::mmc::block::Context;
-use blockyard::time::Duration;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 
 /// A thread of the driver's: the one that dispatches, or the one of deferred work.
@@ -74,17 +74,31 @@ impl<O: Observer> World<O> {
     fn give_host_thread(&mut self, context: Context, event: Event, waker: Option<CpuId>) {
         let sleeps = !core::mem::replace(&mut self.thread(context).awake, true);
         self.thread(context).queued += 1;
-        if !sleeps {
-            return self.soon(self.now, event);
+        let delay = if sleeps { self.machine.run_delay } else { Duration::ZERO };
+        if sleeps {
+            self.totals.wakeups += 1;
+            if let Some(waker) = waker {
+                self.cpus[waker.index()].owes += self.machine.wakeup;
+            }
+            let last = self.thread(context).cpu;
+            let cpu = self.idle_cpu(last);
+            self.thread(context).cpu = cpu;
         }
-        self.totals.wakeups += 1;
-        if let Some(waker) = waker {
-            self.cpus[waker.index()].owes += self.machine.wakeup;
+        if self.working {
+            self.following.push((delay, event));
+        } else {
+            self.soon(self.now + delay, event);
         }
-        let last = self.thread(context).cpu;
-        let cpu = self.idle_cpu(last);
-        self.thread(context).cpu = cpu;
-        self.soon(self.now + self.machine.run_delay, event);
+    }
+
+    /// A piece of work ends at `end`: what it gave to the host's threads comes to them then.
+    pub(super) fn host_work_follows(&mut self, end: Instant) {
+        self.working = false;
+        let mut following = core::mem::take(&mut self.following);
+        for (delay, event) in following.drain(..) {
+            self.soon(end + delay, event);
+        }
+        self.following = following;
     }
 
     /// `preferred`, or else the first processor after it, that has nothing to do; `preferred` if none.

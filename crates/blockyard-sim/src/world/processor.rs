@@ -87,6 +87,7 @@ impl<O: Observer> World<O> {
     /// Does a piece of work and lets what follows from it begin when it ends.
     pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
         self.host.sink.1.work_begins(cpu, &work, self.now);
+        self.working = true;
         let mut cost = core::mem::take(&mut self.cpus[cpu.index()].owes);
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
@@ -134,6 +135,7 @@ impl<O: Observer> World<O> {
         if matches!(work, Work::Run { .. }) && self.dispatch_blocks() {
             self.host_run_ends(cpu);
         }
+        self.host_work_follows(end);
         if self.self_check {
             self.host.driver.call_ended();
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
