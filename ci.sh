@@ -242,7 +242,7 @@ step_readme() {
         [[ -n "$output" ]] || die "printed nothing"
         printf '%s\n' "$output"
     done
-    for job in examples/*.fio; do
+    for job in examples/*.fio examples/mmc/*.fio; do
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" whatif "$job" --device srp \
             --design mq-none,mq-deadline >/dev/null

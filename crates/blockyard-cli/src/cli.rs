@@ -238,6 +238,9 @@ A job given by options has a --name; every option that is not listed here then b
 
   --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
 
+Without --direct=1 a job that only reads, by a synchronous engine (fio's default), reads through a page
+cache with Linux's read-ahead; other jobs without it are refused.
+
 `blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
 
 const FAULTS: &str = r#"A file of faults has a table for each rule; the first that fires decides:
@@ -299,7 +302,8 @@ With --output-format=json the answer has fio's layout, and every key that fio pr
 bins of latencies to each list of percentiles, terse prints fio's version 3. Bandwidth and IOPS are
 sampled every 500 ms of virtual time, whether they are logged or not. What is not modelled is zero:
 the clock, page faults, short and dropped I/Os. All processor time is system time. `job options` are
-the principal ones as understood; the disk of `disk_util` is the device.";
+the principal ones as understood; the disk of `disk_util` is the device. Of eMMC and SD there is a
+key `mmc` beside these, as in the answer of `whatif`: its help says what is in it.";
 
 const COLUMNS: &str = r#"Columns of the first table:
   IOPS              I/Os that ended, per second
@@ -313,8 +317,9 @@ const COLUMNS: &str = r#"Columns of the first table:
 
 What the device had of it:
   cmds              commands given to it, flushes included
-  busy %            share of the time in which it had a command
-  gap               mean time without a command, between commands
+  busy %            share of the time in which it had a command; of eMMC and SD: in which there was a
+                    transaction on the bus, or the card was busy
+  gap               mean time in which that was not so, between two times in which it was
 
 Where a request spends its life, mean and share of the whole; syncs are not among them:
   life              all of what follows
@@ -336,6 +341,28 @@ I/O, and the share of time that a hardware queue stood so, until the next reques
   order             the elevator withheld what it had
   quiesced          runs were stopped from outside
 
+What jobs spend their time on, all of them together, where they have one I/O at a time, think or pause:
+  all               the lives of all instances of jobs
+  thinking          computing between I/Os: thinktime_spin
+  in calls          computing to have I/Os done: submitting, copying from the page cache, polling
+  for a CPU         ready, and another thread or an interrupt had the CPU; spinning for a lock
+  for I/O           asleep until I/Os end or a tag is free, and until it runs again
+  pausing           asleep because it wants to be: thinktime, rate
+
+On eMMC and SD, what the bus carried: how often each command was sent, and
+  CMD13/write       questions after the card's state for each command that writes
+
+What the host did; a transaction is on the bus from its start to its interrupt, so that a busy card is
+part of it where the host waits for that, and else is not:
+  bus %             share of the time with a transaction on the bus
+  bus gap           mean time without one, between two
+  map in, out       time of CPUs that made memory ready for transfers, as a share of the time: with a
+                    transaction on the bus, and without
+  unmap in, out     the same of making it ready for the CPUs again
+  awaited           transactions, for each I/O, that an idle bus had to wait for because a thread of
+                    the driver's was woken to start them; wake/I/O counts all threads
+  ctx/I/O           changes from one thread to another, for each I/O
+
 With --output-format=json the answer is one object, null standing for a ratio to nothing:
 
   {"job", "device", "seed", "designs": [...], "why"}
@@ -346,6 +373,12 @@ and each design, in the order asked for:
    "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
    "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
    "holds": {REASON: {"count", "per_io", "percent"}},
+   "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
+   "mmc": {"commands": {"CMD13": COUNT, ...}, "status_per_write", "bus_busy_percent",
+     "mean_bus_gap_ns", "map_percent": {"inside", "outside"}, "unmap_percent": {"inside", "outside"},
+     "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
+     "transfer_ns": {"work", "idle", "absent"}} of eMMC and SD: the last from one transfer to the
+     next, bus or card at work, both idle though there is a request, no request,
    "faults": [{"name", "matched", "fired"}, ...] with --faults,
    "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
      "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],

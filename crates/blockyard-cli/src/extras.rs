@@ -1,17 +1,23 @@
-//! What an answer tells beside its figures: faults that were injected, data that was verified.
+//! What an answer tells beside its figures: what an MMC host did, faults that were injected, data that
+//! was verified.
 
 use core::fmt::Write as _;
 
 use blockyard_sim::simulate::{Conditions, Report};
+use blockyard_sim::why::HostFigures;
 use serde::Serialize;
 
 use crate::faults::{self, FaultRow};
 use crate::message::Failure;
+use crate::mmc::{self, MmcRow};
 use crate::verify::VerifiedRow;
 
-/// Each is there where it was asked for.
+/// The first is there where the device is an MMC host's, each other one where it was asked for.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Extras {
+    /// What the host did with its bus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mmc: Option<MmcRow>,
     /// How often each rule was met.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) faults: Option<Vec<FaultRow>>,
@@ -24,6 +30,7 @@ impl Extras {
     /// Those of `report`, which a run under `conditions` gave.
     pub(crate) fn of(report: &Report, conditions: &Conditions<'_>) -> Self {
         Self {
+            mmc: HostFigures::of(report).map(MmcRow::from),
             faults: conditions.faults.map(|_| faults::rows(&report.faults)),
             verified: report.verified.as_ref().map(VerifiedRow::from),
         }
@@ -32,7 +39,8 @@ impl Extras {
 
 /// For people, those of each design, or of a single run that names none; empty where there are none.
 pub(crate) fn text<'a>(of: impl Iterator<Item = (Option<&'a str>, &'a Extras)> + Clone) -> String {
-    let mut text = String::new();
+    let hosts = of.clone().filter_map(|(name, extras)| Some((name, extras.mmc.as_ref()?)));
+    let mut text = mmc::text(hosts);
     let rules = of.clone().filter_map(|(name, extras)| Some((name, extras.faults.as_deref()?)));
     if let Some(rules) = faults::table(rules) {
         write!(text, "\nFaults, of requests offered to the device:\n{rules}")

@@ -13,13 +13,20 @@
 //!  "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
 //!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
 //!  "holds": {REASON: {"count", "per_io", "percent"}},
+//!  "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
+//!  "mmc": {"commands": {"CMD13": COUNT, ...}, "status_per_write", "bus_busy_percent",
+//!   "mean_bus_gap_ns", "map_percent": {"inside", "outside"}, "unmap_percent": {"inside", "outside"},
+//!   "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
+//!   "transfer_ns": {"work", "idle", "absent"}},
 //!  "faults": [{"name", "matched", "fired"}, ...],
 //!  "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
 //!   "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
 //!   "violation_count", "violations": [...]}}
 //! ```
 //!
-//! `faults` is there where faults were asked for, `verified` where that was.
+//! `mmc` is there where the device is an MMC host's, `faults` where faults were asked for, `verified`
+//! where that was. Of `transfer_ns` the parts are from one transfer to the next: bus or card at work,
+//! both idle though there is a request, no request.
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
 //! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.
@@ -36,6 +43,7 @@ use crate::extras::{self, Extras};
 use crate::human::{approximate, count, digits, mebibytes, time};
 use crate::life::{Holds, Life, holds, lives, reasons};
 use crate::message::Failure;
+use crate::spent::{self, Times};
 use crate::table::{Align, Cell, Table};
 
 /// What each design made of a job on a device.
@@ -69,6 +77,11 @@ pub(crate) struct Row {
     pub(crate) ratio: f64,
     pub(crate) life_ns: Life,
     pub(crate) holds: Holds,
+    /// What jobs spent their time on, all instances added up.
+    pub(crate) jobs_ns: Times,
+    /// Whether that is worth a table.
+    #[serde(skip)]
+    pub(crate) jobs_tell: bool,
     #[serde(flatten)]
     pub(crate) extras: Extras,
 }
@@ -147,6 +160,11 @@ impl Report {
                 "\nWhat holds it back, times for each I/O and share of the time:\n{reasons}"
             )
             .expect("a string takes everything");
+        }
+        if self.designs.iter().any(|row| row.jobs_tell) {
+            let jobs = spent::table(designs().map(|(name, row)| (name, &row.jobs_ns)));
+            write!(text, "\nWhat jobs spend their time on, all of them together:\n{jobs}")
+                .expect("a string takes everything");
         }
         text += &extras::text(designs().map(|(name, row)| (Some(name), &row.extras)));
         let why = wrapped(&self.why);
@@ -227,6 +245,8 @@ impl Row {
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
             life_ns: Life::of(figures),
             holds: holds(figures),
+            jobs_ns: Times::of(&figures.spent),
+            jobs_tell: spent::tells(&figures.spent, figures.one_at_a_time),
             extras: Extras::default(),
         }
     }
@@ -291,6 +311,8 @@ mod tests {
                 untaken: 3000.0,
             },
             holds: holds(),
+            jobs_ns: Times::default(),
+            jobs_tell: false,
             extras: Extras::default(),
         }
     }
@@ -383,6 +405,19 @@ Columns are explained by `blockyard whatif --help`.
                 for_flush: 0.0,
                 untaken: 22.22e6,
             },
+            jobs_ns: Times {
+                alive: 22_220_000,
+                thinking: 22_220_000,
+                in_calls: 22_220_000,
+                ready: 22_220_000,
+                waiting: 22_220_000,
+                pausing: 22_220_000,
+            },
+            jobs_tell: true,
+            extras: Extras {
+                mmc: Some(crate::mmc::tests::row(99_999, 99_999)),
+                ..Extras::default()
+            },
             ..row(longest.unwrap(), 1_234_567.0, 123.0)
         };
         let why = "words of a reason ".repeat(30);
@@ -413,6 +448,7 @@ Columns are explained by `blockyard whatif --help`.
             "holds",
             "iops",
             "ios_per_command",
+            "jobs_ns",
             "lat_ns",
             "life_ns",
             "mean_idle_gap_ns",

@@ -53,6 +53,23 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Adds a column behind the others.
+    ///
+    /// # Panics
+    ///
+    /// If it has not a cell for each row.
+    pub(crate) fn column<C: Into<Cell>>(
+        &mut self,
+        (name, align): (&str, Align),
+        cells: impl ExactSizeIterator<Item = C>,
+    ) {
+        assert_eq!(cells.len() + 1, self.rows.len(), "a column has a cell for each row");
+        self.align.push(align);
+        let cells = cells.map(Into::into);
+        let cells = [Cell::from(name.to_owned())].into_iter().chain(cells);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+    }
+
     fn width(&self, column: usize) -> usize {
         self.rows.iter().map(|row| row[column].text.chars().count()).max().unwrap_or(0)
     }

@@ -93,6 +93,77 @@ impl Drop for Folder {
     }
 }
 
+/// The commands of the host software queue's series, as they were given to fio: 20 jobs of one I/O
+/// each, whatever their iodepth says, all on the same gigabyte. Only the first of them have to be
+/// done here: each job has 2^18.
+#[test]
+fn published_command_lines_run_as_they_are() {
+    for rw in ["read", "randread", "write", "randwrite"] {
+        let options = format!(
+            "--filename=/dev/mmcblk0p30 --direct=1 --iodepth=20 --rw={rw} --bs=4K --size=1G \
+             --group_reporting --numjobs=20 --name=test_read --number_ios=256"
+        );
+        let setting = ["run", "--device=null", "--output-format=json"];
+        let output = blockyard(&setting.into_iter().chain(options.split(' ')).collect::<Vec<_>>());
+        let notes = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{notes}");
+        let about = "`iodepth` has no effect: a synchronous engine has one I/O in flight\n";
+        assert_eq!(notes, format!("blockyard: note: command line:3: {about}"));
+        let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let jobs = whole["jobs"].as_array().unwrap();
+        assert_eq!((jobs.len(), &jobs[0]["job options"]["numjobs"]), (1, &Value::from("20")));
+        let kind = &jobs[0][rw.trim_start_matches("rand")];
+        assert_eq!(kind["total_ios"], 20 * 256);
+        assert_eq!(jobs[0]["iodepth_level"]["1"], 100.0);
+    }
+}
+
+/// Each file of `examples/mmc`, as the comment at its top promises.
+#[test]
+fn workloads_of_the_mmc_series_report_each_of_their_jobs() {
+    let jobs = |name: &str| {
+        let text = answer(&["run", &example(name), "--device=null", "--output-format=json"]);
+        serde_json::from_str::<Value>(&text).unwrap()["jobs"].as_array().unwrap().clone()
+    };
+    let iozone = jobs("mmc/iozone.fio");
+    let records = (0..13).map(|at| 4_u64 << at);
+    let kinds = ["write", "rewrite", "read", "reread", "randread", "randwrite"];
+    let expected = records.flat_map(|kib| kinds.map(|kind| (kind, kib)));
+    assert_eq!(iozone.len(), 13 * 6);
+    for (job, (kind, kib)) in iozone.iter().zip(expected) {
+        assert_eq!(job["jobname"], format!("{kind}-{kib}k"));
+        let done = if kind.contains("write") { "write" } else { "read" };
+        assert_eq!(job[done]["total_ios"], 20_480 / kib, "{kind} {kib}");
+        assert_eq!(job[done]["io_kbytes"], 20_480 / kib * kib);
+    }
+    let dd = &jobs("mmc/dd.fio")[0]["read"];
+    assert_eq!((&dd["total_ios"], &dd["io_bytes"]), (&1024.into(), &(1_u64 << 30).into()));
+    let find = &jobs("mmc/find.fio")[0];
+    assert_eq!(
+        (&find["read"]["total_ios"], &find["read"]["bw_bytes"].is_u64()),
+        (&2600.into(), &true)
+    );
+}
+
+/// What `find` waits for, and what it computes meanwhile.
+#[test]
+fn what_a_dependent_reader_waits_for_stands_beside_what_it_computes() {
+    let find = example("mmc/find.fio");
+    let args = ["whatif", &find, "--device=srp", "--design=mq-none"];
+    let text = answer(&args);
+    assert!(text.contains("\nWhat jobs spend their time on, all of them together:\n"), "{text}");
+    let whole: Value =
+        serde_json::from_str(&answer(&[&args[..], &["--output-format=json"]].concat())).unwrap();
+    let [alive, thinking, in_calls, ready, waiting, pausing] =
+        ["alive", "thinking", "in_calls", "ready", "waiting", "pausing"]
+            .map(|part| whole["designs"][0]["jobs_ns"][part].as_u64().unwrap());
+    assert_eq!(thinking, 2599 * 715_000);
+    assert_eq!(alive, thinking + in_calls + ready + waiting + pausing);
+    // A command takes 443 us there, and each is waited for.
+    assert!(waiting > 2600 * 400_000 && ready == 0 && pausing == 0, "{waiting} {ready} {pausing}");
+    assert!(!answer(&["run", &example("scsi-seqread.fio"), "--device=srp"]).contains("thinking"));
+}
+
 #[test]
 fn whatif_sets_designs_side_by_side_and_says_why() {
     let job = example("scsi-seqread.fio");
@@ -146,6 +217,7 @@ fn whatif_as_json_has_the_documented_keys_and_no_others() {
             "ratio",
             "life_ns",
             "holds",
+            "jobs_ns",
         ];
         expected.sort_unstable();
         assert_eq!(keys(design), expected);
@@ -270,7 +342,7 @@ const BAD: &[(&str, &str, &str)] = &[
     ("[x]\ndirect=1\nnumjobs=10000\n", ":3: ", "10000"),
     ("[x]\ndirect=1\nsize=2t\n", ":3: ", "device smaller than the job"),
     ("[x]\ndirect=1\nbuffered=1\n", ":3: ", "`buffered` contradicts `direct`"),
-    ("[x]\ndirect=1\nsize=8g\n[y]\nsize=8g\nrw=read\ndirect=0\n", ":7: ", "add direct=1"),
+    ("[x]\ndirect=1\nsize=8g\n[y]\nsize=8g\nrw=write\ndirect=0\n", ":7: ", "add direct=1"),
     ("[x]\ndirect=1\nsize=20g\nnumjobs=64\n", ":1: ", "do not fit the device"),
     ("[x]\ndirect=1\ntime_based\n", ":3: ", "contradicts `runtime`"),
 ];

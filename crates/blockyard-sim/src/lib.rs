@@ -23,6 +23,7 @@ pub mod machine;
 pub mod measure;
 pub mod observe;
 pub mod output;
+pub mod page_cache;
 pub mod profile;
 pub mod replay;
 pub mod reproduce;

@@ -3,6 +3,7 @@
 pub mod depth;
 pub mod meter;
 pub mod sampler;
+pub mod spent;
 
 use crate::job::{Op, PerOp};
 use blockyard::stats::Histogram;
@@ -10,6 +11,7 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use depth::Depths;
 use sampler::Samples;
+use spent::Spent;
 
 /// Latencies and amounts of one kind of I/O.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +43,8 @@ pub struct JobStats {
     pub ended: Instant,
     /// Processor time of its own steps, in nanoseconds.
     pub cpu_ns: u64,
+    /// What its life was spent on.
+    pub spent: Spent,
     /// Context switches to it.
     pub context_switches: u64,
     /// How deep it went.
@@ -64,6 +68,7 @@ impl JobStats {
             started: Instant::MAX,
             ended: Instant::ZERO,
             cpu_ns: 0,
+            spent: Spent::default(),
             context_switches: 0,
             depths: Depths::default(),
             sync_lat_ns: None,

@@ -3,11 +3,13 @@
 //! # Rules
 //!
 //! - **W1.** What is told is told in the order of time; only the end of a piece of work lies ahead.
+//!   What a bus was used for is told once it is over.
 //! - **W2.** An event of a queue between the begin and the end of a piece of work is that work's
 //!   doing. One outside of any is the machine's own: a queue's timer, the wake-up of another queue.
 //! - **W3.** Who watches changes nothing: a world does the same with any observer, and with `()`
 //!   it is the world without one.
 
+use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
 use blockyard::driver::Finished;
 use blockyard::time::Instant;
@@ -30,6 +32,8 @@ pub struct Setting {
     /// Whether requests pass an elevator. Without one a request has its driver tag from the first
     /// bio on.
     pub elevator: bool,
+    /// Whether there is an MMC host, whose bus is told of.
+    pub mmc: bool,
 }
 
 /// Receives the events of every queue, and what the machine around them does.
@@ -65,6 +69,11 @@ pub trait Observer: Sink {
         let _ = (cpu, since, now);
     }
 
+    /// The bus of an MMC host was used.
+    fn bus_used(&mut self, used: &BusUse) {
+        let _ = used;
+    }
+
     /// The device has done what it could for a command.
     fn device_done(&mut self, finished: &Finished, now: Instant) {
         let _ = (finished, now);
@@ -98,6 +107,10 @@ impl<O: Observer> Observer for &mut O {
 
     fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
         (**self).polled(cpu, since, now);
+    }
+
+    fn bus_used(&mut self, used: &BusUse) {
+        (**self).bus_used(used);
     }
 
     fn device_done(&mut self, finished: &Finished, now: Instant) {

@@ -4,13 +4,18 @@
 //! ([`Task::plan`]); the world does it and tells the task how it went. Its I/Os come from a source:
 //! generated from a job, or recorded in a trace and handed to it one by one ([`Task::deliver`]).
 
+mod reader;
 mod source;
+
+pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 
 use crate::job::{ContinueOnError, Engine, Job, Op, Resolved};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
+use crate::measure::spent::Rest;
+use crate::page_cache::PageCache;
 use crate::replay::Delivery;
-use blockyard::bio::{Bio, Flags};
+use blockyard::bio::{self, Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
@@ -27,6 +32,8 @@ pub struct Placement {
     pub queue: QueueId,
     /// First byte of the file on the disk.
     pub base_bytes: u64,
+    /// Its bytes: what is read ahead ends there.
+    pub len_bytes: u64,
 }
 
 /// One instance of a job, with everything decided that differs between instances.
@@ -76,7 +83,11 @@ struct Slot {
 pub enum Plan {
     /// Take results and ask for more, as far as there is room.
     Go,
-    /// Sleep until enough I/Os have completed.
+    /// Go on at once with the call that it is in, and have pages read.
+    Ask,
+    /// Go on at once with the call that it is in, and copy from a page.
+    Copy,
+    /// Sleep until enough I/Os have completed, a page has been read or a tag is free.
     AwaitCompletions,
     /// Sleep until this instant.
     AwaitInstant(Instant),
@@ -99,6 +110,8 @@ enum Asleep {
     InstantOrCompletion(Instant),
     /// For a record, or for a completed I/O.
     Record,
+    /// For a page that is being read, or for a bio of its own to end.
+    Page,
     /// For a tag.
     Tag,
 }
@@ -133,10 +146,14 @@ pub struct Task {
     pub stats: usize,
     /// Samples of what it does over time.
     pub meter: Meter,
+    /// Its latest sleep, while it lasts.
+    pub rest: Option<Rest>,
     /// Its end is the end of all (`exitall`).
     pub ends_all: bool,
     continue_on_error: ContinueOnError,
     source: Source,
+    /// How it reads, where that is through the page cache.
+    reader: Option<Box<Reader>>,
     shape: Shape,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -216,6 +233,12 @@ impl Task {
             polled: false,
             recorded_end: None,
         };
+        let reader = match &origin {
+            Origin::Generated { placements, .. } if !job.direct => {
+                Some(Box::new(Reader::new(job, placements.clone())))
+            }
+            _ => None,
+        };
         let source = match origin {
             Origin::Generated { resolved, placements } => Source::Generated(Box::new(
                 Generated::new(job, number, &resolved, placements, seed),
@@ -227,9 +250,11 @@ impl Task {
             cpu,
             stats,
             meter: Meter::new(&job.reporting),
+            rest: None,
             ends_all: job.exitall,
             continue_on_error: job.continue_on_error,
             source,
+            reader,
             shape: Shape {
                 engine: job.engine,
                 depth,
@@ -465,7 +490,8 @@ impl Task {
     /// What [`Self::next_bio`] offered was taken by the queue in a step that began at `now`. Says
     /// how long the call that submits it waited for a tag before.
     pub fn submitted(&mut self, now: Instant) -> Duration {
-        let begun = self.refused_at.take().unwrap_or(now);
+        let waited = self.tag_wait_ends(now);
+        let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
         let ask = self.drawn.take().expect("an I/O was offered");
         let at = self.free.pop().expect("a slot was offered");
         self.think.since += u32::from(ask.kind.is_some());
@@ -492,7 +518,60 @@ impl Task {
             self.think.since = 0;
             self.think.due = true;
         }
-        now.since(begun)
+        waited
+    }
+
+    /// It has the tag that it needed at `now`: how long it waited for it.
+    pub fn tag_wait_ends(&mut self, now: Instant) -> Duration {
+        self.refused_at.take().map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Whether a call that reads through the page cache is what it does next, at `now`.
+    pub fn reads_next(&mut self, now: Instant) -> bool {
+        self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
+    }
+
+    /// How it reads.
+    ///
+    /// # Panics
+    ///
+    /// If that is not through the page cache.
+    pub fn reader(&mut self) -> &mut Reader {
+        self.reader.as_mut().expect("it reads through the page cache")
+    }
+
+    /// What the call does next that it is in; `None`: it is in none that reads through the cache.
+    #[must_use]
+    pub fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
+        let reader = self.reader.as_ref().filter(|reader| reader.in_call())?;
+        Some(reader.next(cache))
+    }
+
+    /// What [`Self::next_bio`] offered is a read, and a call for it begins at `now`.
+    pub fn begin_read(&mut self, now: Instant) {
+        let ask = self.drawn.expect("an I/O was offered");
+        let slot = *self.free.last().expect("a slot was offered");
+        self.call();
+        self.submitted(now);
+        self.call_ended();
+        self.reader().begin(slot, ask.file, ask.offset_bytes, ask.len_bytes, ask.bio.prio);
+    }
+
+    /// The call returns at `now`.
+    pub fn read_returns(&mut self, status: Status, now: Instant) {
+        let slot = self.reader().returns().expect("a call is under way");
+        self.completed(slot, status, now);
+    }
+
+    /// It sleeps until a page has been read, or a bio of its own has ended.
+    pub const fn sleep_for_page(&mut self) {
+        self.asleep = Asleep::Page;
+    }
+
+    /// Whether that is what it sleeps for.
+    #[must_use]
+    pub fn waits_for_page(&self) -> bool {
+        self.asleep == Asleep::Page
     }
 
     /// The step is over at `now`: what it submitted has been submitted.
@@ -519,7 +598,7 @@ impl Task {
         let wakes = match self.asleep {
             Asleep::Completions(wanted) => self.completed.len() >= wanted as usize,
             Asleep::InstantOrCompletion(_) | Asleep::Record => true,
-            Asleep::No | Asleep::Instant | Asleep::Tag => false,
+            Asleep::No | Asleep::Instant | Asleep::Page | Asleep::Tag => false,
         };
         if wakes {
             self.asleep = Asleep::No;

@@ -10,19 +10,33 @@
 //! - **Y1.** Of two factors, the one that carries the larger part of a difference is told, with the
 //!   counters behind it.
 //! - **Y2.** A run is held by the resource nearest the device that is used up: link, depth, lock,
-//!   processors; else by the pace of its jobs. What a processor spends polling uses nothing up: it
+//!   processors, bus and card; else by what an MMC host does between transfers, if it always has a
+//!   request, and else by the pace of its jobs. What a processor spends polling uses nothing up: it
 //!   looks because it has nothing else to do.
 //! - **Y3.** Where requests of the run that does less, or of the first among equals, spend half of
 //!   their life or more at one place that is not the driver, it is told where. Before the driver it
 //!   is told why, if one reason makes up half of the time that hardware queues stood held.
+//! - **Y4.** On an MMC host commands per second are told as what passes from one transfer to the
+//!   next: bus or card at work, both idle while requests wait, no request at all. Where
+//!   the idle part differs it is told what is between two transfers and differs the same way: CMD13s,
+//!   memory made ready without a transaction on the bus, wake-ups of the driver's threads that the
+//!   idle bus waited for.
+//! - **Y5.** Where I/Os share transfers there, the idle part is told for each of them as well: also
+//!   where the I/O rates are equal or another factor is told, but idle parts are not. What a design
+//!   saves between transfers is divided by the I/Os in each.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
+
+mod host;
+
+pub use host::{Beside, HostFigures, Transfer};
 
 use blockyard::stats::{Direction, Histogram, Stage};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 
 use crate::job::Op as JobOp;
+use crate::measure::spent::Spent;
 use crate::measure::{JobStats, per_second};
 use crate::profile::{Device, DeviceModel, HbaProfile};
 use crate::simulate::Report;
@@ -85,10 +99,16 @@ pub struct Figures {
     /// Of a request's time before the device, the part after it was taken out: nothing can be
     /// merged with it then.
     pub taken_out_percent: f64,
+    /// What jobs spent their time on, all instances added up.
+    pub spent: Spent,
+    /// Whether no instance ever had more than one I/O under way.
+    pub one_at_a_time: bool,
     /// Where a request spent its life.
     pub life: Life,
     /// What held hardware queues, for every [`Hold`] in its order.
     pub holds: [Held; Hold::ALL.len()],
+    /// Of an MMC host.
+    pub mmc: Option<HostFigures>,
 }
 
 /// Mean times of a request's life, in nanoseconds: the first and the last of an I/O, the others of
@@ -146,6 +166,8 @@ impl Figures {
             flushing_ns: mean_ns(report, Stage::Flushing),
             untaken_ns: ratio(float(report.totals.untaken.as_ns()), float(ios)),
         };
+        let mut spent = Spent::default();
+        report.jobs.iter().for_each(|job| spent.add(&job.stats.spent));
         let hctxs = f64::from(report.hctxs);
         let holds = Hold::ALL.map(|hold| {
             let count = report.stages.count(Action::Hold(hold));
@@ -182,8 +204,11 @@ impl Figures {
             runs_per_io: ratio(float(report.totals.runs), float(ios)),
             refusals_per_io: ratio(float(refusals), float(ios)),
             taken_out_percent: ratio(100.0 * life.held_ns, life.staged_ns + life.held_ns),
+            spent,
+            one_at_a_time: report.jobs.iter().all(|job| job.stats.depths.one_at_a_time()),
             life,
             holds,
+            mmc: HostFigures::of(report),
         }
     }
 }
@@ -232,7 +257,8 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     if distance(first, other) < EQUAL {
         let limit = limit(device, &first.1);
         return format!(
-            "All designs do the same within 2 %: what holds them is {limit}.{}{}",
+            "All designs do the same within 2 %: what holds them is {limit}.{}{}{}",
+            tell_idle(first, other),
             tell_life(first, None),
             latency(runs)
         );
@@ -242,8 +268,11 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     let share = digits(difference.of(|figures| figures.iops));
     let merging = distance_of(difference.of(|figures| figures.ios_per_command));
     let rate = distance_of(difference.of(|figures| figures.commands_per_s));
-    let reason =
-        if merging >= rate { difference.tell_merging() } else { difference.tell_rate(device) };
+    let reason = if merging >= rate {
+        difference.tell_merging() + &tell_idle(low, high)
+    } else {
+        difference.tell_rate(device)
+    };
     let life = tell_life(low, Some(high));
     format!("{} does {share} of the I/Os of {}: {reason}{life}", low.0, high.0)
 }
@@ -269,6 +298,16 @@ fn tell_life(run: &(&str, Figures), other: Option<&(&str, Figures)>) -> String {
         duration(part),
         against.unwrap_or_default()
     )
+}
+
+/// How long the buses of two MMC hosts are idle, where that differs and I/Os share transfers (Y5).
+fn tell_idle(a: &(&str, Figures), b: &(&str, Figures)) -> String {
+    let ((a_name, Figures { mmc: Some(of_a), .. }), (b_name, Figures { mmc: Some(of_b), .. })) =
+        (a, b)
+    else {
+        return String::new();
+    };
+    host::tell_idle((a_name, &of_a.transfer), (b_name, &of_b.transfer))
 }
 
 /// A whole life, and its largest part: where it is spent, and how long. Nanoseconds.
@@ -356,23 +395,31 @@ impl Difference<'_> {
         let fewer = distance_of(self.of(|figures| figures.at_device));
         let longer = distance_of(self.of(|figures| figures.command_ns));
         let at_device = match device.model {
-            DeviceModel::Null(_) => String::new(),
-            DeviceModel::Hba(_) | DeviceModel::Mmc(_) if fewer >= longer => {
+            // A host's driver holds requests that wait for the bus: Y4 tells more.
+            DeviceModel::Null(_) | DeviceModel::Mmc(_) => String::new(),
+            DeviceModel::Hba(_) if fewer >= longer => {
                 format!(" {} commands at the device.", instead(low.at_device, high.at_device))
             }
-            DeviceModel::Hba(_) | DeviceModel::Mmc(_) => {
+            DeviceModel::Hba(_) => {
                 let us = |figures: &Figures| figures.command_ns / 1e3;
                 format!(" {} us at the device for each.", instead(us(low), us(high)))
             }
         };
+        let transfers = match (&low.mmc, &high.mmc) {
+            (Some(low), Some(high)) => format!(" {}", low.transfer.tell_against(&high.transfer)),
+            _ => String::new(),
+        };
         let (of_low, of_high) = (limit(device, low), limit(device, high));
-        let held = if of_low == of_high {
-            format!("Both are held by {of_low}.")
+        let by_host = |of: &Figures| of.mmc.as_ref().is_some_and(|host| host.holds(of));
+        let held = if by_host(low) && by_host(high) {
+            String::new() // Y4 has told it.
+        } else if of_low == of_high {
+            format!(" Both are held by {of_low}.")
         } else {
-            format!("{low_name} is held by {of_low}, {high_name} by {of_high}.")
+            format!(" {low_name} is held by {of_low}, {high_name} by {of_high}.")
         };
         format!(
-            "{rate} times the commands per second, at {merged} I/Os per command.{at_device} {held}"
+            "{rate} times the commands per second, at {merged} I/Os per command.{at_device}{transfers}{held}"
         )
     }
 }
@@ -426,6 +473,9 @@ fn limit(device: &Device, figures: &Figures) -> String {
     if figures.jobs_cpu_percent * (100.0 - figures.polling_percent) >= USED_UP * 100.0 {
         return format!("the processors ({cpus})");
     }
+    if let Some(words) = figures.mmc.as_ref().and_then(|host| host.limit(figures)) {
+        return words;
+    }
     if figures.device_busy_percent >= USED_UP {
         return format!(
             "how long the device takes for what is asked of it at once ({at_device} commands at it, {cpus})"
@@ -469,18 +519,21 @@ const fn wide(value: u128) -> f64 {
 
 /// `a` instead of `b`, as far as it can be seen.
 fn instead(a: f64, b: f64) -> String {
-    let (a, b) = (digits(a), digits(b));
-    if a == b { a } else { format!("{a} instead of {b}") }
+    instead_of(&digits(a), &digits(b))
+}
+
+/// The same of what is written already.
+fn instead_of(a: &str, b: &str) -> String {
+    if a == b { a.to_owned() } else { format!("{a} instead of {b}") }
 }
 
 /// A time in the unit that suits it.
 fn duration(ns: f64) -> String {
-    let (unit_ns, unit) = match ns {
-        _ if ns >= 999.5e3 => (1e6, "ms"),
-        _ if ns >= 999.5 => (1e3, "us"),
-        _ => (1.0, "ns"),
-    };
-    format!("{} {unit}", digits(ns / unit_ns))
+    match ns {
+        _ if ns >= 999.5e3 => format!("{} ms", digits(ns / 1e6)),
+        _ if ns >= 999.5 => format!("{} us", digits(ns / 1e3)),
+        _ => format!("{ns:.0} ns"),
+    }
 }
 
 /// Three digits for the eye.
@@ -502,7 +555,7 @@ mod tests {
     use super::*;
 
     /// A run of a second in which `commands` of `ios_per_command` each spent 440 us at the device.
-    fn run(commands: u64, ios_per_command: f64) -> Figures {
+    pub(super) fn run(commands: u64, ios_per_command: f64) -> Figures {
         let iops = float(commands) * ios_per_command;
         Figures {
             ios: 1_000_000,
@@ -527,8 +580,11 @@ mod tests {
             runs_per_io: 0.2,
             refusals_per_io: 0.3,
             taken_out_percent: 0.0,
+            spent: Spent::default(),
+            one_at_a_time: false,
             life: Life::default(),
             holds: [Held::default(); Hold::ALL.len()],
+            mmc: None,
         }
     }
 

@@ -31,6 +31,7 @@ mod media;
 mod polling;
 mod processor;
 mod queue;
+mod reading;
 mod replaying;
 mod step;
 
@@ -50,6 +51,7 @@ use crate::machine::lock::Lock;
 use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
 use crate::observe::Observer;
+use crate::page_cache::{PageCache, Reach};
 use crate::profile::MachineProfile;
 use crate::task::Task;
 use blockyard::host::Host;
@@ -146,6 +148,9 @@ pub struct World<O = ()> {
     working: bool,
     following: Vec<(Duration, Event)>,
     polled: PolledQueues,
+    cache: PageCache,
+    /// How far reads are ahead, in pages.
+    reach: Reach,
     tasks: Vec<Task>,
     /// Statistics, one for each instance or group reported as one.
     pub stats: Vec<JobStats>,
@@ -217,6 +222,8 @@ impl<O: Observer> World<O> {
             working: false,
             following: Vec::new(),
             polled,
+            cache: PageCache::default(),
+            reach: Reach { usual: 0, widest: 0 },
             tasks: Vec::new(),
             stats: Vec::new(),
             logs: Logs::default(),
@@ -232,6 +239,12 @@ impl<O: Observer> World<O> {
             replay: None,
             verifier: None,
         }
+    }
+
+    /// Reads through the page cache are ahead of their reader as far as `reach` says; at first they
+    /// are not.
+    pub const fn read_ahead(&mut self, reach: Reach) {
+        self.reach = reach;
     }
 
     /// Checks the queues' accounts after every piece of work; slow.
@@ -278,6 +291,12 @@ impl<O: Observer> World<O> {
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
+    }
+
+    /// Bios under way that read ahead or for pages: when all jobs have ended, nobody waits for them.
+    #[must_use]
+    pub fn reading_ahead(&self) -> usize {
+        self.cache.under_way()
     }
 
     /// The request queues.
@@ -330,7 +349,8 @@ impl<O: Observer> World<O> {
                 let task = &mut self.tasks[id.0 as usize];
                 task.wake();
                 let cpu = task.cpu;
-                self.give(cpu, Work::Step(id));
+                let work = self.resumes(id);
+                self.give(cpu, work);
             }
             Event::Alarm(id) => {
                 let task = &mut self.tasks[id.0 as usize];
@@ -398,6 +418,10 @@ impl<O: Observer> World<O> {
         self.events.pop()
     }
 }
+
+/// The bit of a cookie's slot that says it numbers a run of pages, not an I/O of a task: depths are
+/// below it.
+const RUN_BIT: u32 = 1 << 31;
 
 /// The task and slot that a cookie names.
 #[expect(clippy::cast_possible_truncation, reason = "both halves of 64 bits are 32 bits")]

@@ -28,13 +28,14 @@ fn forty_jobs_share_one_tag_of_each_of_four_hardware_queues() {
          --ioengine=libaio --iodepth=4 --number_ios={IOS}"
     );
     let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
-    for builtin in builtin_designs() {
+    let designs = builtin_designs().iter().map(|builtin| Design::lookup(builtin.name).unwrap());
+    // The others are for MMC hosts.
+    for design in designs.filter(|design| design.host.is_none()) {
         for completion in ["none", "softirq", "timer"] {
             for shared_tags in [false, true] {
-                let design = Design::lookup(builtin.name).unwrap();
                 let device = device(completion, shared_tags);
                 let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish();
-                let what = format!("{}, {completion}, shared: {shared_tags}", builtin.name);
+                let what = format!("{}, {completion}, shared: {shared_tags}", design.name);
                 let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
                 let ios = report.jobs.iter().flat_map(|job| job.stats.measured());
                 assert_eq!(ios.map(|measured| measured.ios).sum::<u64>(), 40 * IOS, "{what}");

@@ -6,7 +6,7 @@ use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
-use blockyard_sim::job::{Engine, JobFile, NoSource, parse_args};
+use blockyard_sim::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
 use blockyard_sim::profile::{
     Design, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
 };
@@ -138,6 +138,20 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     }
 }
 
+/// Jobs that read through the page cache, and how far they are ahead.
+fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
+    let prng = &mut Prng::new(seed).fork(0x7061);
+    design.read_ahead.bytes = pick(prng, &[0, 16 << 10, 128 << 10, 1 << 20]);
+    design.read_ahead.request_widens = pick(prng, &[false, true]);
+    for job in &mut jobs.jobs {
+        let may = job.pattern.mix == Mix::Read && !job.engine.is_async() && !job.hipri;
+        job.direct = !may || prng.below(3) == 0;
+        job.invalidate = pick(prng, &[false, true]);
+        let hints = [FadviseHint::None, FadviseHint::None, FadviseHint::Pattern];
+        job.fadvise_hint = pick(prng, &hints);
+    }
+}
+
 /// Runs a seed to its end.
 fn run(seed: u64) -> Result<Report, String> {
     let prng = &mut Prng::new(seed).fork(0x6a6f);
@@ -145,6 +159,7 @@ fn run(seed: u64) -> Result<Report, String> {
     let mut jobs = parse_args(args.iter().map(String::as_str), &NoSource)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     kinds(seed, &mut jobs, &device, &mut design);
+    buffered(seed, &mut jobs, &mut design);
     let mut simulation = Simulation::new(&jobs, &device, &design, seed)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     simulation.check_every_step();
@@ -152,7 +167,9 @@ fn run(seed: u64) -> Result<Report, String> {
         match simulation.advance(1_000) {
             Ok(true) => {}
             Ok(false) => {
-                let empty = simulation.world().queues().iter().all(|queue| queue.is_empty());
+                let world = simulation.world();
+                let empty = world.queues().iter().all(|queue| queue.is_empty())
+                    || world.reading_ahead() > 0;
                 let report = simulation.report();
                 return if empty { Ok(report) } else { Err("bios are left".to_owned()) };
             }

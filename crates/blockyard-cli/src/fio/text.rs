@@ -15,6 +15,7 @@ use super::{
     shown_shares, tells_sync_percentiles,
 };
 use crate::human::approximate;
+use crate::spent::{self, Times};
 
 /// `report`, the run of `jobs`.
 pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
@@ -39,6 +40,10 @@ fn of_entry(entry: &Entry<'_>) -> String {
     let switches = report.stats.context_switches;
     writeln!(text, "  cpu          : {:.2}%, ctx={switches}", entry.cpu_percent())
         .expect("a string takes everything");
+    let stats = &report.stats;
+    if spent::tells(&stats.spent, stats.depths.one_at_a_time()) {
+        text += &spent::line(&Times::of(&stats.spent));
+    }
     text += &depths(&report.stats.depths);
     let total = |name| {
         let kind = entry.kinds.iter().find(|(known, _)| *known == name);

@@ -19,7 +19,7 @@ pub(crate) struct Case {
     job: &'static str,
 }
 
-pub(crate) const CASES: [Case; 5] = [
+pub(crate) const CASES: [Case; 10] = [
     Case {
         name: "random",
         design: "mq-none",
@@ -50,6 +50,36 @@ pub(crate) const CASES: [Case; 5] = [
         device: "base = \"srp\"\n[hba]\nluns = 2\n[hba.refusal]\nmode = \"lun-full\"\nlimit = 16\n\
                  ramp-down-after = 4\nramp-up-period = \"1ms\"\n",
         job: "--rw=randwrite --filename=/dev/sda:/dev/sdb --iodepth=64 --numjobs=4 --runtime=20ms",
+    },
+    Case {
+        name: "mmc-overlap",
+        design: "mmc-double-buffer-full",
+        device: "base = \"sd-ux500\"",
+        job: "--rw=read --filename=/dev/mmcblk0 --bs=1m --iodepth=4 --runtime=900ms",
+    },
+    Case {
+        name: "mmc-step-four",
+        design: "mmc-mq-step4",
+        device: "base = \"sd-ux500\"",
+        job: "--rw=read --filename=/dev/mmcblk0 --bs=1m --iodepth=4 --runtime=900ms",
+    },
+    Case {
+        name: "mmc-status",
+        design: "mmc-blkmq",
+        device: "base = \"emmc-hs400-sprd\"",
+        job: "--rw=randwrite --filename=/dev/mmcblk0 --iodepth=1 --numjobs=20 --runtime=60ms",
+    },
+    Case {
+        name: "mmc-polled",
+        design: "mmc-blkmq",
+        device: "base = \"emmc-hs400-sprd\"\n[host]\nbusy-detect = \"cmd13\"\n",
+        job: "--rw=randwrite --filename=/dev/mmcblk0 --iodepth=1 --numjobs=20 --runtime=60ms",
+    },
+    Case {
+        name: "mmc-hsq",
+        design: "hsq",
+        device: "base = \"emmc-hs400-sprd\"",
+        job: "--rw=randwrite --filename=/dev/mmcblk0 --iodepth=1 --numjobs=20 --runtime=60ms",
     },
 ];
 

@@ -46,6 +46,12 @@ impl Activity {
         };
     }
 
+    /// Whether no command is outstanding.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.outstanding == 0
+    }
+
     fn advance(&mut self, now: Instant) {
         let span = now.since(self.changed);
         self.held += u128::from(span.as_ns()) * u128::from(self.outstanding);

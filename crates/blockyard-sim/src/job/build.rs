@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::check;
-use super::error::{Fault, JobError, Note, Place};
+use super::error::{Fault, JobError, Note, Place, Remark};
 use super::model::{Job, SetAt};
 use super::option::{Effect, OptionDef, find, nearest};
 use super::reader::{Section, Setting, clip, read_args, read_file};
@@ -16,7 +16,7 @@ use super::value::Value;
 pub struct JobFile {
     /// At least one.
     pub jobs: Vec<Job>,
-    /// One per option that has no effect, where it stands first.
+    /// Each remark once, where its reason stands first.
     pub notes: Vec<Note>,
 }
 
@@ -71,6 +71,7 @@ fn build(sections: &[Section], whole: Place) -> Result<JobFile, JobError> {
         job.first_instance = jobs.last().map_or(0, |last| last.first_instance + last.numjobs);
         check::job(&job)?;
         check::instances(&job)?;
+        check::remarks(&job).into_iter().for_each(|note| notes.say(note));
         jobs.push(job);
     }
     if jobs.is_empty() {
@@ -99,7 +100,16 @@ fn group_after(previous: Option<&Job>, job: &Job) -> u32 {
 #[derive(Default)]
 struct Notes {
     list: Vec<Note>,
-    said: BTreeSet<&'static str>,
+    said: BTreeSet<Remark>,
+}
+
+impl Notes {
+    /// Each remark is made once.
+    fn say(&mut self, note: Note) {
+        if self.said.insert(note.remark) {
+            self.list.push(note);
+        }
+    }
 }
 
 fn apply_all(job: &mut Job, settings: &[Setting], notes: &mut Notes) -> Result<(), JobError> {
@@ -122,10 +132,9 @@ fn apply(job: &mut Job, setting: &Setting, notes: &mut Notes) -> Result<(), Faul
     let direct = job.direct;
     (def.apply)(job, value).map_err(|fault| Fault::Value { option: def.name, fault })?;
     check::same_section(job, def.name, direct)?;
-    if let Some(reason) = without_effect(def, setting)?
-        && notes.said.insert(def.name)
-    {
-        notes.list.push(Note { place: setting.place.clone(), option: def.name, reason });
+    if let Some(reason) = without_effect(def, setting)? {
+        let remark = Remark::NoEffect { option: def.name, reason };
+        notes.say(Note { place: setting.place.clone(), remark });
     }
     let set = SetAt { place: setting.place.clone(), own: true };
     job.places.0.insert(def.name, set);

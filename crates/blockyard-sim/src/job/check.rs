@@ -1,8 +1,8 @@
 //! What each job must satisfy as a whole, once all its settings are known.
 
 use super::INSTANCES_MAX;
-use super::error::{Fault, JobError};
-use super::model::{Amount, Engine, Job, Op};
+use super::error::{Buffered, Fault, JobError, Note, Remark};
+use super::model::{Amount, Engine, Job, Mix, Op};
 
 /// Options of some engines only.
 const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
@@ -56,10 +56,50 @@ pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Res
     Ok(())
 }
 
+/// The page cache is modelled for reads that a call waits for.
 fn buffering(job: &Job) -> Result<(), JobError> {
+    if job.direct {
+        return Ok(());
+    }
     let own = |option| job.places.0.get(option).is_some_and(|set| set.own);
     let option = if own("buffered") { "buffered" } else { "direct" };
-    if job.direct { Ok(()) } else { fail(job, option, Fault::Buffered) }
+    if job.pattern.mix != Mix::Read {
+        return fail(job, option, Fault::Buffered(Buffered::NotOnlyReads));
+    }
+    if job.engine.is_async() {
+        return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine.name())));
+    }
+    if job.hipri {
+        return contradiction(job, "hipri", option, "nothing polls for what the page cache reads");
+    }
+    if job.pre_read {
+        let reason = "it fills the page cache, which is not modelled";
+        return fail(job, "pre_read", Fault::Unsupported { option: "pre_read", reason });
+    }
+    Ok(())
+}
+
+/// What is worth saying of a job as a whole, and where it stands.
+pub(super) fn remarks(job: &Job) -> Vec<Note> {
+    const NO_CACHE: &str = "I/O is direct: no page cache is involved";
+    const ONE: &str = "a synchronous engine has one I/O in flight";
+    let moot = [
+        ("iodepth", !job.engine.is_async() && job.iodepth > 1, ONE),
+        ("invalidate", job.direct, NO_CACHE),
+        ("pre_read", job.direct, NO_CACHE),
+        ("fadvise_hint", job.direct, NO_CACHE),
+    ];
+    let set = |option: &str| job.places.0.get(option).map(|set| set.place.clone());
+    let moot = moot.into_iter().filter(|(_, moot, _)| *moot);
+    let mut notes: Vec<_> = moot
+        .filter_map(|(option, _, reason)| {
+            Some(Note { place: set(option)?, remark: Remark::NoEffect { option, reason } })
+        })
+        .collect();
+    if !job.direct && set("direct").or(set("buffered")).is_none() {
+        notes.push(Note { place: job.place.clone(), remark: Remark::BufferedByDefault });
+    }
+    notes
 }
 
 fn engine(job: &Job) -> Result<(), JobError> {

@@ -6,7 +6,6 @@ use super::value::{Parsed, Value};
 
 const NO_DATA: &str = "the simulator moves no data";
 const NO_FILES: &str = "there are no files to create, keep or remove";
-const NO_CACHE: &str = "I/O is direct: no page cache is involved";
 const NO_HISTOGRAM_LOG: &str = "no log of histograms is written";
 const STREAMED: &str = "logs are written as they come, and as plain text";
 const NO_EPOCH: &str = "virtual time begins at zero";
@@ -85,9 +84,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("openfiles", &[], NO_FILES, number),
     ignored("lockfile", &[], NO_FILES, text),
     ignored("unique_filename", &[], NO_FILES, boolean),
-    ignored("invalidate", &[], NO_CACHE, boolean),
-    ignored("pre_read", &[], NO_CACHE, boolean),
-    ignored("fadvise_hint", &["fadvise"], NO_CACHE, text),
     ignored("softrandommap", &[], NO_MAP, boolean),
     ignored("clocksource", &[], NO_CLOCK, text),
     ignored("gtod_reduce", &[], NO_CLOCK, boolean),

@@ -47,16 +47,46 @@ impl core::error::Error for JobError {}
 pub struct Note {
     /// The line it is about.
     pub place: Place,
-    /// The option, as the table names it.
-    pub option: &'static str,
-    /// Why the option changes nothing here.
-    pub reason: &'static str,
+    /// What there is to say.
+    pub remark: Remark,
+}
+
+/// What may be worth saying about a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remark {
+    /// An option changes nothing here.
+    NoEffect {
+        /// The option, as the table names it.
+        option: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// It reads through the page cache, and does not say so.
+    BufferedByDefault,
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: `{}` has no effect: {}", self.place, self.option, self.reason)
+        match self.remark {
+            Remark::NoEffect { option, reason } => {
+                write!(f, "{}: `{option}` has no effect: {reason}", self.place)
+            }
+            Remark::BufferedByDefault => write!(
+                f,
+                "{}: reads go through the page cache, as fio's do without direct=1",
+                self.place
+            ),
+        }
     }
+}
+
+/// What of buffered I/O is not modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffered {
+    /// Anything but reads.
+    NotOnlyReads,
+    /// This engine, which does not wait for its reads.
+    Engine(&'static str),
 }
 
 /// Why a job was refused, by the part of the input at fault.
@@ -128,8 +158,8 @@ pub enum Fault {
         /// Why.
         reason: &'static str,
     },
-    /// A job that would go through the page cache.
-    Buffered,
+    /// A job that would go through the page cache, in a way that is not modelled.
+    Buffered(Buffered),
     /// More job instances than [`INSTANCES_MAX`](super::INSTANCES_MAX).
     TooManyInstances {
         /// How many the file asks for up to this line.
@@ -200,9 +230,15 @@ impl fmt::Display for Fault {
             Self::Contradiction { option, other, reason } => {
                 write!(f, "`{option}` contradicts `{other}`: {reason}")
             }
-            Self::Buffered => {
-                write!(f, "buffered I/O: the page cache is not modelled yet; add direct=1")
-            }
+            Self::Buffered(Buffered::NotOnlyReads) => write!(
+                f,
+                "buffered writes and trims: the page cache is modelled for reads only; add direct=1"
+            ),
+            Self::Buffered(Buffered::Engine(engine)) => write!(
+                f,
+                "buffered I/O of ioengine={engine}: the page cache is modelled for synchronous \
+                 engines only; add direct=1"
+            ),
             Self::TooManyInstances { asked } => write!(
                 f,
                 "{asked} job instances in all (numjobs); the limit is {}",

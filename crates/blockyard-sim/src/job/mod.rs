@@ -37,12 +37,12 @@ mod structured;
 mod value;
 
 pub use build::{JobFile, parse_args, parse_bytes, parse_file};
-pub use error::{Fault, JobError, Note, Place, ValueFault};
+pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
 pub use logging::{LogPrefix, Logging};
 pub use model::{
-    Amount, BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FileService, Job, Mix,
-    Op, Pattern, PerOp, PriorityClass, RandomGenerator, RateProcess, Reporting, Sequencer,
-    SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
+    Amount, BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FadviseHint, FileService,
+    Job, Mix, Op, Pattern, PerOp, PriorityClass, RandomGenerator, RateProcess, Reporting,
+    Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
 };
 pub use option::{Effect, OptionDef, options};
 pub use resolve::{FileRange, Resolved};

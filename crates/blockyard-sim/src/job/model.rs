@@ -304,6 +304,19 @@ pub enum FileService {
     Sequential,
 }
 
+/// What a job tells the page cache about its reads (`fadvise_hint`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FadviseHint {
+    /// Nothing.
+    None,
+    /// That they are in order or at random, as `rw` says.
+    Pattern,
+    /// That they are in order.
+    Sequential,
+    /// That they are at random.
+    Random,
+}
+
 /// Errors of which I/Os a job goes on after; others end the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContinueOnError {
@@ -507,8 +520,16 @@ pub struct Job {
     /// What the report shows.
     pub reporting: Reporting,
 
-    /// `O_DIRECT`. Always true in a job that was accepted.
+    /// `O_DIRECT`; default false. A job without it that is accepted only reads, by a synchronous
+    /// engine.
     pub direct: bool,
+    /// Drop what the page cache has of the files when an instance begins; default true.
+    pub invalidate: bool,
+    /// Read the files before the job begins; default false. Never true in a job that was accepted
+    /// without `direct`.
+    pub pre_read: bool,
+    /// Default [`FadviseHint::Pattern`].
+    pub fadvise_hint: FadviseHint,
     /// What `k` means when values of this job are read.
     pub(super) kb_base: u16,
     pub(super) places: Places,
@@ -585,6 +606,9 @@ impl Job {
             cpus_allowed_policy: CpuPolicy::Shared,
             reporting: Reporting::default(),
             direct: false,
+            invalidate: true,
+            pre_read: false,
+            fadvise_hint: FadviseHint::Pattern,
             kb_base: 1024,
             places: Places::default(),
         }

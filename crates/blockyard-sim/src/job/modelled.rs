@@ -2,8 +2,8 @@
 
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, Engine, Job, PriorityClass, RandomGenerator,
-    RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
+    BlockSizes, ContinueOnError, CpuPolicy, Engine, FadviseHint, Job, PriorityClass,
+    RandomGenerator, RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
 use super::option::{Effect, OptionDef};
 use super::structured;
@@ -44,6 +44,13 @@ const CONTINUE: &[(&str, ContinueOnError)] = &[
     ("verify", ContinueOnError { reads: false, writes: false }), // nothing is verified
     ("all", ContinueOnError { reads: true, writes: true }),
     ("1", ContinueOnError { reads: true, writes: true }),
+];
+
+const FADVISE: &[(&str, FadviseHint)] = &[
+    ("0", FadviseHint::None),
+    ("1", FadviseHint::Pattern),
+    ("random", FadviseHint::Random),
+    ("sequential", FadviseHint::Sequential),
 ];
 
 const UNIFIED: &[(&str, UnifiedReporting)] = &[
@@ -133,9 +140,23 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("iodepth_low", &[], "depth at which to refill", |j, v| {
         set(&mut j.iodepth_low, v.count_u32(0, DEPTH_MAX).map(Some))
     }),
-    option("direct", &[], "bypass the page cache", |j, v| set(&mut j.direct, v.boolean())),
+    option(
+        "direct",
+        &[],
+        "bypass the page cache; without, reads of synchronous engines go through it",
+        |j, v| set(&mut j.direct, v.boolean()),
+    ),
     option("buffered", &[], "the opposite of direct", |j, v| {
         set(&mut j.direct, v.boolean().map(|buffered| !buffered))
+    }),
+    option("invalidate", &[], "drop cached pages before the job begins", |j, v| {
+        set(&mut j.invalidate, v.boolean())
+    }),
+    option("pre_read", &[], "read the files before the job begins", |j, v| {
+        set(&mut j.pre_read, v.boolean())
+    }),
+    option("fadvise_hint", &[], "tell the page cache how it is read", |j, v| {
+        set(&mut j.fadvise_hint, v.word(FADVISE))
     }),
     // What it asks for
     option("rw", &["readwrite"], "reads, writes, trims; in order or random", |j, v| {

@@ -2,6 +2,7 @@
 
 use blockyard::driver::Finished;
 use blockyard::mmc::block::{Act, ActKind, Context};
+use blockyard::mmc::controller::SlotId;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{HctxId, QueueId};
 use std::collections::VecDeque;
@@ -29,14 +30,16 @@ pub enum Work {
     },
     /// Let a job instance take its next step.
     Step(TaskId),
+    /// Let a job instance copy from a page of the page cache.
+    Copy(TaskId),
     /// Let a job instance look at its processor's polled hardware queue, for all that wait for it.
     Look(TaskId),
     /// Take an interrupt of an MMC host.
     Interrupt,
     /// Let a thread of an MMC host's driver work.
     Host(Context),
-    /// What such a driver does at a time; only told, never given.
-    Act(ActKind),
+    /// What such a driver does at a time, for the request in a slot; only told, never given.
+    Act(ActKind, SlotId),
 }
 
 /// What a processor does for the driver of an MMC host, with effect when it is done.
@@ -123,15 +126,16 @@ impl Cpu {
     pub fn push(&mut self, work: Work) {
         match work {
             Work::Complete { .. } | Work::Interrupt => self.urgent.push_back(work),
-            Work::Run { .. } | Work::Step(_) | Work::Look(_) | Work::Host(_) => {
+            Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
                 self.ready.push_back(work);
             }
-            Work::Act(_) => unreachable!("acts are not given"),
+            Work::Act(..) => unreachable!("acts are not given"),
         }
     }
 
-    /// Gives a thread more to do before others get their turn.
-    pub fn push_front(&mut self, work: Work) {
+    /// Gives the thread that runs something more to do, before any other thread; completions go
+    /// first.
+    pub fn go_on(&mut self, work: Work) {
         self.ready.push_front(work);
     }
 
@@ -177,11 +181,11 @@ impl Cpu {
     /// Whether `work` is another thread's than what ran last, which it then is.
     pub fn switches_to(&mut self, work: &Work) -> bool {
         let thread = match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Act(_) => return false,
+            Work::Complete { .. } | Work::Interrupt | Work::Act(..) => return false,
             Work::Host(Context::Interrupt) => return false,
             Work::Host(Context::Deferred) => Thread::Deferred,
             Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
-            Work::Step(task) | Work::Look(task) => Thread::Task(*task),
+            Work::Step(task) | Work::Copy(task) | Work::Look(task) => Thread::Task(*task),
         };
         self.last.replace(thread) != Some(thread)
     }

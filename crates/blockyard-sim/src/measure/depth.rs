@@ -23,6 +23,12 @@ impl Depths {
         self.submit[batch_class(ios)] += 1;
     }
 
+    /// Whether no more than one I/O was ever under way.
+    #[must_use]
+    pub fn one_at_a_time(&self) -> bool {
+        self.level[1..].iter().all(|ios| *ios == 0)
+    }
+
     /// A call took the results of `ios`.
     pub fn completed(&mut self, ios: u32) {
         self.complete[batch_class(ios)] += 1;

@@ -8,6 +8,7 @@
 //! | software queues | one for each processor of a disk: merges, joins, splits, plugs released, sleeps for a tag |
 //! | hardware queues | one for each: runs by its worker, holds and refusals with their reason, requeues; a counter of tags in use |
 //! | device slots | one for each driver tag: when the device had a command under it |
+//! | bus | of an MMC host: one of transactions, by their commands; one of when the card was busy |
 //! | requests | a span for each stage of each request; a counter for each disk |
 //!
 //! # Rules
@@ -25,7 +26,10 @@
 //! - **P5.** A hold is written where its reason is another than that of the last one written of the
 //!   hardware queue. (How long each request was held, and for what, is in its span; how often a
 //!   hardware queue was, in the statistics.)
-//! - **P6.** Times are microseconds with three decimals; no number passes through a float.
+//! - **P6.** What a processor does for the driver of an MMC host, and a transaction with memory, has
+//!   the number of the request's place in the driver as `slot`. A transaction lasts from its start
+//!   until its interrupt: where the controller waits for a busy card, that is in it.
+//! - **P7.** Times are microseconds with three decimals; no number passes through a float.
 
 mod lines;
 mod state;
@@ -34,6 +38,7 @@ use super::Output;
 use super::file::OutputError;
 use super::json::escaped;
 use super::record::{Record, Step};
+use crate::device::mmc::used::{BusUse, BusUseKind};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Setting;
 use blockyard::bio::Op;
@@ -67,6 +72,7 @@ impl Perfetto {
             Record::Work { on, work, begin, end } => self.work(*on, work, *begin, *end),
             Record::Spin { on, begin, end } => self.spin(*on, "spin", *begin, *end),
             Record::Poll { on, begin, end } => self.spin(*on, "poll", *begin, *end),
+            Record::Bus(used) => self.bus(used),
             Record::DeviceDone { hctx, tag, at } => self.device_done(*hctx, *tag, *at),
         }
     }
@@ -111,12 +117,17 @@ impl Perfetto {
             Work::Complete { interrupt: true, .. } => "interrupt",
             Work::Complete { interrupt: false, .. } => "complete",
             Work::Run { .. } => "run",
+            Work::Copy(_) => "copy",
             Work::Look(_) => "look",
             Work::Interrupt => "interrupt",
             Work::Host(_) => "switch",
-            Work::Act(kind) => act_name(*kind),
+            Work::Act(kind, _) => act_name(*kind),
         };
-        line.name(name).text("}");
+        line.name(name);
+        if let Work::Act(_, slot) = work {
+            line.slot(*slot);
+        }
+        line.text("}");
         if let Work::Run { queue, hctx } = work {
             let track = self.hardware_queue(*queue, *hctx);
             self.slice(track, begin, end).name("run").text("}");
@@ -124,6 +135,36 @@ impl Perfetto {
         for slot in self.world.starting.drain(..) {
             self.world.slots[slot as usize].since = end;
         }
+    }
+
+    fn bus(&mut self, used: &BusUse) {
+        let (number, name) = match used.kind {
+            BusUseKind::Transaction { .. } => (0, "transactions"),
+            BusUseKind::CardBusy => (1, "card busy"),
+        };
+        let track = Process::Bus.track(number);
+        self.lines.name_track(track, || name.to_owned());
+        let mut line = self.slice(track, used.from, used.until);
+        let BusUseKind::Transaction { announce, command, stop, sectors, slot } = used.kind else {
+            line.name("busy").text("}");
+            return;
+        };
+        line.text(",\"name\":\"");
+        if let Some(announce) = announce {
+            line.command(announce).text(" ");
+        }
+        line.command(command);
+        if sectors > 0 {
+            line.text(" x").number(sectors.into()).text(" sectors");
+        }
+        if let Some(stop) = stop {
+            line.text(" ").command(stop);
+        }
+        line.text("\"");
+        if let Some(slot) = slot {
+            line.slot(slot);
+        }
+        line.text("}");
     }
 
     fn device_done(&mut self, hctx: HctxId, tag: DriverTag, at: Instant) {
@@ -321,7 +362,7 @@ impl Output for Perfetto {
     fn world(&mut self, setting: &Setting) -> Result<(), OutputError> {
         self.end_world();
         self.world = World::new(setting);
-        self.lines.begin_world(&escaped(&setting.design));
+        self.lines.begin_world(&escaped(&setting.design), setting.mmc);
         self.lines.spill()
     }
 

@@ -1,5 +1,6 @@
 //! What a recorder notes: everything by value, so that it can go to another thread.
 
+use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;
@@ -20,9 +21,9 @@ pub(super) enum Thread {
 impl From<&Work> for Thread {
     fn from(work: &Work) -> Self {
         match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Act(_) => Self::None,
+            Work::Complete { .. } | Work::Interrupt | Work::Act(..) => Self::None,
             Work::Run { .. } | Work::Host(_) => Self::Worker,
-            Work::Step(task) | Work::Look(task) => Self::Task(*task),
+            Work::Step(task) | Work::Copy(task) | Work::Look(task) => Self::Task(*task),
         }
     }
 }
@@ -58,6 +59,8 @@ pub(super) enum Record {
     Spin { on: CpuId, begin: Instant, end: Instant },
     /// A processor looked for polled completions in vain.
     Poll { on: CpuId, begin: Instant, end: Instant },
+    /// The bus to a card was used.
+    Bus(BusUse),
     /// The device is done with a command.
     DeviceDone { hctx: HctxId, tag: DriverTag, at: Instant },
 }

@@ -4,6 +4,7 @@ use super::blktrace::Blktrace;
 use super::perfetto::Perfetto;
 use super::record::{Record, Step, Thread};
 use super::{Output, OutputError};
+use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::{Observer, Setting};
 use blockyard::driver::Finished;
@@ -198,6 +199,11 @@ impl Observer for Recorder {
 
     fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
         self.note(Record::Poll { on: cpu, begin: since, end: now });
+    }
+
+    #[inline]
+    fn bus_used(&mut self, used: &BusUse) {
+        self.note(Record::Bus(*used));
     }
 
     #[inline]

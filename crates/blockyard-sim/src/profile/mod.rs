@@ -25,7 +25,7 @@ mod value;
 use std::fs::File;
 use std::io::Read;
 
-pub use design::{Design, KindQueues};
+pub use design::{Design, KindQueues, ReadAheadPolicy};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
     CacheProfile, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,

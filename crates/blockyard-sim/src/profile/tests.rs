@@ -1,5 +1,6 @@
 //! What profiles say, and what is told of those that say it wrong.
 
+use crate::page_cache::Reach;
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables, Model, Policies,
     SchedDepth, SwqMerge,
@@ -229,7 +230,8 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
         design_error("[queue]\nmodle = \"multi\"\n"),
         "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
          hw-queues, depth, read-queues, poll-queues, elevator, dispatch, dequeue, busy, \
-         swq-merge, plug, sched-depth, timeout, deadline, kyber)"
+         swq-merge, plug, sched-depth, timeout, read-ahead, \
+         read-ahead-cap, deadline, kyber)"
     );
     assert_eq!(
         device_error("[srp]\n"),
@@ -312,6 +314,31 @@ fn hardware_queues_of_a_kind_come_with_the_line_that_asks_for_them() {
          single lock there is one hardware queue"
     );
     assert!(read("polled-queues = 1").unwrap_err().contains("did you mean `poll-queues`?"));
+}
+
+#[test]
+fn read_ahead_is_linux_s_where_a_design_says_nothing() {
+    let design = |keys: &str| {
+        Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}")).unwrap()
+    };
+    let mut limits = Device::lookup("null").unwrap().limits;
+    limits.max_sectors = 2560;
+    let reach = |keys: &str| {
+        let Reach { usual, widest } = design(keys).read_ahead.reach(&limits);
+        (usual, widest)
+    };
+    assert_eq!(reach(""), (32, 320));
+    assert_eq!(reach("read-ahead = \"1MiB\"\nread-ahead-cap = \"setting\"\n"), (256, 0));
+    assert_eq!(reach("read-ahead = \"0B\"\n"), (0, 320));
+    assert_eq!(
+        design_error("base = \"mq-none\"\n[queue]\nread-ahead = \"6KiB\"\n"),
+        "my.toml:3: `read-ahead` is a whole number of pages of 4KiB"
+    );
+    let copy = |keys: &str| {
+        let text = format!("base = \"null\"\n[cpu]\n{keys}");
+        Device::parse("my.toml", &text).unwrap().machine.page_copy.as_ns()
+    };
+    assert_eq!([copy(""), copy("page-copy = \"29us\"\n")], [1_000, 29_000]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::observe::{Observer, Setting};
 use crate::profile::{
     Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, POLL_QUEUES, READ_QUEUES,
 };
+use crate::task::READER_BIOS_MAX;
 use crate::workload::Prng;
 use crate::world::World;
 use blockyard::hardware_queue::QueueMap;
@@ -84,11 +85,12 @@ pub(super) fn build_world<O: Observer>(
         hctxs,
         depth: tags.depth,
         elevator: policies.elevator != ElevatorKind::None,
+        mmc: matches!(device.model, DeviceModel::Mmc(_)),
     });
     let counts = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
     let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);
     let config = QueueConfig {
-        max_bios: bios_needed(jobs, device),
+        max_bios: bios_needed(jobs, device, design),
         max_waiters: instances,
         map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
         timeout: design.timeout.unwrap_or(usual.timeout),
@@ -114,7 +116,9 @@ pub(super) fn build_world<O: Observer>(
     };
     let worker_cpu = (0..hctxs).map(served_by).collect();
     let polled = PolledQueues::new(&config.map);
-    Ok(World::new(machine, &policies, host, queues, worker_cpu, polled))
+    let mut world = World::new(machine, &policies, host, queues, worker_cpu, polled);
+    world.read_ahead(design.read_ahead.reach(&device.limits));
+    Ok(world)
 }
 
 /// The host of an eMMC device or SD card, as `design` wants it to work.
@@ -192,16 +196,22 @@ pub(super) fn begin_verifying<O: Observer>(
 }
 
 /// As many bios as all jobs together can have under way, with the parts of split ones.
-fn bios_needed(jobs: &[Job], device: &Device) -> u32 {
+fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
     let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
     let by_segments = u32::from(limits.max_segments) * page_sectors;
     let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
+    let window = design.read_ahead.reach(limits).longest() * u64::from(page_sectors);
     let of_job = |job: &Job| {
         let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();
-        let parts = (largest.unwrap_or(0) / SECTOR_BYTES).div_ceil(part) + 1;
-        u64::from(job.numjobs) * u64::from(job.depth()) * u64::from(parts + 1)
+        let (bios, sectors) = if job.direct {
+            (job.depth(), u64::from(largest.unwrap_or(0) / SECTOR_BYTES))
+        } else {
+            (READER_BIOS_MAX, window)
+        };
+        let parts = sectors.div_ceil(part.into()) + 1;
+        u64::from(job.numjobs) * u64::from(bios) * (parts + 1)
     };
     let needed: u64 = jobs.iter().map(of_job).sum();
     u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)

@@ -97,6 +97,8 @@ fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError
 /// name lie one behind the other on the first disk.
 struct Files {
     disk_bytes: u64,
+    /// Bytes of a logical block.
+    block_bytes: u64,
     disks: u16,
     names: Vec<String>,
     next_byte: u64,
@@ -105,7 +107,8 @@ struct Files {
 impl Files {
     fn new(device: &Device) -> Self {
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
-        Self { disk_bytes, disks: device.disks(), names: Vec::new(), next_byte: 0 }
+        let block_bytes = u64::from(device.limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
+        Self { disk_bytes, block_bytes, disks: device.disks(), names: Vec::new(), next_byte: 0 }
     }
 
     fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
@@ -121,7 +124,8 @@ impl Files {
                 job: job.name.clone(),
                 place: job.place.clone(),
             })?;
-            placements.push(Placement { queue: QueueId(0), base_bytes });
+            let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
+            placements.push(Placement { queue: QueueId(0), base_bytes, len_bytes });
         }
         Ok(placements)
     }
@@ -132,7 +136,9 @@ impl Files {
             self.names.len() - 1
         });
         match u16::try_from(at).ok().filter(|disk| *disk < self.disks) {
-            Some(disk) => Ok(Placement { queue: QueueId(disk), base_bytes: 0 }),
+            Some(disk) => {
+                Ok(Placement { queue: QueueId(disk), base_bytes: 0, len_bytes: self.disk_bytes })
+            }
             None => Err(SimulationError::Unfit {
                 place: job.place_of("filename").clone(),
                 unfit: Unfit::TooFewDisks { disks: self.disks },

@@ -16,6 +16,8 @@ const PAGE_BYTES: u32 = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) queue: QueueId,
+    /// Which of its job's files.
+    pub(super) file: u16,
     /// Without a cookie.
     pub(super) bio: Bio,
     /// The kind it counts as; `None` for a sync.
@@ -89,6 +91,7 @@ impl Generated {
         };
         Some(Ask {
             queue: place.queue,
+            file: io.file,
             bio: self.bio(op, &io, place.base_bytes),
             kind,
             len_bytes: io.len_bytes,
@@ -180,6 +183,7 @@ impl Recorded {
         let when = When::Recorded(due);
         self.inbox.push_back(Ask {
             queue,
+            file: 0,
             bio,
             kind,
             len_bytes,

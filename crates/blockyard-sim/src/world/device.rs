@@ -1,6 +1,6 @@
 //! The way back: what the device is done with, to the processor and the task that wait for it.
 
-use super::{Event, World, split_cookie};
+use super::{Event, RUN_BIT, World, split_cookie};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Observer;
 use blockyard::driver::{Device, Finished};
@@ -55,6 +55,9 @@ impl<O: Observer> World<O> {
     /// A bio has ended: its task has a result, and is woken if it waits for it.
     pub(super) fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
         let (task, slot) = split_cookie(cookie);
+        if slot & RUN_BIT != 0 {
+            return self.end_run(task, slot & !RUN_BIT, status);
+        }
         self.replayed_end(task, slot);
         if self.tasks[task.0 as usize].completed(slot, status, self.now) {
             return self.wake(task);

@@ -49,11 +49,14 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something may have changed for the driver: its interrupts are taken, and threads that have
-    /// something to do are woken, by `waker` if a processor does it.
+    /// Something may have changed for the driver: what the bus was used for is told, its interrupts
+    /// are taken, and threads that have something to do are woken, by `waker` if a processor does it.
     pub(super) fn look_at_host(&mut self, waker: Option<CpuId>) {
         let now = self.now;
         let Some(mmc) = self.host.driver.model_mut().mmc_mut() else { return };
+        while let Some(used) = mmc.next_use() {
+            self.host.sink.1.bus_used(&used);
+        }
         if mmc.take_interrupt() {
             let cpu = mmc.interrupt_cpu();
             self.give(cpu, Work::Interrupt);
@@ -77,6 +80,8 @@ impl<O: Observer> World<O> {
         let delay = if sleeps { self.machine.run_delay } else { Duration::ZERO };
         if sleeps {
             self.totals.wakeups += 1;
+            let now = self.now;
+            self.mmc().wakes(context, now);
             if let Some(waker) = waker {
                 self.cpus[waker.index()].owes += self.machine.wakeup;
             }
@@ -125,7 +130,7 @@ impl<O: Observer> World<O> {
         let thread = *self.thread(context);
         if self.mmc().pending(context, now) {
             self.thread(context).queued += 1;
-            self.cpus[cpu.index()].push_front(Work::Host(context));
+            self.cpus[cpu.index()].go_on(Work::Host(context));
         } else if thread.queued == 0 {
             self.thread(context).awake = false;
         }
@@ -185,7 +190,7 @@ impl<O: Observer> World<O> {
         if !(is_thread && self.cpus[cpu.index()].has_completions())
             && let Some((act, cost)) = self.mmc().begin_act(context, now)
         {
-            let work = Work::Act(act.kind());
+            let work = Work::Act(act.kind(), act.slot());
             let owed = core::mem::take(&mut self.cpus[cpu.index()].owes);
             return self.do_host(cpu, &work, Doing::Act(act, now), cost + owed);
         }

@@ -39,7 +39,16 @@ impl<O: Observer> World<O> {
     pub(super) fn charge(&mut self, id: TaskId, begin: Instant, end: Instant) {
         let task = &self.tasks[id.0 as usize];
         let measured = end.since(begin.max(task.measured_from()));
-        self.stats[task.stats].cpu_ns += measured.as_ns();
+        let stats = &mut self.stats[task.stats];
+        stats.cpu_ns += measured.as_ns();
+        stats.spent.in_calls += measured;
+    }
+
+    /// A task that may have slept runs again.
+    pub(super) fn end_rest(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id.0 as usize];
+        let Some(rest) = task.rest.take() else { return };
+        self.stats[task.stats].spent.rested(rest, task.measured_from(), self.now);
     }
 
     pub(super) fn count(&mut self, id: TaskId, taken: &Taken) {

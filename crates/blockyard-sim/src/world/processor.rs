@@ -21,7 +21,7 @@ impl Locks {
         match work {
             Work::Complete { .. } | Work::Look(_) => self.completing,
             Work::Run { .. } | Work::Step(_) => self.submitting,
-            Work::Interrupt | Work::Host(_) | Work::Act(_) => false,
+            Work::Copy(_) | Work::Interrupt | Work::Host(_) | Work::Act(..) => false,
         }
     }
 }
@@ -92,18 +92,22 @@ impl<O: Observer> World<O> {
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
             self.totals.context_switches += 1;
-            if let Work::Step(task) | Work::Look(task) = work {
+            if let Work::Step(task) | Work::Copy(task) | Work::Look(task) = work {
                 let task = &self.tasks[task.0 as usize];
                 let counts = self.now >= task.measured_from();
                 self.stats[task.stats].context_switches += u64::from(counts);
             }
         }
+        if let Work::Step(task) | Work::Copy(task) = work {
+            self.end_rest(task);
+        }
         cost += match work {
             Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
             Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
             Work::Step(task) => self.step(task),
+            Work::Copy(task) => self.copy(task),
             Work::Look(_) => self.look(cpu),
-            Work::Interrupt | Work::Host(_) | Work::Act(_) => unreachable!("it has its own way"),
+            Work::Interrupt | Work::Host(_) | Work::Act(..) => unreachable!("it has its own way"),
         };
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
@@ -120,7 +124,7 @@ impl<O: Observer> World<O> {
         }
         cost += Duration::from_ns(free_ns) + locked;
         match work {
-            Work::Step(task) => cost += self.end_step(task, cost),
+            Work::Step(task) | Work::Copy(task) => cost += self.end_step(task, cost),
             Work::Look(task) => self.charge(task, self.now, self.now + cost),
             _ => {}
         }

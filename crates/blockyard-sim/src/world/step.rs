@@ -2,16 +2,23 @@
 
 use super::{Event, Failure, World};
 use crate::machine::cpu::{TaskId, Work};
+use crate::measure::spent::Rest;
 use crate::observe::Observer;
 use crate::task::Plan;
 use blockyard::bio;
 use blockyard::status::SubmitError;
-use blockyard::time::Duration;
+use blockyard::time::{Duration, Instant};
 
 impl<O: Observer> World<O> {
     /// A task takes results and asks for more.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
+        if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
+            return self.read(id);
+        }
         let mut cost = self.take_results(id);
+        if self.tasks[id.0 as usize].reads_next(self.now) {
+            return cost + self.read(id);
+        }
         let submitted = self.submit_batch(id, &mut cost);
         if submitted > 0 {
             cost += self.machine.syscall;
@@ -103,24 +110,41 @@ impl<O: Observer> World<O> {
     /// compute.
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
+        self.tasks[id.0 as usize].step_ended(end);
+        let reads = self.plan_reading(id, end);
         let task = &mut self.tasks[id.0 as usize];
-        task.step_ended(end);
         let stats = &mut self.stats[task.stats];
-        let plan = if task.waits_for_tag() { Plan::AwaitCompletions } else { task.plan(end) };
+        let plan = match reads {
+            _ if task.waits_for_tag() => Plan::AwaitCompletions,
+            Some(plan) => plan,
+            None => task.plan(end),
+        };
         let spin = task.take_spin();
         if self.now >= task.measured_from() {
             stats.cpu_ns += (cost + spin).as_ns();
+            stats.spent.thinking += spin;
+            stats.spent.in_calls += cost;
         }
+        let rests = |until| Some(Rest { since: end + spin, until });
         match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::AwaitCompletions | Plan::AwaitRecord => {
+            Plan::Ask => self.cpus[task.cpu.index()].go_on(Work::Step(id)),
+            Plan::Copy => self.cpus[task.cpu.index()].go_on(Work::Copy(id)),
+            Plan::AwaitRecord => task.rest = rests(Some(Instant::MAX)),
+            Plan::AwaitCompletions => {
                 if task.polls() {
                     self.cpus[task.cpu.index()].pollers.push(id);
+                } else {
+                    task.rest = rests(None);
                 }
             }
-            Plan::AwaitInstant(due) => self.events.push(due, Event::Alarm(id)),
+            Plan::AwaitInstant(due) => {
+                task.rest = rests(Some(due));
+                self.events.push(due, Event::Alarm(id));
+            }
             Plan::End => {
                 stats.ended = stats.ended.max(end);
+                stats.spent.alive += end.since(task.measured_from().min(end));
                 self.alive -= 1;
                 self.last_end = end;
                 if task.ends_all {

@@ -39,6 +39,11 @@ impl InUse {
         self.before + self.until.min(at).since(self.from)
     }
 
+    /// Whether it is in use at `at`, which is not before the last begin.
+    pub(super) fn is_at(&self, at: Instant) -> bool {
+        self.begun && at < self.until
+    }
+
     /// Mean length of the gaps between two uses; zero if there were none.
     pub(super) fn mean_gap(&self) -> Duration {
         Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
@@ -63,6 +68,7 @@ mod tests {
         bus.add(at(15), at(18));
         bus.add(at(20), at(30));
         assert_eq!(bus.total(at(25)), Duration::from_ns(15));
+        assert!(bus.is_at(at(29)) && !bus.is_at(at(30)));
         bus.add(at(50), at(60));
         assert_eq!(bus.total(at(99)), Duration::from_ns(30));
         assert_eq!(bus.mean_gap(), Duration::from_ns(20));

@@ -20,6 +20,7 @@
 use super::bus::InUse;
 use super::card::{Card, DataError, NoAnswer, Reaction, Transferred};
 use super::pio::Pio;
+use super::used::{BusUse, Uses};
 use blockyard::driver::Issue;
 use blockyard::mmc::command::{Command, Direction, Rca};
 use blockyard::mmc::controller::{
@@ -43,6 +44,8 @@ const WRITE_LIMIT: Duration = Duration::from_ms(250);
 struct Running {
     transaction: Transaction,
     since: Instant,
+    /// It has left the bus, and is told as a use of it.
+    over: bool,
 }
 
 /// The controller and its card.
@@ -70,6 +73,7 @@ pub struct Controller {
     pub(super) bus: InUse,
     /// The same, and when the card was busy.
     pub(super) device: InUse,
+    uses: Uses,
 }
 
 impl Controller {
@@ -96,6 +100,7 @@ impl Controller {
             commands: [0; 64],
             bus: InUse::default(),
             device: InUse::default(),
+            uses: Uses::default(),
         }
     }
 
@@ -109,7 +114,10 @@ impl Controller {
         if serial != self.serial || self.running.is_none() {
             return false;
         }
-        let Some(pio) = &mut self.pio else { return true };
+        let Some(pio) = &mut self.pio else {
+            self.leave_bus(now);
+            return true;
+        };
         pio.passed();
         self.pump(now);
         self.wants_interrupt()
@@ -140,6 +148,19 @@ impl Controller {
         event
     }
 
+    /// The next use of the bus that is over.
+    pub(super) fn next_use(&mut self) -> Option<BusUse> {
+        self.uses.next()
+    }
+
+    /// What is on the bus leaves it.
+    fn leave_bus(&mut self, now: Instant) {
+        if let Some(running) = self.running.as_mut().filter(|running| !running.over) {
+            running.over = true;
+            self.uses.transaction(&running.transaction, running.since, now);
+        }
+    }
+
     fn wants_interrupt(&self) -> bool {
         self.pio.as_ref().is_some_and(Pio::wants_copy)
     }
@@ -148,7 +169,7 @@ impl Controller {
     fn play(&mut self, transaction: &Transaction, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
         self.serial = self.serial.wrapping_add(1);
-        self.running = Some(Running { transaction: *transaction, since: now });
+        self.running = Some(Running { transaction: *transaction, since: now, over: false });
         let mut at = now.max(self.free_at);
         if let Some(announce) = transaction.announce {
             let reaction = self.send(&announce, at);
@@ -204,14 +225,22 @@ impl Controller {
     }
 
     fn transfer(&mut self, blocks: u32, at: Instant) -> Transferred {
-        self.card.transfer(blocks, at).unwrap_or_else(|misuse| panic!("S2: {misuse}"))
+        let done = self.card.transfer(blocks, at).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        if let Some(until) = done.busy_until {
+            self.uses.card_busy(done.end, until);
+        }
+        done
     }
 
     fn send(&mut self, command: &Command, at: Instant) -> Reaction {
         self.commands[usize::from(command.opcode.index())] += 1;
         let arrives = at + self.card.command_time();
         let reaction = self.card.command(command, arrives);
-        reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"))
+        let reaction = reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        if let Some(until) = reaction.busy_until {
+            self.uses.card_busy(reaction.at, until);
+        }
+        reaction
     }
 
     /// Whether a response came, which is told.
@@ -312,6 +341,7 @@ impl HostController for Controller {
 
     fn abort(&mut self, now: Instant) {
         self.events.clear();
+        self.leave_bus(now);
         (self.running, self.pio, self.wakes_at) = (None, None, None);
         self.bus.cut(now);
         self.free_at = self.free_at.max(now);
@@ -323,6 +353,7 @@ impl HostController for Controller {
 
     fn reset(&mut self, now: Instant) -> Result<(), HostError> {
         self.abort(now);
+        self.uses.cut_busy(now);
         self.card.power_cut(now);
         self.card.power_up(now);
         self.card.select(RCA);

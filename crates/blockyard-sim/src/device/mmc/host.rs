@@ -4,6 +4,7 @@
 use super::card::Card;
 use super::controller::{Controller, RCA};
 use super::registers::registers;
+use super::used::BusUse;
 use crate::device::activity::Activity;
 use crate::device::{DeviceEvent, Events};
 use crate::profile::{HostCosts, MmcProfile};
@@ -35,10 +36,15 @@ pub struct HostReport {
     pub bus_busy: Duration,
     /// Mean time without a transaction between two.
     pub bus_gap: Duration,
+    /// Time without a request, in the driver or waiting for it.
+    pub absent: Duration,
     /// Preparing memory.
     pub map: Overlap,
     /// Cleaning up after transfers.
     pub unmap: Overlap,
+    /// Transactions that an idle bus, before an idle card, was brought by a thread of the driver's that
+    /// had to be woken for it.
+    pub awaited_wakeups: u64,
 }
 
 /// The model.
@@ -48,8 +54,14 @@ pub struct MmcHost {
     costs: HostCosts,
     interrupt_cpu: CpuId,
     pub(in crate::device) activity: Activity,
+    /// The driver has had no request since then.
+    empty_since: Option<Instant>,
+    absent: Duration,
     map: Overlap,
     unmap: Overlap,
+    awaited_wakeups: u64,
+    /// Contexts that were woken while neither bus nor card was at work, since then.
+    woken: [bool; 3],
     /// Time on the bus when the act at hand of each context began.
     bus_at_begin: [Duration; 3],
     interrupt: bool,
@@ -98,8 +110,12 @@ impl MmcHost {
             costs: host.costs,
             interrupt_cpu: CpuId(host.interrupt_cpu),
             activity: Activity::default(),
+            empty_since: Some(Instant::ZERO),
+            absent: Duration::ZERO,
             map: Overlap::default(),
             unmap: Overlap::default(),
+            awaited_wakeups: 0,
+            woken: [false; 3],
             bus_at_begin: [Duration::ZERO; 3],
             interrupt: false,
         })
@@ -141,6 +157,16 @@ impl MmcHost {
         self.schedule(events);
     }
 
+    /// The thread of `context` is woken.
+    pub fn wakes(&mut self, context: Context, now: Instant) {
+        self.woken[context as usize] = !self.mmc.controller.device.is_at(now);
+    }
+
+    /// What the bus was used for, told once it is over, one by one.
+    pub fn next_use(&mut self) -> Option<BusUse> {
+        self.mmc.controller.next_use()
+    }
+
     /// Whether `context` has something to do.
     #[must_use]
     pub fn pending(&self, context: Context, now: Instant) -> bool {
@@ -167,6 +193,10 @@ impl MmcHost {
             let on_bus = self.mmc.controller.bus.total(now) - self.bus_at_begin[context as usize];
             overlap.inside += on_bus;
             overlap.outside += now.since(begun) - on_bus;
+        }
+        if matches!(kind, ActKind::Start | ActKind::SendStatus | ActKind::SendStop) {
+            let woken = core::mem::take(&mut self.woken);
+            self.awaited_wakeups += u64::from(woken[context as usize]);
         }
         self.mmc.finish(act, now);
         self.schedule(events);
@@ -201,6 +231,9 @@ impl MmcHost {
         controller.device.forget(now);
         self.bus_at_begin = [Duration::ZERO; 3];
         (self.map, self.unmap) = (Overlap::default(), Overlap::default());
+        self.awaited_wakeups = 0;
+        self.absent = Duration::ZERO;
+        self.empty_since = self.empty_since.map(|_| now);
     }
 
     /// Time until `now` in which bus or card were busy.
@@ -221,8 +254,10 @@ impl MmcHost {
             commands: controller.commands,
             bus_busy: controller.bus.total(now),
             bus_gap: controller.bus.mean_gap(),
+            absent: self.absent + self.empty_since.map_or(Duration::ZERO, |since| now.since(since)),
             map: self.map,
             unmap: self.unmap,
+            awaited_wakeups: self.awaited_wakeups,
         }
     }
 }
@@ -245,6 +280,9 @@ impl Driver for MmcHost {
         let accept = self.mmc.queue_rq(issue);
         if accept == Accept::Queued {
             self.activity.begin(issue.now);
+            if let Some(since) = self.empty_since.take() {
+                self.absent += issue.request().times.queued.max(since).since(since);
+            }
         }
         accept
     }
@@ -254,6 +292,7 @@ impl Device for MmcHost {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         let finished = self.mmc.next_finished(now)?;
         self.activity.end(now);
+        self.empty_since = self.activity.is_idle().then_some(now);
         Some(finished)
     }
 

@@ -1,5 +1,5 @@
 //! eMMC devices and SD cards: the card ([`card`]), the controller before it ([`controller`]), and the
-//! core's request path over both ([`host`]).
+//! core's request path over both ([`host`]); what the bus between them was used for ([`used`]).
 
 mod bus;
 pub mod card;
@@ -7,3 +7,4 @@ pub mod controller;
 pub mod host;
 mod pio;
 mod registers;
+pub mod used;

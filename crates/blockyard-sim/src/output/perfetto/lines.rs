@@ -2,6 +2,8 @@
 
 use super::super::file::{OutputError, OutputFile};
 use super::super::json::{micros, number};
+use blockyard::mmc::command::Opcode;
+use blockyard::mmc::controller::SlotId;
 use blockyard::time::{Duration, Instant};
 use std::path::Path;
 
@@ -13,15 +15,17 @@ pub(super) enum Process {
     HardwareQueues,
     DeviceSlots,
     Requests,
+    Bus,
 }
 
 impl Process {
-    pub(super) const ALL: [(Self, &'static str); 5] = [
+    pub(super) const ALL: [(Self, &'static str); 6] = [
         (Self::Processors, "processors"),
         (Self::SoftwareQueues, "software queues"),
         (Self::HardwareQueues, "hardware queues"),
         (Self::DeviceSlots, "device slots"),
         (Self::Requests, "requests"),
+        (Self::Bus, "bus"),
     ];
 
     /// Where what belongs to no single track of it stands.
@@ -66,9 +70,11 @@ impl Lines {
         Ok(Self { file, worlds: 0, begun: false, heads: Default::default(), now })
     }
 
-    /// What follows belongs to a new world, whose processes are named after `design`.
-    pub(super) fn begin_world(&mut self, design: &str) {
-        for (process, name) in Process::ALL {
+    /// What follows belongs to a new world, whose processes are named after `design`; only one
+    /// with an MMC host has a bus.
+    pub(super) fn begin_world(&mut self, design: &str, mmc: bool) {
+        let has = |(process, _): &(Process, _)| mmc || *process != Process::Bus;
+        for (process, name) in Process::ALL.into_iter().filter(has) {
             let pid = self.worlds * 10 + process as u32 + 1;
             self.heads[process as usize] = vec![format!("\",\"pid\":{pid},\"ts\":").into_bytes()];
             self.metadata(
@@ -164,6 +170,17 @@ impl Line<'_> {
     #[inline]
     pub(super) fn name(&mut self, name: &str) -> &mut Self {
         self.text(",\"name\":\"").text(name).text("\"")
+    }
+
+    /// A command of an MMC bus by its number.
+    pub(super) fn command(&mut self, opcode: Opcode) -> &mut Self {
+        self.text(if opcode.is_application() { "ACMD" } else { "CMD" });
+        self.number(opcode.index().into())
+    }
+
+    /// The place of a request in the driver of an MMC host (P6).
+    pub(super) fn slot(&mut self, slot: SlotId) -> &mut Self {
+        self.text(",\"args\":{\"slot\":").number(slot.0.into()).text("}")
     }
 
     /// How long it lasts.

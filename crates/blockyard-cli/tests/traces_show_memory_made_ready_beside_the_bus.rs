@@ -1,0 +1,168 @@
+//! What full overlap is, and what the multiqueue series of 2017 took back with its fourth step, as a
+//! trace shows it: memory of one request is cleaned up while another's transfer is on the bus, or
+//! while nothing is.
+
+mod traced;
+
+use std::fs;
+
+use blockyard_sim::simulate::Report;
+use serde_json::Value;
+use traced::{CASES, Folder};
+
+/// Something that has a slot, from when to when. Nanoseconds.
+#[derive(Debug)]
+struct Slice {
+    from: u64,
+    until: u64,
+    /// Of a request's memory.
+    slot: Option<u64>,
+    name: String,
+}
+
+impl Slice {
+    fn lies_in(&self, other: &Self) -> bool {
+        other.from <= self.from && self.until <= other.until
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.from < other.until && other.from < self.until
+    }
+}
+
+#[expect(clippy::float_arithmetic, reason = "serde_json reads a number with a point as a float")]
+#[expect(clippy::cast_possible_truncation, reason = "a test runs for less than a second")]
+#[expect(clippy::cast_sign_loss, reason = "no time is negative")]
+fn ns(value: &Value) -> u64 {
+    (value.as_f64().unwrap() * 1000.0).round() as u64
+}
+
+/// A trace of an MMC host, and what was counted beside it.
+struct Traced {
+    report: Report,
+    events: Vec<Value>,
+}
+
+impl Traced {
+    fn of(test: &str, case: &str) -> Self {
+        let folder = Folder::new(test);
+        let case = CASES.iter().find(|known| known.name == case).unwrap();
+        let report = case.run(&folder.0, true, false);
+        let text = fs::read_to_string(case.perfetto(&folder.0)).unwrap();
+        let trace: Value = serde_json::from_str(&text).unwrap();
+        Self { report, events: trace["traceEvents"].as_array().unwrap().clone() }
+    }
+
+    /// The slices on tracks of that name of the process of that name.
+    fn slices(&self, process: &str, track: &str) -> Vec<Slice> {
+        let named = |what: &'static str, name: &str| {
+            let is = |event: &&Value| {
+                event["name"] == what && event["args"]["name"].as_str().unwrap().ends_with(name)
+            };
+            self.events.iter().filter(is).collect::<Vec<_>>()
+        };
+        let pid = &named("process_name", process)[0]["pid"];
+        let of_process = named("thread_name", track).into_iter().filter(|at| at["pid"] == *pid);
+        let tids: Vec<_> = of_process.map(|event| &event["tid"]).collect();
+        let slices = self.events.iter().filter(|event| {
+            event["ph"] == "X" && event["pid"] == *pid && tids.contains(&&event["tid"])
+        });
+        let slice = |event: &Value| {
+            let from = ns(&event["ts"]);
+            Slice {
+                from,
+                until: from + ns(&event["dur"]),
+                slot: event["args"]["slot"].as_u64(),
+                name: event["name"].as_str().unwrap().to_owned(),
+            }
+        };
+        slices.map(slice).collect()
+    }
+
+    fn transactions(&self) -> Vec<Slice> {
+        self.slices("bus", "transactions")
+    }
+
+    /// What processors did for the driver, under that name.
+    fn acts(&self, name: &str) -> Vec<Slice> {
+        let all = self.slices("processors", "");
+        all.into_iter().filter(|slice| slice.name == name && slice.slot.is_some()).collect()
+    }
+}
+
+#[test]
+fn in_full_overlap_one_is_unmapped_while_another_is_on_the_bus() {
+    let traced = Traced::of("overlap", "mmc-overlap");
+    let (unmaps, bus) = (traced.acts("unmap"), traced.transactions());
+    let beside =
+        |unmap: &&Slice| bus.iter().any(|other| unmap.lies_in(other) && other.slot != unmap.slot);
+    let inside = unmaps.iter().filter(beside).count();
+    // The last of all has none beside it.
+    assert!(inside > 10 && inside + 1 >= unmaps.len(), "{inside} of {}", unmaps.len());
+
+    let counted = traced.report.mmc.as_ref().unwrap().unmap;
+    assert!(counted.inside.as_ns() > 10 * counted.outside.as_ns(), "{counted:?}");
+}
+
+#[test]
+fn after_step_four_none_is_unmapped_while_the_bus_is_used() {
+    let traced = Traced::of("step-four", "mmc-step-four");
+    let (unmaps, bus) = (traced.acts("unmap"), traced.transactions());
+    assert!(unmaps.len() > 10);
+    for unmap in &unmaps {
+        let beside = bus.iter().find(|other| unmap.overlaps(other));
+        assert!(beside.is_none(), "{unmap:?} beside {beside:?}");
+    }
+    // Mapping stayed where it was.
+    let maps = traced.acts("map");
+    let beside = |map: &&Slice| bus.iter().any(|other| map.lies_in(other));
+    assert!(maps.iter().filter(beside).count() + 2 >= maps.len());
+
+    let report = traced.report.mmc.as_ref().unwrap();
+    assert_eq!(report.unmap.inside.as_ns(), 0);
+    assert!(report.unmap.outside > report.map.outside, "{report:?}");
+}
+
+#[test]
+fn a_write_is_asked_after_by_cmd13_and_not_at_all_by_the_host_software_queue() {
+    for (case, asked) in [("mmc-status", 1), ("mmc-hsq", 0)] {
+        let traced = Traced::of("asked", case);
+        let report = traced.report.mmc.as_ref().unwrap();
+        let writes = report.commands[24] + report.commands[25];
+        assert!(writes > 500, "{case}: {writes}");
+        assert_eq!(report.commands[13], asked * writes, "{case}");
+    }
+}
+
+#[test]
+fn a_card_is_busy_in_the_transaction_where_the_controller_waits_for_it_and_else_behind() {
+    for (case, waits) in [("mmc-status", true), ("mmc-hsq", true), ("mmc-polled", false)] {
+        let traced = Traced::of("busy", case);
+        let (bus, busy) = (traced.transactions(), traced.slices("bus", "card busy"));
+        let report = traced.report.mmc.as_ref().unwrap();
+        assert_eq!(busy.len() as u64, report.commands[24] + report.commands[25], "{case}");
+        let with_memory: Vec<_> = bus.iter().filter(|slice| slice.slot.is_some()).collect();
+        let is_where_it_belongs = |busy: &&Slice| match waits {
+            true => with_memory.iter().any(|other| busy.lies_in(other)),
+            false => with_memory.iter().any(|other| other.until == busy.from),
+        };
+        assert!(busy.iter().all(|busy| is_where_it_belongs(&busy)), "{case}");
+    }
+}
+
+#[test]
+fn the_bus_carries_what_we_count() {
+    for case in ["mmc-overlap", "mmc-step-four", "mmc-status", "mmc-polled", "mmc-hsq"] {
+        let traced = Traced::of("counted", case);
+        let report = traced.report.mmc.as_ref().unwrap();
+        let bus = traced.transactions();
+        let time: u64 = bus.iter().map(|slice| slice.until - slice.from).sum();
+        assert_eq!(time, report.bus_busy.as_ns(), "{case}");
+        let words = || bus.iter().flat_map(|slice| slice.name.split(' '));
+        for (number, counted) in report.commands.iter().enumerate() {
+            let name = format!("CMD{number}");
+            let there = words().filter(|word| **word == name).count();
+            assert_eq!(there as u64, *counted, "{case}: {name}");
+        }
+    }
+}

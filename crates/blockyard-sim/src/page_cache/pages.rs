@@ -1,0 +1,227 @@
+//! The pages of one file: which are in the cache, which are on their way, which are marked.
+
+use super::read_ahead::Pages;
+use core::ops::Range;
+use std::collections::BTreeMap;
+
+/// Pages that share a word.
+const WORD_PAGES: u64 = 64;
+
+/// What the cache has of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageState {
+    /// Nothing.
+    Absent,
+    /// It is being read.
+    Reading,
+    /// It has been read.
+    Ready,
+}
+
+/// Three bits of each of 64 pages. Ready and marked pages are present.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    present: u64,
+    ready: u64,
+    marked: u64,
+}
+
+/// The pages of a file, by 64; nothing is kept of those that are absent.
+#[derive(Clone, Debug, Default)]
+pub struct FilePages {
+    words: BTreeMap<u64, Word>,
+}
+
+/// The word of `page`, and its bit there.
+const fn place(page: u64) -> (u64, u64) {
+    (page / WORD_PAGES, 1 << (page % WORD_PAGES))
+}
+
+impl FilePages {
+    fn word(&self, page: u64) -> (Word, u64) {
+        let (at, bit) = place(page);
+        (self.words.get(&at).copied().unwrap_or_default(), bit)
+    }
+
+    /// What there is of `page`.
+    #[must_use]
+    pub fn state(&self, page: u64) -> PageState {
+        match self.word(page) {
+            (Word { ready, .. }, bit) if ready & bit != 0 => PageState::Ready,
+            (Word { present, .. }, bit) if present & bit != 0 => PageState::Reading,
+            _ => PageState::Absent,
+        }
+    }
+
+    /// Whether `page` is marked.
+    #[must_use]
+    pub fn is_marked(&self, page: u64) -> bool {
+        let (word, bit) = self.word(page);
+        word.marked & bit != 0
+    }
+
+    /// Takes the mark of `page` away; whether it had one.
+    pub fn take_mark(&mut self, page: u64) -> bool {
+        let (at, bit) = place(page);
+        self.words.get_mut(&at).is_some_and(|word| {
+            let marked = word.marked & bit != 0;
+            word.marked &= !bit;
+            marked
+        })
+    }
+
+    /// Has those of `pages` read that are absent, with a mark on `marker` if it is one of them.
+    /// Gives `each` the longest runs of them, in order.
+    pub fn claim(
+        &mut self,
+        pages: Range<u64>,
+        marker: Option<u64>,
+        mut each: impl FnMut(Range<u64>),
+    ) {
+        let mut run = pages.start..pages.start;
+        for page in pages {
+            let (at, bit) = place(page);
+            let word = self.words.entry(at).or_default();
+            if word.present & bit != 0 {
+                if !run.is_empty() {
+                    each(run);
+                }
+                run = page + 1..page + 1;
+                continue;
+            }
+            word.present |= bit;
+            word.marked |= if marker == Some(page) { bit } else { 0 };
+            run.end = page + 1;
+        }
+        if !run.is_empty() {
+            each(run);
+        }
+    }
+
+    /// `pages`, which were being read, have been: `well`, or they are absent again.
+    pub fn finish(&mut self, pages: Range<u64>, well: bool) {
+        for page in pages {
+            let (at, bit) = place(page);
+            let word = self.words.get_mut(&at).expect("what is being read is present");
+            if well {
+                word.ready |= bit;
+            } else {
+                word.present &= !bit;
+                word.marked &= !bit;
+            }
+        }
+    }
+
+    /// Drops every page that is not on its way.
+    pub fn drop_ready(&mut self) {
+        self.words.retain(|_, word| {
+            word.present &= !word.ready;
+            word.ready = 0;
+            word.marked &= word.present;
+            word.present != 0
+        });
+    }
+}
+
+impl Pages for FilePages {
+    fn run_before(&self, page: u64, max: u64) -> u64 {
+        let first = page.saturating_sub(max);
+        let absent = (first..page).rev().find(|page| self.state(*page) == PageState::Absent);
+        page - absent.map_or(first, |absent| absent + 1)
+    }
+
+    fn next_absent(&self, page: u64, max: u64) -> Option<u64> {
+        (page..page + max).find(|page| self.state(*page) == PageState::Absent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One entry for each page: whether it has been read, and whether it is marked.
+    #[derive(Default)]
+    struct Oracle(BTreeMap<u64, (bool, bool)>);
+
+    impl Oracle {
+        fn claim(&mut self, pages: Range<u64>, marker: Option<u64>) -> Vec<u64> {
+            let absent: Vec<_> = pages.filter(|page| !self.0.contains_key(page)).collect();
+            self.0.extend(absent.iter().map(|page| (*page, (false, marker == Some(*page)))));
+            absent
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Claim(Range<u64>, u64),
+        Finish(usize, bool),
+        TakeMark(u64),
+        DropReady,
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        prop_oneof![
+            4 => (0..200_u64, 0..70_u64, 0..280_u64)
+                .prop_map(|(start, len, marker)| Operation::Claim(start..start + len, marker)),
+            4 => (any::<usize>(), prop::bool::weighted(0.8))
+                .prop_map(|(which, well)| Operation::Finish(which, well)),
+            2 => (0..270_u64).prop_map(Operation::TakeMark),
+            1 => Just(Operation::DropReady),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn pages_are_what_was_done_to_each(operations in prop::collection::vec(operation(), 1..60)) {
+            let (mut pages, mut oracle) = (FilePages::default(), Oracle::default());
+            let mut under_way: Vec<Range<u64>> = Vec::new();
+            for operation in operations {
+                match operation {
+                    Operation::Claim(range, marker) => {
+                        let mut runs = Vec::new();
+                        pages.claim(range.clone(), Some(marker), |run| runs.push(run));
+                        let claimed: Vec<_> = runs.iter().cloned().flatten().collect();
+                        prop_assert_eq!(claimed, oracle.claim(range, Some(marker)));
+                        prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
+                        under_way.extend(runs);
+                    }
+                    Operation::Finish(which, well) if !under_way.is_empty() => {
+                        let run = under_way.swap_remove(which % under_way.len());
+                        pages.finish(run.clone(), well);
+                        for page in run {
+                            if well {
+                                oracle.0.get_mut(&page).unwrap().0 = true;
+                            } else {
+                                oracle.0.remove(&page);
+                            }
+                        }
+                    }
+                    Operation::Finish(..) => {}
+                    Operation::TakeMark(page) => {
+                        let marked = oracle.0.get_mut(&page).map(|page| core::mem::take(&mut page.1));
+                        prop_assert_eq!(pages.take_mark(page), marked.unwrap_or(false));
+                    }
+                    Operation::DropReady => {
+                        pages.drop_ready();
+                        oracle.0.retain(|_, (ready, _)| !*ready);
+                    }
+                }
+                for page in 0..280 {
+                    let known = oracle.0.get(&page);
+                    let state = match known {
+                        None => PageState::Absent,
+                        Some((false, _)) => PageState::Reading,
+                        Some((true, _)) => PageState::Ready,
+                    };
+                    prop_assert_eq!(pages.state(page), state);
+                    prop_assert_eq!(pages.is_marked(page), known.is_some_and(|known| known.1));
+                    let before = (1..=page.min(40)).take_while(|back| oracle.0.contains_key(&(page - back)));
+                    prop_assert_eq!(pages.run_before(page, 40), before.count() as u64);
+                    let next = (page..page + 40).find(|page| !oracle.0.contains_key(page));
+                    prop_assert_eq!(pages.next_absent(page, 40), next);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Tasks that read through the page cache: windows are submitted, pages waited for and copied.
+//!
+//! # Rules
+//!
+//! - **N1.** A step submits what is to be read and copies nothing; a page is copied by a piece of
+//!   work of its own, so that a completion waits for one page at most, and what was submitted is at
+//!   the device before anything is copied.
+//! - **N2.** Between the pieces of a call no other thread of its processor runs, unless it sleeps.
+
+use super::{Failure, RUN_BIT, World};
+use crate::machine::cpu::{TaskId, Work};
+use crate::observe::Observer;
+use crate::page_cache::PAGE_BYTES;
+use crate::task::{Plan, ReadStep};
+use blockyard::bio::Bio;
+use blockyard::status::{Status, SubmitError};
+use blockyard::time::{Duration, Instant};
+
+impl<O: Observer> World<O> {
+    /// A task begins a call, or goes on with one: it has pages read where that is due.
+    pub(super) fn read(&mut self, id: TaskId) -> Duration {
+        let task = &mut self.tasks[id.0 as usize];
+        let mut cost = Duration::ZERO;
+        if !task.reader().in_call() {
+            task.reader().open(&mut self.cache);
+            task.begin_read(self.now);
+            cost += self.machine.syscall;
+            if self.now >= task.measured_from() {
+                self.stats[task.stats].depths.submitted(1, 1, task.outstanding());
+            }
+        }
+        if task.read_step(&self.cache) == Some(ReadStep::Ask) {
+            task.reader().ask(&mut self.cache, self.reach);
+            cost += self.submit_runs(id);
+        }
+        cost
+    }
+
+    /// Submits the bios of what the task has claimed, plugged, as far as there are tags and room.
+    fn submit_runs(&mut self, id: TaskId) -> Duration {
+        let at = id.0 as usize;
+        let cpu = self.tasks[at].cpu;
+        let mut cost = Duration::ZERO;
+        let mut plugged = None;
+        while let Some((queue, bio)) = self.tasks[at].reader().next_bio(&self.cache) {
+            if plugged.replace(queue).is_none() {
+                self.queues[queue.index()].plug(cpu);
+            }
+            let run = self.cache.next_number();
+            let cookie = u64::from(id.0) << 32 | u64::from(RUN_BIT | run);
+            match self.submit(queue, cpu, Bio { cookie, ..bio }) {
+                Ok(()) => {
+                    let waited = self.tasks[at].tag_wait_ends(self.now);
+                    self.totals.tag_wait += waited;
+                    self.totals.tag_waits += u64::from(waited > Duration::ZERO);
+                    self.cache.submitted(self.tasks[at].reader().submitted());
+                    cost += self.follow_up(queue, false);
+                }
+                Err(SubmitError::NoTag) => {
+                    self.tasks[at].sleep_for_tag(self.now);
+                    self.queues[queue.index()]
+                        .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
+                        .expect("there is room for every task to wait");
+                    break;
+                }
+                Err(reason) => {
+                    self.failure.get_or_insert(Failure::Refused(id, reason));
+                    break;
+                }
+            }
+        }
+        if let Some(queue) = plugged {
+            self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
+            cost += self.follow_up(queue, false);
+        }
+        cost
+    }
+
+    /// A task copies from the page that is due, if that is still there.
+    pub(super) fn copy(&mut self, id: TaskId) -> Duration {
+        let task = &mut self.tasks[id.0 as usize];
+        if task.read_step(&self.cache) != Some(ReadStep::Copy) {
+            return Duration::ZERO;
+        }
+        let bytes = task.reader().copy();
+        Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
+    }
+
+    /// What the task, whose piece of work ends at `end`, does next in a call that reads through the
+    /// cache (N2). `None` if it is in none; a call that has come to its end returns.
+    pub(super) fn plan_reading(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
+        let task = &mut self.tasks[id.0 as usize];
+        match task.read_step(&self.cache)? {
+            _ if task.waits_for_tag() => Some(Plan::AwaitCompletions),
+            ReadStep::Return(status) => {
+                task.read_returns(status, end);
+                None
+            }
+            ReadStep::Ask => Some(Plan::Ask),
+            ReadStep::Copy => Some(Plan::Copy),
+            ReadStep::AwaitPage(file, page) => {
+                task.sleep_for_page();
+                self.cache.wait(file, page, id);
+                Some(Plan::AwaitCompletions)
+            }
+            ReadStep::AwaitRoom => {
+                task.sleep_for_page();
+                Some(Plan::AwaitCompletions)
+            }
+        }
+    }
+
+    /// What a task does that has been woken.
+    pub(super) fn resumes(&self, id: TaskId) -> Work {
+        match self.tasks[id.0 as usize].read_step(&self.cache) {
+            Some(ReadStep::Copy) => Work::Copy(id),
+            _ => Work::Step(id),
+        }
+    }
+
+    /// The bio of `owner` that read the run numbered so has ended.
+    pub(super) fn end_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
+        let mut woken = Vec::new();
+        self.cache.ended(run, status == Status::Ok, |task| woken.push(task));
+        self.tasks[owner.0 as usize].reader().bio_ended();
+        let task = &self.tasks[owner.0 as usize];
+        let waited_for_room = || task.read_step(&self.cache) == Some(ReadStep::Ask);
+        if task.waits_for_page() && !woken.contains(&owner) && waited_for_room() {
+            woken.push(owner);
+        }
+        let mut cost = Duration::ZERO;
+        for id in woken {
+            let task = &mut self.tasks[id.0 as usize];
+            if status != Status::Ok {
+                task.reader().page_failed(status);
+            }
+            task.wake();
+            cost += self.wake(id);
+        }
+        cost
+    }
+}

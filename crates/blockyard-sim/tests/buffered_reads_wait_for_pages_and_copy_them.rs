@@ -1,0 +1,234 @@
+//! Reading through the page cache, in whole simulations. Nothing but the device and the copying of a
+//! page takes time here, so that every instant can be had by hand.
+
+use blockyard::status::Status;
+use blockyard::time::Duration;
+use blockyard::trace::Action;
+use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
+use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+
+const US: u64 = 1_000;
+/// 10 us for each of the 32 pages of a window.
+const COPY: u64 = 320 * US;
+
+/// A device that takes `depth` commands, each for at least `access`; its bus moves 128 KiB in a
+/// millisecond.
+fn device(depth: u16, access: &str) -> Device {
+    let steps = [
+        "syscall",
+        "submit",
+        "merge-try",
+        "insert",
+        "dispatch",
+        "complete",
+        "interrupt",
+        "wakeup",
+        "context-switch",
+        "run-delay",
+        "elevator-lock",
+    ];
+    let free: String = steps.iter().map(|step| format!("{step} = \"0us\"\n")).collect();
+    let text = format!(
+        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\n[null]\ncompletion = \"timer\"\n\
+         completion-time = \"{access}\"\nsubmit-queues = 1\ndepth = {depth}\n\
+         bandwidth-limit = \"131072000B/s\"\n[cpu]\ncpus = 2\npage-copy = \"10us\"\n{free}"
+    );
+    Device::parse("test", &text).unwrap()
+}
+
+/// Windows of 128 KiB, whatever is asked for.
+fn design() -> Design {
+    let text =
+        "base = \"mq-none\"\n[queue]\nread-ahead = \"128KiB\"\nread-ahead-cap = \"setting\"\n";
+    Design::parse("test", text).unwrap()
+}
+
+fn jobs(options: &str) -> JobFile {
+    let all = format!("--name=j --filename=/dev/a --direct=0 --fadvise_hint=0 {options}");
+    parse_args(all.split_whitespace(), &NoSource).unwrap()
+}
+
+fn run_under(jobs: &JobFile, device: &Device, design: &Design, rules: Option<&str>) -> Report {
+    let rules = rules.map(|text| FaultRules::parse("f.toml", text).unwrap());
+    let conditions = Conditions { faults: rules.as_ref(), ..Conditions::new(1) };
+    let mut simulation = Simulation::under(jobs, device, design, conditions).unwrap();
+    simulation.check_every_step();
+    simulation.finish().unwrap()
+}
+
+fn run(options: &str, device: &Device) -> Report {
+    run_under(&jobs(options), device, &design(), None)
+}
+
+fn commands(report: &Report) -> u64 {
+    report.stages.count(Action::Complete(Status::Ok))
+}
+
+const DD: &str = "--rw=read --bs=1m --number_ios=8";
+
+/// `dd bs=1M count=8`, 64 windows. The first is there after 1.5 ms; half of it is copied before the
+/// second is asked for, at 1.66 ms, and from then on there is always one more to send. Its bus is
+/// never idle: window n has passed n milliseconds after 1.66 ms. What comes after the last one is
+/// its copying.
+#[test]
+fn two_windows_overlap_where_the_device_lets_them() {
+    let report = run(DD, &device(2, "1500us"));
+    let begun = 1_500 * US + COPY / 2;
+    assert_eq!(report.span, Duration::from_ns(begun + 63_000 * US + COPY));
+    let spent = report.jobs[0].stats.spent;
+    assert_eq!((spent.alive, spent.in_calls), (report.span, Duration::from_ns(64 * COPY)));
+    assert_eq!(spent.waiting.as_ns(), report.span.as_ns() - 64 * COPY);
+    assert_eq!(spent.ready(), Duration::ZERO);
+}
+
+/// The same where the device takes one command at a time: every window takes the 1.5 ms of its
+/// access, from when the one before is done. The reader sleeps for a tag meanwhile.
+#[test]
+fn windows_follow_each_other_on_a_serial_device() {
+    let report = run(DD, &device(1, "1500us"));
+    let begun = 1_500 * US + COPY / 2;
+    assert_eq!(report.span, Duration::from_ns(begun + 63 * 1_500 * US + COPY));
+    assert!(report.totals.tag_waits >= 62, "{}", report.totals.tag_waits);
+}
+
+/// Nobody reads ahead of random reads: each takes its access and its copy, one after the other.
+#[test]
+fn random_reads_wait_for_one_page_each() {
+    let options = "--rw=randread --bs=4k --size=1g --number_ios=500 --norandommap --randseed=3";
+    let report = run(options, &device(2, "1500us"));
+    assert_eq!(report.span, Duration::from_ns(500 * (1_500 + 10) * US));
+    assert_eq!(commands(&report), 500);
+    let calls = report.jobs[0].stats.measured().next().unwrap();
+    assert_eq!((calls.lat_ns.min(), calls.lat_ns.max()), (1_510 * US, 1_510 * US));
+}
+
+/// A reader that computes between its reads: `find`. What it waits for stands apart from that.
+#[test]
+fn thinking_and_waiting_are_told_apart() {
+    let options = "--rw=randread --bs=4k --size=1g --number_ios=100 --randseed=3 \
+                   --thinktime=700us --thinktime_spin=700us";
+    let report = run(options, &device(2, "1500us"));
+    let spent = report.jobs[0].stats.spent;
+    // There is a pause between any two reads, and none behind the last.
+    assert_eq!(spent.thinking, Duration::from_ns(99 * 700 * US));
+    assert_eq!(spent.waiting, Duration::from_ns(100 * 1_500 * US));
+    assert_eq!(spent.in_calls, Duration::from_ns(100 * 10 * US));
+    assert_eq!(spent.alive, spent.thinking + spent.waiting + spent.in_calls);
+    let options = options.replace("spin=700us", "spin=200us");
+    let spent = run(&options, &device(2, "1500us")).jobs[0].stats.spent;
+    assert_eq!(spent.thinking, Duration::from_ns(99 * 200 * US));
+    assert_eq!(spent.pausing, Duration::from_ns(99 * 500 * US));
+}
+
+/// The same megabyte again: from the cache where it is left, from the device where it is dropped.
+#[test]
+fn a_cache_is_kept_until_a_job_drops_it() {
+    let ran = |second: &str| {
+        let text = format!(
+            "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=64k\n[a]\n[b]\nstonewall\n{second}\n"
+        );
+        let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+        let report = run_under(&jobs, &device(2, "1500us"), &design(), None);
+        [0, 1].map(|at| report.jobs[at].stats.runtime_ns())
+    };
+    let copying = 8 * COPY;
+    assert_eq!(ran("invalidate=0")[1], copying);
+    let [first, second] = ran("invalidate=1");
+    // Eight windows; the window after the last one is on the bus when the second job begins, until
+    // 1 ms after the last had passed: 8.66 + 1 - 8.98 ms. The first of the second job passes behind it,
+    // 0.18 ms later than its access alone would have it.
+    assert_eq!(first, 1_500 * US + COPY / 2 + 7_000 * US + COPY);
+    assert_eq!(second, first + 180 * US);
+    // Four passes of one job: three of them find everything.
+    let passes =
+        |loops| run(&format!("--rw=read --bs=64k --size=1m --loops={loops}"), &device(2, "1500us"));
+    let (once, often) = (passes(1), passes(4));
+    assert_eq!(often.span.as_ns(), once.span.as_ns() + 3 * copying);
+}
+
+/// Two who read the same pages have each of them read once.
+#[test]
+fn readers_share_what_one_of_them_has_read() {
+    let device = device(2, "1500us");
+    let alone = run("--rw=read --bs=64k --size=4m", &device);
+    let both = run("--rw=read --bs=64k --size=4m --numjobs=2", &device);
+    let ios: u64 = both.jobs.iter().flat_map(|job| job.stats.measured()).map(|op| op.ios).sum();
+    assert_eq!(ios, 2 * 64);
+    // Each is ahead of itself, so there may be a window more than for one.
+    assert!(commands(&both) <= commands(&alone) + 1, "{}", commands(&both));
+    assert!(both.span.as_ns() <= alone.span.as_ns() + COPY);
+}
+
+/// Sectors 64 to 71 are page 8. Who reads on past it fails there and nowhere else, though it was read
+/// ahead together with others.
+#[test]
+fn a_page_that_cannot_be_read_fails_who_wants_it_and_nobody_else() {
+    let rule = "[[rule]]\nname = \"bad\"\nsectors = \"64..72\"\nerror = \"medium\"\n";
+    let jobs = jobs("--rw=read --bs=4k --size=128k --continue_on_error=read");
+    let report = run_under(&jobs, &device(2, "1500us"), &design(), Some(rule));
+    let stats = &report.jobs[0].stats;
+    assert_eq!((stats.errors, stats.first_error), (1, Some(Status::Medium)));
+    assert_eq!(stats.measured().next().unwrap().ios, 31);
+    // A window that fails once: its pages are read again, one by one where somebody waits, and nobody
+    // hears of it.
+    let once = "[[rule]]\nname = \"once\"\nnth = 1\nerror = \"medium\"\n";
+    let report = run_under(&jobs, &device(2, "1500us"), &design(), Some(once));
+    let stats = &report.jobs[0].stats;
+    assert_eq!((stats.errors, stats.measured().next().unwrap().ios), (0, 32));
+    assert_eq!(report.faults[0].fired, 1);
+}
+
+/// What is copied of a page costs its part of it.
+#[test]
+fn a_short_read_copies_its_part_of_a_page() {
+    let spent = run("--rw=read --bs=512 --size=128k", &device(2, "1500us")).jobs[0].stats.spent;
+    assert_eq!(spent.in_calls, Duration::from_ns(256 * 10 * US / 8));
+}
+
+/// A request longer than the setting widens the window, to what the device takes: 1 MiB here. How far
+/// is decided by what is left of the request at the page that asks: all 256 pages at the begin of a
+/// call, 128 in its middle.
+#[test]
+fn today_a_long_request_is_read_as_it_is_asked_for() {
+    let today = Design::lookup("mq-none").unwrap();
+    let device = device(2, "1500us");
+    let report = run_under(&jobs(DD), &device, &today, None);
+    // By first page and length: 0 256, 256 128, 384 256, then 128, 128 and 256 in turn from 640 on
+    // up to the one that begins at 1920, whose first page asks for one more.
+    assert_eq!(report.stages.count(Action::Issue), 3 + 3 * 3 + 1);
+    assert_eq!(run(DD, &device).stages.count(Action::Issue), 65);
+    // fio says that it reads in order, unless it is told not to: windows are twice as long.
+    let advised = parse_args(
+        "--name=j --filename=/dev/a --rw=read --bs=4k --size=1g --number_ios=2048".split(' '),
+        &NoSource,
+    );
+    let told = run_under(&advised.unwrap(), &device, &design(), None);
+    let untold = run("--rw=read --bs=4k --size=1g --number_ios=2048", &device);
+    // 8 MiB: windows of 4, 8, 16 and 32 pages and so on to 256 or 128 KiB.
+    assert_eq!(untold.stages.count(Action::Issue), 4 + (2048 - 60_u64).div_ceil(32) + 1);
+    assert!(told.stages.count(Action::Issue) < 40, "{}", told.stages.count(Action::Issue));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let options = "--rw=randread --bs=4k-16k --numjobs=3 --size=8m";
+    let options = options.replace("--bs", "--bsrange");
+    let once = || {
+        let report = run(&options, &device(4, "300us"));
+        (report.span, report.totals.events, report.totals.wakeups, format!("{:?}", report.jobs))
+    };
+    assert_eq!(once(), once());
+}
+
+/// Two who copy on one processor take turns by calls, not by pages.
+#[test]
+fn a_call_is_copied_without_a_change_of_thread() {
+    let text = "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=1m\ninvalidate=0\n\
+                cpus_allowed=0\n[first]\n[b]\nstonewall\n[c]\n";
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let report = run_under(&jobs, &device(2, "1500us"), &design(), None);
+    // Each begins, copies 256 pages, and takes its result.
+    let switches = [1, 2].map(|at| report.jobs[at].stats.context_switches);
+    assert!(switches.iter().all(|switches| *switches <= 2), "{switches:?}");
+}
