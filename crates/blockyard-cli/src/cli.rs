@@ -375,10 +375,12 @@ and each design, in the order asked for:
    "holds": {REASON: {"count", "per_io", "percent"}},
    "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
    "mmc": {"commands": {"CMD13": COUNT, ...}, "status_per_write", "bus_busy_percent",
-     "mean_bus_gap_ns", "map_percent": {"inside", "outside"}, "unmap_percent": {"inside", "outside"},
+     "mean_bus_gap_ns", "memory_percent", "map_percent": {"inside", "outside"},
+     "unmap_percent": {"inside", "outside"},
      "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
      "transfer_ns": {"work", "idle", "absent"}} of eMMC and SD: the last from one transfer to the
-     next, bus or card at work, both idle though there is a request, no request,
+     next, bus or card at work, both idle though there is a request, no request; memory_percent the
+     share of the time in which the card programmed pages or read ahead, seen on the bus or not,
    "faults": [{"name", "matched", "fired"}, ...] with --faults,
    "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
      "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],

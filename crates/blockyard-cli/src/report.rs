@@ -15,7 +15,8 @@
 //!  "holds": {REASON: {"count", "per_io", "percent"}},
 //!  "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
 //!  "mmc": {"commands": {"CMD13": COUNT, ...}, "status_per_write", "bus_busy_percent",
-//!   "mean_bus_gap_ns", "map_percent": {"inside", "outside"}, "unmap_percent": {"inside", "outside"},
+//!   "mean_bus_gap_ns", "memory_percent", "map_percent": {"inside", "outside"},
+//!   "unmap_percent": {"inside", "outside"},
 //!   "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
 //!   "transfer_ns": {"work", "idle", "absent"}},
 //!  "faults": [{"name", "matched", "fired"}, ...],
@@ -26,7 +27,8 @@
 //!
 //! `mmc` is there where the device is an MMC host's, `faults` where faults were asked for, `verified`
 //! where that was. Of `transfer_ns` the parts are from one transfer to the next: bus or card at work,
-//! both idle though there is a request, no request.
+//! both idle though there is a request, no request. `memory_percent` is the share of the time in which
+//! the card programmed pages or read ahead, seen on the bus or not.
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
 //! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.

@@ -59,6 +59,56 @@ fn who_polls_where_nothing_is_polled_is_told_what_is_missing() {
     assert!(told.contains("`hipri`") && told.contains("`poll-queues` in `[queue]`"), "{told}");
 }
 
+/// Twenty jobs, each of which waits for its I/O of 4 KiB on an eMMC.
+const WRITERS: &str = "--name=x --filename=/dev/mmcblk0 --direct=1 --bs=4k --size=1m --numjobs=20 \
+                       --group_reporting --device=emmc-hs400-sprd";
+
+#[test]
+fn of_an_mmc_host_it_is_told_what_passes_between_transfers() {
+    let asked = |rw: &str, more: &[&str]| {
+        let rw = format!("--rw={rw}");
+        let designs = ["whatif", "--design=mmc-blkmq,hsq", &rw];
+        let args = designs.into_iter().chain(more.iter().copied());
+        answer(&args.chain(WRITERS.split(' ')).collect::<Vec<_>>())
+    };
+    let random: Value =
+        serde_json::from_str(&asked("randwrite", &["--output-format=json"])).unwrap();
+    let why = random["why"].as_str().unwrap();
+    assert!(why.starts_with("mmc-blkmq does 0."), "{why}");
+    assert!(why.contains("From one transfer to the next it takes "), "{why}");
+    assert!(why.contains("Between two of them: 1.00 instead of 0.00 CMD13s, "), "{why}");
+    assert!(!why.contains("I/Os share"), "{why}");
+    let mmc = |design: usize| &random["designs"][design]["mmc"];
+    assert_eq!([&mmc(0)["status_per_write"], &mmc(1)["status_per_write"]], [1.0, 0.0]);
+    assert_eq!(mmc(0)["commands"]["CMD13"], mmc(0)["commands"]["CMD25"]);
+    assert!(mmc(1)["commands"].get("CMD13").is_none());
+
+    // Neighbours that were merged share what is lost between transfers.
+    let sequential = asked("write", &[]);
+    let words = sequential.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("I/Os share"), "{sequential}");
+    assert!(words.contains("design CMD13 CMD23 CMD25 CMD13/write"), "{sequential}");
+    assert!(sequential.lines().all(|line| line.chars().count() <= 100), "{sequential}");
+}
+
+#[test]
+fn a_run_tells_what_its_mmc_host_did_and_others_have_none() {
+    let run = |format: &str| {
+        let format = format!("--output-format={format}");
+        let args = ["run", "--design=mmc-blkmq", "--rw=randwrite", &format];
+        answer(&args.into_iter().chain(WRITERS.split(' ')).collect::<Vec<_>>())
+    };
+    let lines = run("normal");
+    assert!(lines.contains("\nMMC host:\n  commands     : CMD13="), "{lines}");
+    assert!(lines.contains(", CMD13/write=1.00\n  bus          : busy="), "{lines}");
+    let object: Value = serde_json::from_str(&run("json")).unwrap();
+    assert_eq!(object["mmc"]["status_per_write"], 1.0);
+    assert!(object["mmc"]["wakeups_per_io"].as_f64() > Some(1.0), "{}", object["mmc"]);
+
+    let args = ["run", "--device=null", "--name=x", "--rw=read", "--size=1m", "--direct=1"];
+    assert!(!answer(&args).contains("MMC"));
+}
+
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }

@@ -10,7 +10,7 @@
 //! - **Y1.** Of two factors, the one that carries the larger part of a difference is told, with the
 //!   counters behind it.
 //! - **Y2.** A run is held by the resource nearest the device that is used up: link, depth, lock,
-//!   processors, bus and card; else by what an MMC host does between transfers, if it always has a
+//!   processors, a card's memory, its bus; else by what an MMC host does between transfers, if it always has a
 //!   request, and else by the pace of its jobs. What a processor spends polling uses nothing up: it
 //!   looks because it has nothing else to do.
 //! - **Y3.** Where requests of the run that does less, or of the first among equals, spend half of

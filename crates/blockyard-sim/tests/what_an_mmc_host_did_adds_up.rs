@@ -11,11 +11,21 @@ use blockyard_sim::why::HostFigures;
 
 /// `job` on an eMMC whose host takes 500 ns to map a KiB, and 300 ns to unmap it.
 fn run(job: &str, design: &str) -> (Report, HostFigures) {
+    run_on(&device(""), job, design)
+}
+
+/// That eMMC, with more about its card.
+fn device(more: &str) -> Device {
+    let host =
+        "base = \"emmc-hs400-sprd\"\n[host]\nmap-per-kib = \"500ns\"\nunmap-per-kib = \"300ns\"\n";
+    Device::parse("emmc", &format!("{host}{more}")).unwrap()
+}
+
+fn run_on(device: &Device, job: &str, design: &str) -> (Report, HostFigures) {
     let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --time_based";
     let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
-    let device = Device::lookup("emmc-hs400-sprd").unwrap();
     let design = Design::lookup(design).unwrap();
-    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    let report = Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap();
     let figures = HostFigures::of(&report).unwrap();
     (report, figures)
 }
@@ -34,7 +44,7 @@ fn near(part: f64, whole: u64) -> bool {
 }
 
 #[test]
-#[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "means are multiplied")]
+#[expect(clippy::cast_precision_loss, reason = "means are multiplied")]
 fn from_one_transfer_to_the_next_the_parts_are_the_whole() {
     for design in DESIGNS {
         for job in [WRITES, READS, PAUSING] {
@@ -82,4 +92,29 @@ fn an_idle_bus_waits_for_threads_as_the_design_has_them() {
         let counted = figures.transfer.awaited_wakeups;
         assert!((counted - awaited).abs() < 0.01, "{design}: {counted}");
     }
+}
+
+#[test]
+fn a_thread_that_asks_a_busy_card_keeps_no_bus_waiting() {
+    let slow = device("busy-detect = \"cmd13\"\n[card.write]\nprogram = \"2ms\"\nearly = false\n");
+    let (_, figures) = run_on(&slow, WRITES, "mmc-blkmq");
+    let asked = figures.status_per_write.unwrap();
+    assert!(asked > 4.0, "{asked}");
+    // The last question, and the next start, come when the card is ready.
+    assert!(figures.transfer.awaited_wakeups < 2.01, "{figures:?}");
+}
+
+#[test]
+fn a_card_that_programs_behind_the_bus_is_seen_at_work() {
+    let slow = device("[card.write]\nprogram = \"200us\"\nearly = true\nbuffer = \"8MiB\"\n");
+    // The buffer takes all of it while the card programs a page after the other.
+    let (_, writes) = run_on(&slow, WRITES, "hsq");
+    assert!((98.0..=100.0).contains(&writes.memory_percent), "{writes:?}");
+    let few = "--rw=randwrite --bs=4k --thinktime=1ms --runtime=100ms";
+    let (report, few) = run_on(&slow, few, "hsq");
+    let memory = report.mmc.unwrap().memory.as_ns();
+    // Of the last page a part may be to come.
+    assert_eq!(memory.div_ceil(200_000), few.commands[25] + few.commands[24]);
+    let (_, reads) = run_on(&slow, "--rw=randread --bs=4k --runtime=20ms", "hsq");
+    assert!(reads.memory_percent < 1.0, "{reads:?}");
 }

@@ -28,6 +28,9 @@ pub struct HostFigures {
     pub mean_bus_gap_ns: u64,
     /// Part of the time without a request, in the driver or waiting for it.
     pub absent_percent: f64,
+    /// Part of the time in which the card's memory worked on what the bus does not show: it programmed
+    /// pages, or read ahead.
+    pub memory_percent: f64,
     /// Time of processors that made memory ready for transfers.
     pub map: Beside,
     /// Time of processors that made it ready for themselves again.
@@ -98,6 +101,7 @@ impl HostFigures {
             bus_busy_percent: percent(host.bus_busy),
             mean_bus_gap_ns: host.bus_gap.as_ns(),
             absent_percent: percent(host.absent),
+            memory_percent: percent(host.memory),
             map: beside(host.map),
             unmap: beside(host.unmap),
             wakeups_per_io: ratio(float(report.totals.wakeups), ios),
@@ -118,11 +122,20 @@ impl HostFigures {
 
     /// Whether the run of `figures` is held by what the host does between transfers (Y2).
     pub(super) fn holds(&self, figures: &Figures) -> bool {
-        100.0 - self.absent_percent >= USED_UP && figures.device_busy_percent < USED_UP
+        let used_up = |percent| percent >= USED_UP;
+        used_up(100.0 - self.absent_percent)
+            && !used_up(figures.device_busy_percent)
+            && !used_up(self.memory_percent)
     }
 
     /// What the run of `figures` is held by, if that is the host or its card (Y2).
     pub(super) fn limit(&self, figures: &Figures) -> Option<String> {
+        if self.memory_percent >= USED_UP {
+            let memory = percent(self.memory_percent);
+            return Some(format!(
+                "the card's memory ({memory} of the time it programs pages or reads ahead)"
+            ));
+        }
         let at_work = figures.device_busy_percent;
         if at_work >= USED_UP {
             return Some(format!("bus and card ({} of the time at work)", percent(at_work)));
@@ -160,6 +173,15 @@ pub(super) fn tell_idle(a: (&str, &Transfer), b: (&str, &Transfer)) -> String {
     )
 }
 
+/// Something that is done between two transfers.
+struct Filling {
+    what: &'static str,
+    amount: f64,
+    /// A difference from there on is worth telling.
+    visible: f64,
+    write: fn(f64) -> String,
+}
+
 impl Transfer {
     /// From one to the next.
     fn whole_ns(&self) -> f64 {
@@ -176,15 +198,16 @@ impl Transfer {
         self.ios >= MUCH_SLOWER
     }
 
-    /// What takes its time while bus and card are idle and requests wait: each with its amount, from
-    /// where on that is visible, and how it is written.
-    fn fillings(&self) -> [(&'static str, f64, f64, fn(f64) -> String); 4] {
+    /// What may take its time while bus and card are idle though there is a request.
+    fn fillings(&self) -> [Filling; 4] {
         let share = self.whole_ns() / 100.0;
+        let count = |what, amount| Filling { what, amount, visible: 0.05, write: digits };
+        let time = |what, amount| Filling { what, amount, visible: share, write: duration };
         [
-            ("CMD13s", self.status, 0.05, digits),
-            ("mapping off the bus", self.map_ns, share, duration),
-            ("unmapping off the bus", self.unmap_ns, share, duration),
-            ("wake-ups waited for", self.awaited_wakeups, 0.05, digits),
+            count("CMD13s", self.status),
+            time("mapping off the bus", self.map_ns),
+            time("unmapping off the bus", self.unmap_ns),
+            count("wake-ups waited for", self.awaited_wakeups),
         ]
     }
 
@@ -219,9 +242,9 @@ impl Transfer {
         }
         let sign = (self.idle_ns - other.idle_ns).signum();
         let pairs = self.fillings().into_iter().zip(other.fillings());
-        let told = pairs.filter_map(|((what, a, visible, write), (_, b, ..))| {
-            let tells = (a - b) * sign >= visible;
-            tells.then(|| format!("{} instead of {} {what}", write(a), write(b)))
+        let told = pairs.filter_map(|(Filling { what, amount, visible, write }, than)| {
+            let tells = (amount - than.amount) * sign >= visible;
+            tells.then(|| format!("{} instead of {} {what}", write(amount), write(than.amount)))
         });
         let told: Vec<_> = told.collect();
         if told.is_empty() {
@@ -257,6 +280,7 @@ mod tests {
             bus_busy_percent: 50.0,
             mean_bus_gap_ns: 0,
             absent_percent: 100.0 * transfer.absent_ns / transfer.whole_ns(),
+            memory_percent: 0.0,
             map: Beside::default(),
             unmap: Beside::default(),
             wakeups_per_io: 4.0,
@@ -358,6 +382,26 @@ mod tests {
         );
         // Where none shares, or idle time is the same, there is nothing to say.
         assert!(!told(&[("a", hosted(QUICK)), ("b", hosted(QUICK))]).contains("Between"));
+        let alone = Transfer { work_ns: 10e3, idle_ns: 40e3, ..QUICK };
+        assert!(!told(&[("a", hosted(QUICK)), ("b", hosted(alone))]).contains("Between"));
+    }
+
+    #[test]
+    fn a_card_whose_memory_works_on_holds_a_run_though_its_bus_is_idle() {
+        let memory = |of: Transfer, memory_percent| {
+            let figures = hosted(of);
+            let host = figures.mmc.map(|host| HostFigures { memory_percent, ..host });
+            Figures { mmc: host, ..figures }
+        };
+        let long = Transfer { work_ns: 60e3, idle_ns: 40e3, ios: 2.0, ..QUICK };
+        let words = told(&[("a", memory(QUICK, 99.0)), ("b", memory(long, 99.0))]);
+        let held = "what holds them is the card's memory (99 % of the time it programs pages or reads \
+                    ahead). Between two transfers bus and card are idle for 10.0 us under a";
+        assert!(words.contains(held), "{words}");
+        let slow = memory(Transfer { idle_ns: 60e3, ..QUICK }, 20.0);
+        let words = told(&[("a", memory(QUICK, 99.0)), ("b", slow)]);
+        assert!(words.contains("b is held by what the host does"), "{words}");
+        assert!(words.contains("a by the card's memory"), "{words}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! it is over.
 //!
 //! With DMA a transaction is played at its start, to its end: commands and data pass as fast as bus
-//! and card allow, and one interrupt tells of all of it. With PIO data passes in [pieces](super::pio),
+//! and card allow, and one interrupt tells of all of it. With PIO data passes in pieces (`pio`),
 //! each of which a processor fetches or brings in an interrupt of its own.
 //!
 //! # Rules
@@ -146,6 +146,11 @@ impl Controller {
             self.running = None;
         }
         event
+    }
+
+    /// How long the card's memory has worked by `now` behind the host's back.
+    pub(super) fn memory_time(&self, now: Instant) -> Duration {
+        self.card.memory_time(now)
     }
 
     /// The next use of the bus that is over.

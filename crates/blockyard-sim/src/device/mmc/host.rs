@@ -38,6 +38,9 @@ pub struct HostReport {
     pub bus_gap: Duration,
     /// Time without a request, in the driver or waiting for it.
     pub absent: Duration,
+    /// Time in which the card's memory worked on what the bus does not show: pages were programmed,
+    /// data was fetched ahead.
+    pub memory: Duration,
     /// Preparing memory.
     pub map: Overlap,
     /// Cleaning up after transfers.
@@ -57,6 +60,8 @@ pub struct MmcHost {
     /// The driver has had no request since then.
     empty_since: Option<Instant>,
     absent: Duration,
+    /// What the card's memory had worked when measuring began.
+    memory_before: Duration,
     map: Overlap,
     unmap: Overlap,
     awaited_wakeups: u64,
@@ -112,6 +117,7 @@ impl MmcHost {
             activity: Activity::default(),
             empty_since: Some(Instant::ZERO),
             absent: Duration::ZERO,
+            memory_before: Duration::ZERO,
             map: Overlap::default(),
             unmap: Overlap::default(),
             awaited_wakeups: 0,
@@ -233,6 +239,7 @@ impl MmcHost {
         (self.map, self.unmap) = (Overlap::default(), Overlap::default());
         self.awaited_wakeups = 0;
         self.absent = Duration::ZERO;
+        self.memory_before = self.mmc.controller.memory_time(now);
         self.empty_since = self.empty_since.map(|_| now);
     }
 
@@ -255,6 +262,7 @@ impl MmcHost {
             bus_busy: controller.bus.total(now),
             bus_gap: controller.bus.mean_gap(),
             absent: self.absent + self.empty_since.map_or(Duration::ZERO, |since| now.since(since)),
+            memory: controller.memory_time(now) - self.memory_before,
             map: self.map,
             unmap: self.unmap,
             awaited_wakeups: self.awaited_wakeups,

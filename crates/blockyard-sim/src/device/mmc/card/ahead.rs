@@ -21,7 +21,7 @@ pub(super) struct Stream {
 
 impl AheadTiming {
     /// How long it takes to fetch so many sectors.
-    fn fetch(&self, sectors: u64) -> Duration {
+    pub(super) fn fetch(&self, sectors: u64) -> Duration {
         Duration::from_ns((self.per_kib.as_ns() * sectors).div_ceil(2))
     }
 
@@ -34,6 +34,11 @@ impl Stream {
     /// Of a read elsewhere whose last sector before `next` was sent at `now`.
     pub(super) const fn begin(next: u64, now: Instant) -> Self {
         Self { next, due: now }
+    }
+
+    /// When all is fetched that was read.
+    pub(super) const fn due(&self) -> Instant {
+        self.due
     }
 
     /// Whether a read from `sector` on goes on in it (A1).

@@ -196,6 +196,8 @@ pub struct Card {
     background: Background,
     /// Where it reads ahead.
     stream: Option<Stream>,
+    /// What its memory was given to do, behind the host's back.
+    memory_time: Duration,
     /// Blocks of the last write that are good.
     good_blocks: u32,
     /// What a register read brings.
@@ -250,6 +252,7 @@ impl Card {
             functions: Functions::default(),
             background: Background::default(),
             stream: None,
+            memory_time: Duration::ZERO,
             good_blocks: 0,
             register: Vec::with_capacity(512),
             last_command: None,
@@ -311,6 +314,14 @@ impl Card {
     pub fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
         self.engine.settle(at);
         self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
+    }
+
+    /// How long its memory has worked by `at` on what a host does not see: pages that are programmed,
+    /// data that is fetched ahead.
+    #[must_use]
+    pub fn memory_time(&self, at: Instant) -> Duration {
+        let to_come = self.stream.map_or(Duration::ZERO, |stream| stream.due().since(at));
+        self.memory_time - self.engine.done_at().since(at) - to_come
     }
 
     /// The next instant after `at` at which a queued task will be ready; `None`: nothing changes.

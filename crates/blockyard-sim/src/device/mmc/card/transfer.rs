@@ -233,6 +233,7 @@ impl Card {
                 (Some(ahead), Some(stream)) if transfer.streams => {
                     let first;
                     (first, fetched) = stream.send(ahead, passed, next);
+                    self.memory_time += ahead.fetch(u64::from(passed));
                     let block_ns = self.mode.time(self.mode.read_clocks(bytes, 1)).as_ns();
                     begin = begin.max(Instant::from_ns(first.as_ns().saturating_sub(block_ns)));
                 }
@@ -356,6 +357,7 @@ impl Card {
             }
         }
         self.engine.push(at, bytes, cost);
+        self.memory_time += cost;
         self.background.add(bytes);
         transfer.handed_on += sectors;
     }
