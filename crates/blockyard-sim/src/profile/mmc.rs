@@ -41,6 +41,21 @@ pub struct MmcHostProfile {
     pub interrupt_cpu: u16,
     /// What its driver costs.
     pub costs: HostCosts,
+    /// What goes wrong.
+    pub faults: HostFaults,
+}
+
+/// How often what goes wrong at a controller: once in so many, at least 1, on average; `None`: never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostFaults {
+    /// An interrupt does not come.
+    pub interrupt_lost_one_in: Option<u32>,
+    /// The bus cannot be used from interrupt context, now.
+    pub not_now_one_in: Option<u32>,
+    /// The sampling of the bus has drifted after a transaction: it is to be tuned, where it is.
+    pub drift_one_in: Option<u32>,
+    /// The card is pulled out then, in virtual time. The host notices when it next uses the bus.
+    pub removed_at: Option<Duration>,
 }
 
 /// What the acts of a host driver cost a processor, where it is not told otherwise.
@@ -120,7 +135,10 @@ const HOST: &[&str] = &[
     "look",
     "retune",
     "reset",
+    "faults",
 ];
+const HOST_FAULTS: &[&str] =
+    &["interrupt-lost-one-in", "not-now-one-in", "drift-one-in", "removed-at"];
 const CARD: &[&str] = &[
     "timing",
     "width",
@@ -230,6 +248,17 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
             retune: or_none("retune")?,
             reset: or_none("reset")?,
         },
+        faults: host_faults(&host.table("host.faults", HOST_FAULTS)?)?,
+    })
+}
+
+fn host_faults(faults: &Table<'_>) -> Result<HostFaults, ProfileError> {
+    let one_in = |key| faults.take(key, Count(1..=u32::MAX));
+    Ok(HostFaults {
+        interrupt_lost_one_in: one_in("interrupt-lost-one-in")?,
+        not_now_one_in: one_in("not-now-one-in")?,
+        drift_one_in: one_in("drift-one-in")?,
+        removed_at: faults.take("removed-at", Time)?,
     })
 }
 

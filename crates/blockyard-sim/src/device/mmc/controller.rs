@@ -19,6 +19,8 @@
 
 use super::bus::InUse;
 use super::card::{Card, DataError, NoAnswer, Reaction, Transferred};
+use super::fault::Faults;
+use super::ledger::Ledger;
 use super::pio::Pio;
 use super::used::{BusUse, Uses};
 use blockyard::driver::Issue;
@@ -57,6 +59,8 @@ pub struct Controller {
     has_bounce_buffers: bool,
     /// It is asked to tell of the end of busy.
     tells_busy: bool,
+    /// The latest instant that it was told.
+    now: Instant,
     running: Option<Running>,
     pio: Option<Pio>,
     /// The bus is free for a command from then on.
@@ -74,6 +78,9 @@ pub struct Controller {
     /// The same, and when the card was busy.
     pub(super) device: InUse,
     uses: Uses,
+    faults: Faults,
+    /// What passed for which request.
+    pub(super) ledger: Ledger,
 }
 
 impl Controller {
@@ -84,6 +91,7 @@ impl Controller {
         has_bounce_buffers: bool,
         tells_busy: bool,
         mode: Mode,
+        faults: Faults,
     ) -> Self {
         Self {
             card: card.selected(RCA),
@@ -91,6 +99,7 @@ impl Controller {
             mode,
             has_bounce_buffers,
             tells_busy,
+            now: Instant::ZERO,
             running: None,
             pio: None,
             free_at: Instant::ZERO,
@@ -101,6 +110,8 @@ impl Controller {
             bus: InUse::default(),
             device: InUse::default(),
             uses: Uses::default(),
+            faults,
+            ledger: Ledger::new(),
         }
     }
 
@@ -114,6 +125,7 @@ impl Controller {
         if serial != self.serial || self.running.is_none() {
             return false;
         }
+        self.now = now;
         let Some(pio) = &mut self.pio else {
             self.leave_bus(now);
             return true;
@@ -131,6 +143,7 @@ impl Controller {
     /// It has copied them. Whether the controller interrupts again at once.
     pub(super) fn end_interrupt(&mut self, now: Instant) -> bool {
         let Some(pio) = &mut self.pio else { return false };
+        self.now = now;
         pio.end_copy();
         self.pump(now);
         self.wants_interrupt()
@@ -173,6 +186,8 @@ impl Controller {
     /// Plays `transaction` from `now` on.
     fn play(&mut self, transaction: &Transaction, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
+        self.ledger.begin(transaction);
+        self.now = now;
         self.serial = self.serial.wrapping_add(1);
         self.running = Some(Running { transaction: *transaction, since: now, over: false });
         let mut at = now.max(self.free_at);
@@ -251,6 +266,10 @@ impl Controller {
     /// Whether a response came, which is told.
     fn answered(&mut self, part: Part, reaction: &Reaction) -> bool {
         let error = |error| HostEvent::Error { part, error, blocks: 0 };
+        let status = reaction.answer.ok().and_then(|response| response.status());
+        if part != Part::Announce && status.is_some_and(|status| status.errors() != 0) {
+            self.ledger.disowned();
+        }
         self.events.push_back(match reaction.answer {
             Ok(response) => HostEvent::CommandDone { part, response },
             Err(NoAnswer::Timeout) => error(HostError::Timeout),
@@ -273,6 +292,8 @@ impl Controller {
             (DataError::Timeout, Some(Direction::Write)) => (HostError::Timeout, at + WRITE_LIMIT),
             (DataError::Timeout, _) => (HostError::Timeout, at + READ_LIMIT),
         };
+        let transaction = *self.running();
+        self.ledger.passed(&transaction, blocks);
         let blocks = u16::try_from(blocks).expect("no more than the transaction has");
         self.events.push_back(HostEvent::Error { part: Part::Data, error, blocks });
         self.ends(at, None);
@@ -281,7 +302,10 @@ impl Controller {
     /// All data has passed well at `at`.
     fn after_data(&mut self, at: Instant, busy_until: Option<Instant>) {
         self.events.push_back(HostEvent::DataDone);
-        let Some(stop) = self.running().stop else { return self.busy(at, busy_until) };
+        let transaction = *self.running();
+        let blocks = transaction.data().map_or(0, |data| data.blocks);
+        self.ledger.passed(&transaction, u32::from(blocks));
+        let Some(stop) = transaction.stop else { return self.busy(at, busy_until) };
         let reaction = self.send(&stop, at);
         if self.answered(Part::Stop, &reaction) {
             self.busy(reaction.at, reaction.busy_until);
@@ -305,9 +329,27 @@ impl Controller {
     /// The transaction is over at `at`.
     fn ends(&mut self, at: Instant, busy_until: Option<Instant>) {
         let since = self.running.as_ref().expect("only what runs ends").since;
+        if let Some(removed) = self.faults.gone_by(at) {
+            return self.loses_card(self.now.max(removed));
+        }
+        if self.faults.drifts() {
+            self.events.push_front(HostEvent::RetuneNeeded);
+        }
         self.free_at = at + self.mode.time(u64::from(NRC));
         self.bus.add(since, at);
         self.device.add(since, busy_until.unwrap_or(at).max(at));
+        self.wakes_at = (!self.faults.loses_interrupt()).then_some(at);
+    }
+
+    /// There is no card any more, from `at` on.
+    fn loses_card(&mut self, at: Instant) {
+        self.card.remove(at);
+        self.pio = None;
+        self.events.clear();
+        self.events.push_back(HostEvent::CardGone);
+        let since = self.running.as_ref().expect("it is noticed by a transaction").since;
+        self.bus.add(since, at);
+        self.device.add(since, at);
         self.wakes_at = Some(at);
     }
 
@@ -325,7 +367,9 @@ impl HostController for Controller {
         self.has_bounce_buffers
     }
 
-    fn accept(&mut self, _slot: SlotId, _issue: &Issue<'_>) {}
+    fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
+        self.ledger.accept(slot, issue);
+    }
 
     fn prepare(&mut self, _slot: SlotId) {}
 
@@ -334,6 +378,9 @@ impl HostController for Controller {
     }
 
     fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+        if self.faults.is_not_now() {
+            return Err(NotNow);
+        }
         self.play(transaction, now);
         Ok(())
     }

@@ -3,18 +3,20 @@
 
 use super::card::Card;
 use super::controller::{Controller, RCA};
+use super::fault::Faults;
 use super::registers::registers;
 use super::used::BusUse;
 use crate::device::activity::Activity;
 use crate::device::{DeviceEvent, Events};
 use crate::profile::{HostCosts, MmcProfile};
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::mmc::block::{Act, ActKind, Context, Mmc, Target, Unsupported};
 use blockyard::mmc::command::Addressing;
 use blockyard::mmc::host::{BusyDetect, HostCapabilities};
 use blockyard::mmc::mode::Width;
 use blockyard::mmc::policy::HostPolicy;
 use blockyard::prng::Prng;
+use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, CpuId, QueueId};
 
@@ -90,7 +92,7 @@ impl MmcHost {
         prng: Prng,
     ) -> Result<Self, Unsupported> {
         let MmcProfile { host, card } = profile;
-        let model = Card::new(registers(card, sectors), card.timing, card.mode, prng);
+        let model = Card::new(registers(card, sectors), card.timing, card.mode, prng.fork(0));
         let model = model.expect("a profile's timings are checked");
         let capabilities = HostCapabilities {
             width: Width::Eight,
@@ -108,8 +110,10 @@ impl MmcHost {
             cache_on: false,
         };
         let tells_busy = policy.busy == BusyDetect::Hardware;
+        let faults = Faults::new(host.faults, prng.fork(1));
+        let bounces = host.bounce_buffers;
         let controller =
-            Controller::new(model, capabilities, host.bounce_buffers, tells_busy, card.mode);
+            Controller::new(model, capabilities, bounces, tells_busy, card.mode, faults);
         Ok(Self {
             mmc: Mmc::new(controller, target, policy)?,
             costs: host.costs,
@@ -299,6 +303,8 @@ impl Driver for MmcHost {
 impl Device for MmcHost {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         let finished = self.mmc.next_finished(now)?;
+        let well = finished.outcome == Outcome::Done(Status::Ok);
+        self.mmc.controller.ledger.ended(finished.tag, well);
         self.activity.end(now);
         self.empty_since = self.activity.is_idle().then_some(now);
         Some(finished)

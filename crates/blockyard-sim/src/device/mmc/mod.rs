@@ -4,7 +4,9 @@
 mod bus;
 pub mod card;
 pub mod controller;
+mod fault;
 pub mod host;
+mod ledger;
 mod pio;
 mod registers;
 pub mod used;

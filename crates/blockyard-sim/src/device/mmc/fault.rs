@@ -1,0 +1,43 @@
+//! What goes wrong at a controller, and when its card is pulled out.
+
+use crate::profile::HostFaults;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+
+/// Draws faults.
+#[derive(Debug)]
+pub(super) struct Faults {
+    odds: HostFaults,
+    prng: Prng,
+}
+
+impl Faults {
+    pub(super) const fn new(odds: HostFaults, prng: Prng) -> Self {
+        Self { odds, prng }
+    }
+
+    /// Whether an interrupt is lost.
+    pub(super) fn loses_interrupt(&mut self) -> bool {
+        self.one_in(self.odds.interrupt_lost_one_in)
+    }
+
+    /// Whether the bus cannot be used from interrupt context.
+    pub(super) fn is_not_now(&mut self) -> bool {
+        self.one_in(self.odds.not_now_one_in)
+    }
+
+    /// Whether the sampling has drifted.
+    pub(super) fn drifts(&mut self) -> bool {
+        self.one_in(self.odds.drift_one_in)
+    }
+
+    /// Whether the card is gone at `at`: since when.
+    pub(super) fn gone_by(&self, at: Instant) -> Option<Instant> {
+        let removed = self.odds.removed_at.map(|after: Duration| Instant::ZERO + after);
+        removed.filter(|removed| *removed <= at)
+    }
+
+    fn one_in(&mut self, odds: Option<u32>) -> bool {
+        odds.is_some_and(|odds| self.prng.below(u64::from(odds)) == 0)
+    }
+}

@@ -1,0 +1,219 @@
+//! The swarm of MMC hosts: every pipeline over a modelled card and controller of which everything goes
+//! wrong that can. Each seed draws host, card, faults and jobs. Held against it: the legality of every
+//! command and what passed for which request (the model panics: S2, L1, L2), the contract of drivers
+//! (`Checked`), the queues' accounts after every piece of work, what reads find and what a loss of
+//! power leaves (`Verify`), and that every I/O ends, once.
+//!
+//! ```sh
+//! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test mmc_hosts_lose_nothing_whatever_goes_wrong
+//! ```
+#![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
+
+use blockyard::mmc::host::{BusyDetect, Transfer};
+use blockyard::mmc::policy::{
+    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Pipeline,
+};
+use blockyard::time::Duration;
+use blockyard_sim::data::verify::Verify;
+use blockyard_sim::device::mmc::card::timing::{
+    AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming,
+};
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device, DeviceModel, HostFaults, MmcProfile};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_sim::workload::Prng;
+
+fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
+    choices[usize::try_from(prng.below(choices.len() as u64)).expect("below a length")]
+}
+
+fn us(us: u64) -> Duration {
+    Duration::from_us(us)
+}
+
+/// A pipeline with all that goes with it, for a host that finds busy by `busy`.
+fn policy(prng: &mut Prng, has: BusyDetect) -> HostPolicy {
+    let hsq = HsqPolicy {
+        order: pick(prng, &[HsqOrder::TagWalk, HsqOrder::Fifo]),
+        limit: pick(prng, &[HsqLimit::Fixed(1), HsqLimit::Fixed(2), HsqLimit::Dynamic]),
+        limit_off_by_one: pick(prng, &[false, true]),
+        defer: pick(prng, &[HsqDefer::Always, HsqDefer::Removable, HsqDefer::Never]),
+    };
+    let mut pipelines = vec![
+        Pipeline::Serial,
+        Pipeline::TwoSlotMapOverlap,
+        Pipeline::TwoSlotFull,
+        Pipeline::PostBeforeStart,
+        Pipeline::IssueOnCompletion,
+        Pipeline::BlkMqWait,
+    ];
+    if has == BusyDetect::Hardware {
+        pipelines.extend([Pipeline::Hsq(hsq); 3]);
+    }
+    let pipeline = pick(prng, &pipelines);
+    let better: &[_] = match has {
+        BusyDetect::Status => &[BusyDetect::Status],
+        BusyDetect::Line => &[BusyDetect::Status, BusyDetect::Line],
+        BusyDetect::Hardware => &[BusyDetect::Status, BusyDetect::Line, BusyDetect::Hardware],
+    };
+    let busy = match pipeline {
+        Pipeline::Hsq(_) => BusyDetect::Hardware,
+        _ => pick(prng, better),
+    };
+    let bounces = match pipeline {
+        Pipeline::Hsq(_) | Pipeline::IssueOnCompletion => {
+            [Bounce::None, Bounce::None, Bounce::Async]
+        }
+        _ => [Bounce::None, Bounce::Sync, Bounce::Async],
+    };
+    let transfer = pick(prng, &[Transfer::Dma, Transfer::Dma, Transfer::Pio]);
+    HostPolicy {
+        transfer,
+        close_ended: pick(prng, &[false, true]),
+        bounce: if transfer == Transfer::Dma { pick(prng, &bounces) } else { Bounce::None },
+        ..HostPolicy::new(pipeline, busy)
+    }
+}
+
+fn one_in(prng: &mut Prng, odds: u32) -> Option<u32> {
+    (prng.below(3) == 0).then_some(odds)
+}
+
+fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool) {
+    let host = &mut mmc.host;
+    host.busy_detect = pick(prng, &[BusyDetect::Status, BusyDetect::Line, BusyDetect::Hardware]);
+    host.non_removable = soldered_in;
+    host.set_block_count = pick(prng, &[false, true]);
+    host.bounce_buffers = true;
+    host.interrupt_cpu = 0;
+    host.faults = HostFaults {
+        interrupt_lost_one_in: one_in(prng, 60),
+        not_now_one_in: one_in(prng, 5),
+        drift_one_in: one_in(prng, 20),
+        removed_at: (prng.below(12) == 0).then(|| us(1 + prng.below(100_000))),
+    };
+    let is_emmc = mmc.card.is_emmc();
+    let timing = &mut mmc.card.timing;
+    timing.read.access = us(pick(prng, &[0, 30, 200]));
+    let per_kib = us(5);
+    timing.read.ahead = pick(prng, &[None, Some(AheadTiming { per_kib, window_bytes: 65_536 })]);
+    timing.write.page_bytes = pick(prng, &[4096, 16_384]);
+    timing.write.buffer_bytes = pick(prng, &[16_384, 1 << 20]);
+    timing.write.early = pick(prng, &[false, true]);
+    timing.write.program = us(pick(prng, &[0, 20, 700]));
+    timing.write.partial = us(pick(prng, &[0, 50]));
+    let units = UnitTiming { bytes: 1 << 19, open: pick(prng, &[1, 4]), copy_per_kib: us(1) };
+    timing.units = pick(prng, &[None, Some(units)]);
+    let stall = Stall { one_in_pages: 50, least: us(1000), most: us(300_000) };
+    timing.stall = pick(prng, &[None, Some(stall)]);
+    let background = BackgroundTiming { level_bytes: 1 << 17, per_kib: us(10) };
+    timing.background = (prng.below(3) == 0 && is_emmc).then_some(background);
+    timing.faults = CardFaults {
+        command_lost_one_in: one_in(prng, 100),
+        response_crc_one_in: one_in(prng, 100),
+        no_data_one_in: one_in(prng, 100),
+        read_crc_one_in: one_in(prng, 400),
+        write_crc_one_in: one_in(prng, 400),
+        program_one_in: None,
+    };
+}
+
+fn jobs(prng: &mut Prng) -> Vec<String> {
+    let mut args = Vec::new();
+    for job in 0..1 + prng.below(3) {
+        let words = ["read", "write", "randread", "randwrite", "rw", "randrw"];
+        args.push(format!("--name=job{job}"));
+        args.push(format!("--rw={}", pick(prng, &words)));
+        args.push(format!("--ioengine={}", pick(prng, &["libaio", "psync"])));
+        args.push(format!("--bsrange={}", pick(prng, &["4k-4k", "512-64k", "4k-1m"])));
+        args.push(format!("--iodepth={}", pick(prng, &[1, 4, 32])));
+        args.push(format!("--numjobs={}", pick(prng, &[1, 3, 10])));
+        args.push(format!("--number_ios={}", pick(prng, &[5, 30])));
+        args.push(format!("--size={}", pick(prng, &["2m", "8m"])));
+        args.extend(["--direct=1", "--filename=/dev/mmcblk0"].map(str::to_owned));
+        args.push("--continue_on_error=all".to_owned());
+        if prng.below(3) == 0 {
+            args.push("--fsync=3".to_owned());
+        }
+    }
+    args
+}
+
+struct Drawn {
+    args: Vec<String>,
+    device: Device,
+    design: Design,
+    verify: Verify,
+}
+
+fn draw(seed: u64) -> Drawn {
+    let prng = &mut Prng::new(seed).fork(0x6d6d63);
+    let soldered_in = prng.below(2) == 0;
+    let base = if soldered_in { "emmc-hs400-sprd" } else { "sd-ux500" };
+    let mut device = Device::lookup(base).expect("a built-in");
+    device.machine.cpus = pick(prng, &[1, 2, 4]);
+    let DeviceModel::Mmc(mmc) = &mut device.model else { unreachable!("it is a card") };
+    profile(prng, mmc, soldered_in);
+    let policy = policy(prng, mmc.host.busy_detect);
+    let queue = pick(prng, &["legacy-deadline", "mq-deadline", "mq-none", "mq-kyber"]);
+    let mut design = Design::lookup(queue).expect("a built-in");
+    design.host = Some(policy);
+    let cuts = prng.below(2) * 20;
+    let power_cuts = (0..cuts).map(|_| us(prng.below(300_000))).collect();
+    let verify = Verify { power_cuts, ..Verify::default() };
+    Drawn { args: jobs(prng), device, design, verify }
+}
+
+/// Runs a seed to its end.
+fn run(seed: u64) -> Result<Report, String> {
+    let Drawn { args, device, design, verify } = draw(seed);
+    let told = || format!("{args:?} {:?} {:?}", device.model, design.host);
+    let jobs = parse_args(args.iter().map(String::as_str), &NoSource)
+        .map_err(|wrong| format!("{wrong}: {args:?}"))?;
+    let conditions = Conditions { verify: Some(&verify), ..Conditions::new(seed) };
+    let mut simulation = Simulation::under(&jobs, &device, &design, conditions)
+        .map_err(|wrong| format!("{wrong}: {}", told()))?;
+    simulation.check_every_step();
+    for _ in 0..2_000 {
+        match simulation.advance(1_000) {
+            Ok(true) => {}
+            Ok(false) => {
+                let empty = simulation.world().queues().iter().all(|queue| queue.is_empty());
+                let report = simulation.report();
+                return if empty { Ok(report) } else { Err(format!("bios are left: {}", told())) };
+            }
+            Err(wrong) => return Err(format!("{wrong}: {}", told())),
+        }
+    }
+    Err(format!("no end: {}", told()))
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn every_io_ends_once_and_nothing_is_lost() {
+    let seeds: Vec<u64> = match number("BLOCKYARD_SWARM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("BLOCKYARD_SWARM_SEEDS").unwrap_or(300) / 2).collect(),
+    };
+    let (mut ios, mut errors, mut commands, mut cuts) = (0, 0, 0, 0);
+    for &seed in &seeds {
+        let report = run(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        ios += report.jobs.iter().flat_map(|job| job.stats.measured()).map(|m| m.ios).sum::<u64>();
+        errors += report.jobs.iter().map(|job| job.stats.errors).sum::<u64>();
+        commands += report.mmc.as_ref().map_or(0, |mmc| mmc.commands.iter().sum::<u64>());
+        let verified = report.verified.as_ref().expect("it was verified");
+        cuts += verified.power_cuts.len();
+        assert_eq!(verified.violations, [], "seed {seed}");
+        if seed % 16 == 0 {
+            let again = run(seed).expect("it ended before");
+            assert_eq!(format!("{again:?}"), format!("{report:?}"), "seed {seed}");
+        }
+    }
+    println!(
+        "{} seeds, {ios} I/Os, {errors} errors, {commands} commands, {cuts} looks at a loss of power",
+        seeds.len()
+    );
+}
