@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 BENCHES=(blockyard-bench:core blockyard-bench:elevator blockyard-bench:histogram)
 # Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
 # BLOCKYARD_SWARM_SOAK.
-SWARMS=(blockyard-sim:swarm)
+SWARMS=(blockyard-sim:swarm blockyard-sim:swarm_mmc)
 # What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
 BENCH_QUICK=(--test)
 # How many seeds the swarm takes unless told.

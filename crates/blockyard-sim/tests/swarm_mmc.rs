@@ -5,7 +5,7 @@
 //! power leaves (`Verify`), and that every I/O ends, once.
 //!
 //! ```sh
-//! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test mmc_hosts_lose_nothing_whatever_goes_wrong
+//! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test swarm_mmc
 //! ```
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
@@ -192,28 +192,81 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// Says which seed it was that panicked.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!(
+                "seed {}: BLOCKYARD_SWARM_SEED={} cargo test --release -p blockyard-sim --test \
+                 swarm_mmc",
+                self.0, self.0
+            );
+        }
+    }
+}
+
+/// What seeds came to.
+#[derive(Default)]
+struct Total {
+    seeds: u64,
+    ios: u64,
+    errors: u64,
+    commands: u64,
+    cuts: usize,
+}
+
+impl Total {
+    /// Runs `seed`, now and then twice, and adds it.
+    fn add(&mut self, seed: u64) {
+        let _told = Told(seed);
+        let report = run(seed).unwrap_or_else(|what| panic!("{what}"));
+        let verified = report.verified.as_ref().expect("it was verified");
+        assert_eq!(verified.violations, []);
+        if seed % 16 == 0 {
+            let again = run(seed).expect("it ended before");
+            assert_eq!(format!("{again:?}"), format!("{report:?}"));
+        }
+        let measured = report.jobs.iter().flat_map(|job| job.stats.measured());
+        self.seeds += 1;
+        self.ios += measured.map(|measured| measured.ios).sum::<u64>();
+        self.errors += report.jobs.iter().map(|job| job.stats.errors).sum::<u64>();
+        self.commands += report.mmc.as_ref().map_or(0, |mmc| mmc.commands.iter().sum::<u64>());
+        self.cuts += verified.power_cuts.len();
+    }
+
+    fn tell(&self) {
+        let Self { seeds, ios, errors, commands, cuts } = self;
+        println!(
+            "{seeds} seeds, {ios} I/Os, {errors} errors, {commands} commands, {cuts} looks at what a \
+             loss of power would leave"
+        );
+    }
+}
+
 #[test]
 fn every_io_ends_once_and_nothing_is_lost() {
     let seeds: Vec<u64> = match number("BLOCKYARD_SWARM_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("BLOCKYARD_SWARM_SEEDS").unwrap_or(300) / 2).collect(),
     };
-    let (mut ios, mut errors, mut commands, mut cuts) = (0, 0, 0, 0);
-    for &seed in &seeds {
-        let report = run(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
-        ios += report.jobs.iter().flat_map(|job| job.stats.measured()).map(|m| m.ios).sum::<u64>();
-        errors += report.jobs.iter().map(|job| job.stats.errors).sum::<u64>();
-        commands += report.mmc.as_ref().map_or(0, |mmc| mmc.commands.iter().sum::<u64>());
-        let verified = report.verified.as_ref().expect("it was verified");
-        cuts += verified.power_cuts.len();
-        assert_eq!(verified.violations, [], "seed {seed}");
-        if seed % 16 == 0 {
-            let again = run(seed).expect("it ended before");
-            assert_eq!(format!("{again:?}"), format!("{report:?}"), "seed {seed}");
+    let mut total = Total::default();
+    seeds.into_iter().for_each(|seed| total.add(seed));
+    total.tell();
+}
+
+/// Does nothing unless `BLOCKYARD_SWARM_SOAK` says for how many seconds; 0: until a seed fails.
+#[test]
+fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {
+    use core::hash::BuildHasher;
+    let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };
+    let first = std::hash::RandomState::new().hash_one(0) >> 32;
+    let (began, mut total) = (std::time::Instant::now(), Total::default());
+    for seed in first.. {
+        total.add(seed);
+        if seconds > 0 && began.elapsed().as_secs() >= seconds {
+            return total.tell();
         }
     }
-    println!(
-        "{} seeds, {ios} I/Os, {errors} errors, {commands} commands, {cuts} looks at a loss of power",
-        seeds.len()
-    );
 }
