@@ -224,7 +224,7 @@ impl Total {
         let report = run(seed).unwrap_or_else(|what| panic!("{what}"));
         let verified = report.verified.as_ref().expect("it was verified");
         assert_eq!(verified.violations, []);
-        if seed % 16 == 0 {
+        if seed.is_multiple_of(16) {
             let again = run(seed).expect("it ended before");
             assert_eq!(format!("{again:?}"), format!("{report:?}"));
         }
