@@ -387,8 +387,12 @@ impl<O: Observer> World<O> {
                 let (now, events) = (self.now, &mut self.device_events);
                 self.host.driver.model_mut().event(event, now, events);
                 self.schedule_device();
-                self.take_finished();
-                self.look_at_host(None);
+                if self.dispatch_blocks() {
+                    // It ends no request by itself: its driver does, when it has been interrupted.
+                    self.look_at_host(None);
+                } else {
+                    self.take_finished();
+                }
             }
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);

@@ -5,7 +5,7 @@ use super::{Event, World};
 use crate::device::mmc::host::MmcHost;
 use crate::machine::cpu::{Doing, Work};
 use crate::observe::Observer;
-use blockyard::mmc::block::Context;
+use blockyard::mmc::block::{ActKind, Context};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 
@@ -164,20 +164,24 @@ impl<O: Observer> World<O> {
     pub(super) fn host_did(&mut self, cpu: CpuId, doing: Doing) {
         let (now, events) = (self.now, &mut self.device_events);
         let mmc = self.host.driver.model_mut().mmc_mut().expect("a processor worked for it");
-        let context = match doing {
-            Doing::Enter(context) => context,
+        let (context, completes) = match doing {
+            Doing::Enter(context) => return self.next_act(cpu, context),
             Doing::Interrupt => {
                 mmc.end_interrupt(now, events);
-                Context::Interrupt
+                (Context::Interrupt, false)
             }
             Doing::Act(act, begun) => {
-                let context = act.context();
+                let told = (act.context(), act.kind() == ActKind::Complete);
                 mmc.finish_act(act, begun, now, events);
-                context
+                told
             }
         };
         self.schedule_device();
-        self.take_finished();
+        if completes {
+            self.take_finished();
+        } else {
+            self.schedule_layers();
+        }
         self.look_at_host(Some(cpu));
         self.next_act(cpu, context);
     }
