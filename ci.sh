@@ -33,10 +33,10 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   lint             clippy, package by package, without a warning
   docs             rustdoc without a warning
   features         each package alone, and with each of its features alone
-  bare             a program without std links the core, and a read passes through it
+  bare             a program without std links the core; a read passes, and the example firmware runs
   msrv             the oldest Rust promised builds every package, where it is installed
   test             all tests and doctests; installs the programs they compare with
-  readme           the README's what-if commands and every job in examples/ run
+  readme           the README's what-if commands and every job in examples/ run, and the example firmware
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   soak [SECONDS]   the swarm on fresh seeds, until one fails or it is stopped; not part of all
@@ -247,6 +247,10 @@ step_readme() {
         "$CARGO_TARGET_DIR/release/blockyard" whatif "$job" --device srp \
             --design mq-none,mq-deadline >/dev/null
     done
+    say "the example firmware"
+    output="$(cargo run -q --locked --release -p blockyard --example firmware)"
+    printf '%s\n' "$output"
+    [[ "$(grep -c 'all intact' <<<"$output")" == 2 ]] || die "data did not come back"
     for job in examples/traces/database{,.blkparse,.v2.iolog,.v3.iolog,.csv}; do
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" replay "$job" --design mq-none,mq-deadline >/dev/null

@@ -1,9 +1,26 @@
-//! One read through the core, in a program that has no std.
+//! One read through the core, and the firmware of `crates/blockyard/examples/firmware`, in a program
+//! that has no std.
 //!
 //! What the core needs of its surroundings is here in whole: memory and a panic handler. Should std
 //! come in by a dependency, there are two panic handlers and this does not build.
 #![no_std]
 #![no_main]
+
+extern crate alloc;
+
+#[path = "../../../crates/blockyard/examples/firmware/bring_up.rs"]
+mod bring_up;
+#[path = "../../../crates/blockyard/examples/firmware/card.rs"]
+mod card;
+#[path = "../../../crates/blockyard/examples/firmware/chip.rs"]
+mod chip;
+#[path = "../../../crates/blockyard/examples/firmware/demo.rs"]
+#[expect(dead_code, reason = "nobody prints how it went")]
+mod demo;
+#[path = "../../../crates/blockyard/examples/firmware/disk.rs"]
+mod disk;
+#[path = "../../../crates/blockyard/examples/firmware/sdhci.rs"]
+mod sdhci;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -15,6 +32,7 @@ use blockyard::bio::Bio;
 use blockyard::driver::{Accept, Driver, Issue};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
+use blockyard::mmc::policy::{HsqPolicy, Pipeline};
 use blockyard::policy::Policies;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
@@ -113,8 +131,17 @@ fn passes(policies: Policies, cookie: u64) -> bool {
         && queue.is_empty()
 }
 
-/// 0 where a read passes without an elevator and with one.
+/// Whether the firmware reads what it wrote, one request after the other and with the next one
+/// prepared, and the bus is idle for less long with that.
+fn firmware_works() -> bool {
+    let pipelines = [Pipeline::Serial, Pipeline::Hsq(HsqPolicy::TODAY)];
+    let [serial, hsq] = pipelines.map(|pipeline| demo::run(pipeline, 0));
+    serial.intact && hsq.intact && hsq.gap() < serial.gap()
+}
+
+/// 0 where a read passes without an elevator and with one; 2 more where the firmware fails.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
-    i32::from(!(passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8)))
+    let reads = passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8);
+    i32::from(!reads) + 2 * i32::from(!firmware_works())
 }

@@ -205,8 +205,14 @@ pub(crate) struct Reproduce {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Experiment {
+    /// eMMC: copied by the processor, by DMA, and by DMA beside the next request (December 2010)
+    MmcDoubleBuffer,
+    /// An SD card: from one kernel thread to blk-mq (February 2017)
+    MmcMq,
     /// Multi-queue SCSI under three schedulers (August 2017)
     Scsi,
+    /// eMMC and SD: the host software queue (February 2020)
+    Hsq,
 }
 
 #[derive(Debug, Args)]

@@ -121,7 +121,10 @@ fn list_names_every_option_of_a_job_and_what_becomes_of_it() {
 fn reproduce_lists_the_experiments() {
     let listed = blockyard(&["reproduce"]);
     assert_eq!(listed.status.code(), Some(0));
-    assert!(text(&listed.stdout).lines().any(|line| line.starts_with("scsi ")));
+    for experiment in blockyard_sim::reproduce::experiments() {
+        let begins = format!("{} ", experiment.name);
+        assert!(text(&listed.stdout).lines().any(|line| line.starts_with(&begins)), "{begins}");
+    }
 }
 
 /// `blockyard list | head -1` must not complain: the reader has what it wanted.

@@ -81,6 +81,10 @@ enum Event {
     Play,
     /// A worker thread is there to run a hardware queue.
     Run(QueueId, HctxId),
+    /// Work that has ended wants a hardware queue run by the thread of an MMC host.
+    GiveRun(QueueId, HctxId),
+    /// Work that has ended, on that processor, may have left something to threads of an MMC host.
+    LookAtHost(CpuId),
     /// A thread of an MMC host's driver is there to work.
     HostThread(Context),
     /// A queue asked to be looked at again.
@@ -144,9 +148,9 @@ pub struct World<O = ()> {
     worker_cpu: Vec<CpuId>,
     /// Of an MMC host: the one that dispatches, and the one of deferred work.
     host_threads: [HostThread; 2],
-    /// A piece of work goes on; and what of it comes to threads of the host's, so long after its end.
+    /// A piece of work goes on; and what threads of an MMC host hear of it at its end.
     working: bool,
-    following: Vec<(Duration, Event)>,
+    following: Vec<Event>,
     polled: PolledQueues,
     cache: PageCache,
     /// How far reads are ahead, in pages.
@@ -366,6 +370,8 @@ impl<O: Observer> World<O> {
                     if blocks { self.host_threads[0].cpu } else { self.worker_cpu[hctx.index()] };
                 self.give(cpu, Work::Run { queue, hctx });
             }
+            Event::GiveRun(queue, hctx) => self.give_run(queue, hctx),
+            Event::LookAtHost(cpu) => self.look_at_host(Some(cpu)),
             Event::HostThread(context) => {
                 let cpu = self.host_threads[usize::from(context == Context::Deferred)].cpu;
                 self.give(cpu, Work::Host(context));

@@ -32,7 +32,7 @@ fn us(us: u64) -> Duration {
 }
 
 /// A pipeline with all that goes with it, for a host that finds busy by `busy`.
-fn policy(prng: &mut Prng, has: BusyDetect) -> HostPolicy {
+fn policy(prng: &mut Prng, has: BusyDetect, has_queue: bool) -> HostPolicy {
     let hsq = HsqPolicy {
         order: pick(prng, &[HsqOrder::TagWalk, HsqOrder::Fifo]),
         limit: pick(prng, &[HsqLimit::Fixed(1), HsqLimit::Fixed(2), HsqLimit::Dynamic]),
@@ -50,6 +50,9 @@ fn policy(prng: &mut Prng, has: BusyDetect) -> HostPolicy {
     if has == BusyDetect::Hardware {
         pipelines.extend([Pipeline::Hsq(hsq); 3]);
     }
+    if has_queue {
+        pipelines.extend([Pipeline::Cqe; 3]);
+    }
     let pipeline = pick(prng, &pipelines);
     let better: &[_] = match has {
         BusyDetect::Status => &[BusyDetect::Status],
@@ -61,12 +64,15 @@ fn policy(prng: &mut Prng, has: BusyDetect) -> HostPolicy {
         _ => pick(prng, better),
     };
     let bounces = match pipeline {
-        Pipeline::Hsq(_) | Pipeline::IssueOnCompletion => {
+        Pipeline::Hsq(_) | Pipeline::IssueOnCompletion | Pipeline::Cqe => {
             [Bounce::None, Bounce::None, Bounce::Async]
         }
         _ => [Bounce::None, Bounce::Sync, Bounce::Async],
     };
-    let transfer = pick(prng, &[Transfer::Dma, Transfer::Dma, Transfer::Pio]);
+    let transfer = match pipeline {
+        Pipeline::Cqe => Transfer::Dma,
+        _ => pick(prng, &[Transfer::Dma, Transfer::Dma, Transfer::Pio]),
+    };
     HostPolicy {
         transfer,
         close_ended: pick(prng, &[false, true]),
@@ -154,7 +160,7 @@ fn draw(seed: u64) -> Drawn {
     device.machine.cpus = pick(prng, &[1, 2, 4]);
     let DeviceModel::Mmc(mmc) = &mut device.model else { unreachable!("it is a card") };
     profile(prng, mmc, soldered_in);
-    let policy = policy(prng, mmc.host.busy_detect);
+    let policy = policy(prng, mmc.host.busy_detect, soldered_in);
     let queue = pick(prng, &["legacy-deadline", "mq-deadline", "mq-none", "mq-kyber"]);
     let mut design = Design::lookup(queue).expect("a built-in");
     design.host = Some(policy);

@@ -54,6 +54,14 @@ pub enum Busy {
 pub enum Outcome {
     /// Done with it: [`complete`](crate::request_queue::RequestQueue::complete) it.
     Done(Status),
+    /// Done with a read or write that failed, but for its first `sectors`, fewer than it has:
+    /// [`complete_partly`](crate::request_queue::RequestQueue::complete_partly) it.
+    Partial {
+        /// Sectors, from its first, that are done well.
+        sectors: u32,
+        /// What the rest failed with.
+        status: Status,
+    },
     /// The device did not take it after all:
     /// [`requeue`](crate::request_queue::RequestQueue::requeue) it, to be tried again.
     Again,

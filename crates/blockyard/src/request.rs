@@ -88,6 +88,8 @@ pub struct Request {
     pub(crate) prepared: bool,
     /// It has come out of the elevator, which is to be told when it has finished.
     pub(crate) sorted: bool,
+    /// Sectors, from the first, that are done well although it failed.
+    pub(crate) done: u32,
     /// What it has still to do of a flush sequence.
     pub(crate) steps: Steps,
     /// When the driver is asked about it, while the driver owns it.
@@ -122,6 +124,7 @@ impl Request {
         state: State::Idle,
         prepared: false,
         sorted: false,
+        done: 0,
         steps: Steps::NONE,
         deadline: Instant::ZERO,
         driver_tag: None,

@@ -12,14 +12,17 @@ use blockyard::layer::rate::{Limited, Rates};
 use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::mmc::block::{Context, Mmc, Target};
+use blockyard::mmc::card::ReliableWrite;
 use blockyard::mmc::command::state::CardState;
 use blockyard::mmc::command::status::Status as CardStatus;
-use blockyard::mmc::command::{Addressing, Rca, Response};
+use blockyard::mmc::command::{Addressing, Command, Rca, Response, SwitchAccess};
 use blockyard::mmc::controller::{
-    HostController, HostError, HostEvent, NotNow, Part, SlotId, Transaction,
+    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
 };
+use blockyard::mmc::engine::{EngineEvent, QueueEngine, Task, TaskSet};
 use blockyard::mmc::host::{BusyDetect, HostCapabilities};
-use blockyard::mmc::policy::{HostPolicy, HsqPolicy, Pipeline};
+use blockyard::mmc::policy::{HostPolicy, HsqPolicy, Packed, Pipeline};
+use blockyard::mmc::register::ext_csd::index;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
     Model, Plugging, Policies, SchedDepth, SwqMerge,
@@ -313,17 +316,26 @@ fn no_layer_allocates_after_construction() {
     assert!(fired.iter().all(|times| *times > 100), "{fired:?}");
 }
 
-/// A controller that does everything at once, but for every seventh transfer, which fails.
+/// A controller that does everything at once, but for every seventh transfer, which fails, and a card
+/// that wants time for itself after every fifth.
 struct AtOnce {
     capabilities: HostCapabilities,
     events: VecDeque<HostEvent>,
     transfers: u32,
+    block: [u8; 512],
+    packs: u32,
 }
 
 impl AtOnce {
     fn new() -> Self {
         let capabilities = HostCapabilities::full();
-        Self { capabilities, events: VecDeque::with_capacity(8), transfers: 0 }
+        Self {
+            capabilities,
+            events: VecDeque::with_capacity(64),
+            transfers: 0,
+            block: [0; 512],
+            packs: 0,
+        }
     }
 }
 
@@ -336,8 +348,20 @@ impl HostController for AtOnce {
     fn prepare(&mut self, _slot: SlotId) {}
     fn cleanup(&mut self, _slot: SlotId) {}
 
+    fn block(&mut self) -> &mut [u8; 512] {
+        &mut self.block
+    }
+
     fn start(&mut self, transaction: &Transaction, _now: Instant) {
-        let response = Response::Short(CardStatus::new(CardState::Transfer, true).0);
+        let asks = transaction.data().is_some() && self.transfers.is_multiple_of(5);
+        let asks = if asks { CardStatus::EXCEPTION_EVENT } else { 0 };
+        let response = Response::Short(CardStatus::new(CardState::Transfer, true).0 | asks);
+        self.packs += u32::from(matches!(transaction.payload, Payload::Packed(_)));
+        if transaction.payload == Payload::Block {
+            self.block = [0; 512];
+            self.block[usize::from(index::EXT_CSD_REV)] = 8;
+            self.block[usize::from(index::BKOPS_STATUS)] = 2;
+        }
         let done = |part| HostEvent::CommandDone { part, response };
         self.events.extend(transaction.announce.map(|_| done(Part::Announce)));
         self.events.push_back(done(Part::Command));
@@ -362,6 +386,10 @@ impl HostController for AtOnce {
         false
     }
 
+    fn engine(&mut self) -> Option<&mut dyn QueueEngine> {
+        Some(self)
+    }
+
     fn abort(&mut self, _now: Instant) {
         self.events.clear();
     }
@@ -371,29 +399,76 @@ impl HostController for AtOnce {
     }
 }
 
+impl QueueEngine for AtOnce {
+    fn enable(&mut self, _now: Instant) {}
+    fn disable(&mut self, _now: Instant) {}
+
+    fn queue(&mut self, task: &Task, _now: Instant) {
+        let task = task.parameters.task;
+        self.transfers += 1;
+        if self.transfers.is_multiple_of(5) {
+            let (tasks, status) = (TaskSet::of(task), CardStatus(CardStatus::EXCEPTION_EVENT));
+            self.events.push_back(HostEvent::Engine(EngineEvent::Responded { tasks, status }));
+        }
+        self.events.push_back(HostEvent::Engine(if self.transfers.is_multiple_of(7) {
+            let (part, error) = (Part::Data, HostError::Damaged);
+            EngineEvent::Failed { tasks: TaskSet::of(task), part, error }
+        } else {
+            EngineEvent::TaskDone(task)
+        }));
+    }
+
+    fn direct(&mut self, _command: &Command, _now: Instant) {
+        let response = Response::Short(CardStatus::new(CardState::Transfer, true).0);
+        self.events.push_back(HostEvent::Engine(EngineEvent::DirectDone(response)));
+    }
+
+    fn halt(&mut self, _now: Instant) {
+        self.events.push_back(HostEvent::Engine(EngineEvent::Halted));
+    }
+
+    fn clear(&mut self, _now: Instant) {
+        self.events.push_back(HostEvent::Engine(EngineEvent::Cleared));
+    }
+}
+
 /// Offers 2000 bios to the driver of a card; answers how many have ended well.
 fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
-    let mut ended = 0;
+    let (mut ended, mut now) = (0, Instant::ZERO);
     for at in 0..2000 {
-        let now = Instant::from_ns(1000 * at);
-        let op = if at % 3 == 0 { Op::Read } else { Op::Write };
+        now = now + Duration::from_us(1);
+        let bio = match at % 12 {
+            0 => Bio::new(Op::Flush, 0, 0, at),
+            1 => Bio::write(at * 8 % 4096, 8, at).with_flags(Flags::FUA | Flags::PREFLUSH),
+            2..5 => Bio::read(at * 8 % 4096, 8, at),
+            _ => Bio::write(at * 8 % 4096, 8, at),
+        };
         // Without a tag it is not taken: others are.
-        let _ = queue.submit(host, CpuId(0), Bio::new(op, at * 8 % 4096, 8, at), now);
+        let _ = queue.submit(host, CpuId(0), bio, now);
         while let Some(run) = queue.next_run(host, now) {
             let _ = queue.run(host, run.hctx, now);
         }
-        for context in [Context::Thread, Context::Deferred] {
-            while host.driver.step(context, now).is_some() {}
-        }
-        while let Some(event) = host.driver.controller.events.pop_front() {
-            host.driver.interrupt(event, now);
-            while host.driver.step(Context::Interrupt, now).is_some() {}
-        }
-        while let Some(finished) = host.driver.next_finished(now) {
-            queue.conclude(host, &finished, now).expect("the driver owned it");
-        }
-        while let Some(end) = queue.next_ended() {
-            ended += u32::from(end.status == Status::Ok);
+        while at % 8 == 7 && !queue.is_empty() {
+            now = now + Duration::from_ms(1); // what is refused for want of a resource is tried again
+            for context in [Context::Thread, Context::Deferred] {
+                while host.driver.step(context, now).is_some() {}
+            }
+            while let Some(event) = host.driver.controller.events.pop_front() {
+                host.driver.interrupt(event, now);
+                while host.driver.step(Context::Interrupt, now).is_some() {}
+            }
+            let flush = Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1);
+            let _ = host.driver.direct(&flush, Duration::from_secs(1), now);
+            let _ = host.driver.next_direct();
+            while let Some(finished) = host.driver.next_finished(now) {
+                queue.conclude(host, &finished, now).expect("the driver owned it");
+            }
+            while let Some(end) = queue.next_ended() {
+                ended += u32::from(end.status == Status::Ok);
+            }
+            while let Some(run) = queue.next_run(host, now) {
+                let _ = queue.run(host, run.hctx, now);
+            }
         }
     }
     ended
@@ -402,36 +477,50 @@ fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
 #[test]
 fn no_host_path_of_a_card_allocates_after_construction() {
     let target = Target {
-        rca: Rca(1),
-        addressing: Addressing::Sectors,
         set_block_count: true,
-        cache_on: false,
+        cache_on: true,
+        queue_depth: 31,
+        reliable_write: ReliableWrite::Any,
+        bkops: true,
+        packed_writes: 20,
+        packed_reads: 30,
+        ..Target::plain(Rca(1), Addressing::Sectors)
     };
-    for pipeline in [
+    let limits = Limits { write_cache: true, fua: true, ..Limits::new(CAPACITY_SECTORS) };
+    let pipelines = [
         Pipeline::Serial,
         Pipeline::TwoSlotFull,
         Pipeline::IssueOnCompletion,
         Pipeline::BlkMqWait,
         Pipeline::Hsq(HsqPolicy::V8),
         Pipeline::Hsq(HsqPolicy::TODAY),
-    ] {
+        Pipeline::Cqe,
+    ];
+    let packing = [Packed::Off, Packed::ReadWrite];
+    let all = pipelines.into_iter().flat_map(|of| packing.map(|how| (of, how)));
+    for (pipeline, packed) in all.filter(|how| *how != (Pipeline::Cqe, Packed::ReadWrite)) {
         let tags = TagSetConfig {
             hctxs: 1,
-            depth: 64,
+            depth: if pipeline == Pipeline::Cqe { 31 } else { 64 },
             reserved: 0,
             shared_over_hctxs: false,
             queues: 1,
             max_waiters: 8,
         };
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
+        let policy = HostPolicy { packed, ..policy };
         let mmc = Mmc::new(AtOnce::new(), target, policy).expect("the controller has it all");
         let mut host = Host::new(mmc, (), tags);
-        let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::NONE);
+        let config = QueueConfig::new(1, 1, limits.clone(), Policies::NONE);
         let mut queue = RequestQueue::new(QueueId(0), config, &host);
         let before = ALLOCATIONS.get();
         let ended = drive_card(&mut host, &mut queue);
         assert_eq!(ALLOCATIONS.get() - before, 0, "{pipeline:?}");
-        assert!(ended > 400 && host.driver.counts().failures > 50, "{pipeline:?}: {ended} ended");
+        let (counts, packs) = (host.driver.counts(), host.driver.controller.packs);
+        assert!(ended > 400 && counts.failures > 20, "{pipeline:?}: {ended} ended, {counts:?}");
+        assert!(counts.upkeeps > 10, "{pipeline:?}: {counts:?}");
+        let packs_none = packed == Packed::Off || pipeline == Pipeline::Serial;
+        assert!(packs > 10 || packs_none, "{pipeline:?}: {packs}");
     }
 }
 

@@ -2,54 +2,87 @@
 
 use std::io::Write;
 
-use blockyard_sim::reproduce::{Basis, Cell, Region, SCSI_DEVICE, SCSI_SOURCE, Span, cells, run};
-use blockyard_sim::why::Figures;
+use blockyard_sim::reproduce::{
+    self, Basis, Cell, Experiment, Ratio, Table as Published, run, runs,
+};
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use crate::cli::{Experiment, OutputFormat, Reproduce};
-use crate::human::{count, digits};
+use crate::cli::{self, OutputFormat, Reproduce};
+use crate::human::digits;
 use crate::message::Failure;
 use crate::progress::Tally;
 use crate::table::{Align, Table};
 
-/// The answer as programs get it; as text it is a table for each reading of the workload.
+/// Tables of more workloads than this have a line for each, and a column for each design.
+const LONG: usize = 16;
+
+/// The answer as programs get it.
 #[derive(Serialize)]
-struct Answered {
+struct Answered<'a> {
     experiment: &'static str,
     source: &'static str,
-    device: &'static str,
+    about: &'static str,
     seed: u64,
-    cells: Vec<Row>,
+    cells: Vec<Row<'a>>,
 }
 
 /// Ours beside theirs.
 #[derive(Serialize)]
-struct Row {
-    /// `shared` or `own`: the region of the disk that each job works on.
-    region: &'static str,
-    rw: &'static str,
+struct Row<'a> {
+    table: &'a str,
+    device: &'static str,
+    workload: &'a str,
     design: &'static str,
+    /// Whose figure is taken off; `null`: none is.
+    less: Option<&'static str>,
+    unit: &'static str,
     /// `null`: ours is a prediction.
-    published_iops: Option<f64>,
-    iops: f64,
+    published: Option<f64>,
+    ours: f64,
     difference_percent: Option<f64>,
-    ios_per_command: f64,
+    /// Set against the table's first design.
+    ratio: Option<RatioRow>,
     /// `fitted`, `outcome` or `prediction`.
     basis: &'static str,
+    counters: Map<String, Value>,
+    /// By what differs from the device.
+    on_variants: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct RatioRow {
+    ours: f64,
+    least: f64,
+    most: f64,
 }
 
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
-    match args.experiment {
-        None => args.answer.deliver(&experiments(), out),
-        Some(Experiment::Scsi) => scsi(args, out),
-    }
+    let Some(asked) = args.experiment else { return args.answer.deliver(&listed(), out) };
+    let experiment = named(asked);
+    let tally = Tally::new("runs", runs(&experiment));
+    let cells = run(&experiment, args.answer.seed, &|| tally.one_more())?;
+    tally.erase();
+    let text = match args.output_format {
+        OutputFormat::Normal => text(&experiment, args.answer.seed, &cells),
+        OutputFormat::Json => json(&experiment, args.answer.seed, &cells),
+    };
+    args.answer.deliver(&text, out)
+}
+
+/// The experiment that is `asked` for.
+fn named(asked: cli::Experiment) -> Experiment {
+    let value = asked.to_possible_value().expect("every experiment can be asked for");
+    let mut all = reproduce::experiments().into_iter();
+    all.find(|experiment| experiment.name == value.get_name())
+        .expect("what can be asked for is there")
 }
 
 /// The experiments there are, a line for each.
-fn experiments() -> String {
+fn listed() -> String {
     let mut table = Table::new(&[("experiment", Align::Left), ("what it is", Align::Left)]);
-    for experiment in Experiment::value_variants() {
+    for experiment in cli::Experiment::value_variants() {
         if let Some(value) = experiment.to_possible_value() {
             let help = value.get_help().map(ToString::to_string).unwrap_or_default();
             table.row([value.get_name().to_owned(), help]);
@@ -58,96 +91,256 @@ fn experiments() -> String {
     table.to_string()
 }
 
-fn scsi(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
-    let cells = cells();
-    let tally = Tally::new("cells", cells.len());
-    let figures = run(&cells, Span::default(), args.answer.seed, &|| tally.one_more())?;
-    tally.erase();
+fn json(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {
     let answered = Answered {
-        experiment: "scsi",
-        source: SCSI_SOURCE,
-        device: SCSI_DEVICE,
-        seed: args.answer.seed,
-        cells: cells.iter().zip(&figures).map(|(cell, figures)| Row::new(cell, figures)).collect(),
+        experiment: experiment.name,
+        source: experiment.source,
+        about: experiment.about,
+        seed,
+        cells: cells.iter().map(|cell| Row::new(&experiment.tables[cell.table], cell)).collect(),
     };
-    let text = match args.output_format {
-        OutputFormat::Normal => answered.text(),
-        OutputFormat::Json => {
-            serde_json::to_string_pretty(&answered).expect("names are strings") + "\n"
-        }
-    };
-    args.answer.deliver(&text, out)
+    serde_json::to_string_pretty(&answered).expect("names are strings") + "\n"
 }
 
-impl Row {
-    #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
-    fn new(cell: &Cell, figures: &Figures) -> Self {
-        let published = cell.published.map(|published| 1000.0 * f64::from(published.kiops));
+impl<'a> Row<'a> {
+    fn new(table: &'a Published, cell: &Cell) -> Self {
+        let counters = table.counters.iter().zip(&cell.counters);
+        let on_variants = table.variants.iter().zip(&cell.on_variants);
         Self {
-            region: name_of(cell.region),
-            rw: cell.op,
+            table: &table.title,
+            device: table.device,
+            workload: &table.workloads[cell.workload].name,
             design: cell.design,
-            published_iops: published,
-            iops: figures.iops,
-            difference_percent: published.map(|iops| 100.0 * (figures.iops / iops - 1.0)),
-            ios_per_command: figures.ios_per_command,
-            basis: match cell.published.map(|published| published.basis) {
-                Some(Basis::Fitted) => "fitted",
-                Some(Basis::Outcome) => "outcome",
-                None => "prediction",
-            },
+            less: table.less,
+            unit: table.unit.name(),
+            published: cell.published.as_ref().map(|published| published.figure),
+            ours: cell.ours,
+            difference_percent: cell.difference_percent(),
+            ratio: cell.ratio.map(|Ratio { ours, least, most }| RatioRow { ours, least, most }),
+            basis: basis(cell),
+            counters: counters
+                .map(|(unit, count)| (unit.name().to_owned(), json!(count)))
+                .collect(),
+            on_variants: on_variants.map(|(it, ours)| (it.name.to_owned(), json!(ours))).collect(),
         }
     }
-
-    fn cells(&self) -> [String; COLUMNS.len()] {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        [
-            self.rw.to_owned(),
-            self.design.to_owned(),
-            or_dash(self.published_iops.map(count)),
-            count(self.iops),
-            or_dash(self.difference_percent.map(|percent| format!("{percent:+.1}"))),
-            digits(self.ios_per_command),
-            self.basis.to_owned(),
-        ]
-    }
 }
 
-const fn name_of(region: Region) -> &'static str {
-    match region {
-        Region::Shared => "shared",
-        Region::Own => "own",
+const fn basis(cell: &Cell) -> &'static str {
+    match &cell.published {
+        Some(published) => match published.basis {
+            Basis::Fitted => "fitted",
+            Basis::Outcome => "outcome",
+        },
+        None => "prediction",
     }
 }
-
-const COLUMNS: &[(&str, Align)] = &[
-    ("rw", Align::Left),
-    ("design", Align::Left),
-    ("published", Align::Right),
-    ("ours", Align::Right),
-    ("differs %", Align::Right),
-    ("I/O/cmd", Align::Right),
-    ("basis", Align::Left),
-];
-
-const READINGS: &[(&str, &str)] =
-    &[("shared", "All jobs share the disk"), ("own", "Each job has a region of its own")];
 
 const LEGEND: &str = "
-I/Os per second of 4 KiB, 64 jobs of depth 64, 2 s of virtual time after 0.5 s.
-fitted: the device's profile was fitted on the published figure; outcome: it was not;
-prediction: of a design whose measurement is not among the published figures used here.
+fitted: the device's profile was fitted on the published figure; outcome: it was not; prediction: of
+a design whose measurement is not among the published figures used here. A change is set against the
+first design; in brackets its range, over all that the published figures leave open about the device.
 ";
 
-impl Answered {
-    fn text(&self) -> String {
-        let mut text = format!("{} on {}, seed {}\n", self.source, self.device, self.seed);
-        for (region, title) in READINGS {
-            let mut table = Table::new(COLUMNS);
-            let of_region = self.cells.iter().filter(|row| row.region == *region);
-            of_region.for_each(|row| table.row(row.cells()));
-            text += &format!("\n{title}:\n\n{table}");
+fn text(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {
+    let mut text = format!("{}, seed {seed}\n{}\n", experiment.source, experiment.about);
+    for (index, table) in experiment.tables.iter().enumerate() {
+        let cells: Vec<_> = cells.iter().filter(|cell| cell.table == index).collect();
+        let laid_out = if table.workloads.len() > LONG { grid } else { list };
+        text += &format!("\n{}, on {}, {}:\n\n", table.title, table.device, table.unit.name());
+        text += &laid_out(table, &cells).to_string();
+    }
+    text + LEGEND
+}
+
+/// A line for each cell.
+fn list(table: &Published, cells: &[&Cell]) -> Table {
+    let mut columns = vec![
+        ("workload", Align::Left),
+        ("design", Align::Left),
+        ("published", Align::Right),
+        ("ours", Align::Right),
+        (differs_name(table), Align::Right),
+        ("change %", Align::Right),
+    ];
+    columns.extend(table.counters.iter().map(|unit| (unit.name(), Align::Right)));
+    columns.push(("basis", Align::Left));
+    let mut lines = Table::new(&columns);
+    for cell in cells {
+        let mut line = vec![
+            table.workloads[cell.workload].name.clone(),
+            cell.design.to_owned(),
+            published(table, cell),
+            figure(table, cell.ours),
+            differs(table, cell),
+            change(cell),
+        ];
+        line.extend(cell.counters.iter().map(|count| or_dash(count.map(digits))));
+        line.push(basis(cell).to_owned());
+        lines.row(line);
+    }
+    lines
+}
+
+/// A line for each workload, its designs side by side.
+fn grid(table: &Published, cells: &[&Cell]) -> Table {
+    let (first, others) = table.designs.split_first().expect("a table has a design");
+    let mut columns = vec![("workload", Align::Left)];
+    let is_compared = !table.published.is_empty();
+    if is_compared {
+        columns.push(("published", Align::Right));
+    }
+    columns.push((first, Align::Right));
+    if is_compared {
+        columns.push((differs_name(table), Align::Right));
+    }
+    for design in others {
+        columns.push((design, Align::Right));
+        if table.less.is_none() {
+            columns.push(("change %", Align::Right));
         }
-        text + LEGEND
+    }
+    let mut lines = Table::new(&columns);
+    for of_workload in cells.chunk_by(|a, b| a.workload == b.workload) {
+        let mut line = vec![table.workloads[of_workload[0].workload].name.clone()];
+        for cell in of_workload {
+            let compares = is_compared && cell.design == *first;
+            if compares {
+                line.push(published(table, cell));
+            }
+            line.push(figure(table, cell.ours));
+            if compares {
+                line.push(differs(table, cell));
+            }
+            if cell.design != *first && table.less.is_none() {
+                line.push(change(cell));
+            }
+        }
+        lines.row(line);
+    }
+    lines
+}
+
+/// A figure of `table`: four digits or more; a difference has its sign and one decimal.
+fn figure(table: &Published, value: f64) -> String {
+    if table.less.is_some() {
+        return percent(value);
+    }
+    let decimals = match value.abs() {
+        _ if !value.is_finite() => return "-".to_owned(),
+        size if size < 9.9995 => 3,
+        size if size < 99.995 => 2,
+        size if size < 999.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn published(table: &Published, cell: &Cell) -> String {
+    or_dash(cell.published.as_ref().map(|published| figure(table, published.figure)))
+}
+
+/// How ours differs from what was published: in percent of it, or of a difference in the same unit.
+#[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
+fn differs(table: &Published, cell: &Cell) -> String {
+    if table.less.is_none() {
+        return or_dash(cell.difference_percent().map(percent));
+    }
+    let published = cell.published.as_ref();
+    or_dash(published.map(|published| figure(table, cell.ours - published.figure)))
+}
+
+const fn differs_name(table: &Published) -> &'static str {
+    if table.less.is_some() { "differs" } else { "differs %" }
+}
+
+/// With a sign, and one decimal.
+fn percent(value: f64) -> String {
+    let text = format!("{value:+.1}");
+    if matches!(text.as_str(), "+0.0" | "-0.0") { "0.0".to_owned() } else { text }
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+/// What the cell's design changes, with the range where the device has variants.
+#[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
+fn change(cell: &Cell) -> String {
+    let Some(Ratio { ours, least, most }) = cell.ratio else { return "-".to_owned() };
+    let [ours, least, most] = [ours, least, most].map(|ratio| percent(100.0 * (ratio - 1.0)));
+    if least == most { ours } else { format!("{ours} [{least}, {most}]") }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_sim::reproduce::{Published as Figure, Unit, Workload};
+
+    use super::*;
+
+    fn table(less: Option<&'static str>) -> Published {
+        let figure = Figure { workload: "read", design: "a", figure: 100.0, basis: Basis::Outcome };
+        Published {
+            title: "Rates".to_owned(),
+            device: "null",
+            variants: &[],
+            workloads: vec![Workload { name: "read".to_owned(), options: Vec::new() }],
+            designs: &["a", "b"],
+            less,
+            unit: Unit::KibPerS,
+            published: vec![figure],
+            counters: &[Unit::IosPerCommand],
+        }
+    }
+
+    fn cells(table: &Published) -> [Cell; 2] {
+        let ratio = Ratio { ours: 1.5, least: 1.0, most: 1.75 };
+        let cell = |design, ours, published, ratio| Cell {
+            table: 0,
+            workload: 0,
+            design,
+            ours,
+            ratio,
+            published,
+            counters: vec![Some(2.0)],
+            on_variants: Vec::new(),
+        };
+        let published = Some(table.published[0].clone());
+        [cell("a", 98.0, published, None), cell("b", 147.0, None, Some(ratio))]
+    }
+
+    #[test]
+    fn a_list_has_a_line_for_each_design() {
+        let table = table(None);
+        let cells = cells(&table);
+        assert_eq!(
+            list(&table, &cells.each_ref()).to_string(),
+            "workload  design  published   ours  differs %            change %  I/O/cmd  basis\n\
+             read      a           100.0  98.00       -2.0                   -     2.00  outcome\n\
+             read      b               -  147.0          -  +50.0 [0.0, +75.0]     2.00  prediction\n"
+        );
+    }
+
+    #[test]
+    fn a_grid_has_a_column_for_each_design() {
+        let table = table(None);
+        let cells = cells(&table);
+        assert_eq!(
+            grid(&table, &cells.each_ref()).to_string(),
+            "workload  published      a  differs %      b            change %\n\
+             read          100.0  98.00       -2.0  147.0  +50.0 [0.0, +75.0]\n"
+        );
+    }
+
+    #[test]
+    fn differences_have_signs_and_differ_by_an_amount() {
+        let table = table(Some("c"));
+        let mut cells = cells(&table);
+        cells[1].ratio = None;
+        assert_eq!(
+            grid(&table, &cells.each_ref()).to_string(),
+            "workload  published      a  differs       b\n\
+             read         +100.0  +98.0     -2.0  +147.0\n"
+        );
     }
 }

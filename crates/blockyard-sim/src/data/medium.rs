@@ -320,8 +320,19 @@ impl Media {
         let (disk, draws) = (&mut self.disks[queue.index()], &mut self.draws);
         let well = outcome == Outcome::Done(Status::Ok);
         match work {
-            Work::Read(pieces) if well => {
-                self.samples.extend(pieces.iter().map(|(piece, at)| disk.read(queue, piece, *at)));
+            Work::Read(pieces) => {
+                let mut left = match outcome {
+                    Outcome::Partial { sectors, .. } => sectors,
+                    _ if well => u32::MAX,
+                    _ => 0,
+                };
+                // Pieces that came over whole: the others fail.
+                let whole = pieces.iter().take_while(|(piece, _)| {
+                    let rest = left.checked_sub(piece.sectors);
+                    left = rest.unwrap_or(left);
+                    rest.is_some()
+                });
+                self.samples.extend(whole.map(|(piece, at)| disk.read(queue, piece, *at)));
             }
             Work::Write { optional: true, .. } if draws.below(IGNORED_ONE_IN) == 0 => {} // V6
             Work::Write { parts, durable, .. } => {
@@ -338,7 +349,7 @@ impl Media {
             }
             Work::Flush { up_to } if well => disk.flush(up_to, || true),
             Work::Flush { up_to } => disk.flush(up_to, || draws.below(2) == 0), // V4
-            Work::Read(_) | Work::Nothing => {}
+            Work::Nothing => {}
         }
     }
 }

@@ -149,7 +149,7 @@ impl Hba {
         let lun = &mut self.luns[finished.queue.index()];
         match finished.outcome {
             Outcome::Again | Outcome::AgainPrepared => self.note_refusal(finished.queue, now),
-            Outcome::Done(_) => {
+            Outcome::Done(_) | Outcome::Partial { .. } => {
                 lun.at_disk -= 1;
                 lun.refused_in_row = 0;
                 self.raise_depth(finished.queue, now);

@@ -38,8 +38,9 @@ pub enum Work {
     Interrupt,
     /// Let a thread of an MMC host's driver work.
     Host(Context),
-    /// What such a driver does at a time, for the request in a slot; only told, never given.
-    Act(ActKind, SlotId),
+    /// What such a driver does at a time, for the request in a slot, or for none; only told, never
+    /// given.
+    Act(ActKind, Option<SlotId>),
 }
 
 /// What a processor does for the driver of an MMC host, with effect when it is done.

@@ -124,7 +124,7 @@ impl Perfetto {
             Work::Act(kind, _) => act_name(*kind),
         };
         line.name(name);
-        if let Work::Act(_, slot) = work {
+        if let Work::Act(_, Some(slot)) = work {
             line.slot(*slot);
         }
         line.text("}");
@@ -409,6 +409,15 @@ const fn act_name(kind: ActKind) -> &'static str {
         ActKind::SendStatus => "CMD13",
         ActKind::LookAtLine => "look at DAT0",
         ActKind::SendStop => "CMD12",
+        ActKind::SendCommand => "command",
+        ActKind::ReadRegister => "read register",
+        ActKind::SwitchQueue => "switch queue",
+        ActKind::EnableEngine => "enable engine",
+        ActKind::DisableEngine => "disable engine",
+        ActKind::HaltEngine => "halt engine",
+        ActKind::DiscardTasks => "CMD48",
+        ActKind::ClearTasks => "clear engine",
+        ActKind::RestartEngine => "restart engine",
         ActKind::Reset => "reset",
         ActKind::Cleanup => "unmap",
         ActKind::CopyOut => "copy out",

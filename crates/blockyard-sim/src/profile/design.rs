@@ -99,7 +99,9 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-mq-step15",
     "mmc-blkmq",
     "hsq-v8",
+    "hsq-v8-atomic",
     "hsq",
+    "cqe",
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];

@@ -145,8 +145,18 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "lpfc",
     "qla2xxx",
     "sd-ux500",
+    "emmc-u5500",
     "emmc-hs400-sprd",
     "sd-hs-sprd",
+    "sd-default",
+    "sd-hs",
+    "sd-sdr50",
+    "sd-ddr50",
+    "sd-sdr104",
+    "emmc-hs",
+    "emmc-ddr52",
+    "emmc-hs200",
+    "emmc-hs400",
 );
 
 const KEYS: &[&str] = &["title", "base", "limits", "cache", "null", "hba", "host", "card", "cpu"];
@@ -229,6 +239,10 @@ impl Device {
         let title = top.take("title", Text)?.unwrap_or_default();
         let model = model(&top)?;
         let limits = limits(&top)?;
+        if let DeviceModel::Mmc(mmc) = &model {
+            mmc.agrees(&limits)
+                .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
+        }
         Ok(Self {
             name: name.to_owned(),
             title,

@@ -1,7 +1,9 @@
 //! eMMC devices and SD cards: the card's figures, and those of the host that it is behind.
 
+use blockyard::limits::Limits;
 use blockyard::mmc::host::BusyDetect;
 use blockyard::mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
+use blockyard::mmc::policy::{HostPolicy, Pipeline};
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
@@ -20,6 +22,41 @@ pub struct MmcProfile {
     pub host: MmcHostProfile,
     /// The card.
     pub card: CardProfile,
+}
+
+impl MmcProfile {
+    /// Driver tags under `policy`: where there is a command queue, as many as it holds at most.
+    pub(crate) fn tags(&self, policy: Option<HostPolicy>) -> u16 {
+        let held = self.host.queue_engine_depth.min(self.card.features.queue_depth);
+        match policy.map(|policy| policy.pipeline) {
+            Some(Pipeline::Cqe) if held > 0 => self.host.tags.min(held.into()),
+            _ => self.host.tags,
+        }
+    }
+
+    /// Whether the device that this is can have such `limits`; else why not.
+    pub(super) const fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
+        if limits.max_sectors > u16::MAX as u32 {
+            return Err("a transfer of a card has at most 65535 sectors: `max-sectors`");
+        }
+        let has_cache = self.card.features.cache_bytes > 0;
+        if has_cache && !limits.write_cache {
+            return Err(
+                "a card with a `cache` in `[card]` says `write-cache = true` in `[limits]`",
+            );
+        }
+        if limits.write_cache && !has_cache {
+            return Err(
+                "a card with `write-cache = true` in `[limits]` says in `[card]` how large its \
+                        `cache` is",
+            );
+        }
+        if limits.fua && !(has_cache && self.host.set_block_count) {
+            return Err("`fua` of a card is a reliable write: it needs a `cache` in `[card]` and \
+                        `set-block-count = true` in `[host]`");
+        }
+        Ok(())
+    }
 }
 
 /// A host: what its controller can do, and what its driver costs a processor.
@@ -67,12 +104,14 @@ pub struct HostCosts {
     pub map_per_kib: Duration,
     /// Cleaning up after DMA, whatever the size.
     pub unmap: Duration,
-    /// The same for each KiB.
+    /// The same for each KiB that was read: what caches hold of it is stale.
     pub unmap_per_kib: Duration,
     /// Copying a KiB: to and from a bounce buffer.
     pub copy_per_kib: Duration,
-    /// Copying a KiB to or from the controller's FIFO, its interrupts included.
+    /// Copying a KiB to or from the controller's FIFO; each interrupt that brings one costs as any.
     pub pio_per_kib: Duration,
+    /// The same in long reads, whose memory does not fit the cache; `None`: as in others.
+    pub pio_large: Option<PioLarge>,
     /// Putting a command or a transfer on the bus.
     pub issue: Duration,
     /// Reading a register: a look at DAT0.
@@ -81,6 +120,24 @@ pub struct HostCosts {
     pub retune: Duration,
     /// Resetting controller and card, and bringing the card back to its mode.
     pub reset: Duration,
+}
+
+/// What copying takes in long reads: each of its stores misses the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PioLarge {
+    /// Reads of more bytes are long.
+    pub above_bytes: u64,
+    /// Copying a KiB.
+    pub per_kib: Duration,
+}
+
+impl HostCosts {
+    /// Copying a KiB of a transfer that reads so many `bytes`; 0: one that writes.
+    #[must_use]
+    pub fn pio_per_kib_of(&self, bytes: u64) -> Duration {
+        let large = self.pio_large.filter(|large| bytes > large.above_bytes);
+        large.map_or(self.pio_per_kib, |large| large.per_kib)
+    }
 }
 
 /// A card.
@@ -131,6 +188,8 @@ const HOST: &[&str] = &[
     "unmap-per-kib",
     "copy-per-kib",
     "pio-per-kib",
+    "pio-large",
+    "pio-large-per-kib",
     "issue",
     "look",
     "retune",
@@ -243,6 +302,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
             unmap_per_kib: host.need("unmap-per-kib", Time)?,
             copy_per_kib: or_none("copy-per-kib")?,
             pio_per_kib: host.need("pio-per-kib", Time)?,
+            pio_large: pio_large(host)?,
             issue: host.need("issue", Time)?,
             look: or_none("look")?,
             retune: or_none("retune")?,
@@ -260,6 +320,20 @@ fn host_faults(faults: &Table<'_>) -> Result<HostFaults, ProfileError> {
         drift_one_in: one_in("drift-one-in")?,
         removed_at: faults.take("removed-at", Time)?,
     })
+}
+
+/// `pio-large` and `pio-large-per-kib`, which go only together.
+fn pio_large(host: &Table<'_>) -> Result<Option<PioLarge>, ProfileError> {
+    let above = host.take("pio-large", Bytes(0..=1 << 30))?;
+    let per_kib = host.take("pio-large-per-kib", Time)?;
+    match above.zip(per_kib) {
+        Some((above_bytes, per_kib)) => Ok(Some(PioLarge { above_bytes, per_kib })),
+        None if above.is_none() && per_kib.is_none() => Ok(None),
+        None => {
+            let words = "`pio-large` and `pio-large-per-kib` go only together";
+            Err(host.wrong("", Problem::Contradiction(words)))
+        }
+    }
 }
 
 fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {

@@ -34,7 +34,9 @@ pub use device::{
 pub use error::{Problem, ProfileError};
 pub use fault::FaultRules;
 pub use machine::MachineProfile;
-pub use mmc::{CardFeatures, CardProfile, HostCosts, HostFaults, MmcHostProfile, MmcProfile};
+pub use mmc::{
+    CardFeatures, CardProfile, HostCosts, HostFaults, MmcHostProfile, MmcProfile, PioLarge,
+};
 use table::Source;
 pub use value::time;
 

@@ -31,11 +31,15 @@ use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
 
+/// Hardware queues of their own that kinds of I/O have.
+fn kinds(design: &Design) -> [(&'static str, KindQueues); 2] {
+    [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)]
+}
+
 /// A kind of I/O has at most a hardware queue for each processor.
 pub(super) fn check_queues(design: &Design, cpus: u16) -> Result<(), SimulationError> {
-    let kinds = [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)];
     let Some((key, KindQueues { count, line })) =
-        kinds.into_iter().find(|(_, kind)| kind.count > cpus)
+        kinds(design).into_iter().find(|(_, kind)| kind.count > cpus)
     else {
         return Ok(());
     };
@@ -56,7 +60,7 @@ pub(super) fn build_world<O: Observer>(
     let (own_hctxs, depth, disks, shared_tags) = match device.model {
         DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
         DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
-        DeviceModel::Mmc(mmc) => (1, mmc.host.tags, 1, false),
+        DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
     };
     let default = match policies.model {
         Locking::SingleLock => 1,
@@ -146,7 +150,13 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
         DeviceModel::Mmc(mmc) if mmc.host.interrupt_cpu >= cpus => {
             Err(SimulationError::NoInterruptCpu { device: device.name.clone(), cpus })
         }
-        DeviceModel::Mmc(_) => Ok(()),
+        // A host finds a request by its tag alone, and interrupts for each.
+        DeviceModel::Mmc(_) => match kinds(design).into_iter().find(|(_, kind)| kind.count > 0) {
+            None => Ok(()),
+            Some((key, KindQueues { line, .. })) => {
+                Err(SimulationError::OneQueue { file: design.name.clone(), line, key })
+            }
+        },
         _ if design.host.is_some() => Err(SimulationError::NotMmc {
             design: design.name.clone(),
             device: device.name.clone(),

@@ -52,6 +52,15 @@ pub enum SimulationError {
         /// How many processors there are.
         cpus: u16,
     },
+    /// The design has hardware queues for a kind of I/O, and an MMC host has one for all.
+    OneQueue {
+        /// The design's file, or its name.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The key.
+        key: &'static str,
+    },
     /// The design wants of an MMC host what that, or its card, cannot do.
     Host {
         /// The design.
@@ -120,6 +129,10 @@ impl fmt::Display for SimulationError {
             Self::TooManyQueues { file, line, key, count, cpus } => write!(
                 f,
                 "{file}:{line}: `{key}` is `{count}`, out of range (0 to {cpus}): the device's machine has {cpus} CPUs"
+            ),
+            Self::OneQueue { file, line, key } => write!(
+                f,
+                "{file}:{line}: `{key}` does not go with an eMMC device or SD card: its host has one hardware queue"
             ),
             Self::Host { design, device, why } => {
                 write!(f, "design `{design}` on device `{device}`: {why}")

@@ -7,7 +7,7 @@ use crate::machine::cpu::{Doing, Work};
 use crate::observe::Observer;
 use blockyard::mmc::block::{ActKind, Context};
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::CpuId;
+use blockyard::unit::{CpuId, HctxId, QueueId};
 
 /// A thread of the driver's: the one that dispatches, or the one of deferred work.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct HostThread {
     pub(super) cpu: CpuId,
     /// It runs, or will without being woken.
     awake: bool,
+    /// When it runs after its last wake-up: what comes to it before waits until then.
+    there_at: Instant,
     /// Pieces of work that it has not begun.
     queued: u32,
 }
@@ -23,7 +25,7 @@ pub(super) struct HostThread {
 impl HostThread {
     /// Asleep, on `cpu`.
     pub(super) const fn new(cpu: CpuId) -> Self {
-        Self { cpu, awake: false, queued: 0 }
+        Self { cpu, awake: false, there_at: Instant::ZERO, queued: 0 }
     }
 }
 
@@ -50,7 +52,8 @@ impl<O: Observer> World<O> {
     }
 
     /// Something may have changed for the driver: what the bus was used for is told, its interrupts
-    /// are taken, and threads that have something to do are woken, by `waker` if a processor does it.
+    /// are taken, and threads that have something to do are woken, by `waker` if a processor does it:
+    /// if that is in the middle of a piece of work, when it ends.
     pub(super) fn look_at_host(&mut self, waker: Option<CpuId>) {
         let now = self.now;
         let Some(mmc) = self.host.driver.model_mut().mmc_mut() else { return };
@@ -62,22 +65,29 @@ impl<O: Observer> World<O> {
             self.give(cpu, Work::Interrupt);
         }
         for context in THREADS {
-            if !self.thread(context).awake && self.mmc().pending(context, now) {
-                self.give_host_thread(context, Event::HostThread(context), waker);
+            if self.thread(context).awake || !self.mmc().pending(context, now) {
+                continue;
             }
+            if let (true, Some(waker)) = (self.working, waker) {
+                return self.following.push(Event::LookAtHost(waker));
+            }
+            self.give_host_thread(context, Event::HostThread(context), waker);
         }
     }
 
-    /// A run of a hardware queue for the host's thread.
-    pub(super) fn give_run(&mut self, event: Event, waker: Option<CpuId>) {
-        self.give_host_thread(Context::Thread, event, waker);
+    /// A run of a hardware queue for the host's thread, when the piece of work ends that wants it.
+    pub(super) fn give_run(&mut self, queue: QueueId, hctx: HctxId) {
+        if self.working {
+            self.following.push(Event::GiveRun(queue, hctx));
+        } else {
+            self.give_host_thread(Context::Thread, Event::Run(queue, hctx), None);
+        }
     }
 
     /// `event` brings work to the thread of `context`, which is woken for it if it sleeps.
     fn give_host_thread(&mut self, context: Context, event: Event, waker: Option<CpuId>) {
         let sleeps = !core::mem::replace(&mut self.thread(context).awake, true);
         self.thread(context).queued += 1;
-        let delay = if sleeps { self.machine.run_delay } else { Duration::ZERO };
         if sleeps {
             self.totals.wakeups += 1;
             let now = self.now;
@@ -86,22 +96,20 @@ impl<O: Observer> World<O> {
                 self.cpus[waker.index()].owes += self.machine.wakeup;
             }
             let last = self.thread(context).cpu;
-            let cpu = self.idle_cpu(last);
-            self.thread(context).cpu = cpu;
+            let (cpu, there_at) = (self.idle_cpu(last), now + self.machine.run_delay);
+            let thread = self.thread(context);
+            (thread.cpu, thread.there_at) = (cpu, there_at);
         }
-        if self.working {
-            self.following.push((delay, event));
-        } else {
-            self.soon(self.now + delay, event);
-        }
+        let at = self.now.max(self.thread(context).there_at);
+        self.soon(at, event);
     }
 
-    /// A piece of work ends at `end`: what it gave to the host's threads comes to them then.
+    /// A piece of work ends at `end`: the host's threads hear then of what it gave them.
     pub(super) fn host_work_follows(&mut self, end: Instant) {
         self.working = false;
         let mut following = core::mem::take(&mut self.following);
-        for (delay, event) in following.drain(..) {
-            self.soon(end + delay, event);
+        for event in following.drain(..) {
+            self.soon(end, event);
         }
         self.following = following;
     }
@@ -119,9 +127,10 @@ impl<O: Observer> World<O> {
         self.thread(context).queued -= 1;
     }
 
-    /// The host's thread has done a run: it goes on with what that brought.
-    pub(super) fn host_run_ends(&mut self, cpu: CpuId) {
-        self.end_or_go_on(cpu, Context::Thread);
+    /// The host's thread does a run: when that ends it looks for what it brought, awake until then.
+    pub(super) fn host_run_goes_on(&mut self, cpu: CpuId) {
+        self.thread(Context::Thread).queued += 1;
+        self.cpus[cpu.index()].go_on(Work::Host(Context::Thread));
     }
 
     /// The thread of `context` goes on if it has something to do, and else sleeps.
@@ -182,18 +191,18 @@ impl<O: Observer> World<O> {
         } else {
             self.schedule_layers();
         }
-        self.look_at_host(Some(cpu));
         self.next_act(cpu, context);
     }
 
     /// `context` does its next act on `cpu`, which else turns to something else. Completions go first
-    /// (T2).
+    /// (T2). Others are woken for what it does not begin itself.
     fn next_act(&mut self, cpu: CpuId, context: Context) {
         let now = self.now;
         let is_thread = context != Context::Interrupt;
-        if !(is_thread && self.cpus[cpu.index()].has_completions())
-            && let Some((act, cost)) = self.mmc().begin_act(context, now)
-        {
+        let stands_aside = is_thread && self.cpus[cpu.index()].has_completions();
+        let next = if stands_aside { None } else { self.mmc().begin_act(context, now) };
+        self.look_at_host(Some(cpu));
+        if let Some((act, cost)) = next {
             let work = Work::Act(act.kind(), act.slot());
             let owed = core::mem::take(&mut self.cpus[cpu.index()].owes);
             return self.do_host(cpu, &work, Doing::Act(act, now), cost + owed);

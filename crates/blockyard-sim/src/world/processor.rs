@@ -137,7 +137,7 @@ impl<O: Observer> World<O> {
         self.schedule_layers();
         self.look_at_host(Some(cpu));
         if matches!(work, Work::Run { .. }) && self.dispatch_blocks() {
-            self.host_run_ends(cpu);
+            self.host_run_goes_on(cpu);
         }
         self.host_work_follows(end);
         if self.self_check {

@@ -98,7 +98,7 @@ impl<O: Observer> World<O> {
             return;
         }
         if self.dispatch_blocks() {
-            return self.give_run(Event::Run(queue, hctx), None);
+            return self.give_run(queue, hctx);
         }
         self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
     }

@@ -18,6 +18,8 @@
 //!   and go back once each.
 //! - **\[D4\]** [`Busy::Device`] is said only while a request of the queue is owned, [`Busy::Host`]
 //!   only while one of any queue is.
+//! - **\[partial\]** Only a read or write of one range is done in part, of less than all of it, and the
+//!   rest has failed.
 //! - **\[prepare\]** A request is prepared once before it is offered, and stays as it was prepared.
 //! - **\[limits\]** A request keeps the limits of its queue, and its pieces tile it.
 //! - **\[time\]** Time does not go backwards.
@@ -33,6 +35,7 @@ use crate::merge::Extent;
 use crate::policy::Dispatch;
 use crate::request::{Piece, Request};
 use crate::request_queue::QueueConfig;
+use crate::status::Status;
 use crate::tag::TagSetConfig;
 use crate::time::Instant;
 use crate::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
@@ -66,6 +69,8 @@ impl Terms {
 struct Owned {
     queue: QueueId,
     id: RequestId,
+    /// Sectors that it can be done with in part.
+    divisible: u32,
     /// The driver has said that it is done with it.
     named: bool,
 }
@@ -189,6 +194,10 @@ impl<D> Checked<D> {
         let Some(owned) = owned else { panic!("[D1] {queue:?} {hctx:?} {tag:?} is not owned") };
         assert!(!owned.named, "[D1] {queue:?} {hctx:?} {tag:?} finishes twice");
         owned.named = true;
+        if let Outcome::Partial { sectors, status } = outcome {
+            let rightly = sectors < owned.divisible && status != Status::Ok;
+            assert!(rightly, "[partial] {outcome:?} of {owned:?}");
+        }
         if outcome == Outcome::AgainPrepared {
             self.owned[slot] = None;
             self.accounts[queue.index()].owned -= 1;
@@ -275,7 +284,10 @@ impl<D: Driver> Driver for Checked<D> {
         match answer {
             Accept::Queued => {
                 let slot = self.slot(hctx, issue.tag);
-                self.owned[slot] = Some(Owned { queue, id: issue.id(), named: false });
+                let rq = issue.request();
+                let divides = matches!(rq.op, Op::Read | Op::Write) && rq.ranges == 1;
+                let divisible = if divides { rq.sectors } else { 0 };
+                self.owned[slot] = Some(Owned { queue, id: issue.id(), divisible, named: false });
                 self.accounts[queue.index()].owned += 1;
             }
             Accept::Busy(busy) => self.check_promise(queue, busy),

@@ -6,7 +6,8 @@
 //!
 //! # Rules
 //!
-//! - **B1.** One transaction at a time is on the bus. It is on from
+//! - **B1.** One transaction at a time is on the bus, and none while the bus is a command queue
+//!   engine's (N1 in [`engine`](super::engine)). It is on from
 //!   [`start`](HostController::start) until all its parts are reported, or the first
 //!   [`HostEvent::Error`] or [`HostEvent::CardGone`], or [`abort`](HostController::abort).
 //!   After any of these nothing more of it is reported, and the controller touches its memory no
@@ -17,15 +18,18 @@
 //! - **B3.** Busy is a part where [`Transaction::ends_busy`] and the controller finds its end in
 //!   hardware. It is then reported after all others, also where no CMD12 ended the data.
 //! - **B4.** A slot's memory is prepared before it is in a transaction, once, and cleaned up after
-//!   its last one, once.
+//!   its last one, once. A task of a command queue engine counts as one.
 //! - **B5.** With bounce buffers, transfers use the host's own buffer: what is written is copied
 //!   there before the first transfer, and what was read is copied from there after the last, once
 //!   each. A host that copies while the bus runs needs a buffer for each slot, any other one in all.
 
+use super::command::packed::MAX_ENTRIES;
 use super::command::{Command, Data, Direction, Response};
+use super::engine::{EngineEvent, QueueEngine};
 use super::host::HostCapabilities;
 use crate::driver::Issue;
 use crate::time::Instant;
+use core::fmt;
 
 /// A place for one request, from its acceptance to its end: below the number of slots that the
 /// controller was made for.
@@ -52,6 +56,44 @@ pub enum Payload {
         /// Blocks of the request that come before.
         skip: u32,
     },
+    /// The controller's [own block](HostController::block).
+    Block,
+    /// That of several requests, whole and in order; behind the controller's own block where they write.
+    Packed(Pack),
+}
+
+/// The requests of a packed command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Pack {
+    slots: [SlotId; MAX_ENTRIES as usize],
+    count: u8,
+}
+
+impl Pack {
+    /// That of the requests in `slots`.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`MAX_ENTRIES`].
+    #[must_use]
+    pub fn new(slots: &[SlotId]) -> Self {
+        let mut pack = Self { slots: [SlotId(0); MAX_ENTRIES as usize], count: 0 };
+        pack.slots[..slots.len()].copy_from_slice(slots);
+        pack.count = u8::try_from(slots.len()).expect("no more than the array has");
+        pack
+    }
+
+    /// Their slots, in order.
+    #[must_use]
+    pub fn slots(&self) -> &[SlotId] {
+        &self.slots[..usize::from(self.count)]
+    }
+}
+
+impl fmt::Debug for Pack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.slots()).finish()
+    }
 }
 
 /// What goes over the bus in one: commands around at most one transfer.
@@ -144,6 +186,8 @@ pub enum HostEvent {
     /// The sampling of the bus has drifted, or its time is up: tune before the next transfer. The
     /// transaction goes on.
     RetuneNeeded,
+    /// The command queue engine tells something.
+    Engine(EngineEvent),
 }
 
 /// The bus is not to be used from interrupt context now: say it again where one can wait.
@@ -179,6 +223,10 @@ pub trait HostController {
     /// Not now: nothing was started. [`Self::start`] it from another context.
     fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow>;
 
+    /// A block of 512 bytes of its own, that transfers can use: for registers that are read, and headers
+    /// of packed commands. Asked for while no transaction is on the bus.
+    fn block(&mut self) -> &mut [u8; 512];
+
     /// Undoes [`Self::prepare`]: what was read is there for the processor.
     fn cleanup(&mut self, slot: SlotId);
 
@@ -193,11 +241,17 @@ pub trait HostController {
         let _ = slot;
     }
 
+    /// Its command queue engine, if it has one. Does not change.
+    fn engine(&mut self) -> Option<&mut dyn QueueEngine> {
+        None
+    }
+
     /// Whether the card holds DAT0 low. Asked only of a controller that
     /// [can tell](HostCapabilities::busy_detect).
     fn card_busy(&mut self, now: Instant) -> bool;
 
-    /// Takes the transaction off the bus, if there is one: it took too long (B1).
+    /// Takes off the bus what is on it: a transaction that took too long (B1), or what an engine that
+    /// does not halt is at (N4).
     fn abort(&mut self, now: Instant);
 
     /// Whether the bus is in a mode that is tuned.

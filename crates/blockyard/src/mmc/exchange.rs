@@ -53,6 +53,7 @@ pub struct Exchange {
     awaited: u8,
     blocks_planned: u16,
     reads: bool,
+    ends_busy: bool,
     announced: bool,
     blocks: u16,
     failure: Option<Failure>,
@@ -86,6 +87,7 @@ impl Exchange {
             awaited,
             blocks_planned: data.map_or(0, |data| data.blocks),
             reads: data.is_some_and(|data| data.direction == Direction::Read),
+            ends_busy: transaction.ends_busy(),
             announced: transaction.announce.is_some(),
             blocks: 0,
             failure: None,
@@ -140,6 +142,12 @@ impl Exchange {
     #[must_use]
     pub const fn blocks(&self) -> u16 {
         self.blocks
+    }
+
+    /// Whether the card may be busy when all else is done.
+    #[must_use]
+    pub const fn ends_busy(&self) -> bool {
+        self.ends_busy
     }
 
     /// The status in the response that came last.

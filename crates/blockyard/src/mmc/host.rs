@@ -1,5 +1,6 @@
 //! What a host can do, as far as it matters for the card behind it.
 
+use super::engine::DIRECT;
 use super::mode::{TimingSet, Width};
 
 /// What a host controller, its wiring and its supplies can do.
@@ -35,6 +36,8 @@ pub struct HostCapabilities {
     pub transfer: Transfer,
     /// Tasks that its command queue engine holds, 1 to 32; 0: it has none.
     pub queue_engine_depth: u8,
+    /// Whether it takes direct commands, beside its tasks.
+    pub queue_engine_direct: bool,
 }
 
 /// How a host learns that the card has let go of DAT0.
@@ -78,6 +81,7 @@ impl HostCapabilities {
             busy_detect: BusyDetect::Status,
             transfer: Transfer::Dma,
             queue_engine_depth: 0,
+            queue_engine_direct: false,
         }
     }
 
@@ -94,7 +98,16 @@ impl HostCapabilities {
             max_segments: 128,
             busy_detect: BusyDetect::Hardware,
             queue_engine_depth: 32,
+            queue_engine_direct: true,
             ..Self::plain()
         }
+    }
+
+    /// Requests that its command queue engine holds at once: 31 at most where direct commands take
+    /// the last number.
+    #[must_use]
+    pub const fn queue_engine_tasks(&self) -> u8 {
+        let most = if self.queue_engine_direct { DIRECT.number() } else { 32 };
+        if self.queue_engine_depth < most { self.queue_engine_depth } else { most }
     }
 }

@@ -6,9 +6,13 @@
 //!   [`host`].
 //! - [`identify`] brings a card from power-up to its best mode, and makes a [`card`] of it: what the
 //!   request path needs to know, with time limits and block limits.
-//! - [`controller`] is the seam to a controller, [`exchange`] follows one transaction on its bus.
+//! - [`controller`] is the seam to a controller, [`engine`] to its command queue engine; [`exchange`]
+//!   follows one transaction on its bus.
 //! - [`block`] is the request path over that seam, a [`Driver`](crate::driver::Driver); [`policy`]
 //!   says how it works: who does what, and when the next request starts.
+//!
+//! `examples/firmware` has what to write around it for a controller of your own: its driver, the loop of
+//! identification, and the main loop.
 //!
 //! Nothing here does I/O or knows the time: a controller is told what to do, and tells how it went.
 
@@ -16,6 +20,7 @@ pub mod block;
 pub mod card;
 pub mod command;
 pub mod controller;
+pub mod engine;
 pub mod exchange;
 pub mod host;
 pub mod identify;

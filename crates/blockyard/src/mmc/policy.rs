@@ -14,6 +14,7 @@
 //! | issue-on-completion | 2 | start, prepare | settle, cleanup, complete, start | | after `A` is complete |
 //! | blkmq-wait | 2 | start, prepare, settle, cleanup, complete | settle, cleanup, complete | | at once |
 //! | hsq | limit | start, prepare | settle, start, cleanup, complete | start | at once |
+//! | cqe | depth | start, prepare | settle, cleanup, complete | | beside `A` |
 //!
 //! *Settle* is what the card needs before the bus is free: questions whether it is still busy, and
 //! recovery after an error. A bus that is to be tuned again is so right before the next start, which
@@ -21,6 +22,14 @@
 //! issue-on-completion and hsq it is deferred work; with blkmq-wait the dispatching thread, which
 //! sleeps for the bus, where there is a `B`, and else deferred work. The thread starts a request of
 //! those pipelines when it finds the bus free, as at the beginning of a burst.
+//!
+//! With cqe the bus is the engine's of the controller, and to start a request is to give it to the
+//! engine, which has as many at a time as card and host have places for, and ends them in any order.
+//! To settle is then to turn the engine on and off, to recover from an error, and to tune the bus,
+//! for which the engine must be off.
+//!
+//! Where requests are [packed](Packed), the pipelines of two requests take as many as two packed
+//! commands hold, 64 at most: while one is on the bus, another gathers. A command queue is not packed.
 //!
 //! With hsq the interrupt handler starts `B`, or deferred work does ([`HsqDefer`]). It cannot ask a
 //! card whether it is busy, so only controllers that find the end of busy in hardware can have it.
@@ -50,7 +59,8 @@ pub enum Pipeline {
     /// A software queue of prepared requests, of which the interrupt handler starts the next: since
     /// Linux 5.7.
     Hsq(HsqPolicy),
-    /// The command queue engine of the controller.
+    /// The command queue engine of the controller, to which requests are tasks, each with the number
+    /// of its driver tag: there are no more tags than places.
     Cqe,
 }
 
@@ -241,8 +251,20 @@ pub(super) struct Plan {
 pub const HSQ_SLOTS: u8 = 64;
 
 impl Plan {
-    /// The line of `pipeline`; `None` where nothing is there yet.
-    pub(super) fn of(pipeline: Pipeline) -> Option<Self> {
+    /// The same where up to `most` requests go in one packed command: pipelines of two requests then
+    /// have two packs, the one on the bus and the one that gathers. Linux's thread fetched as many as
+    /// its queue had. A host software queue has its limit, and one request at a time is no pack.
+    pub(super) const fn packing(self, most: u8) -> Self {
+        let slots = match self.slots {
+            2 if most > HSQ_SLOTS / 2 => HSQ_SLOTS,
+            2 if most > 1 => 2 * most,
+            slots => slots,
+        };
+        Self { slots, ..self }
+    }
+
+    /// The line of `pipeline`, with a command queue of `queue_depth` places.
+    pub(super) fn of(pipeline: Pipeline, queue_depth: u8) -> Self {
         use Job::{Cleanup, Complete, Prepare, Settle, Start};
         let by_thread = |slots, overlap, thread| Self {
             slots,
@@ -252,7 +274,7 @@ impl Plan {
             deferred: &[],
             interrupt: &[],
         };
-        Some(match pipeline {
+        match pipeline {
             Pipeline::Serial => {
                 by_thread(1, Overlap::AfterComplete, &[Settle, Cleanup, Complete, Prepare, Start])
             }
@@ -289,7 +311,14 @@ impl Plan {
                 deferred: &[Settle, Start, Cleanup, Complete],
                 interrupt: &[Start],
             },
-            Pipeline::Cqe => return None,
-        })
+            Pipeline::Cqe => Self {
+                slots: queue_depth,
+                overlap: Overlap::AtOnce,
+                ended_by: EndedBy::Deferred,
+                thread: &[Start, Prepare],
+                deferred: &[Settle, Cleanup, Complete],
+                interrupt: &[],
+            },
+        }
     }
 }

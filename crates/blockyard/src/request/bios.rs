@@ -146,12 +146,15 @@ impl Bios {
         self.in_use -= 1;
     }
 
-    /// Ends `first` and every bio linked behind it with `status`.
-    pub(crate) fn end_chain(&mut self, first: BioId, status: Status) {
-        let mut at = first.0;
+    /// Ends `first` and every bio linked behind it: those within the first `done` sectors well, the
+    /// others with `status`.
+    pub(crate) fn end_chain(&mut self, first: BioId, done: u32, status: Status) {
+        let (mut at, mut done) = (first.0, done);
         while at != NONE {
-            let next = self.slots[at as usize].next;
-            self.end_part(at, status);
+            let BioSlot { next, bio: Bio { sectors, .. }, .. } = self.slots[at as usize];
+            let is_done = (1..=done).contains(&sectors);
+            done = if is_done { done - sectors } else { 0 };
+            self.end_part(at, if is_done { Status::Ok } else { status });
             at = next;
         }
     }

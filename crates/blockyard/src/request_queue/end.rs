@@ -27,6 +27,9 @@ impl RequestQueue {
         let Finished { hctx, tag, .. } = *finished;
         match finished.outcome {
             Outcome::Done(status) => self.complete(host, hctx, tag, status, now),
+            Outcome::Partial { sectors, status } => {
+                self.complete_partly(host, hctx, tag, sectors, status, now)
+            }
             Outcome::Again => self.requeue(host, hctx, tag, now),
             Outcome::AgainPrepared => self.requeue_prepared(host, hctx, tag, now),
         }
@@ -49,8 +52,28 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) -> Result<(), NotInFlight> {
+        self.complete_partly(host, hctx, tag, 0, status, now)
+    }
+
+    /// As [`Self::complete`], of a request whose first `sectors` are done well although the rest has
+    /// failed with `status`: bios, or parts of such, that lie within these end well, the others with
+    /// `status`. One that lies across fails: what of it is done, nobody is told.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::complete`].
+    pub fn complete_partly<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+        sectors: u32,
+        status: Status,
+        now: Instant,
+    ) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag, &host.tags)?;
         host.driver.finish(self.id, hctx, tag, &self.requests[id]);
+        self.requests[id].done = sectors;
         self.finish(host, id, status, now);
         self.go_on(host, now);
         Ok(())
@@ -181,10 +204,10 @@ impl RequestQueue {
         }
     }
 
-    /// Ends the bios of `id` with `status`; the request is idle.
+    /// Ends the bios of `id` with `status`, but for those that are done; the request is idle.
     pub(super) fn end_bios<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId, status: Status) {
         let first = self.requests.release(id);
-        self.bios.end_chain(first, status);
+        self.bios.end_chain(first, core::mem::take(&mut self.requests[id].done), status);
         self.put_request_tag(host, id);
     }
 

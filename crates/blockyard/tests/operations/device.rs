@@ -18,6 +18,8 @@ pub(super) struct Owned {
     pub(super) tag: DriverTag,
     id: RequestId,
     pieces: Vec<Piece>,
+    /// Sectors that it can be done with in part: those of a read or write.
+    pub(super) divisible: u32,
     /// Of a flush: when it was sent.
     flush_sent_at: Option<u64>,
 }
@@ -84,8 +86,12 @@ impl Device {
         assert_eq!(self.finishing, None, "what it let go before was not cleaned up");
         self.finishing = (outcome != Outcome::AgainPrepared).then_some((owned.queue, owned.id));
         let accounts = self.accounts(owned.queue);
+        let mut end = 0;
         for piece in &owned.pieces {
+            end += piece.sectors;
             match outcome {
+                Outcome::Partial { sectors, .. } if end <= sectors => accounts.done(piece),
+                Outcome::Partial { status, .. } => accounts.failed(piece, status),
                 Outcome::Done(Status::Ok) => accounts.done(piece),
                 Outcome::Done(status) => accounts.failed(piece, status),
                 Outcome::Again | Outcome::AgainPrepared => accounts.back(piece),
@@ -188,7 +194,10 @@ impl Driver for Device {
                 let flush_sent_at = is_flush.then(|| accounts.flush_sent());
                 let Issue { queue, hctx, tag, .. } = *issue;
                 let id = issue.id();
-                self.owned.push(Owned { queue, hctx, tag, id, pieces, flush_sent_at });
+                let request = issue.request();
+                let divides = matches!(request.op, Op::Read | Op::Write) && request.ranges == 1;
+                let divisible = if divides { request.sectors } else { 0 };
+                self.owned.push(Owned { queue, hctx, tag, id, pieces, divisible, flush_sent_at });
                 self.taken += 1;
             }
             Accept::Failed(status) => {

@@ -219,7 +219,7 @@ impl World {
             return;
         }
         let at = input.below(self.host.driver.owned.len());
-        let outcome = outcome(input);
+        let outcome = outcome(input, self.host.driver.owned[at].divisible);
         self.finished(at, outcome);
     }
 
@@ -230,6 +230,9 @@ impl World {
         let of = &mut self.queues[queue.index()];
         let ended = match outcome {
             Outcome::Done(status) => of.complete(host, hctx, tag, status, *now),
+            Outcome::Partial { sectors, status } => {
+                of.complete_partly(host, hctx, tag, sectors, status, *now)
+            }
             Outcome::Again => of.requeue(host, hctx, tag, *now),
             Outcome::AgainPrepared => of.requeue_prepared(host, hctx, tag, *now),
         };
@@ -261,7 +264,7 @@ impl World {
             0..=2 => device.answers.push_back(Accept::Busy(input.pick(&busy))),
             3 => device.answers.push_back(Accept::Failed(Status::Gone)),
             4 => device.answers.push_back(Accept::Queued),
-            _ => device.timeouts.push_back(TimedOut::Ended(outcome(input))),
+            _ => device.timeouts.push_back(TimedOut::Ended(outcome(input, 0))),
         }
     }
 
@@ -421,9 +424,14 @@ impl World {
     }
 }
 
-/// How the device lets go of a request: mostly well.
-fn outcome(input: &mut Input<'_>) -> Outcome {
+/// How the device lets go of a request, which it can be done with in part if it is `divisible`: mostly
+/// well.
+fn outcome(input: &mut Input<'_>, divisible: u32) -> Outcome {
     match input.below(8) {
+        4 if divisible > 0 => {
+            let sectors = u32::from(input.between(0, 255)) % divisible;
+            Outcome::Partial { sectors, status: Status::IoError }
+        }
         5 => Outcome::Done(Status::Medium),
         6 => Outcome::Again,
         7 => Outcome::AgainPrepared,

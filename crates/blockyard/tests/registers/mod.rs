@@ -92,10 +92,15 @@ fn ask(card: &Card, host: &HostCapabilities) {
     let ways = [card.discard_by(), card.zero_by()];
     for by in ways.into_iter().flatten().chain(card.secure_erase_by().into_iter().flatten()) {
         let unit = u64::from(card.erase_unit_sectors(by));
-        let _ = card.erase_limit(by, 0, unit);
-        let _ = card.erase_limit(by, u64::MAX, u64::MAX);
-        let _ = card.erase_commands(by, unit, unit);
-        let _ = card.erase_commands(by, u64::MAX, u64::MAX);
+        let way = card.erase_way(by).expect("of the card's own standard");
+        for (sector, sectors) in [(0, unit), (unit, unit), (1, u64::MAX - 1), (u64::MAX, u64::MAX)]
+        {
+            let whole = way.whole_units(sector, sectors);
+            let _ = (way.limit(sector, sectors), way.commands(sector, sectors));
+            assert!(whole.is_none_or(|(first, count)| {
+                first >= sector && count <= sectors && count.is_multiple_of(unit)
+            }));
+        }
     }
     if let CardKind::Mmc { ext_csd: Some(ext_csd) } = &card.kind {
         let _ =

@@ -19,6 +19,7 @@
 
 use super::bus::InUse;
 use super::card::{Card, DataError, NoAnswer, Reaction, Transferred};
+use super::engine::Engine;
 use super::fault::Faults;
 use super::ledger::Ledger;
 use super::pio::Pio;
@@ -26,8 +27,9 @@ use super::used::{BusUse, Uses};
 use blockyard::driver::Issue;
 use blockyard::mmc::command::{Command, Direction, Rca};
 use blockyard::mmc::controller::{
-    HostController, HostError, HostEvent, NotNow, Part, SlotId, Transaction,
+    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
 };
+use blockyard::mmc::engine::QueueEngine;
 use blockyard::mmc::host::{BusyDetect, HostCapabilities, Transfer};
 use blockyard::mmc::mode::{Mode, NRC};
 use blockyard::time::{Duration, Instant};
@@ -37,9 +39,9 @@ use std::collections::VecDeque;
 /// The card's address.
 pub(super) const RCA: Rca = Rca(1);
 /// S3.
-const READ_LIMIT: Duration = Duration::from_ms(100);
+pub(super) const READ_LIMIT: Duration = Duration::from_ms(100);
 /// S3.
-const WRITE_LIMIT: Duration = Duration::from_ms(250);
+pub(super) const WRITE_LIMIT: Duration = Duration::from_ms(250);
 
 /// A transaction on the bus.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,7 @@ struct Running {
 /// The controller and its card.
 #[derive(Debug)]
 pub struct Controller {
-    card: Card,
+    pub(super) card: Card,
     capabilities: HostCapabilities,
     mode: Mode,
     has_bounce_buffers: bool,
@@ -63,28 +65,33 @@ pub struct Controller {
     now: Instant,
     running: Option<Running>,
     pio: Option<Pio>,
+    pub(super) engine: Engine,
+    /// For registers, and headers of packed commands.
+    block: Box<[u8; 512]>,
     /// The bus is free for a command from then on.
-    free_at: Instant,
+    pub(super) free_at: Instant,
+    /// The same, if what is on the bus is taken off: the last response is over.
+    line_free_at: Instant,
     /// What has happened and is not told yet.
-    events: VecDeque<HostEvent>,
+    pub(super) events: VecDeque<HostEvent>,
     /// When something happens next, if that is to be scheduled.
-    wakes_at: Option<Instant>,
+    pub(super) wakes_at: Option<Instant>,
     /// Changes with each transaction: what was scheduled for another one is stale.
-    serial: u32,
+    pub(super) serial: u32,
     /// How often each command was sent, by its number.
     pub(super) commands: [u64; 64],
     /// When a transaction was on the bus.
     pub(super) bus: InUse,
     /// The same, and when the card was busy.
     pub(super) device: InUse,
-    uses: Uses,
-    faults: Faults,
+    pub(super) uses: Uses,
+    pub(super) faults: Faults,
     /// What passed for which request.
     pub(super) ledger: Ledger,
 }
 
 impl Controller {
-    /// Before `card`, which is driven in `mode`, and selected.
+    /// Before `card`, which is driven in `mode`, and identified.
     pub(super) fn new(
         card: Card,
         capabilities: HostCapabilities,
@@ -94,7 +101,7 @@ impl Controller {
         faults: Faults,
     ) -> Self {
         Self {
-            card: card.selected(RCA),
+            card: card.identified(RCA),
             capabilities,
             mode,
             has_bounce_buffers,
@@ -102,7 +109,10 @@ impl Controller {
             now: Instant::ZERO,
             running: None,
             pio: None,
+            engine: Engine::default(),
+            block: Box::new([0; 512]),
             free_at: Instant::ZERO,
+            line_free_at: Instant::ZERO,
             events: VecDeque::new(),
             wakes_at: None,
             serial: 0,
@@ -122,10 +132,13 @@ impl Controller {
 
     /// What was scheduled as `serial` happens. Whether the controller interrupts.
     pub(super) fn happens(&mut self, serial: u32, now: Instant) -> bool {
-        if serial != self.serial || self.running.is_none() {
+        if serial != self.serial {
             return false;
         }
         self.now = now;
+        if self.running.is_none() {
+            return self.engine_happens(now);
+        }
         let Some(pio) = &mut self.pio else {
             self.leave_bus(now);
             return true;
@@ -138,6 +151,13 @@ impl Controller {
     /// A processor takes the interrupt: bytes that it is to copy.
     pub(super) fn begin_interrupt(&mut self) -> u32 {
         self.pio.as_mut().map_or(0, |pio| pio.begin_copy() * SECTOR_BYTES)
+    }
+
+    /// Bytes that the transaction on the bus reads; 0 where it reads none.
+    pub(super) fn read_bytes(&self) -> u32 {
+        let data = self.running.and_then(|running| running.transaction.data());
+        let read = data.filter(|data| data.direction == Direction::Read);
+        read.map_or(0, |data| u32::from(data.blocks) * SECTOR_BYTES)
     }
 
     /// It has copied them. Whether the controller interrupts again at once.
@@ -186,6 +206,7 @@ impl Controller {
     /// Plays `transaction` from `now` on.
     fn play(&mut self, transaction: &Transaction, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
+        assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
         self.ledger.begin(transaction);
         self.now = now;
         self.serial = self.serial.wrapping_add(1);
@@ -196,7 +217,7 @@ impl Controller {
             if !self.answered(Part::Announce, &reaction) {
                 return self.ends(reaction.at, reaction.busy_until);
             }
-            at = reaction.at + self.mode.time(u64::from(NRC));
+            at = reaction.at + self.command_gap();
         }
         let reaction = self.send(&transaction.command, at);
         if !self.answered(Part::Command, &reaction) {
@@ -208,6 +229,9 @@ impl Controller {
         if reaction.data_from.is_none() {
             // A card that refuses sends nothing and takes nothing: the host waits in vain.
             return self.data_failed(reaction.at, DataError::Timeout, 0);
+        }
+        if let (Payload::Packed(_), Direction::Write) = (transaction.payload, data.direction) {
+            self.card.packed_header(&self.block).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
         }
         let blocks = u32::from(data.blocks);
         match self.capabilities.transfer {
@@ -244,7 +268,12 @@ impl Controller {
         (pio.ready, pio.busy_until) = (done.end, done.busy_until);
     }
 
-    fn transfer(&mut self, blocks: u32, at: Instant) -> Transferred {
+    /// Between a response and the next command.
+    pub(super) fn command_gap(&self) -> Duration {
+        self.mode.time(u64::from(NRC))
+    }
+
+    pub(super) fn transfer(&mut self, blocks: u32, at: Instant) -> Transferred {
         let done = self.card.transfer(blocks, at).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
         if let Some(until) = done.busy_until {
             self.uses.card_busy(done.end, until);
@@ -252,11 +281,12 @@ impl Controller {
         done
     }
 
-    fn send(&mut self, command: &Command, at: Instant) -> Reaction {
+    pub(super) fn send(&mut self, command: &Command, at: Instant) -> Reaction {
         self.commands[usize::from(command.opcode.index())] += 1;
         let arrives = at + self.card.command_time();
         let reaction = self.card.command(command, arrives);
         let reaction = reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        self.line_free_at = reaction.at + self.command_gap();
         if let Some(until) = reaction.busy_until {
             self.uses.card_busy(reaction.at, until);
         }
@@ -305,6 +335,9 @@ impl Controller {
         let transaction = *self.running();
         let blocks = transaction.data().map_or(0, |data| data.blocks);
         self.ledger.passed(&transaction, u32::from(blocks));
+        if transaction.payload == Payload::Block {
+            self.block.copy_from_slice(self.card.register());
+        }
         let Some(stop) = transaction.stop else { return self.busy(at, busy_until) };
         let reaction = self.send(&stop, at);
         if self.answered(Part::Stop, &reaction) {
@@ -335,7 +368,7 @@ impl Controller {
         if self.faults.drifts() {
             self.events.push_front(HostEvent::RetuneNeeded);
         }
-        self.free_at = at + self.mode.time(u64::from(NRC));
+        self.free_at = at + self.command_gap();
         self.bus.add(since, at);
         self.device.add(since, busy_until.unwrap_or(at).max(at));
         self.wakes_at = (!self.faults.loses_interrupt()).then_some(at);
@@ -387,6 +420,14 @@ impl HostController for Controller {
 
     fn cleanup(&mut self, _slot: SlotId) {}
 
+    fn block(&mut self) -> &mut [u8; 512] {
+        &mut self.block
+    }
+
+    fn engine(&mut self) -> Option<&mut dyn QueueEngine> {
+        (self.capabilities.queue_engine_depth > 0).then_some(self)
+    }
+
     fn card_busy(&mut self, now: Instant) -> bool {
         self.card.busy_until().is_some_and(|until| until > now)
     }
@@ -395,8 +436,9 @@ impl HostController for Controller {
         self.events.clear();
         self.leave_bus(now);
         (self.running, self.pio, self.wakes_at) = (None, None, None);
+        self.engine.abort();
         self.bus.cut(now);
-        self.free_at = self.free_at.max(now);
+        self.free_at = self.line_free_at.max(now);
     }
 
     fn is_tuned(&self) -> bool {
@@ -408,7 +450,8 @@ impl HostController for Controller {
         self.uses.cut_busy(now);
         self.card.power_cut(now);
         self.card.power_up(now);
-        self.card.select(RCA);
+        self.card.identify(RCA);
+        self.engine = Engine::default();
         Ok(())
     }
 }

@@ -4,14 +4,14 @@
 use super::card::Card;
 use super::controller::{Controller, RCA};
 use super::fault::Faults;
-use super::registers::registers;
+use super::registers::{known, registers};
 use super::used::BusUse;
 use crate::device::activity::Activity;
 use crate::device::{DeviceEvent, Events};
 use crate::profile::{HostCosts, MmcProfile};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::mmc::block::{Act, ActKind, Context, Mmc, Target, Unsupported};
-use blockyard::mmc::command::Addressing;
+use blockyard::mmc::command::Direction;
 use blockyard::mmc::host::{BusyDetect, HostCapabilities};
 use blockyard::mmc::mode::Width;
 use blockyard::mmc::policy::HostPolicy;
@@ -101,19 +101,16 @@ impl MmcHost {
             busy_detect: host.busy_detect,
             transfer: policy.transfer,
             queue_engine_depth: host.queue_engine_depth,
+            queue_engine_direct: false,
             ..HostCapabilities::full()
-        };
-        let target = Target {
-            rca: RCA,
-            addressing: Addressing::Sectors,
-            set_block_count: host.set_block_count,
-            cache_on: false,
         };
         let tells_busy = policy.busy == BusyDetect::Hardware;
         let faults = Faults::new(host.faults, prng.fork(1));
         let bounces = host.bounce_buffers;
         let controller =
             Controller::new(model, capabilities, bounces, tells_busy, card.mode, faults);
+        let known = known(controller.card.registers(), card.mode, RCA);
+        let target = Target::of(&known, &controller);
         Ok(Self {
             mmc: Mmc::new(controller, target, policy)?,
             costs: host.costs,
@@ -155,7 +152,9 @@ impl MmcHost {
 
     /// A processor takes an interrupt: what its handler takes beside that.
     pub fn begin_interrupt(&mut self) -> Duration {
-        per_kib(self.costs.pio_per_kib, self.mmc.controller.begin_interrupt())
+        let controller = &mut self.mmc.controller;
+        let copied_bytes = controller.begin_interrupt();
+        per_kib(self.costs.pio_per_kib_of(controller.read_bytes().into()), copied_bytes)
     }
 
     /// The handler is through.
@@ -216,10 +215,24 @@ impl MmcHost {
         let costs = &self.costs;
         match act.kind() {
             ActKind::Prepare => costs.map + per_kib(costs.map_per_kib, act.bytes()),
+            // What the card was given has not changed: caches hold nothing stale.
+            ActKind::Cleanup if act.direction() == Direction::Write => costs.unmap,
             ActKind::Cleanup => costs.unmap + per_kib(costs.unmap_per_kib, act.bytes()),
             ActKind::CopyIn | ActKind::CopyOut => per_kib(costs.copy_per_kib, act.bytes()),
-            ActKind::Start | ActKind::SendStatus | ActKind::SendStop => costs.issue,
-            ActKind::LookAtLine => costs.look,
+            ActKind::Start
+            | ActKind::SendStatus
+            | ActKind::SendStop
+            | ActKind::SendCommand
+            | ActKind::ReadRegister
+            | ActKind::SwitchQueue
+            | ActKind::DiscardTasks => costs.issue,
+            // A register or two.
+            ActKind::LookAtLine
+            | ActKind::EnableEngine
+            | ActKind::DisableEngine
+            | ActKind::HaltEngine
+            | ActKind::ClearTasks
+            | ActKind::RestartEngine => costs.look,
             ActKind::Retune => costs.retune,
             ActKind::Reset => costs.reset,
             ActKind::Complete => Duration::ZERO,

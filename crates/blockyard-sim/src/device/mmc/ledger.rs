@@ -76,7 +76,18 @@ impl Ledger {
 
     /// So many blocks of `transaction` have passed well.
     pub(super) fn passed(&mut self, transaction: &Transaction, blocks: u32) {
-        let Payload::Slot { slot, skip } = transaction.payload else { return };
+        let (slot, skip) = match transaction.payload {
+            Payload::None | Payload::Block => return,
+            Payload::Slot { slot, skip } => (slot, skip),
+            Payload::Packed(pack) => {
+                for slot in pack.slots() {
+                    let entry = &mut self.entries[slot.index()];
+                    entry.passed = entry.sectors;
+                }
+                self.last = None;
+                return;
+            }
+        };
         let entry = &mut self.entries[slot.index()];
         entry.before = entry.passed;
         if skip <= entry.passed {
@@ -98,8 +109,10 @@ impl Ledger {
     /// # Panics
     ///
     /// It breaks L2.
-    pub(super) fn ended(&self, tag: DriverTag, well: bool) {
-        let entry = self.entries[self.slots[tag.index()]];
+    pub(super) fn ended(&mut self, tag: DriverTag, well: bool) {
+        // What transfers nothing has no slot here.
+        let slot = core::mem::replace(&mut self.slots[tag.index()], SLOTS);
+        let Some(entry) = self.entries.get(slot) else { return };
         let moves = entry.direction.is_some();
         assert!(!well || !moves || entry.passed == entry.sectors, "L2: {entry:?}");
     }

@@ -2,8 +2,23 @@
 
 use super::card::{Registers, RegistersKind};
 use crate::profile::CardProfile;
-use blockyard::mmc::command::Addressing;
-use blockyard::mmc::register::ext_csd::index;
+use blockyard::mmc::card::{Card, CardKind};
+use blockyard::mmc::command::{Addressing, Rca};
+use blockyard::mmc::mode::Mode;
+use blockyard::mmc::register::Bits;
+use blockyard::mmc::register::cid::Cid;
+use blockyard::mmc::register::csd::Csd;
+use blockyard::mmc::register::ext_csd::{ExtCsd, index};
+use blockyard::mmc::register::scr::Scr;
+use blockyard::mmc::register::ssr::Ssr;
+use blockyard::time::Duration;
+
+/// CSD of an eMMC device whose size EXT_CSD says: 4.x, erase, 1 ms to the first data.
+const CSD_MMC: [u8; 16] = 0xd00e_0032_0f59_03ff_ffff_ffff_9240_4001_u128.to_be_bytes();
+/// CSD of an SDHC card.
+const CSD_SD: [u8; 16] = 0x400e_0032_5b59_0000_e9e5_7f80_0a40_4001_u128.to_be_bytes();
+/// SCR of a card that knows CMD23 and whose erased blocks read as zeroes.
+const SCR: [u8; 8] = 0x0235_8003_0000_0000_u64.to_be_bytes();
 
 /// The registers of `card`, whose user area has so many `sectors`.
 ///
@@ -12,12 +27,12 @@ pub(super) fn registers(card: &CardProfile, sectors: u64) -> Registers {
     let kind = if card.is_emmc() {
         RegistersKind::Mmc { ext_csd: ext_csd(card) }
     } else {
-        RegistersKind::Sd { scr: [0; 8], ssr: Box::new([0; 64]), functions: [0; 6] }
+        RegistersKind::Sd { scr: SCR, ssr: Box::new([0; 64]), functions: [0; 6] }
     };
     Registers {
         ocr: 0x40ff_8000,
         cid: [0; 16],
-        csd: [0; 16],
+        csd: if card.is_emmc() { CSD_MMC } else { CSD_SD },
         kind,
         sectors,
         addressing: Addressing::Sectors,
@@ -42,5 +57,53 @@ fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
     set(index::MAX_PACKED_WRITES, &[features.packed_writes]);
     set(index::HPI_FEATURES, &[u8::from(features.hpi)]);
     set(index::BKOPS_SUPPORT, &[u8::from(features.bkops)]);
+    // Who has them has promised to start them.
+    set(index::BKOPS_EN, &[u8::from(features.bkops)]);
+    set(index::SEC_FEATURE_SUPPORT, &[SANITIZE | TRIM]);
+    set(index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]);
+    let erase = &card.timing.erase;
+    let whole = erase.group_sectors.is_multiple_of(GROUP_SECTORS);
+    if let (true, Ok(group)) = (whole, u8::try_from(erase.group_sectors / GROUP_SECTORS)) {
+        set(index::HC_ERASE_GRP_SIZE, &[group]);
+    }
+    set(index::ERASE_TIMEOUT_MULT, &[limit(erase.erase)]);
+    set(index::TRIM_MULT, &[limit(erase.trim.max(erase.discard))]);
     bytes
+}
+
+/// SEC_FEATURE_SUPPORT.
+const SANITIZE: u8 = 0x40;
+const TRIM: u8 = 0x10;
+/// WR_REL_PARAM: EN_REL_WR.
+const RELIABLE_WRITES_OF_ANY_SIZE: u8 = 0x04;
+/// The unit of HC_ERASE_GRP_SIZE, which has 8 bits. A group that cannot be said in it is not.
+const GROUP_SECTORS: u32 = 1024;
+
+/// The limit of what takes `typical` for a group, in units of 300 ms: twice as long.
+fn limit(typical: Duration) -> u8 {
+    let units = (2 * typical.as_ns()).div_ceil(Duration::from_ms(300).as_ns());
+    u8::try_from(units.clamp(1, 255)).expect("it is clamped")
+}
+
+/// What a host knows of a card with `registers`, which it drives in `mode` and gave the address `rca`.
+///
+/// # Panics
+///
+/// If a register cannot be: those of [`registers`] can.
+pub(super) fn known(registers: &Registers, mode: Mode, rca: Rca) -> Card {
+    let (cid, csd) = (Bits(registers.cid), Bits(registers.csd));
+    let (kind, cid, csd) = match &registers.kind {
+        RegistersKind::Mmc { ext_csd } => {
+            let ext_csd = ExtCsd::parse(ext_csd).expect("EXT_CSD");
+            let cid = Cid::mmc(&cid, ext_csd.revision());
+            (CardKind::Mmc { ext_csd: Some(Box::new(ext_csd)) }, cid, Csd::mmc(&csd))
+        }
+        RegistersKind::Sd { scr, ssr, .. } => {
+            let kind = CardKind::Sd { scr: Scr::parse(scr).expect("SCR"), ssr: Ssr::parse(ssr) };
+            (kind, Cid::sd(&cid), Csd::sd(&csd))
+        }
+    };
+    let csd = csd.expect("CSD");
+    let Registers { addressing, sectors, .. } = *registers;
+    Card { kind, rca, cid, csd, addressing, sectors, mode }
 }

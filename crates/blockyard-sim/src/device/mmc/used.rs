@@ -29,7 +29,7 @@ pub enum BusUseKind {
         stop: Option<Opcode>,
         /// Sectors that it is to transfer.
         sectors: u16,
-        /// Whose memory it uses.
+        /// Whose memory it uses; of a packed command, the first.
         slot: Option<SlotId>,
     },
     /// The card held DAT0 low. Where the controller waits for its end, this is a part of the
@@ -41,8 +41,9 @@ impl BusUseKind {
     /// The use that is `transaction`.
     pub(super) fn of(transaction: &Transaction) -> Self {
         let slot = match transaction.payload {
-            Payload::None => None,
+            Payload::None | Payload::Block => None,
             Payload::Slot { slot, .. } => Some(slot),
+            Payload::Packed(pack) => pack.slots().first().copied(),
         };
         Self::Transaction {
             announce: transaction.announce.map(|command| command.opcode),

@@ -136,9 +136,12 @@ impl Rig {
     }
 
     fn name(&mut self, tag: u16) {
+        self.name_as(tag, Outcome::Done(Status::Ok));
+    }
+
+    fn name_as(&mut self, tag: u16, outcome: Outcome) {
         let tag = DriverTag(tag);
-        let finished =
-            Finished { queue: QUEUE, hctx: HCTX, tag, outcome: Outcome::Done(Status::Ok) };
+        let finished = Finished { queue: QUEUE, hctx: HCTX, tag, outcome };
         self.checked.below.finished.push(finished);
         let _ = self.checked.next_finished(NOW);
     }
@@ -166,6 +169,20 @@ fn said(sequence: impl FnOnce()) -> String {
 fn assert_caught(rule: &str, what: &str, sequence: impl FnOnce()) {
     let words = said(sequence);
     assert!(words.starts_with(rule), "{what} is said to be: {words}");
+}
+
+#[test]
+fn a_part_is_less_than_all_and_the_rest_has_failed() {
+    let named = |sectors, status| {
+        move || {
+            let mut rig = Rig::new();
+            rig.send(0); // 8 sectors
+            rig.name_as(0, Outcome::Partial { sectors, status });
+        }
+    };
+    named(7, Status::Medium)();
+    assert_caught("[partial]", "all of it", named(8, Status::Medium));
+    assert_caught("[partial]", "a part that did not fail", named(4, Status::Ok));
 }
 
 #[test]

@@ -207,7 +207,7 @@ impl<D: Driver> Driver for Faulty<D> {
 impl<D: Device> Device for Faulty<D> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         while let Some(finished) = self.below.next_finished(now) {
-            let undone = !matches!(finished.outcome, Outcome::Done(_));
+            let undone = matches!(finished.outcome, Outcome::Again | Outcome::AgainPrepared);
             match &mut self.fates[(finished.hctx, finished.tag)] {
                 _ if undone => self.held.hold(finished, now), // F4
                 Fate::Plain => self.held.hold(finished, now),

@@ -1,5 +1,6 @@
 //! What a host path does on a processor, one act at a time.
 
+use crate::mmc::command::Direction;
 use crate::mmc::controller::SlotId;
 
 /// Where code runs.
@@ -30,8 +31,26 @@ pub enum ActKind {
     LookAtLine,
     /// The card is told to end a transfer that failed (CMD12). The answer is an interrupt.
     SendStop,
+    /// A command without data is sent, for what the card does by itself. The answer is an interrupt.
+    SendCommand,
+    /// A register of the card is read.
+    ReadRegister,
     /// Controller and card are reset.
     Reset,
+    /// The card is told to turn its command queue on or off (CMD6). The answer is an interrupt.
+    SwitchQueue,
+    /// The command queue engine gets the bus.
+    EnableEngine,
+    /// The command queue engine, which has no task, loses the bus.
+    DisableEngine,
+    /// The command queue engine is halted. That it has is an interrupt.
+    HaltEngine,
+    /// The card is told to forget all tasks (CMD48). The answer is an interrupt.
+    DiscardTasks,
+    /// The command queue engine is to forget all tasks. That it has is an interrupt.
+    ClearTasks,
+    /// The command queue engine is disabled and enabled again.
+    RestartEngine,
     /// Memory is made ready for the processor again.
     Cleanup,
     /// What was read is copied out of the bounce buffer.
@@ -47,8 +66,9 @@ pub enum ActKind {
 pub struct Act {
     pub(super) kind: ActKind,
     pub(super) context: Context,
-    pub(super) slot: SlotId,
+    pub(super) slot: Option<SlotId>,
     pub(super) bytes: u32,
+    pub(super) direction: Direction,
 }
 
 impl Act {
@@ -64,15 +84,22 @@ impl Act {
         self.context
     }
 
-    /// The request's place.
+    /// The request's place; `None` where it is for no request, but for the command queue engine.
     #[must_use]
-    pub const fn slot(&self) -> SlotId {
+    pub const fn slot(&self) -> Option<SlotId> {
         self.slot
     }
 
-    /// Bytes of the request, or for [`ActKind::Start`] of the transfer.
+    /// Bytes of the request, or for [`ActKind::Start`] of the transfer. What transfers nothing has 0, as
+    /// what is for no request.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.bytes
+    }
+
+    /// Which way the data of the request goes.
+    #[must_use]
+    pub const fn direction(&self) -> Direction {
+        self.direction
     }
 }

@@ -1,152 +1,27 @@
-//! Who has the bus, and what it is used for: a request's transfer, and what the card needs
+//! What goes over the bus for the request that has it: its transfer, and what the card needs
 //! afterwards.
 
-use super::slot::Stage;
+use super::cqe::Cqe;
+use super::errand::{BUSY_LIMIT, Errand, OnBus, Phase, TRANSACTION_LIMIT};
 use super::{ActKind, Bounce, Context, Job, Mmc};
 use crate::mmc::command::{BlockCount, Command, Direction};
 use crate::mmc::controller::{HostController, HostEvent, NotNow, Payload, SlotId, Transaction};
-use crate::mmc::exchange::{Cause, Exchange, Failure, Progress};
+use crate::mmc::exchange::{Cause, Exchange, Progress};
 use crate::mmc::host::BusyDetect;
 use crate::status::Status;
-use crate::time::{Duration, Instant};
-
-/// After this long a transaction is given up, as after a lost interrupt. Linux's drivers have 10 s.
-pub const TRANSACTION_LIMIT: Duration = Duration::from_secs(10);
-/// After this long of busy after a write, the card is given up. As Linux.
-pub const BUSY_LIMIT: Duration = Duration::from_secs(10);
-/// Time between two looks whether a card is still busy: at first, and doubled each time up to the
-/// most. As Linux.
-pub const FIRST_PAUSE: Duration = Duration::from_us(32);
-/// See [`FIRST_PAUSE`].
-pub const LONGEST_PAUSE: Duration = Duration::from_us(32_768);
-
-/// What the bus is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Errand {
-    /// The bus is tuned again.
-    Retune,
-    /// A write is copied into the bounce buffer.
-    CopyIn,
-    /// A read is copied out of the bounce buffer.
-    CopyOut,
-    /// The request's transfer.
-    Transfer,
-    /// CMD13.
-    Status,
-    /// A look at DAT0.
-    Line,
-    /// CMD12.
-    Stop,
-    /// A reset.
-    Reset,
-}
-
-impl Errand {
-    pub(super) const fn act(self) -> ActKind {
-        match self {
-            Self::Retune => ActKind::Retune,
-            Self::CopyIn => ActKind::CopyIn,
-            Self::CopyOut => ActKind::CopyOut,
-            Self::Transfer => ActKind::Start,
-            Self::Status => ActKind::SendStatus,
-            Self::Line => ActKind::LookAtLine,
-            Self::Stop => ActKind::SendStop,
-            Self::Reset => ActKind::Reset,
-        }
-    }
-}
-
-/// How far an errand is.
-#[derive(Clone, Copy, Debug)]
-enum Phase {
-    /// It is to be begun, from then on.
-    Due(Instant),
-    /// An act begins it.
-    Begun,
-    /// The controller is at it, until the limit.
-    Running(Exchange, Instant),
-}
-
-/// The request that has the bus (P1).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OnBus {
-    pub(super) slot: SlotId,
-    pub(super) errand: Errand,
-    phase: Phase,
-    /// Whose acts are due.
-    pub(super) by: Context,
-    /// What its transfer failed with: it is being recovered from.
-    pub(super) failure: Option<Failure>,
-    /// Something has been recovered from.
-    pub(super) failed_once: bool,
-    /// Sectors that were done before this transfer.
-    pub(super) done_before: u32,
-    /// How often commands of the recovery have failed, or not helped.
-    pub(super) tries: u8,
-    /// The reset that is due is the one before the last try.
-    pub(super) reset_before_last: bool,
-    pause: Duration,
-    busy_until: Instant,
-}
-
-impl OnBus {
-    /// `slot` gets the bus, and an act begins `errand`; what follows is for `by`.
-    pub(super) const fn starting(slot: SlotId, errand: Errand, by: Context) -> Self {
-        Self {
-            slot,
-            errand,
-            phase: Phase::Begun,
-            by,
-            failure: None,
-            failed_once: false,
-            done_before: 0,
-            tries: 0,
-            reset_before_last: false,
-            pause: FIRST_PAUSE,
-            busy_until: Instant::MAX,
-        }
-    }
-
-    pub(super) const fn claim(&mut self) {
-        self.phase = Phase::Begun;
-    }
-
-    /// When something is to be done although no event comes.
-    pub(super) const fn wakes_at(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Due(at) | Phase::Running(_, at) => Some(at),
-            Phase::Begun => None,
-        }
-    }
-
-    /// `errand` is next, at once.
-    pub(super) fn next(&mut self, errand: Errand, now: Instant) {
-        (self.errand, self.phase) = (errand, Phase::Due(now));
-    }
-
-    /// The card begins to be busy at `now`, for all that is known: `errand` finds out.
-    fn watch(&mut self, errand: Errand, now: Instant) {
-        (self.pause, self.busy_until) = (FIRST_PAUSE, now + BUSY_LIMIT);
-        self.tries = 0;
-        self.next(errand, now);
-    }
-
-    /// The card is still busy: look again after a pause. `false`: it has been for too long.
-    pub(super) fn look_again(&mut self, now: Instant) -> bool {
-        self.phase = Phase::Due(now + self.pause);
-        self.pause = Duration::from_ns((2 * self.pause.as_ns()).min(LONGEST_PAUSE.as_ns()));
-        now < self.busy_until
-    }
-}
+use crate::time::Instant;
 
 impl<H: HostController> Mmc<H> {
     /// The controller's interrupt handler says `event`. Only notes it: what follows is for
     /// [`Self::step`], [`Context::Interrupt`] first.
     pub fn interrupt(&mut self, event: HostEvent, now: Instant) {
         self.tick(now);
+        if let HostEvent::Engine(event) = event {
+            return self.engine_says(event, now);
+        }
         let progress = match &mut self.bus {
             Some(OnBus { phase: Phase::Running(exchange, _), .. }) => exchange.event(event),
-            _ => Progress::Stray,
+            _ => self.engine_exchange().map_or(Progress::Stray, |exchange| exchange.event(event)),
         };
         match event {
             HostEvent::CardGone => self.lose_card(),
@@ -178,6 +53,7 @@ impl<H: HostController> Mmc<H> {
             exchange.timed_out();
             self.exchange_ended(now);
         }
+        self.tick_engine(now);
         self.look_at_power(now);
     }
 
@@ -204,9 +80,16 @@ impl<H: HostController> Mmc<H> {
                 self.release_bus(Status::Ok);
             }
             Errand::Transfer => {
-                let done = self.slots[bus.slot.index()].done;
-                self.bus.as_mut().expect("it has the bus").done_before = done;
-                self.launch(self.transfer_of(bus.slot), context, now);
+                let of = &self.slots[bus.slot.index()];
+                if of.direction == Direction::Write && !of.reliable {
+                    self.cache.written(); // O5
+                }
+                self.bus.as_mut().expect("it has the bus").done_before = of.done;
+                let transfer = match self.pack.is_empty() {
+                    true => self.transfer_of(bus.slot),
+                    false => self.packed_transfer(),
+                };
+                self.launch(transfer, context, now);
             }
             Errand::Status => {
                 let ask = Command::send_status(self.target.rca);
@@ -217,11 +100,20 @@ impl<H: HostController> Mmc<H> {
                 let stop = Command::stop_transmission(direction);
                 self.launch(Transaction::plain(stop), context, now);
             }
+            Errand::Operate => {
+                let operation = self.operation_on_bus().expect("it has commands");
+                self.operate(operation, context, now);
+            }
+            Errand::Look | Errand::Upkeep | Errand::Interrupt => {
+                self.launch(self.upkeep_of(bus.errand), context, now);
+            }
         }
     }
 
-    fn launch(&mut self, transaction: Transaction, context: Context, now: Instant) {
+    pub(super) fn launch(&mut self, transaction: Transaction, context: Context, now: Instant) {
         let exchange = Exchange::new(&transaction, self.policy.busy);
+        let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
+        let limit = own_limit.unwrap_or(TRANSACTION_LIMIT);
         let started = if context == Context::Interrupt {
             self.controller.start_atomic(&transaction, now)
         } else {
@@ -230,12 +122,14 @@ impl<H: HostController> Mmc<H> {
         };
         let bus = self.bus.as_mut().expect("the act has the bus");
         match started {
-            Ok(()) => bus.phase = Phase::Running(exchange, now + TRANSACTION_LIMIT),
+            Ok(()) => (bus.phase, bus.started) = (Phase::Running(exchange, now + limit), now),
             Err(NotNow) => {
                 let slot = bus.slot;
                 self.bus = None;
-                self.slots[slot.index()].stage = Stage::Ready;
-                self.ready.put_back(slot);
+                if self.pack.is_empty() {
+                    self.pack.push(slot);
+                }
+                self.scatter();
                 self.handed = true;
                 self.counts.not_now += 1;
             }
@@ -249,16 +143,18 @@ impl<H: HostController> Mmc<H> {
         let address = self.target.addressing.argument(sector).expect("looked at when it was taken");
         let blocks = u16::try_from(of.blocks_next()).expect("looked at when it was taken");
         let several = blocks > 1;
-        let announced = several && self.policy.close_ended && self.target.set_block_count;
+        let close_ended = several && self.policy.close_ended && self.target.set_block_count;
+        let announced = close_ended || of.reliable;
         // Without flags it is the same command on both standards.
-        let count = Command::set_block_count(BlockCount::new(blocks));
+        let count = BlockCount { reliable: of.reliable, ..BlockCount::new(blocks) };
+        let count = Command::set_block_count(count);
         Transaction {
             announce: announced.then_some(count),
             command: match (of.direction, several) {
                 (Direction::Read, false) => Command::read_single(address),
                 (Direction::Read, true) => Command::read_multiple(address, blocks),
-                (Direction::Write, false) => Command::write_single(address),
-                (Direction::Write, true) => Command::write_multiple(address, blocks),
+                (Direction::Write, false) if !announced => Command::write_single(address),
+                (Direction::Write, _) => Command::write_multiple(address, blocks),
             },
             stop: (several && !announced).then(|| Command::stop_transmission(of.direction)),
             payload: Payload::Slot { slot, skip: of.done },
@@ -268,9 +164,10 @@ impl<H: HostController> Mmc<H> {
     /// The transaction on the bus is over.
     fn exchange_ended(&mut self, now: Instant) {
         let Some(OnBus { phase: Phase::Running(exchange, _), errand, .. }) = self.bus else {
-            unreachable!("only what runs ends")
+            return self.engine_sent(now);
         };
         self.counts.exceptions += u64::from(exchange.exception());
+        self.bus.as_mut().expect("it was its transaction").exception |= exchange.exception();
         if self.gone || exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone) {
             return self.release_bus(Status::Gone);
         }
@@ -278,6 +175,8 @@ impl<H: HostController> Mmc<H> {
             Errand::Transfer => self.transferred(&exchange, now),
             Errand::Status => self.status_came(&exchange, now),
             Errand::Stop => self.stopped(&exchange, now),
+            Errand::Operate | Errand::Upkeep | Errand::Interrupt => self.obeyed(&exchange, now),
+            Errand::Look => self.looked_up(&exchange, now),
             _ => unreachable!("no transaction"),
         }
     }
@@ -286,27 +185,40 @@ impl<H: HostController> Mmc<H> {
         let by = self.who_ends();
         let bus = self.bus.as_mut().expect("its transfer has ended");
         bus.by = by;
+        if !self.pack.is_empty() {
+            return self.packed_transferred(exchange, now);
+        }
         let slot = &mut self.slots[bus.slot.index()];
         let reads = slot.direction == Direction::Read;
         slot.done += u32::from(exchange.blocks());
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
-            let bus = self.bus.as_mut().expect("its transfer has failed");
-            return bus.watch(Errand::Status, now);
+            return self.recover(now);
         }
         match self.policy.busy {
             _ if reads => self.went_well(now),
             BusyDetect::Hardware => self.went_well(now),
-            BusyDetect::Line => bus.watch(Errand::Line, now),
-            BusyDetect::Status => bus.watch(Errand::Status, now),
+            BusyDetect::Line => bus.watch(Errand::Line, now + BUSY_LIMIT, now),
+            BusyDetect::Status => bus.watch(Errand::Status, now + BUSY_LIMIT, now),
         }
+    }
+
+    /// Something has failed on the bus: how is the card?
+    pub(super) fn recover(&mut self, now: Instant) {
+        let bus = self.bus.as_mut().expect("something of it has failed");
+        bus.watch(Errand::Status, now + BUSY_LIMIT, now);
     }
 
     /// A look says whether the card `is_ready`.
     pub(super) fn looked(&mut self, is_ready: bool, now: Instant) {
+        let is_apart = self.operation_on_bus().is_some();
         let bus = self.bus.as_mut().expect("it was looked for it");
+        let asks_then = is_apart || bus.over.is_some() || !self.pack.is_empty();
         if is_ready && bus.failure.is_none() {
-            self.went_well(now);
+            match bus.errand {
+                Errand::Line if asks_then => bus.next(Errand::Status, now), // O3
+                _ => self.went_well(now),
+            }
         } else if is_ready {
             self.decide(now);
         } else if !bus.look_again(now) {
@@ -317,9 +229,17 @@ impl<H: HostController> Mmc<H> {
     /// A transfer went well, and the card is ready: the rest follows, or the request has ended.
     pub(super) fn went_well(&mut self, now: Instant) {
         let bus = self.bus.as_mut().expect("its transfer went well");
+        if let Some(status) = bus.over {
+            return self.release_bus(status);
+        }
+        if !self.pack.is_empty() {
+            return self.packed_well(now);
+        }
         let slot = &mut self.slots[bus.slot.index()];
         slot.sector_tries = 0;
-        if slot.left() > 0 {
+        if slot.operation.is_some() {
+            self.step_done(now);
+        } else if slot.left() > 0 {
             self.next_transfer(now);
         } else {
             self.all_over(now);
@@ -333,10 +253,11 @@ impl<H: HostController> Mmc<H> {
         self.bus.as_mut().expect("it has the bus").next(errand, now);
     }
 
-    /// All that the request on the bus is to transfer has come over.
+    /// All that the request on the bus is to transfer has come over, or to do is done.
     pub(super) fn all_over(&mut self, now: Instant) {
         let bus = self.bus.as_mut().expect("it had the bus");
-        let reads = self.slots[bus.slot.index()].direction == Direction::Read;
+        let slot = &self.slots[bus.slot.index()];
+        let reads = slot.direction == Direction::Read && slot.operation.is_none();
         if reads && self.policy.bounce == Bounce::Sync {
             bus.next(Errand::CopyOut, now);
         } else {
@@ -344,18 +265,31 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// The request on the bus has ended; the bus is free.
+    /// The request on the bus has ended; the bus is free, unless the card needs it.
     pub(super) fn release_bus(&mut self, status: Status) {
+        if self.begins_upkeep(status) {
+            return;
+        }
         let Some(bus) = self.bus.take() else { unreachable!("it has the bus") };
-        self.retire(bus.slot, status, bus.by);
-        self.ready.advance();
-        // Deferred work that recovered does not leave the start to an interrupt that does not come.
-        let is_deferred = self.defers_start || (bus.failed_once && bus.by == Context::Deferred);
-        self.handed = is_deferred && !self.gone && self.plan.deferred.contains(&Job::Start);
+        let status = bus.over.unwrap_or(status); // U3
+        let settled = bus.failed_once || bus.over.is_some() || !self.pack.is_empty();
+        if self.pack.is_empty() {
+            self.retire(bus.slot, status, bus.by);
+            self.ready.advance();
+        } else {
+            self.retire_packed(bus.packed_done, status, bus.by);
+        }
+        // Deferred work that had to see to the card does not leave the start to an interrupt that does
+        // not come.
+        let is_deferred = self.defers_start || (settled && bus.by == Context::Deferred);
+        let is_apart = self.slots[bus.slot.index()].operation.is_some();
+        self.handed =
+            is_deferred && !is_apart && !self.gone && self.plan.deferred.contains(&Job::Start);
     }
 
-    /// Whether an error is being recovered from (P4).
+    /// Whether an error is being recovered from, or the card cared for (P4).
     pub(super) fn is_recovering(&self) -> bool {
-        self.bus.as_ref().is_some_and(|bus| bus.failure.is_some())
+        self.bus.as_ref().is_some_and(|bus| bus.failure.is_some() || bus.over.is_some())
+            || self.cqe.as_ref().is_some_and(Cqe::is_recovering)
     }
 }

@@ -5,15 +5,14 @@ use core::fmt;
 /// Why there is no driver with these policies on this controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// The command queue engine is not driven yet.
+    /// Card or controller has no command queue.
     CommandQueue,
     /// The controller has no bounce buffers, or no thread to copy in, or the processor copies anyway.
     Bounce,
-    /// Packed commands are not there yet.
+    /// The card packs no such requests, or the controller cannot transfer them: it needs three memory
+    /// segments, and not one bounce buffer for all. Or there is a command queue, which takes none.
     Packed,
-    /// The card's cache is on, and flushes are not there yet.
-    Cache,
-    /// The controller moves data in the other way.
+    /// The controller moves data in the other way, or has an engine to do it.
     Transfer,
     /// The controller does not find the end of busy in this way.
     BusyDetect,
@@ -26,10 +25,9 @@ pub enum Unsupported {
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::CommandQueue => "the command queue engine is not driven yet",
+            Self::CommandQueue => "card or controller has no command queue",
             Self::Bounce => "there are no bounce buffers here, or nobody to copy",
-            Self::Packed => "packed commands are not there yet",
-            Self::Cache => "the card's cache is on, and flushes are not there yet",
+            Self::Packed => "card or controller cannot pack such requests",
             Self::Transfer => "the controller does not move data in this way",
             Self::BusyDetect => "the controller does not find the end of busy in this way",
             Self::HsqWithoutBusy => "a host software queue needs the end of busy found in hardware",

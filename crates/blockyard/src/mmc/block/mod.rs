@@ -24,75 +24,68 @@
 //! # Rules
 //!
 //! - **P1.** One request at a time has the bus, from its start until the card is ready for the next:
-//!   busy and recovery included. Nothing else is started meanwhile.
+//!   busy and recovery included. Nothing else is started meanwhile. A command queue engine that is on
+//!   has the bus for all of its tasks, until it has none and is turned off.
 //! - **P2.** A request's memory is prepared once, and cleaned up once, when its last transfer is
 //!   over.
 //! - **P3.** A request is in one place, and at most one context has begun an act for it.
-//! - **P4.** While an error is recovered from, no request is taken.
+//! - **P4.** While an error is recovered from, no request is taken, and none is given to the command
+//!   queue engine.
 //! - **P5.** What has come over well does not go over again: what is tried again is the rest.
+//! - **P6.** What a read has brought before it failed is reported as done, where no bounce buffer keeps
+//!   it.
 //!
-//! Reads and writes only: [`Mmc::new`] refuses a cache that is on, packed commands and the command
-//! queue engine, and [`Driver::queue_rq`] all other operations.
+//! What transfers nothing (flushes, erases) has the card for itself: rules O1 to O5 of `exclusive`.
+//! Background operations that become urgent are run between two requests: U1 to U5 of `upkeep`.
+//! Several requests go over in one packed command: Q1 to Q4 of `packed`. [`Driver::queue_rq`] refuses
+//! commands of the driver's own.
 
 mod act;
 mod bus;
+mod cqe;
+mod errand;
 mod error;
+mod exclusive;
 mod order;
+mod packed;
 mod recovery;
 mod slot;
 mod standby;
+mod target;
+mod upkeep;
 mod work;
 
 pub use act::{Act, ActKind, Context};
-pub use bus::{BUSY_LIMIT, FIRST_PAUSE, LONGEST_PAUSE, TRANSACTION_LIMIT};
+pub use cqe::direct::{DirectEnd, NotDirect};
+pub use cqe::{CLEAR_LIMIT, HALT_LIMIT, LAST_HALT_LIMIT, TASK_LIMIT};
+pub use errand::{BUSY_LIMIT, FIRST_PAUSE, LONGEST_PAUSE, TRANSACTION_LIMIT};
 pub use error::Unsupported;
+pub use exclusive::NoSanitize;
 pub use recovery::{DATA_RETRIES, RETRIES_MAX, SECTOR_TRIES};
 pub use standby::{DISABLE_LIMIT, Idle, StillEnabled};
+pub use target::Target;
 
-use super::card::Card;
-use super::command::{Addressing, Rca};
+use super::command::Direction;
+use super::command::packed::MAX_ENTRIES;
 use super::controller::{HostController, SlotId};
 use super::host::{BusyDetect, Transfer};
 use super::policy::{
-    Bounce, EndedBy, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, Packed, Pipeline,
-    Plan,
+    Bounce, EndedBy, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, Pipeline, Plan,
 };
+use super::register::ext_csd::ExceptionEvents;
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::unit::{Budget, QueueId};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use bus::OnBus;
+use cqe::Cqe;
+use errand::OnBus;
+use exclusive::{Cache, Operation};
 use order::{Fifo, Ready};
+use packed::Most;
 use slot::{Slot, Stage};
 use standby::Power;
-
-/// What of a card the request path needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Its address.
-    pub rca: Rca,
-    /// What its addresses count.
-    pub addressing: Addressing,
-    /// Whether it knows CMD23.
-    pub set_block_count: bool,
-    /// Whether its volatile cache is on.
-    pub cache_on: bool,
-}
-
-impl Target {
-    /// That of `card` behind `controller`.
-    #[must_use]
-    pub fn of(card: &Card, controller: &impl HostController) -> Self {
-        Self {
-            rca: card.rca,
-            addressing: card.addressing,
-            set_block_count: card.set_block_count(controller.capabilities()),
-            cache_on: card.cache_on(),
-        }
-    }
-}
 
 /// What happened beside the plain way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +94,7 @@ pub struct Counts {
     pub strays: u64,
     /// Starts that the controller refused in interrupt context.
     pub not_now: u64,
-    /// Transfers that failed.
+    /// Transfers that failed, and what else that the bus was used for.
     pub failures: u64,
     /// Resets.
     pub resets: u64,
@@ -109,6 +102,12 @@ pub struct Counts {
     /// ([`EXCEPTION_EVENT`](super::command::status::Status::EXCEPTION_EVENT)); what, its EXT_CSD
     /// says.
     pub exceptions: u64,
+    /// All that EXT_CSD has said so.
+    pub events: ExceptionEvents,
+    /// How often background operations were started.
+    pub upkeeps: u64,
+    /// How often they were interrupted.
+    pub interrupts: u64,
 }
 
 /// The driver of one card.
@@ -133,8 +132,18 @@ pub struct Mmc<H> {
     ended: Fifo,
     cleaned: Fifo,
     bus: Option<OnBus>,
+    /// The command queue engine, where the pipeline has it.
+    cqe: Option<Cqe>,
     /// The next start is deferred work's, whoever finds the bus free.
     handed: bool,
+    most_packed: Most,
+    /// What has the bus in one packed command, in order; else empty.
+    pack: Vec<SlotId>,
+    /// The exclusive operation that waits or is at work (O1).
+    exclusive: Option<SlotId>,
+    /// How a sanitize has ended.
+    sanitized: Option<Status>,
+    cache: Cache,
     finished: VecDeque<Finished>,
     gone: bool,
     /// The bus is to be tuned before the next transfer.
@@ -151,17 +160,22 @@ impl<H: HostController> Mmc<H> {
     /// # Errors
     ///
     /// The policy wants what is not there: on this controller, or not yet at all.
-    pub fn new(controller: H, target: Target, policy: HostPolicy) -> Result<Self, Unsupported> {
+    pub fn new(mut controller: H, target: Target, policy: HostPolicy) -> Result<Self, Unsupported> {
+        let has_engine = policy.pipeline == Pipeline::Cqe;
+        let lacks_engine = has_engine && controller.engine().is_none();
         let capabilities = controller.capabilities();
         let hsq = match policy.pipeline {
             Pipeline::Hsq(hsq) => Some(hsq),
             _ => None,
         };
-        let plan = Plan::of(policy.pipeline).ok_or(Unsupported::CommandQueue)?;
+        let queue_depth = target.queue_depth.min(capabilities.queue_engine_tasks());
+        let plan = Plan::of(policy.pipeline, queue_depth);
+        let most_packed = Most::of(&policy, &target, capabilities);
         let unsupported = [
+            (lacks_engine || plan.slots == 0, Unsupported::CommandQueue),
+            (has_engine && policy.transfer == Transfer::Pio, Unsupported::Transfer),
             (!can_bounce(&policy, &controller, &plan), Unsupported::Bounce),
-            (policy.packed != Packed::Off, Unsupported::Packed),
-            (target.cache_on, Unsupported::Cache),
+            (most_packed.is_none(), Unsupported::Packed),
             (policy.transfer != capabilities.transfer, Unsupported::Transfer),
             (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
             (hsq.is_some() && policy.busy != BusyDetect::Hardware, Unsupported::HsqWithoutBusy),
@@ -177,6 +191,8 @@ impl<H: HostController> Mmc<H> {
             Some(HsqDefer::Never) => false,
         };
         let walks = hsq.is_some_and(|hsq| hsq.order == HsqOrder::TagWalk);
+        let most_packed = most_packed.unwrap_or_default();
+        let plan = plan.packing(most_packed.most());
         let slots = plan.slots;
         Ok(Self {
             controller,
@@ -184,7 +200,7 @@ impl<H: HostController> Mmc<H> {
             plan,
             target,
             defers_start,
-            slots: alloc::vec![Slot::FREE; usize::from(slots)],
+            slots: alloc::vec![Slot::FREE; usize::from(slots) + 1], // and the host's own
             held: 0,
             permits: 0,
             limit: match hsq {
@@ -195,9 +211,15 @@ impl<H: HostController> Mmc<H> {
             fresh: Fifo::new(slots),
             ready: if walks { Ready::tag_walk(slots) } else { Ready::fifo(slots) },
             ended: Fifo::new(slots),
-            cleaned: Fifo::new(slots),
+            cleaned: Fifo::new(slots + 1),
             bus: None,
+            cqe: has_engine.then(|| Cqe::new(slots)),
             handed: false,
+            most_packed,
+            pack: Vec::with_capacity(usize::from(MAX_ENTRIES)),
+            exclusive: None,
+            sanitized: None,
+            cache: Cache::default(),
             finished: VecDeque::with_capacity(usize::from(slots)),
             gone: false,
             wants_retune: false,
@@ -224,6 +246,8 @@ impl<H: HostController> Mmc<H> {
 
     /// The request in `slot`, whose transfers are over, has ended with `status`; `by` does the rest.
     fn retire(&mut self, slot: SlotId, status: Status, by: Context) {
+        let is_apart = self.slots[slot.index()].operation.is_some();
+        let status = if is_apart { self.ends_apart(slot, status) } else { status };
         let of = &mut self.slots[slot.index()];
         of.status = status;
         of.ended_by = by;
@@ -240,7 +264,21 @@ impl<H: HostController> Mmc<H> {
         let of = core::mem::replace(&mut self.slots[slot.index()], Slot::FREE);
         self.held -= 1;
         let Slot { queue, hctx, tag, status, .. } = of;
-        self.finished.push_back(Finished { queue, hctx, tag, outcome: Outcome::Done(status) });
+        match of.operation {
+            Some(Operation::Sanitize) => return self.sanitized = Some(status),
+            Some(Operation::Upkeep) => return,
+            _ => {}
+        }
+        let came_over = match of.direction {
+            Direction::Read if self.policy.bounce == Bounce::None => of.done,
+            _ => 0,
+        };
+        let outcome = match status {
+            Status::Ok => Outcome::Done(status),
+            _ if came_over == 0 || came_over == of.sectors => Outcome::Done(status),
+            _ => Outcome::Partial { sectors: came_over, status }, // P6
+        };
+        self.finished.push_back(Finished { queue, hctx, tag, outcome });
     }
 
     /// Who ends the request that leaves the bus now.
@@ -250,7 +288,10 @@ impl<H: HostController> Mmc<H> {
             EndedBy::Deferred => Context::Deferred,
             EndedBy::WhoWaits => {
                 let waits = |slot: &Slot| {
-                    matches!(slot.stage, Stage::Fresh | Stage::Preparing | Stage::Ready)
+                    matches!(
+                        slot.stage,
+                        Stage::Fresh | Stage::Preparing | Stage::Ready | Stage::Apart
+                    )
                 };
                 if self.slots.iter().any(waits) { Context::Thread } else { Context::Deferred }
             }
@@ -276,10 +317,13 @@ impl<H: HostController> Mmc<H> {
         self.ready.clear();
         self.fresh.clear();
         let by = self.who_ends();
-        for at in 0..self.plan.slots {
+        self.lose_tasks(by);
+        for at in 0..=self.plan.slots {
             let slot = SlotId(at);
-            if matches!(self.slots[slot.index()].stage, Stage::Fresh | Stage::Ready) {
-                self.retire(slot, Status::Gone, by);
+            match self.slots[slot.index()].stage {
+                Stage::Fresh | Stage::Ready => self.retire(slot, Status::Gone, by),
+                Stage::Apart => self.retire(slot, Status::Gone, Context::Thread),
+                _ => {}
             }
         }
     }
@@ -287,9 +331,9 @@ impl<H: HostController> Mmc<H> {
     /// The slot for a request with `tag`.
     fn place(&self, tag: usize) -> SlotId {
         let at = match self.policy.pipeline {
-            Pipeline::Hsq(_) => {
-                let slots = self.slots.len();
-                assert!(tag < slots, "tag {tag}: a host software queue has {slots} slots");
+            Pipeline::Hsq(_) | Pipeline::Cqe => {
+                let slots = usize::from(self.plan.slots);
+                assert!(tag < slots, "tag {tag}: the queue of this host has {slots} places");
                 tag
             }
             _ => {
@@ -327,8 +371,8 @@ const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
 impl<H: HostController> Driver for Mmc<H> {
     /// As many as it [admits](Mmc::admits): what waits for one stays in the elevator.
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
-        if self.permits >= self.admits() {
-            return None;
+        if self.permits >= self.admits() || self.exclusive.is_some() {
+            return None; // O1
         }
         self.permits += 1;
         Some(Budget(0))
@@ -343,22 +387,29 @@ impl<H: HostController> Driver for Mmc<H> {
         if self.gone {
             return Accept::Failed(Status::Gone);
         }
-        let Some(mut slot) = Slot::of(issue, self.target.addressing) else {
+        let Some(mut slot) = Slot::of(issue, &self.target) else {
             return Accept::Failed(Status::NotSupported);
         };
         if self.power == Power::Off {
             return Accept::Busy(Busy::Resource);
         }
-        if self.is_recovering() || self.held >= self.admits() {
-            return Accept::Busy(Busy::Device); // P4
+        if self.is_recovering() || self.exclusive.is_some() || self.held >= self.admits() {
+            // P4, O1
+            let only_own = self.held == 1 && self.slots[self.own_slot().index()].is_in_use();
+            return Accept::Busy(if only_own { Busy::Resource } else { Busy::Device });
         }
         let at = self.place(issue.tag.index());
-        self.controller.accept(at, issue);
         self.held += 1;
-        if self.policy.transfer == Transfer::Pio {
+        if slot.stage == Stage::Cleaned {
+            self.cleaned.push(at);
+        } else if slot.stage == Stage::Apart {
+            self.await_idle(at, &mut slot);
+        } else if self.policy.transfer == Transfer::Pio {
+            self.controller.accept(at, issue);
             slot.stage = Stage::Ready;
             self.ready.push(at);
         } else {
+            self.controller.accept(at, issue);
             self.fresh.push(at);
         }
         self.slots[at.index()] = slot;
@@ -376,7 +427,8 @@ impl<H: HostController> Device for Mmc<H> {
     /// by the controller.
     fn poll_at(&self) -> Option<Instant> {
         let on_bus = self.bus.as_ref().and_then(OnBus::wakes_at);
-        on_bus.into_iter().chain(self.power.wakes_at()).filter(|&at| at > self.now).min()
+        let all = [on_bus, self.engine_wakes_at(), self.power.wakes_at()];
+        all.into_iter().flatten().filter(|&at| at > self.now).min()
     }
 }
 

@@ -85,11 +85,14 @@ impl TagWalk {
         self.next = self.next.or(Some(slot));
     }
 
-    fn advance(&mut self) {
+    fn behind(&self, sent: SlotId) -> Option<SlotId> {
         let is_waiting = |slot: &SlotId| self.waiting.get(slot.index()) == Some(&true);
-        let after = self.next.map(|sent| SlotId(sent.0 + 1)).filter(is_waiting);
-        self.next =
-            after.or_else(|| (0..u8::MAX).map(SlotId).take(self.waiting.len()).find(is_waiting));
+        let after = Some(SlotId(sent.0 + 1)).filter(is_waiting);
+        after.or_else(|| (0..u8::MAX).map(SlotId).take(self.waiting.len()).find(is_waiting))
+    }
+
+    fn advance(&mut self) {
+        self.next = self.next.and_then(|sent| self.behind(sent));
     }
 }
 
@@ -117,6 +120,14 @@ impl Ready {
         }
     }
 
+    /// The one that would be next if `taken`, which was taken, left the bus now.
+    pub(super) fn behind(&self, taken: SlotId) -> Option<SlotId> {
+        match self {
+            Self::Fifo(fifo) => fifo.first(),
+            Self::TagWalk(walk) => walk.behind(taken),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Fifo(fifo) => fifo.ends.is_none(),
@@ -131,13 +142,14 @@ impl Ready {
         }
     }
 
-    /// `slot`, which is the first, goes on the bus.
+    /// `slot`, which is the first or [behind](Self::behind) what was taken, goes on the bus.
     pub(super) fn take(&mut self, slot: SlotId) {
         match self {
             Self::Fifo(fifo) => fifo.remove(slot),
             Self::TagWalk(walk) => {
                 walk.waiting[slot.index()] = false;
                 walk.count -= 1;
+                walk.next = Some(slot);
             }
         }
     }
@@ -149,6 +161,7 @@ impl Ready {
             Self::TagWalk(walk) => {
                 walk.waiting[slot.index()] = true;
                 walk.count += 1;
+                walk.next = Some(slot);
             }
         }
     }

@@ -14,7 +14,8 @@
 //!   Where that fails, controller and card are reset.
 
 use super::Mmc;
-use super::bus::Errand;
+use super::errand::Errand;
+use super::slot::Slot;
 use crate::mmc::command::Direction;
 use crate::mmc::command::state::CardState;
 use crate::mmc::command::status::Status as CardStatus;
@@ -30,7 +31,7 @@ pub const DATA_RETRIES: u8 = 2;
 /// How often a sector is tried that is read alone.
 pub const SECTOR_TRIES: u8 = 2;
 /// How often commands of the recovery may fail, or not help.
-const COMMAND_TRIES: u8 = 3;
+pub(super) const COMMAND_TRIES: u8 = 3;
 
 /// The card has not come back from a transfer.
 const NOT_BACK: Failure = Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
@@ -108,6 +109,10 @@ impl<H: HostController> Mmc<H> {
 
     /// The card has been busy for longer than any may.
     pub(super) fn busy_for_ever(&mut self, now: Instant) {
+        if self.interrupts(now) {
+            return;
+        }
+        self.bus.as_mut().expect("it was looked for it").overdue = true;
         self.go_on(NOT_BACK, Errand::Reset, now);
     }
 
@@ -124,14 +129,24 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
+    /// Resets controller and card. `false`: the card does not come back, and is lost.
+    pub(super) fn reset_host(&mut self, now: Instant) -> bool {
+        self.counts.resets += 1;
+        let comes_back = self.controller.reset(now).is_ok();
+        if comes_back {
+            self.wants_retune = false;
+            self.lose_cache(); // O5
+        } else {
+            self.lose_card();
+        }
+        comes_back
+    }
+
     /// Resets controller and card, and goes on with the request if that helps.
     pub(super) fn reset(&mut self, now: Instant) {
-        self.counts.resets += 1;
-        if self.controller.reset(now).is_err() {
-            self.lose_card();
+        if !self.reset_host(now) {
             return self.release_bus(Status::Gone);
         }
-        self.wants_retune = false;
         let bus = self.bus.as_mut().expect("it was reset for it");
         if core::mem::take(&mut bus.reset_before_last) {
             bus.failure = None;
@@ -145,32 +160,70 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn decide(&mut self, now: Instant) {
         let bus = self.bus.as_mut().expect("it was recovered for it");
         let Some(failure) = bus.failure else { unreachable!("it was recovered from something") };
+        if let Some(status) = bus.over {
+            return self.release_bus(status); // U3
+        }
+        if !self.pack.is_empty() {
+            return self.packed_failed(failure, now);
+        }
         let slot = &mut self.slots[bus.slot.index()];
-        if slot.left() == 0 {
+        let is_apart = slot.operation.is_some();
+        if is_apart && bus.overdue {
+            return self.release_bus(status_of(failure)); // O4
+        }
+        if !is_apart && slot.left() == 0 {
             return self.all_over(now); // E4: only the stop failed
         }
-        if slot.single {
-            slot.sector_tries += 1;
-            if slot.sector_tries >= SECTOR_TRIES {
-                return self.release_bus(status_of(failure)); // E3
+        slot.begin_again();
+        match slot.verdict(failure) {
+            Verdict::Again => {
+                bus.failure = None;
+                self.next_transfer(now);
             }
-        } else if slot.retries == RETRIES_MAX {
-            if slot.direction == Direction::Write || slot.left() == 1 {
-                return self.release_bus(status_of(failure));
+            Verdict::AgainAfterReset => {
+                bus.reset_before_last = true;
+                bus.next(Errand::Reset, now);
             }
-            slot.single = true; // E3
+            Verdict::Ends(status) => self.release_bus(status),
+        }
+    }
+}
+
+/// What becomes of a request of which a transfer failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is tried again.
+    Again,
+    /// As [`Self::Again`], once controller and card have been reset.
+    AgainAfterReset,
+    /// It ends.
+    Ends(Status),
+}
+
+impl Slot {
+    /// A transfer failed with `failure`, and something is left to transfer.
+    pub(super) fn verdict(&mut self, failure: Failure) -> Verdict {
+        if self.single {
+            self.sector_tries += 1;
+            if self.sector_tries >= SECTOR_TRIES {
+                return Verdict::Ends(status_of(failure)); // E3
+            }
+        } else if self.retries == RETRIES_MAX {
+            let is_whole = self.direction == Direction::Write || self.operation.is_some();
+            if is_whole || self.left() == 1 {
+                return Verdict::Ends(status_of(failure));
+            }
+            self.single = true; // E3
         } else {
             if failure.part == Part::Data {
-                slot.retries = slot.retries.max(RETRIES_MAX - DATA_RETRIES); // E1
+                self.retries = self.retries.max(RETRIES_MAX - DATA_RETRIES); // E1
             }
-            slot.retries += 1;
-            if slot.retries == RETRIES_MAX {
-                bus.reset_before_last = true;
-                return bus.next(Errand::Reset, now); // E2
+            self.retries += 1;
+            if self.retries == RETRIES_MAX {
+                return Verdict::AgainAfterReset; // E2
             }
         }
-        bus.failure = None;
-        self.next_transfer(now);
+        Verdict::Again
     }
 }
 

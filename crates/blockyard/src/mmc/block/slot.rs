@@ -1,10 +1,14 @@
 //! A request in its slot.
 
-use super::Context;
-use crate::bio::Op;
+use super::cqe::Mark;
+use super::exclusive::Operation;
+use super::{Context, Target};
+use crate::bio::{Flags, Op, PrioClass};
 use crate::driver::Issue;
-use crate::mmc::command::{Addressing, Direction};
+use crate::mmc::card::ReliableWrite;
+use crate::mmc::command::Direction;
 use crate::status::Status;
+use crate::time::Instant;
 use crate::unit::{DriverTag, HctxId, QueueId};
 
 /// Where the request of a slot is (P3).
@@ -18,8 +22,14 @@ pub(super) enum Stage {
     Preparing,
     /// It waits for the bus.
     Ready,
+    /// It waits for the bus, and for all others that want it.
+    Apart,
     /// It has the bus.
     OnBus,
+    /// An act gives it to the command queue engine.
+    Starting,
+    /// It is a task of the command queue engine.
+    Queued,
     /// Its transfers are over.
     Ended,
     /// An act cleans it up.
@@ -30,6 +40,18 @@ pub(super) enum Stage {
     Completing,
 }
 
+impl Stage {
+    /// Whether its transfers are not over.
+    pub(super) const fn is_before_its_end(self) -> bool {
+        match self {
+            Self::Fresh | Self::Preparing | Self::Ready | Self::OnBus => true,
+            Self::Starting | Self::Queued => true,
+            Self::Free | Self::Apart => false,
+            Self::Ended | Self::Cleaning | Self::Cleaned | Self::Completing => false,
+        }
+    }
+}
+
 /// A place for one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
@@ -37,9 +59,23 @@ pub(super) struct Slot {
     pub(super) queue: QueueId,
     pub(super) hctx: HctxId,
     pub(super) tag: DriverTag,
+    /// What it does, if it transfers nothing.
+    pub(super) operation: Option<Operation>,
+    /// Commands of the operation that have done what they are for.
+    pub(super) step: u8,
     pub(super) direction: Direction,
+    /// It was held when something in the cache was lost; or it is a flush, taken beside such.
+    pub(super) held_at_loss: bool,
+    /// Memory segments.
+    pub(super) segments: u16,
+    /// It is not packed: a pack with it has failed.
+    pub(super) alone: bool,
+    /// Its data goes past the cache.
+    pub(super) reliable: bool,
     pub(super) sector: u64,
     pub(super) sectors: u32,
+    /// Its priority is of the real time class.
+    pub(super) real_time: bool,
     /// Sectors that have come over well (P5).
     pub(super) done: u32,
     /// Its memory was prepared, so it is to be cleaned up (P2).
@@ -52,6 +88,10 @@ pub(super) struct Slot {
     pub(super) single: bool,
     /// How often the sector at hand was tried, where [`Self::single`].
     pub(super) sector_tries: u8,
+    /// Since when it is a task.
+    pub(super) since: Instant,
+    /// What is known of it while the command queue engine is recovered.
+    pub(super) mark: Mark,
     /// How it ended.
     pub(super) status: Status,
     /// Who does what is left when its transfers are over.
@@ -64,40 +104,75 @@ impl Slot {
         queue: QueueId(0),
         hctx: HctxId(0),
         tag: DriverTag(0),
+        operation: None,
+        step: 0,
         direction: Direction::Read,
+        held_at_loss: false,
+        segments: 0,
+        alone: false,
+        reliable: false,
         sector: 0,
         sectors: 0,
+        real_time: false,
         done: 0,
         prepared: false,
         copied: false,
         retries: 0,
         single: false,
         sector_tries: 0,
+        since: Instant::ZERO,
+        mark: Mark::None,
         status: Status::Ok,
         ended_by: Context::Thread,
     };
 
-    /// A slot that has just got the request of `issue`; `None` where no transfer can do it.
-    pub(super) fn of(issue: &Issue<'_>, addressing: Addressing) -> Option<Self> {
+    /// A slot that has just got the request of `issue`; `None` where `target` cannot do it.
+    pub(super) fn of(issue: &Issue<'_>, target: &Target) -> Option<Self> {
         let request = issue.request();
-        let direction = match request.op {
-            Op::Read => Direction::Read,
-            Op::Write => Direction::Write,
-            _ => return None,
-        };
         let (sector, sectors) = (request.sector, request.sectors);
-        let last = sector + u64::from(sectors.checked_sub(1)?);
-        let fits = u16::try_from(sectors).is_ok() && addressing.argument(last).is_some();
-        fits.then_some(Self {
+        let slot = Self {
             stage: Stage::Fresh,
             queue: issue.queue,
             hctx: issue.hctx,
             tag: issue.tag,
-            direction,
             sector,
             sectors,
+            real_time: request.prio.class == PrioClass::RealTime,
+            segments: request.segments,
             ..Self::FREE
-        })
+        };
+        let direction = match request.op {
+            Op::Read => Direction::Read,
+            Op::Write => Direction::Write,
+            op => return slot.apart(Operation::of(op, target)?, target),
+        };
+        let last = sector + u64::from(sectors.checked_sub(1)?);
+        let fits = u16::try_from(sectors).is_ok() && target.addressing.argument(last).is_some();
+        let reliable = target.cache_on && request.flags.contains(Flags::FUA);
+        let can = !reliable || target.reliable_write == ReliableWrite::Any;
+        (fits && can).then_some(Self { direction, reliable, ..slot })
+    }
+
+    /// The same with `operation`, held to what `target` takes. A discard is of the whole units within
+    /// its range, of which there may be none: then it has nothing to do.
+    fn apart(self, operation: Operation, target: &Target) -> Option<Self> {
+        let slot = Self { stage: Stage::Apart, operation: Some(operation), ..self };
+        let Some(way) = target.erases(operation).first() else { return Some(slot) };
+        let whole = way.whole_units(slot.sector, u64::from(slot.sectors));
+        let (sector, sectors) = match whole {
+            None if operation == Operation::Discard => {
+                return Some(Self { stage: Stage::Cleaned, sectors: 0, ..slot });
+            }
+            _ if operation == Operation::Discard => whole?,
+            _ => (slot.sector, u64::from(slot.sectors)),
+        };
+        way.commands(sector, sectors)?;
+        let sectors = u32::try_from(sectors).expect("no more than were asked for");
+        Some(Self { sector, sectors, ..slot })
+    }
+
+    pub(super) fn is_in_use(&self) -> bool {
+        self.stage != Stage::Free
     }
 
     /// Sectors that have not come over yet.
@@ -108,6 +183,13 @@ impl Slot {
     /// Blocks of its next transfer.
     pub(super) const fn blocks_next(&self) -> u32 {
         if self.single { 1 } else { self.left() }
+    }
+
+    /// A transfer of its next blocks went well; `false`: more are left.
+    pub(super) const fn went_well(&mut self) -> bool {
+        self.done += self.blocks_next();
+        self.sector_tries = 0;
+        self.left() == 0
     }
 
     /// Whether it is one of the writes for which a dynamic limit grows.

@@ -47,17 +47,18 @@ impl<H: HostController> Mmc<H> {
         self.power != Power::Off
     }
 
-    /// Whether it has nothing to do.
+    /// Whether it has nothing to do. A command queue engine may have the bus nevertheless: it loses it
+    /// to what comes next, or by [`Self::disable`].
     #[must_use]
     pub fn idle(&self) -> Idle {
         match self.held {
-            0 => Idle::Yes,
+            0 if !self.has_direct() => Idle::Yes,
             _ if self.is_recovering() => Idle::Halted,
             _ => Idle::NotYet,
         }
     }
 
-    /// Takes no more requests as soon as it has none; if that is not so within [`DISABLE_LIMIT`], it
+    /// Takes no more requests as soon as it has none and its command queue engine is off; if that is not so within [`DISABLE_LIMIT`], it
     /// stays enabled. Until then it takes requests. [`Self::is_enabled`] says how it came out.
     ///
     /// A request that comes while it is off is refused for want of a
@@ -84,7 +85,7 @@ impl<H: HostController> Mmc<H> {
 
     pub(super) fn look_at_power(&mut self, now: Instant) {
         if let Power::Leaving(limit) = self.power {
-            if self.held == 0 {
+            if self.held == 0 && self.engine_is_off() {
                 self.power = Power::Off;
             } else if limit <= now {
                 self.power = Power::On;

@@ -1,6 +1,7 @@
 //! Which act a context does next, who else is kept from it, and what it does.
 
-use super::bus::{Errand, OnBus};
+use super::errand::{Errand, OnBus};
+use super::exclusive::Operation;
 use super::slot::{Slot, Stage};
 use super::{Act, ActKind, Context, Mmc};
 use crate::mmc::command::Direction;
@@ -22,16 +23,28 @@ impl<H: HostController> Mmc<H> {
     pub fn begin(&mut self, context: Context, now: Instant) -> Option<Act> {
         self.tick(now);
         let (kind, slot) = self.choose(context, now)?;
-        self.claim(kind, context, slot);
-        let of = &self.slots[slot.index()];
-        let sectors = if kind == ActKind::Start { of.blocks_next() } else { of.sectors };
-        Some(Act { kind, context, slot, bytes: sectors * SECTOR_BYTES })
+        match slot {
+            Some(slot) => self.claim(kind, context, slot),
+            None => self.claim_engine(now),
+        }
+        let sectors = slot.map_or(0, |slot| {
+            let of = &self.slots[slot.index()];
+            match kind {
+                ActKind::Start if !self.pack.is_empty() => self.packed_blocks(),
+                ActKind::Start => of.blocks_next(),
+                _ if of.operation.is_some() => 0,
+                _ => of.sectors,
+            }
+        });
+        let direction = slot.map_or(Direction::Read, |slot| self.slots[slot.index()].direction);
+        Some(Act { kind, context, slot, bytes: sectors * SECTOR_BYTES, direction })
     }
 
     /// Does what `act` is for, at the instant at which its cost has been paid.
     pub fn finish(&mut self, act: Act, now: Instant) {
         self.tick(now);
         let Act { kind, context, slot, .. } = act;
+        let Some(slot) = slot else { return self.engine_step(now) };
         let stage = self.slots[slot.index()].stage;
         match kind {
             ActKind::CopyIn if stage == Stage::Preparing => {
@@ -55,6 +68,7 @@ impl<H: HostController> Mmc<H> {
                 self.goes_on(slot, if copies { Stage::Ended } else { Stage::Cleaned });
             }
             ActKind::Complete => self.complete(slot),
+            ActKind::Start if stage == Stage::Starting => self.queue_task(slot, now),
             ActKind::Start
             | ActKind::CopyIn
             | ActKind::CopyOut
@@ -62,7 +76,16 @@ impl<H: HostController> Mmc<H> {
             | ActKind::SendStatus
             | ActKind::LookAtLine
             | ActKind::SendStop
+            | ActKind::SendCommand
+            | ActKind::ReadRegister
             | ActKind::Reset => self.on_bus(kind, context, now),
+            ActKind::SwitchQueue
+            | ActKind::EnableEngine
+            | ActKind::DisableEngine
+            | ActKind::HaltEngine
+            | ActKind::DiscardTasks
+            | ActKind::ClearTasks
+            | ActKind::RestartEngine => unreachable!("{kind:?} is for no request"),
         }
     }
 
@@ -90,24 +113,33 @@ impl<H: HostController> Mmc<H> {
         Some(kind)
     }
 
-    /// What `context` would do next, and for which slot.
-    fn choose(&self, context: Context, now: Instant) -> Option<(ActKind, SlotId)> {
+    /// What `context` would do next, and for which slot; for none: for the command queue engine.
+    fn choose(&self, context: Context, now: Instant) -> Option<(ActKind, Option<SlotId>)> {
         let jobs = match context {
             Context::Thread => self.plan.thread,
             Context::Interrupt => self.plan.interrupt,
             Context::Deferred => self.plan.deferred,
         };
         let of_context = |slot: &SlotId| self.slots[slot.index()].ended_by == context;
-        jobs.iter().find_map(|job| match job {
-            Job::Settle => self.due_on_bus(context, now),
-            Job::Start if self.may_start(context) => {
-                self.ready.first().map(|slot| (self.next_errand(slot).act(), slot))
+        let of_plan = jobs.iter().find_map(|job| match job {
+            Job::Settle => {
+                let on_bus = self.due_on_bus(context, now).map(|(kind, slot)| (kind, Some(slot)));
+                on_bus.or_else(|| self.due_of_engine(context, now).map(|kind| (kind, None)))
             }
-            Job::Start => None,
-            Job::Prepare => self.fresh.first().map(|slot| (self.preparing(slot), slot)),
-            Job::Cleanup => self.ended.iter().find(of_context).map(|at| (self.cleaning(at), at)),
-            Job::Complete => self.cleaned.iter().find(of_context).map(|at| (ActKind::Complete, at)),
-        })
+            Job::Start => {
+                let slot = self.ready.first().filter(|_| self.may_start(context))?;
+                Some((self.next_errand(slot).act(), Some(slot)))
+            }
+            Job::Prepare => self.fresh.first().map(|slot| (self.preparing(slot), Some(slot))),
+            Job::Cleanup => {
+                self.ended.iter().find(of_context).map(|slot| (self.cleaning(slot), Some(slot)))
+            }
+            Job::Complete => {
+                self.cleaned.iter().find(of_context).map(|slot| (ActKind::Complete, Some(slot)))
+            }
+        });
+        let apart = || self.due_apart(context, now).map(|(kind, slot)| (kind, Some(slot)));
+        of_plan.or_else(apart)
     }
 
     /// The next act of the preparation of `slot`.
@@ -130,10 +162,14 @@ impl<H: HostController> Mmc<H> {
 
     /// What the bus is next used for by `slot`, which is to transfer.
     pub(super) fn next_errand(&self, slot: SlotId) -> Errand {
-        let Slot { direction, copied, .. } = self.slots[slot.index()];
+        let Slot { direction, copied, operation, .. } = self.slots[slot.index()];
         let copies = self.policy.bounce == Bounce::Sync && direction == Direction::Write;
-        if self.wants_retune {
+        if self.wants_retune && !self.is_within_erase(slot) {
             Errand::Retune
+        } else if operation == Some(Operation::Upkeep) {
+            Errand::Look
+        } else if operation.is_some() {
+            Errand::Operate
         } else if copies && !copied {
             Errand::CopyIn
         } else {
@@ -141,8 +177,11 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Whether `context` may put the next request on the bus.
+    /// Whether `context` may put the next request on the bus, or give it to the engine that has it.
     fn may_start(&self, context: Context) -> bool {
+        if self.cqe.is_some() {
+            return self.may_queue();
+        }
         let tunes_first = self.wants_retune && self.plan.deferred.contains(&Job::Start);
         let is_deferred = self.handed || tunes_first;
         let turn = match context {
@@ -150,15 +189,19 @@ impl<H: HostController> Mmc<H> {
             Context::Interrupt => !is_deferred && !self.defers_start,
             Context::Deferred => is_deferred,
         };
+        turn && self.bus.is_none() && self.before_is_done() // P1
+    }
+
+    /// Whether all is done that is to be done between the one before and the next start.
+    pub(super) fn before_is_done(&self) -> bool {
         let is_at = |stages: &[Stage]| self.slots.iter().any(|slot| stages.contains(&slot.stage));
-        let before_is_done = match self.plan.overlap {
+        match self.plan.overlap {
             Overlap::AtOnce => true,
             Overlap::AfterCleanup => !is_at(&[Stage::Ended, Stage::Cleaning]),
             Overlap::AfterComplete => {
                 !is_at(&[Stage::Ended, Stage::Cleaning, Stage::Cleaned, Stage::Completing])
             }
-        };
-        turn && self.bus.is_none() && before_is_done // P1
+        }
     }
 
     /// `context` begins `kind` for `slot`: nobody else can (P3).
@@ -174,13 +217,22 @@ impl<H: HostController> Mmc<H> {
                 self.fresh.remove(slot);
                 Stage::Preparing
             }
+            Stage::Ready if self.cqe.is_some() => {
+                self.ready.take(slot);
+                Stage::Starting
+            }
             Stage::Ready => {
                 self.ready.take(slot);
                 self.adapt_limit(slot);
+                self.gather(slot);
                 let errand = self.next_errand(slot);
                 // It still waits itself: a dispatcher is there for what comes before its transfer.
                 let by = self.who_ends();
                 self.bus = Some(OnBus::starting(slot, errand, by));
+                Stage::OnBus
+            }
+            Stage::Apart => {
+                self.claim_apart(slot);
                 Stage::OnBus
             }
             Stage::OnBus => {
@@ -195,7 +247,12 @@ impl<H: HostController> Mmc<H> {
                 self.cleaned.remove(slot);
                 Stage::Completing
             }
-            Stage::Free | Stage::Preparing | Stage::Cleaning | Stage::Completing => {
+            Stage::Free
+            | Stage::Preparing
+            | Stage::Starting
+            | Stage::Queued
+            | Stage::Cleaning
+            | Stage::Completing => {
                 unreachable!("P3: {kind:?} for a slot that is {stage:?}")
             }
         };

@@ -1,10 +1,12 @@
 //! Erasing ranges: which way serves which purpose, and the three commands of it.
 
+use super::time::EraseTime;
 use super::{Card, CardKind};
-use crate::mmc::command::Command;
 use crate::mmc::command::erase::{MmcErase, SdErase};
+use crate::mmc::command::{Addressing, Command};
 use crate::mmc::register::csd::Classes;
 use crate::mmc::register::ext_csd::{ExtCsd, SecureFeatures};
+use crate::time::Duration;
 
 /// What is preferred on an SD card that does not tell its allocation unit: 4 MiB.
 const SD_ERASE_SECTORS: u32 = 4 << 11;
@@ -101,29 +103,67 @@ impl Card {
         }
     }
 
+    /// How `by` works on this card; `None` where it is of the other standard.
+    #[must_use]
+    pub fn erase_way(&self, by: Erase) -> Option<EraseWay> {
+        let fits = matches!(
+            (by, &self.kind),
+            (Erase::Mmc(_), CardKind::Mmc { .. }) | (Erase::Sd(_), CardKind::Sd { .. })
+        );
+        fits.then(|| EraseWay {
+            by,
+            addressing: self.addressing,
+            unit_sectors: self.erase_unit_sectors(by),
+            time: self.erase_time(by),
+        })
+    }
+}
+
+/// A way to erase, as one card has it: the ranges it takes, the commands, how long they may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EraseWay {
+    by: Erase,
+    addressing: Addressing,
+    unit_sectors: u32,
+    time: EraseTime,
+}
+
+impl EraseWay {
+    /// The largest range within the one given, first sector and sectors, that is made of whole
+    /// [units](Card::erase_unit_sectors); `None` where there is none.
+    #[must_use]
+    pub fn whole_units(&self, sector: u64, sectors: u64) -> Option<(u64, u64)> {
+        let unit = u64::from(self.unit_sectors);
+        let first = sector.checked_next_multiple_of(unit)?;
+        let end = sector.checked_add(sectors)? / unit * unit;
+        end.checked_sub(first).filter(|&sectors| sectors > 0).map(|sectors| (first, sectors))
+    }
+
     /// The commands that erase `sectors` sectors from `sector` on: first, last, go. `None` where the
     /// range is empty, has an address that does not fit, or is not made of whole
-    /// [units](Self::erase_unit_sectors), or where `by` is of the other standard.
+    /// [units](Card::erase_unit_sectors).
     #[must_use]
-    pub fn erase_commands(&self, by: Erase, sector: u64, sectors: u64) -> Option<[Command; 3]> {
-        let unit = u64::from(self.erase_unit_sectors(by));
-        if sectors == 0 || !sector.is_multiple_of(unit) || !sectors.is_multiple_of(unit) {
+    pub fn commands(&self, sector: u64, sectors: u64) -> Option<[Command; 3]> {
+        if self.whole_units(sector, sectors)? != (sector, sectors) {
             return None;
         }
         let start = self.addressing.argument(sector)?;
-        let end = self.addressing.argument(sector.checked_add(sectors - 1)?)?;
-        match (by, &self.kind) {
-            (Erase::Mmc(by), CardKind::Mmc { .. }) => Some([
+        let end = self.addressing.argument(sector + (sectors - 1))?;
+        Some(match self.by {
+            Erase::Mmc(by) => [
                 Command::mmc_erase_start(start),
                 Command::mmc_erase_end(end),
                 Command::mmc_erase(by),
-            ]),
-            (Erase::Sd(by), CardKind::Sd { .. }) => Some([
-                Command::sd_erase_start(start),
-                Command::sd_erase_end(end),
-                Command::sd_erase(by),
-            ]),
-            _ => None,
-        }
+            ],
+            Erase::Sd(by) => {
+                [Command::sd_erase_start(start), Command::sd_erase_end(end), Command::sd_erase(by)]
+            }
+        })
+    }
+
+    /// The limit of busy after the erase of a range.
+    #[must_use]
+    pub fn limit(&self, sector: u64, sectors: u64) -> Duration {
+        self.time.limit(sector, sectors)
     }
 }

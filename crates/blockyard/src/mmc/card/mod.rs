@@ -20,7 +20,7 @@ pub mod erase;
 pub mod time;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// A card that is selected and ready.
 #[derive(Clone, Debug)]
@@ -117,20 +117,19 @@ impl Card {
         self.ext_csd().is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() > 0)
     }
 
-    /// Tasks that card and host's engine queue together, 1 to 32; 0: there is no command queue on
+    /// Requests that card and host's engine queue together, 1 to 32; 0: there is no command queue on
     /// one of the two. SD's queue is not used here.
     #[must_use]
     pub fn queue_depth(&self, host: &HostCapabilities) -> u8 {
-        self.ext_csd().map_or(0, ExtCsd::queue_depth).min(host.queue_engine_depth)
+        self.ext_csd().map_or(0, ExtCsd::queue_depth).min(host.queue_engine_tasks())
     }
 
     /// Most writes, and most reads, in one packed command; 0: none. A header of one sector describes
-    /// 63 at most.
+    /// 63 at most. A card that does not tell which of them failed has none.
     #[must_use]
     pub fn max_packed(&self, host: &HostCapabilities) -> (u8, u8) {
-        let Some(ext_csd) = self.ext_csd().filter(|_| self.set_block_count(host)) else {
-            return (0, 0);
-        };
+        let packs = |ext_csd: &&ExtCsd| self.set_block_count(host) && ext_csd.packed_events_on();
+        let Some(ext_csd) = self.ext_csd().filter(packs) else { return (0, 0) };
         (ext_csd.max_packed_writes().min(63), ext_csd.max_packed_reads().min(63))
     }
 
@@ -157,6 +156,12 @@ impl Card {
     #[must_use]
     pub fn bkops(&self) -> bool {
         self.ext_csd().is_some_and(ExtCsd::bkops)
+    }
+
+    /// Whether the host can start background operations, and has promised to when they are urgent.
+    #[must_use]
+    pub fn bkops_by_host(&self) -> bool {
+        self.bkops() && self.ext_csd().is_some_and(ExtCsd::bkops_by_host)
     }
 
     /// Size of a partition in sectors; 0: there is none. An SD card has a user area only.

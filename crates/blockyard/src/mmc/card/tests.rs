@@ -7,7 +7,7 @@ use crate::mmc::register::ext_csd::example::{emmc_4_41, emmc_5_1};
 use crate::mmc::register::ext_csd::index;
 use crate::time::Duration;
 
-fn emmc(mut bytes: [u8; 512], on: &[u16]) -> Card {
+pub(crate) fn emmc(mut bytes: [u8; 512], on: &[u16]) -> Card {
     for &at in on {
         bytes[usize::from(at)] = 1;
     }
@@ -23,7 +23,7 @@ fn emmc(mut bytes: [u8; 512], on: &[u16]) -> Card {
     }
 }
 
-fn sd(csd: &str, ssr: &[(usize, u8)], scr: &str) -> Card {
+pub(crate) fn sd(csd: &str, ssr: &[(usize, u8)], scr: &str) -> Card {
     let csd = Csd::sd(&example::bits(csd)).unwrap();
     let mut bytes = [0; 64];
     for &(at, byte) in ssr {
@@ -44,15 +44,24 @@ fn sd(csd: &str, ssr: &[(usize, u8)], scr: &str) -> Card {
     }
 }
 
-const SCR: &str = "0235800300000000";
+pub(crate) const SCR: &str = "0235800300000000";
 
 #[test]
 fn emmc_5_1_offers_what_its_registers_say() {
-    let card = emmc(emmc_5_1(), &[index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT]);
+    let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
+    let mut bytes = emmc_5_1();
+    bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
+    let card = emmc(bytes, &on);
     let host = HostCapabilities { queue_engine_depth: 16, ..HostCapabilities::full() };
     assert!(card.set_block_count(&host) && card.cache_on() && card.bkops() && card.sanitize());
     assert_eq!((card.cache_bytes(), card.queue_depth(&host)), (8 << 20, 16));
+    // It holds 32 tasks; direct commands take one number of the host's.
+    let depths = [true, false].map(|queue_engine_direct| {
+        card.queue_depth(&HostCapabilities { queue_engine_direct, ..HostCapabilities::full() })
+    });
+    assert_eq!(depths, [31, 32]);
     assert_eq!(card.max_packed(&host), (63, 60));
+    assert_eq!(emmc(emmc_5_1(), &on).max_packed(&host), (0, 0), "nobody would know what failed");
     assert_eq!(card.reliable_write(&host), ReliableWrite::Any);
     assert_eq!(card.hpi(), Some(Hpi::SendStatus));
     assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Discard)));
@@ -130,7 +139,8 @@ fn time_limits_are_those_of_the_standards() {
 #[test]
 fn an_erase_is_granted_time_for_each_group_it_touches() {
     let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
-    let limit = |by, sector, sectors| card.erase_limit(Erase::Mmc(by), sector, sectors);
+    let limit =
+        |by, sector, sectors| card.erase_way(Erase::Mmc(by)).unwrap().limit(sector, sectors);
     // Groups of 1024 sectors: 600 ms to erase, 1500 ms to trim.
     assert_eq!(limit(MmcErase::Erase, 1024, 4096), Duration::from_ms(2400));
     assert_eq!(limit(MmcErase::Trim, 1023, 2), Duration::from_ms(3000));
@@ -139,33 +149,40 @@ fn an_erase_is_granted_time_for_each_group_it_touches() {
     assert_eq!(limit(MmcErase::SecureErase, 0, 1024), Duration::from_ms(16_200));
     // Allocation units of 4 MiB, 2 of them in 3 s and 1 s beyond; without a word, 250 ms a block.
     let card = sd(example::CSD_SAMSUNG_32G, &[(10, 0x90), (12, 2), (13, 0b0000_1101)], SCR);
-    let limit = |by, sector, sectors| card.erase_limit(Erase::Sd(by), sector, sectors);
+    let limit = |by, sector, sectors| card.erase_way(Erase::Sd(by)).unwrap().limit(sector, sectors);
     assert_eq!(limit(SdErase::Erase, 8192, 16_384), Duration::from_secs(4));
     assert_eq!(limit(SdErase::Erase, 8191, 2), Duration::from_secs(4));
     assert_eq!(limit(SdErase::Discard, 0, 1 << 20), Duration::from_ms(250));
     let card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
-    assert_eq!(card.erase_limit(Erase::Sd(SdErase::Erase), 0, 8), Duration::from_secs(2));
+    assert_eq!(
+        card.erase_way(Erase::Sd(SdErase::Erase)).unwrap().limit(0, 8),
+        Duration::from_secs(2)
+    );
 }
 
 #[test]
 fn an_erase_is_three_commands_over_whole_units() {
     let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
-    let erase = Erase::Mmc(MmcErase::Erase);
-    let commands = card.erase_commands(erase, 1024, 2048).unwrap();
+    let erase = card.erase_way(Erase::Mmc(MmcErase::Erase)).unwrap();
+    let commands = erase.commands(1024, 2048).unwrap();
     assert_eq!(commands.map(|command| command.opcode.index()), [35, 36, 38]);
     assert_eq!(commands.map(|command| command.argument), [1024, 3071, 0]);
-    assert_eq!(card.erase_commands(erase, 1024, 100), None);
-    assert_eq!(card.erase_commands(erase, 100, 1024), None);
-    assert_eq!(card.erase_commands(erase, 0, 0), None);
-    assert!(card.erase_commands(Erase::Mmc(MmcErase::Trim), 100, 1).is_some());
-    assert_eq!(card.erase_commands(Erase::Sd(SdErase::Erase), 0, 8), None);
-    assert_eq!(card.erase_commands(Erase::Mmc(MmcErase::Trim), u64::MAX, 2), None);
+    assert_eq!(erase.commands(1024, 100), None);
+    assert_eq!(erase.commands(100, 1024), None);
+    assert_eq!(erase.commands(0, 0), None);
+    assert_eq!(erase.whole_units(100, 2048), Some((1024, 1024)));
+    assert_eq!(erase.whole_units(100, 1000), None);
+    assert_eq!(erase.whole_units(u64::MAX, 2), None);
+    let trim = card.erase_way(Erase::Mmc(MmcErase::Trim)).unwrap();
+    assert!(trim.commands(100, 1).is_some());
+    assert_eq!(trim.commands(u64::MAX - 1, 2), None);
+    assert_eq!(card.erase_way(Erase::Sd(SdErase::Erase)), None);
     // By the CSD where the group is not on: 1024 blocks, here the same.
     assert_eq!(emmc(emmc_4_41(), &[]).preferred_erase_sectors(), 1024);
     assert_eq!(emmc(emmc_4_41(), &[index::ERASE_GROUP_DEF]).preferred_erase_sectors(), 8192);
     // Bytes on a small SD card.
     let card = sd(example::CSD_SANDISK_2G, &[], "0025000000000000");
-    let commands = card.erase_commands(Erase::Sd(SdErase::Erase), 8, 8).unwrap();
+    let commands = card.erase_way(Erase::Sd(SdErase::Erase)).unwrap().commands(8, 8).unwrap();
     assert_eq!(commands.map(|command| command.opcode.index()), [32, 33, 38]);
     assert_eq!(commands.map(|command| command.argument), [4096, 7680, 0]);
 }

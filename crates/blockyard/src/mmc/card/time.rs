@@ -7,6 +7,7 @@ use super::erase::Erase;
 use super::{Card, CardKind};
 use crate::mmc::command::erase::{MmcErase, SdErase};
 use crate::mmc::register::ext_csd::ExtCsd;
+use crate::mmc::register::ssr::EraseTiming;
 use crate::time::Duration;
 
 /// Granted for a switch where EXT_CSD does not say.
@@ -97,18 +98,18 @@ impl Card {
         FLUSH
     }
 
-    /// The limit of busy after the erase of a range: so much for each group or allocation unit that
-    /// the range touches. Saturates.
-    #[must_use]
-    pub fn erase_limit(&self, by: Erase, sector: u64, sectors: u64) -> Duration {
+    /// How long busy after an erase may be.
+    pub(super) fn erase_time(&self, by: Erase) -> EraseTime {
         match by {
-            Erase::Mmc(by) => {
-                let groups = touched(sector, sectors, self.erase_group_sectors());
-                times(self.group_time(by), groups).max(ERASE_MIN)
+            Erase::Mmc(by) => EraseTime::Each {
+                unit_sectors: self.erase_group_sectors(),
+                time: self.group_time(by),
+            },
+            Erase::Sd(SdErase::Discard) => EraseTime::Fixed(SD_ERASE),
+            Erase::Sd(SdErase::Erase) => self.sd_erase_time(),
+            Erase::Sd(SdErase::Full) => {
+                EraseTime::Fixed(self.sd_erase_time().limit(0, self.sectors))
             }
-            Erase::Sd(SdErase::Discard) => SD_ERASE,
-            Erase::Sd(SdErase::Erase) => self.sd_erase_limit(sector, sectors),
-            Erase::Sd(SdErase::Full) => self.sd_erase_limit(0, self.sectors),
         }
     }
 
@@ -123,11 +124,37 @@ impl Card {
         stated.unwrap_or_else(|| self.write_limit())
     }
 
-    fn sd_erase_limit(&self, sector: u64, sectors: u64) -> Duration {
-        let timing = self.ssr().and_then(|ssr| ssr.erase.zip(ssr.allocation_unit_sectors));
-        match timing {
-            Some((erase, unit)) => erase.limit(touched(sector, sectors, unit)),
-            None => times(SD_ERASE, sectors).max(ERASE_MIN),
+    fn sd_erase_time(&self) -> EraseTime {
+        let told = self.ssr().and_then(|ssr| ssr.erase.zip(ssr.allocation_unit_sectors));
+        match told {
+            Some((timing, unit_sectors)) => EraseTime::Told { unit_sectors, timing },
+            None => EraseTime::Each { unit_sectors: 1, time: SD_ERASE },
+        }
+    }
+}
+
+/// How long busy after an erase may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EraseTime {
+    /// So long, whatever is erased.
+    Fixed(Duration),
+    /// So long for each unit that the range touches, but no less than [`ERASE_MIN`].
+    Each { unit_sectors: u32, time: Duration },
+    /// What an SD card tells of its allocation units.
+    Told { unit_sectors: u32, timing: EraseTiming },
+}
+
+impl EraseTime {
+    /// That of a range. Saturates.
+    pub(super) fn limit(&self, sector: u64, sectors: u64) -> Duration {
+        match self {
+            Self::Fixed(limit) => *limit,
+            Self::Each { unit_sectors, time } => {
+                times(*time, touched(sector, sectors, *unit_sectors)).max(ERASE_MIN)
+            }
+            Self::Told { unit_sectors, timing } => {
+                timing.limit(touched(sector, sectors, *unit_sectors))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use core::fmt;
 
 pub mod erase;
 pub mod opcode;
+pub mod packed;
 pub mod queue;
 pub mod response;
 pub mod state;
@@ -112,7 +113,9 @@ impl BlockCount {
         Self { blocks, reliable: false, packed: false, tagged: false, forced: false }
     }
 
-    fn argument(self) -> u32 {
+    /// The argument of CMD23.
+    #[must_use]
+    pub fn argument(self) -> u32 {
         u32::from(self.reliable) << 31
             | u32::from(self.packed) << 30
             | u32::from(self.tagged) << 29

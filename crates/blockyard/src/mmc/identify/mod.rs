@@ -19,7 +19,8 @@
 //!   identification starts over, without power in between where the host can, and chooses again
 //!   among the rest. When the slowest timing fails, it starts over with a narrower bus. Before a mode
 //!   was chosen it starts over [`TRIES`] times in all, then without 1.8 V. So it ends.
-//! - **I4.** Settings that a card can do without (cache, HPI, erase groups) do not fail it.
+//! - **I4.** Settings that a card can do without (cache, HPI, erase groups, tales of packed
+//!   commands that failed) do not fail it.
 //! - **I5.** A mode counts only once the card's data arrives well in it.
 //!
 //! Memory is allocated here; a [`Card`] needs none later on.

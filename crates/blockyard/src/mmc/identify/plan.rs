@@ -4,7 +4,7 @@ use super::{Failure, Identify};
 use crate::mmc::command::{Command, Opcode, Rca, SwitchAccess};
 use crate::mmc::mode::{Mode, SignalVoltage, Timing, TimingSet, Width};
 use crate::mmc::register::csd::Classes;
-use crate::mmc::register::ext_csd::{DeviceType, ExtCsd, index};
+use crate::mmc::register::ext_csd::{DeviceType, ExceptionEvents, ExtCsd, index};
 use crate::mmc::register::scr::SdVersion;
 use crate::mmc::register::switch::{self, Group};
 use crate::time::Duration;
@@ -245,12 +245,14 @@ impl Identify {
     fn mmc_settings(&mut self) {
         let Some(ext_csd) = &self.found.ext_csd else { return };
         let settings = [
-            (index::ERASE_GROUP_DEF, ext_csd.erase_group_sectors() > 0),
-            (index::HPI_MGMT, ext_csd.hpi().is_some()),
-            (index::CACHE_CTRL, ext_csd.cache_bytes() > 0),
+            (index::ERASE_GROUP_DEF, 1, ext_csd.erase_group_sectors() > 0),
+            (index::HPI_MGMT, 1, ext_csd.hpi().is_some()),
+            (index::CACHE_CTRL, 1, ext_csd.cache_bytes() > 0),
+            // Without it, a packed write that failed looks like one that did not.
+            (index::EXCEPTION_EVENTS_CTRL, PACKED_EVENTS, ext_csd.max_packed_writes() > 0),
         ];
-        for (at, _) in settings.into_iter().filter(|&(_, has)| has) {
-            self.moves.extend([Move::Setting(at, 1), Move::CheckSetting]);
+        for (at, value, _) in settings.into_iter().filter(|&(.., has)| has) {
+            self.moves.extend([Move::Setting(at, value), Move::CheckSetting]);
         }
         self.moves.push_back(Move::Reread);
     }
@@ -336,3 +338,6 @@ fn wide(mode: Mode) -> Move {
     let strobe = if mode.timing == Timing::Hs400Es { 0x80 } else { 0 };
     Move::Switch(index::BUS_WIDTH, strobe | edges | lanes)
 }
+
+/// The exceptions that a card is to tell of.
+const PACKED_EVENTS: u8 = ExceptionEvents::PACKED_FAILURE.to_le_bytes()[0];

@@ -163,7 +163,13 @@ impl Slot {
         self.access = 0;
         self.tuned = false;
         if let Kind::Mmc { ext_csd: Some(bytes), .. } = &mut self.kind {
-            for at in [index::HS_TIMING, index::BUS_WIDTH, index::CACHE_CTRL, index::HPI_MGMT] {
+            for at in [
+                index::HS_TIMING,
+                index::BUS_WIDTH,
+                index::CACHE_CTRL,
+                index::HPI_MGMT,
+                index::EXCEPTION_EVENTS_CTRL,
+            ] {
                 bytes[usize::from(at)] = 0;
             }
         }
@@ -640,10 +646,15 @@ fn a_voltage_that_fails_costs_uhs_and_nothing_else() {
 
 #[test]
 fn a_switch_that_is_refused_costs_its_mode_and_a_setting_nothing() {
-    let flaws = Flaws { refused: vec![index::CACHE_CTRL, index::HPI_MGMT], ..Flaws::default() };
-    let card = emmc(emmc_5_1(), flaws).identify(&HostCapabilities::full()).unwrap();
+    let host = HostCapabilities::full();
+    let card = emmc(emmc_5_1(), Flaws::default()).identify(&host).unwrap();
+    assert_eq!((card.cache_on(), card.max_packed(&host)), (true, (63, 60)));
+    let settings = vec![index::CACHE_CTRL, index::HPI_MGMT, index::EXCEPTION_EVENTS_CTRL];
+    let flaws = Flaws { refused: settings, ..Flaws::default() };
+    let card = emmc(emmc_5_1(), flaws).identify(&host).unwrap();
     assert_eq!(card.mode.timing, Timing::Hs400Es);
     assert!(!card.cache_on() && card.hpi().is_none() && card.cache_bytes() > 0);
+    assert_eq!(card.max_packed(&host), (0, 0));
     let flaws = Flaws { refused: vec![index::BUS_WIDTH], ..Flaws::default() };
     let mut slot = emmc(emmc_5_1(), flaws);
     let card = slot.identify(&HostCapabilities::full()).unwrap();

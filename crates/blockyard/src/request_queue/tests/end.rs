@@ -1,4 +1,5 @@
 use super::*;
+use crate::driver::{Finished, Outcome};
 
 #[test]
 fn a_requeued_request_goes_before_all_others() {
@@ -49,4 +50,68 @@ fn two_queues_share_the_tags_until_one_has_been_empty_for_a_while() {
     assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 0));
     now = now + IDLE_AFTER;
     assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 8));
+}
+
+/// What became of each of the merged bios `sizes`, by cookie, with `done` sectors of all of them.
+fn ends_of(sizes: &[u32], front: bool, done: u32) -> Vec<(u64, Status)> {
+    let mut rig = Rig::mq_deadline(4);
+    rig.host.driver.budget = 0;
+    let mut sector = 1000;
+    for (&sectors, cookie) in sizes.iter().zip(0..) {
+        sector -= if front { u64::from(sectors) } else { 0 };
+        rig.submit(CPU, Bio::read(sector, sectors, cookie)).unwrap();
+        sector += if front { 0 } else { u64::from(sectors) };
+    }
+    rig.host.driver.budget = 4;
+    rig.settle();
+    let Sent { hctx, tag, .. } = rig.host.driver.sent.pop_front().expect("one request");
+    assert!(rig.host.driver.sent.is_empty(), "they merged");
+    let (host, now) = (&mut rig.host, rig.now);
+    rig.queue.complete_partly(host, hctx, tag, done, Status::Medium, now).unwrap();
+    core::iter::from_fn(|| rig.queue.next_ended()).map(|end| (end.bio.cookie, end.status)).collect()
+}
+
+#[test]
+fn bios_within_the_part_that_is_done_end_well_and_those_across_its_edge_do_not() {
+    let sizes = [8, 16, 8];
+    for front in [false, true] {
+        for done in 0..32 {
+            let ends = ends_of(&sizes, front, done);
+            let mut order: Vec<_> = sizes.iter().zip(0..).collect();
+            if front {
+                order.reverse();
+            }
+            let mut end = 0;
+            let expected: Vec<_> = order
+                .into_iter()
+                .map(|(sectors, cookie)| {
+                    end += sectors;
+                    (cookie, if end <= done { Status::Ok } else { Status::Medium })
+                })
+                .collect();
+            assert_eq!(ends, expected, "{done} sectors done");
+        }
+    }
+}
+
+#[test]
+fn a_bio_of_which_one_part_is_not_done_has_failed() {
+    let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
+    let config = QueueConfig::new(1, 1, limits, Policies::NONE);
+    let mut host = host(tags(1, 4, 0, 1), &config);
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    let now = Instant::ZERO;
+    queue.submit(&mut host, CPU, Bio::read(0, 16, 7), now).unwrap();
+    let mut end = |done, status| {
+        let Sent { hctx, tag, .. } = host.driver.sent.pop_front().unwrap();
+        let outcome = match done {
+            8 => Outcome::Done(status),
+            sectors => Outcome::Partial { sectors, status },
+        };
+        let finished = Finished { queue: QueueId(0), hctx, tag, outcome };
+        queue.conclude(&mut host, &finished, now).unwrap();
+        queue.next_ended()
+    };
+    assert_eq!(end(3, Status::Timeout), None);
+    assert_eq!(end(8, Status::Ok).unwrap().status, Status::Timeout);
 }

@@ -361,14 +361,20 @@ impl Card {
     fn queue_task(&mut self, argument: u32, end: Instant) -> bool {
         let Some(parameters) = self.tasks.described() else { return true };
         let sector = self.place(argument, parameters.blocks);
-        let ready_at = match (parameters.direction, sector) {
-            (Direction::Read, Some(_)) => {
-                let begin = self.tasks.access(end, self.timing.read.access);
-                self.engine.read(begin, self.timing.read.access)
-            }
-            _ => end,
+        let (ready_at, streams) = match (parameters.direction, sector) {
+            (Direction::Read, Some(sector)) => match (&self.timing.read.ahead, &mut self.stream) {
+                (Some(ahead), Some(stream)) if stream.has(ahead, sector) => {
+                    stream.go_on(ahead, end);
+                    (end, true)
+                }
+                _ => {
+                    let begin = self.tasks.access(end, self.timing.read.access);
+                    (self.engine.read(begin, self.timing.read.access), false)
+                }
+            },
+            _ => (end, false),
         };
-        self.tasks.queue_described(sector, ready_at);
+        self.tasks.queue_described(sector, ready_at, streams);
         sector.is_none()
     }
 
@@ -382,6 +388,7 @@ impl Card {
         self.tasks.forget(Some(number));
         let mut transfer = Transfer::new(direction, What::Medium, task.sector, blocks, end);
         transfer.durable = task.parameters.durable;
+        transfer.streams = task.streams;
         match direction {
             Direction::Read => {
                 transfer.mute = one_in(&mut self.prng, self.timing.faults.no_data_one_in);

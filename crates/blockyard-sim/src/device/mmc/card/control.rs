@@ -114,6 +114,23 @@ impl Card {
         self.set_ext_csd(index::PARTITION_CONFIG, boot);
     }
 
+    /// Turns on what the core's identification turns on.
+    pub(super) fn turn_on(&mut self) {
+        let has_groups = self.ext_csd_byte(index::HC_ERASE_GRP_SIZE) > 0;
+        let packs = self.features.max_packed_writes > 0;
+        let packed_events = u8::try_from(ExceptionEvents::PACKED_FAILURE).expect("bit 3");
+        for (at, value, able) in [
+            (index::ERASE_GROUP_DEF, 1, has_groups),
+            (index::HPI_MGMT, 1, self.features.hpi.is_some()),
+            (index::CACHE_CTRL, 1, self.features.cache_bytes > 0),
+            (index::EXCEPTION_EVENTS_CTRL, packed_events, packs),
+        ] {
+            if able {
+                self.set_ext_csd(at, value);
+            }
+        }
+    }
+
     pub(super) const fn set_busy(&mut self, since: Instant, until: Instant, work: Work) {
         self.busy = Some(Busy { since, until, work });
     }

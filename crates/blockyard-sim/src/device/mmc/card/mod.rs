@@ -277,6 +277,25 @@ impl Card {
         self.state = CardState::Transfer;
     }
 
+    /// As [`Self::selected`], with all turned on that identification turns on.
+    #[must_use]
+    pub(in crate::device::mmc) fn identified(mut self, rca: Rca) -> Self {
+        self.identify(rca);
+        self
+    }
+
+    /// See [`Self::identified`].
+    pub(in crate::device::mmc) fn identify(&mut self, rca: Rca) {
+        self.select(rca);
+        self.turn_on();
+    }
+
+    /// What it says of itself, as it is now.
+    #[must_use]
+    pub(in crate::device::mmc) const fn registers(&self) -> &Registers {
+        &self.registers
+    }
+
     /// From now on the bus is driven in `mode` (K3).
     pub fn drive(&mut self, mode: Mode) {
         self.mode = mode;

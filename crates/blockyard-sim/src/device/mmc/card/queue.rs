@@ -39,6 +39,8 @@ pub(super) struct Task {
     pub(super) sector: u64,
     /// A read's data is there; a write always is ready, as far as there is room.
     ready_at: Instant,
+    /// A read that goes on where the card reads ahead.
+    pub(super) streams: bool,
 }
 
 /// The queue.
@@ -88,9 +90,14 @@ impl Tasks {
     }
 
     /// The task last described begins at `sector`; it is queued, if there is such a sector.
-    pub(super) fn queue_described(&mut self, sector: Option<u64>, ready_at: Instant) {
+    pub(super) fn queue_described(
+        &mut self,
+        sector: Option<u64>,
+        ready_at: Instant,
+        streams: bool,
+    ) {
         if let (Some(parameters), Some(sector)) = (self.described.take(), sector) {
-            let task = Task { parameters, sector, ready_at };
+            let task = Task { parameters, sector, ready_at, streams };
             self.tasks[usize::from(parameters.number)] = Some(task);
         }
     }

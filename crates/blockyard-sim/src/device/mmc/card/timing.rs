@@ -69,7 +69,7 @@ pub struct WriteTiming {
     /// 4 KiB takes longer than one of 8 KiB. Generic: 4 to 16 KiB.
     pub page_bytes: u32,
     /// Programming a page. Pages are programmed one at a time: dies that work side by side make
-    /// this shorter. Ux500: 143.05 us/KiB, less the host's 10.52, less the wire's share if a page's
+    /// this shorter. Ux500: 143.05 us/KiB, less the host's mapping, less the wire's share if a page's
     /// data does not come while another is programmed.
     pub program: Duration,
     /// What a page that is written in part takes longer: reading the rest of it. Ux500: a write of

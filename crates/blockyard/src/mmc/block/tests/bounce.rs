@@ -7,7 +7,7 @@ fn bouncing(pipeline: Pipeline, bounce: Bounce) -> Result<Bench, Unsupported> {
     let policy = HostPolicy { bounce, ..HostPolicy::new(pipeline, BusyDetect::Hardware) };
     let mut controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
     controller.bounces = Some(bounce);
-    Mmc::new(controller, SD, policy)?;
+    Mmc::new(controller, CARD, policy)?;
     let mut controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
     controller.bounces = Some(bounce);
     Ok(Bench::on(controller, policy))
@@ -18,7 +18,7 @@ fn each_write_is_copied_once_before_its_transfers_and_each_read_once_after() {
     use crate::mmc::controller::{HostError, Part};
     for pipeline in EVERY_PIPELINE {
         for bounce in [Bounce::Sync, Bounce::Async] {
-            let threaded = Plan::of(pipeline).unwrap().thread.contains(&Job::Settle);
+            let threaded = Plan::of(pipeline, DEPTH).thread.contains(&Job::Settle);
             let Ok(mut bench) = bouncing(pipeline, bounce) else {
                 assert!(bounce == Bounce::Sync && !threaded, "{pipeline:?} {bounce:?}");
                 continue;

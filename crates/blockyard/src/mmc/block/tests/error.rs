@@ -175,7 +175,7 @@ fn a_write_that_the_card_reports_as_failed_afterwards_is_written_again() {
 
 #[test]
 fn a_lost_interrupt_costs_ten_seconds_and_no_request() {
-    for pipeline in EVERY_PIPELINE {
+    for pipeline in one_by_one() {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
         bench.script().faults.insert(3, Fault::Silence);
         bench.reads(8);
@@ -193,8 +193,7 @@ fn a_card_that_is_pulled_out_ends_everything_once_whenever_that_is() {
             let mut bench = Bench::new(policy);
             bench.submit(mixture(at, 10));
             bench.until(Instant::ZERO + us(37 * at));
-            bench.script().abort(Instant::ZERO);
-            bench.interrupt(HostEvent::CardGone);
+            bench.pull_out();
             bench.settle();
             assert_eq!(bench.ended.len(), 10);
             let gone = Instant::ZERO + us(37 * at);
@@ -237,4 +236,26 @@ fn stray_events_are_counted_and_change_nothing() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 2);
     assert_eq!(bench.mmc().counts().strays, 2);
+}
+
+#[test]
+fn what_a_read_has_brought_before_a_bad_sector_is_done() {
+    let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);
+    let ecc = Fault::Bits(Part::Command, CardStatus::CARD_ECC_FAILED);
+    for (bounce, write, alone, expected) in [
+        (Bounce::None, false, damaged, Outcome::Partial { sectors: 5, status: Status::IoError }),
+        (Bounce::None, false, ecc, Outcome::Partial { sectors: 5, status: Status::Medium }),
+        (Bounce::Async, false, damaged, Outcome::Done(Status::IoError)),
+        (Bounce::None, true, damaged, Outcome::Done(Status::IoError)),
+    ] {
+        let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
+        let mut controller = Scripted::new(policy.transfer, policy.busy);
+        controller.bounces = (bounce != Bounce::None).then_some(bounce);
+        let mut bench = Bench::on(controller, HostPolicy { bounce, ..policy });
+        bench.script().bad_sector = Some((105, Some(damaged), Some(alone)));
+        bench.submit([if write { Bio::write(100, 8, 0) } else { Bio::read(100, 8, 0) }]);
+        bench.settle();
+        assert_eq!(bench.outcomes, [expected]);
+        assert_ne!(bench.ended[&0], Status::Ok);
+    }
 }

@@ -5,21 +5,31 @@
 //! deferred work, and an interrupt handler that takes no time. It records which act ran when.
 
 mod bounce;
+mod cqe;
+mod direct;
 mod error;
+mod exclusive;
 mod hsq;
 mod overlap;
+mod packed;
+mod recovered;
 mod retune;
 mod scripted;
 mod swarm;
+mod upkeep;
 mod way;
 
 use super::*;
-use crate::bio::Bio;
+use crate::bio::{Bio, Flags, Op};
 use crate::host::Host;
 use crate::layer::checked::{Checked, Terms};
 use crate::limits::Limits;
+use crate::mmc::card::ReliableWrite;
+use crate::mmc::command::{Addressing, Rca};
 use crate::mmc::controller::HostEvent;
 use crate::mmc::host::HostCapabilities;
+use crate::mmc::register::ext_csd::example::emmc_5_1;
+use crate::mmc::register::ext_csd::{Hpi, index};
 use crate::policy::Policies;
 use crate::prng::Prng;
 use crate::request_queue::{QueueConfig, RequestQueue};
@@ -31,7 +41,8 @@ use std::collections::BTreeMap;
 use std::string::String;
 use std::vec;
 
-const EVERY_PIPELINE: [Pipeline; 9] = [
+const EVERY_PIPELINE: [Pipeline; 10] = [
+    Pipeline::Cqe,
     Pipeline::Serial,
     Pipeline::TwoSlotMapOverlap,
     Pipeline::TwoSlotFull,
@@ -48,10 +59,44 @@ const EVERY_PIPELINE: [Pipeline; 9] = [
     }),
 ];
 
+/// Those in which one request after the other has the bus.
+fn one_by_one() -> impl Iterator<Item = Pipeline> {
+    EVERY_PIPELINE.into_iter().filter(|pipeline| *pipeline != Pipeline::Cqe)
+}
+
 const EVERY_BUSY: [BusyDetect; 3] = [BusyDetect::Status, BusyDetect::Line, BusyDetect::Hardware];
 
-const SD: Target =
-    Target { rca: Rca(1), addressing: Addressing::Sectors, set_block_count: true, cache_on: false };
+const DEPTH: u8 = 8;
+
+const CARD: Target = Target {
+    set_block_count: true,
+    queue_depth: DEPTH,
+    ..Target::plain(Rca(1), Addressing::Sectors)
+};
+
+/// An eMMC 5.1 device with all that it has turned on.
+fn emmc() -> Target {
+    let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
+    let card = crate::mmc::card::tests::emmc(emmc_5_1(), &on);
+    Target::of(&card, &Scripted::new(Transfer::Dma, BusyDetect::Hardware))
+}
+
+/// The same, of which the host starts background operations.
+fn emmc_by_host() -> Target {
+    Target { bkops: true, ..emmc() }
+}
+
+/// Limits of a disk on `target`.
+fn limits(target: &Target) -> Limits {
+    let most = |able: bool| if able { u32::MAX } else { 0 };
+    Limits {
+        write_cache: target.cache_on,
+        fua: target.cache_on && target.reliable_write == ReliableWrite::Any,
+        max_discard_sectors: most(target.discard.is_some()),
+        max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
+        ..Limits::new(1 << 20)
+    }
+}
 
 /// Every policy there is.
 fn every_policy() -> Vec<HostPolicy> {
@@ -66,8 +111,10 @@ fn every_policy() -> Vec<HostPolicy> {
             }
         }
     }
-    all.retain(|policy| {
-        !matches!(policy.pipeline, Pipeline::Hsq(_)) || policy.busy == BusyDetect::Hardware
+    all.retain(|policy| match policy.pipeline {
+        Pipeline::Hsq(_) => policy.busy == BusyDetect::Hardware,
+        Pipeline::Cqe => policy.transfer == Transfer::Dma && policy.close_ended,
+        _ => true,
     });
     all
 }
@@ -84,7 +131,10 @@ fn cost(kind: ActKind) -> Duration {
         ActKind::Cleanup => 30,
         ActKind::Complete => 10,
         ActKind::Start => 5,
-        ActKind::SendStatus | ActKind::SendStop => 3,
+        ActKind::SendStatus | ActKind::SendStop | ActKind::SwitchQueue | ActKind::DiscardTasks => 3,
+        ActKind::SendCommand | ActKind::ReadRegister => 3,
+        ActKind::EnableEngine | ActKind::DisableEngine | ActKind::RestartEngine => 7,
+        ActKind::HaltEngine | ActKind::ClearTasks => 2,
         ActKind::LookAtLine => 1,
         ActKind::Reset => 1000,
         ActKind::Retune => 400,
@@ -96,11 +146,14 @@ fn cost(kind: ActKind) -> Duration {
 struct Did {
     kind: ActKind,
     context: Context,
-    /// The request's first sector.
+    /// The request's first sector, or [`ENGINE`].
     sector: u64,
     from: Instant,
     to: Instant,
 }
+
+/// Instead of a sector: it was done for no request.
+const ENGINE: u64 = u64::MAX;
 
 struct Bench {
     host: Host<Checked<Mmc<Scripted>>>,
@@ -111,10 +164,18 @@ struct Bench {
     did: Vec<Did>,
     ended: BTreeMap<u64, Status>,
     most_held: u8,
-    /// Most bios that are submitted before one has ended.
+    /// Most bios that are submitted before one has ended; at most as many as there are tags.
     depth: u32,
     /// What stretches costs, so that acts meet in other ways.
     jitter: Option<Prng>,
+    /// First sectors of writes that have ended well.
+    written: Vec<u64>,
+    /// What the driver said, in order.
+    outcomes: Vec<Outcome>,
+    /// So many of these may be lost: a flush has failed.
+    forgiven: usize,
+    /// Of each flush, by cookie: how many of these it is to cover.
+    covers: BTreeMap<u64, usize>,
 }
 
 const CONTEXTS: [Context; 2] = [Context::Thread, Context::Deferred];
@@ -130,16 +191,27 @@ impl Bench {
 
     /// Under a request queue of this design.
     fn under(policies: Policies, controller: Scripted, policy: HostPolicy) -> Self {
+        Self::with(policies, controller, CARD, policy)
+    }
+
+    /// With this card.
+    fn with(policies: Policies, controller: Scripted, target: Target, policy: HostPolicy) -> Self {
+        Self::over(policies, Mmc::new(controller, target, policy).unwrap())
+    }
+
+    /// A request queue of this design over `mmc`.
+    fn over(policies: Policies, mmc: Mmc<Scripted>) -> Self {
+        let by_tag = mmc.policy.pipeline == Pipeline::Cqe;
+        let depth = if by_tag { mmc.plan.slots } else { super::super::policy::HSQ_SLOTS };
         let tags = TagSetConfig {
             hctxs: 1,
-            depth: u16::from(super::super::policy::HSQ_SLOTS),
+            depth: u16::from(depth),
             reserved: 0,
             shared_over_hctxs: false,
             queues: 1,
             max_waiters: 8,
         };
-        let config = QueueConfig::new(1, 1, Limits::new(1 << 20), policies);
-        let mmc = Mmc::new(controller, SD, policy).unwrap();
+        let config = QueueConfig::new(1, 1, limits(&mmc.target), policies);
         let checked = Checked::new(mmc, vec![Terms::of(&config, &tags)], &tags);
         let host = Host::new(checked, (), tags);
         let queue = RequestQueue::new(QueueId(0), config, &host);
@@ -152,8 +224,12 @@ impl Bench {
             did: Vec::new(),
             ended: BTreeMap::new(),
             most_held: 0,
-            depth: 64,
+            depth: u32::from(depth),
             jitter: None,
+            written: Vec::new(),
+            outcomes: Vec::new(),
+            forgiven: 0,
+            covers: BTreeMap::new(),
         }
     }
 
@@ -186,7 +262,8 @@ impl Bench {
     fn record(&mut self, act: Act, from: Instant) {
         let (kind, context) = (act.kind(), act.context());
         let now = self.now;
-        let sector = self.host.driver.below.slots[act.slot().index()].sector;
+        let sector = act.slot().map(|slot| self.host.driver.below.slots[slot.index()].sector);
+        let sector = sector.unwrap_or(ENGINE);
         self.did.push(Did { kind, context, sector, from, to: now });
         self.mmc().finish(act, now);
     }
@@ -197,6 +274,14 @@ impl Bench {
         while let Some(act) = self.mmc().begin(Context::Interrupt, now) {
             self.record(act, now);
         }
+    }
+
+    /// The card is pulled out.
+    fn pull_out(&mut self) {
+        let now = self.now;
+        self.script().abort(now);
+        self.script().engine.reset();
+        self.interrupt(HostEvent::CardGone);
     }
 
     /// Everything that happens at this instant; returns the next one.
@@ -211,12 +296,16 @@ impl Bench {
             }
         }
         while let Some(finished) = self.host.driver.next_finished(now) {
+            self.outcomes.push(finished.outcome);
             self.queue.conclude(&mut self.host, &finished, now).expect("the driver owned it");
         }
         while self.queue.bios_in_use() < self.depth
             && let Some(bio) = self.waiting.pop_front()
         {
             let bio = bio.with_flags(crate::bio::Flags::NO_MERGE);
+            if bio.op == Op::Flush {
+                self.covers.insert(bio.cookie, self.written.len());
+            }
             self.queue.submit(&mut self.host, CpuId(0), bio, now).expect("there is a tag");
         }
         while let Some(run) = self.queue.next_run(&mut self.host, now) {
@@ -227,6 +316,7 @@ impl Bench {
         while let Some(end) = self.queue.next_ended() {
             let before = self.ended.insert(end.bio.cookie, end.status);
             assert_eq!(before, None, "a bio ends once");
+            self.check_durability(&end.bio, end.status);
         }
         self.check_places();
         self.most_held = self.most_held.max(self.mmc().held);
@@ -246,39 +336,72 @@ impl Bench {
         running.chain(told.into_iter().flatten()).chain(refill).min()
     }
 
-    /// P3: each slot is where its stage says, and nowhere else.
+    /// What a flush covers, and what went past the cache, is durable.
+    fn check_durability(&mut self, bio: &Bio, status: Status) {
+        let flushes = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
+        if flushes && status != Status::Ok {
+            self.forgiven = self.written.len();
+        }
+        if status != Status::Ok || !self.mmc().target.cache_on {
+            return;
+        }
+        if bio.op == Op::Write {
+            self.written.push(bio.sector);
+        }
+        let covered = self.covers.get(&bio.cookie).map_or(0, |&count| count);
+        let forced = bio.flags.contains(Flags::FUA).then_some(bio.sector);
+        for &sector in self.written.iter().take(covered).skip(self.forgiven).chain(&forced) {
+            let controller = &self.host.driver.below.controller;
+            assert!(controller.is_durable(sector), "sector {sector} is not durable after {bio:?}");
+        }
+    }
+
+    /// P3: each slot is where its stage says, and nowhere else. O1: an exclusive operation has the
+    /// card for itself.
     fn check_places(&self) {
         let mmc = &self.host.driver.below;
         let with = |stage| -> Vec<_> {
             let of_stage = |slot: &SlotId| mmc.slots[slot.index()].stage == stage;
-            (0..mmc.plan.slots).map(SlotId).filter(of_stage).collect()
+            (0..=mmc.plan.slots).map(SlotId).filter(of_stage).collect()
         };
         let sorted = |slots: &mut dyn Iterator<Item = SlotId>| {
             let mut slots: Vec<_> = slots.collect();
             slots.sort_unstable();
             slots
         };
+        let leader = mmc.bus.iter().map(|bus| bus.slot);
+        let on_bus = leader.chain(mmc.pack.iter().skip(1).copied());
         assert_eq!(sorted(&mut mmc.fresh.iter()), with(Stage::Fresh));
         assert_eq!(sorted(&mut mmc.ended.iter()), with(Stage::Ended));
         assert_eq!(sorted(&mut mmc.cleaned.iter()), with(Stage::Cleaned));
-        assert_eq!(sorted(&mut mmc.bus.iter().map(|bus| bus.slot)), with(Stage::OnBus));
+        assert_eq!(sorted(&mut on_bus.collect::<Vec<_>>().into_iter()), with(Stage::OnBus));
         assert_eq!(mmc.ready.is_empty(), with(Stage::Ready).is_empty());
+        let tasks = mmc.cqe.iter().flat_map(|cqe| cqe.tasks.iter());
+        assert_eq!(sorted(&mut { tasks }), with(Stage::Queued));
         let held = mmc.slots.len() - with(Stage::Free).len();
         assert_eq!(usize::from(mmc.held), held);
+        let is_apart = |slot: &&Slot| slot.operation.is_some();
+        let apart = |slot: &Slot| slot.stage == Stage::OnBus && slot.operation.is_some();
+        if mmc.slots.iter().any(apart) {
+            let others = mmc.slots.iter().filter(|slot| slot.stage.is_before_its_end());
+            assert_eq!(others.count(), 1, "O1");
+        }
+        let waits = |slot: &&Slot| matches!(slot.stage, Stage::Apart | Stage::OnBus);
+        let unfinished = mmc.slots.iter().filter(is_apart).filter(waits).count();
+        assert_eq!(usize::from(mmc.exclusive.is_some()), unfinished);
     }
 
     /// Until everything has ended.
     fn settle(&mut self) {
         for _ in 0..100_000 {
             let next = self.turn();
-            if self.queue.is_empty() && self.waiting.is_empty() {
+            if self.queue.is_empty() && self.waiting.is_empty() && self.mmc().held == 0 {
                 self.host.driver.all_ended();
-                assert_eq!(self.mmc().held, 0);
                 assert_eq!(self.mmc().idle(), Idle::Yes);
                 self.script().all_ended();
                 return;
             }
-            let next = next.unwrap_or_else(|| panic!("it hangs: {:?}", self.host.driver.below.bus));
+            let next = next.unwrap_or_else(|| panic!("it hangs at {}", self.now));
             assert!(next >= self.now, "time goes back");
             self.now = next;
         }

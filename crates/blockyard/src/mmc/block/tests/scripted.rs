@@ -1,11 +1,18 @@
 //! A controller and a card of which each transaction goes as the script says, in virtual time. It
-//! checks B1 to B4 and the legality of every command.
+//! checks B1 to B5 and the legality of every command. It has a command queue [`engine`].
+
+mod engine;
 
 use super::*;
-use crate::mmc::command::state::{CardState, Queue, legal};
+use crate::mmc::command::state::Queue;
+use crate::mmc::command::state::{CardState, legal};
 use crate::mmc::command::status::Status as CardStatus;
-use crate::mmc::command::{Command, Direction, Opcode, Response};
-use crate::mmc::controller::{HostError, NotNow, Part, Payload, Transaction};
+use crate::mmc::command::{Command, Direction, Opcode, Response, ResponseKind, SwitchAccess};
+use crate::mmc::controller::{HostError, NotNow, Pack, Part, Payload, Transaction};
+use crate::mmc::engine::QueueEngine;
+use crate::mmc::register::ext_csd::index;
+use engine::Engine;
+use std::collections::BTreeSet;
 
 /// How a transaction goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub(super) struct Span {
     pub(super) command: Opcode,
     /// First sector of the request, where it transfers.
     pub(super) sector: Option<u64>,
+    /// Requests that it transfers.
+    pub(super) requests: usize,
     pub(super) from: Instant,
     pub(super) to: Instant,
 }
@@ -48,14 +57,56 @@ struct Memory {
 pub(super) const COMMAND: Duration = Duration::from_us(2);
 const BLOCK: Duration = Duration::from_us(20);
 
+/// The start of background operations.
+pub(super) const UPKEEP: Command = Command {
+    opcode: Opcode::Switch,
+    argument: 0x03a4_0100,
+    response: ResponseKind::R1b,
+    data: None,
+};
+
+/// Whether it turns the card's queue on or off.
+fn is_queue_switch(command: &Command) -> bool {
+    let at = u32::from(index::CMDQ_MODE_EN);
+    command.opcode == Opcode::Switch && command.argument >> 16 & 0xff == at
+}
+
 pub(super) struct Scripted {
-    capabilities: HostCapabilities,
+    pub(super) capabilities: HostCapabilities,
     /// By the number of the transaction, counted from 0.
     pub(super) faults: BTreeMap<usize, Fault>,
     /// Every transfer of this sector fails so, when it is one of several blocks, and alone.
     pub(super) bad_sector: Option<(u64, Option<Fault>, Option<Fault>)>,
     /// How long the card is busy after a write.
     pub(super) busy: Duration,
+    /// How long after a switch, and after an erase.
+    pub(super) switch_busy: Duration,
+    pub(super) erase_busy: Duration,
+    /// How much the card wants time for background operations, which it says from 2 on; how long
+    /// they take, and how long their interruption does.
+    pub(super) level: u8,
+    pub(super) level_after: u8,
+    pub(super) bkops_busy: Duration,
+    pub(super) interrupt_busy: Duration,
+    /// In a pack, the request at this sector fails, and what comes after it; does the card say which?
+    pub(super) bad_entry: Option<(u64, bool)>,
+    /// Of the last pack: the entry that failed, from 1, 0 if nobody knows.
+    failed_entry: Option<u8>,
+    /// Of a packed read: its header, once the card has it.
+    header: Option<[u8; 512]>,
+    last_pack: Vec<SlotId>,
+    /// Its EXT_CSD, and the controller's own block.
+    pub(super) ext_csd: [u8; 512],
+    block: [u8; 512],
+    /// Every command of those that transfer nothing, questions and what is for the engine apart.
+    pub(super) log: Vec<Command>,
+    /// Commands of an erase that has begun.
+    erase: u8,
+    /// Requests, by first sector, whose data is in the cache only, and those whose data was lost there.
+    volatile: BTreeSet<u64>,
+    lost: BTreeSet<u64>,
+    /// Requests whose data went past the cache.
+    pub(super) forced: BTreeSet<u64>,
     /// Starts in interrupt context that are refused.
     pub(super) refusals: u32,
     /// Resets that the card does not survive.
@@ -84,10 +135,13 @@ pub(super) struct Scripted {
     pub(super) tuned: bool,
     pub(super) retunes: u32,
     pub(super) deaf: u32,
+    /// A task was told to have left the bus in need of it.
+    drifted: bool,
     /// Blocks that went over well of each request, by its first sector.
     pub(super) well: BTreeMap<u64, u32>,
     /// It has bounce buffers: one, or one for each slot.
     pub(super) bounces: Option<Bounce>,
+    pub(super) engine: Engine,
 }
 
 impl Scripted {
@@ -96,11 +150,30 @@ impl Scripted {
             capabilities: HostCapabilities {
                 transfer,
                 busy_detect: busy,
+                queue_engine_depth: 32,
+                queue_engine_direct: true,
                 ..HostCapabilities::plain()
             },
             faults: BTreeMap::new(),
             bad_sector: None,
             busy: us(100),
+            switch_busy: us(500),
+            erase_busy: us(700),
+            level: 0,
+            level_after: 0,
+            bkops_busy: Duration::from_ms(20),
+            interrupt_busy: us(200),
+            bad_entry: None,
+            failed_entry: None,
+            header: None,
+            last_pack: Vec::new(),
+            ext_csd: emmc_5_1(),
+            block: [0; 512],
+            log: Vec::new(),
+            erase: 0,
+            volatile: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            forced: BTreeSet::new(),
             refusals: 0,
             dies_at_reset: false,
             events: VecDeque::new(),
@@ -121,8 +194,10 @@ impl Scripted {
             tuned: false,
             retunes: 0,
             deaf: 0,
+            drifted: false,
             well: BTreeMap::new(),
             bounces: None,
+            engine: Engine::default(),
         }
     }
 
@@ -131,11 +206,25 @@ impl Scripted {
         self
     }
 
+    pub(super) fn with_segments(mut self, most: u16) -> Self {
+        self.capabilities.max_segments = most;
+        self
+    }
+
+    pub(super) fn with_blocks(mut self, most: u16) -> Self {
+        self.capabilities.max_blocks = most;
+        self
+    }
+
     pub(super) fn next_event(&self) -> Option<Instant> {
-        self.events.front().map(|(at, _)| *at)
+        let told = self.events.front().map(|(at, _)| *at);
+        told.into_iter().chain(self.engine_event()).min()
     }
 
     pub(super) fn event_at(&mut self, now: Instant) -> Option<HostEvent> {
+        if self.events.is_empty() {
+            self.run_engine(now);
+        }
         let (_, event) = self.events.pop_front_if(|(at, _)| *at <= now)?;
         if self.events.is_empty() {
             self.running = None;
@@ -155,11 +244,52 @@ impl Scripted {
         }
     }
 
+    /// Whether what the request at `sector` wrote would survive a loss of power.
+    pub(super) fn is_durable(&self, sector: u64) -> bool {
+        !self.volatile.contains(&sector) && !self.lost.contains(&sector)
+    }
+
+    /// What the card does by itself.
+    fn obey(&mut self, command: &Command, at: Instant) {
+        let follows = match command.opcode {
+            Opcode::SendStatus => return,
+            Opcode::MmcEraseStart | Opcode::SdEraseStart => 1,
+            Opcode::MmcEraseEnd | Opcode::SdEraseEnd => 2,
+            Opcode::Erase => 3,
+            _ => 0,
+        };
+        assert!(follows <= 1 || follows == self.erase + 1, "{command} after {}", self.erase);
+        self.erase = follows % 3;
+        let for_engine = command.opcode == Opcode::ManageTasks || is_queue_switch(command);
+        let is_plain = command.data.is_none() && command.opcode != Opcode::StopTransmission;
+        if is_plain && !for_engine {
+            self.log.push(*command);
+        }
+        if *command == Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1) {
+            self.volatile.clear();
+        }
+        if self.state == CardState::Programming && command.response.has_busy() {
+            let busy = match command.opcode {
+                Opcode::InterruptByStatus | Opcode::InterruptByStop => self.interrupt_busy,
+                Opcode::Switch if *command == UPKEEP => {
+                    self.level = self.level_after;
+                    self.bkops_busy
+                }
+                _ if for_engine => us(0),
+                Opcode::Switch => self.switch_busy,
+                Opcode::Erase => self.erase_busy,
+                _ => self.busy,
+            };
+            self.busy_until = at + busy;
+        }
+    }
+
     fn send(&mut self, command: &Command) {
         let row = command.opcode.row();
         *self.commands.entry(row.index).or_default() += 1;
-        self.state = legal(self.state, command.opcode, Queue::Off)
+        self.state = legal(self.state, command.opcode, self.engine.card_queue())
             .unwrap_or_else(|illegal| panic!("{illegal}"));
+        self.engine.heard(command);
     }
 
     fn response(&self, fault: Option<Fault>, part: Part) -> HostEvent {
@@ -167,6 +297,12 @@ impl Scripted {
             Some(Fault::Bits(at, bits)) if at == part => bits,
             _ => 0,
         };
+        let bits = bits
+            | if self.level >= 2 || self.failed_entry.is_some() {
+                CardStatus::EXCEPTION_EVENT
+            } else {
+                0
+            };
         let ready = self.state != CardState::Programming;
         let status = CardStatus::new(self.state, ready).0 | bits;
         HostEvent::CommandDone { part, response: Response::Short(status) }
@@ -176,11 +312,20 @@ impl Scripted {
         if self.mute && transaction.command.opcode == Opcode::SendStatus {
             return Some(Fault::Error(Part::Command, HostError::Timeout, 0));
         }
+        match (transaction.payload, transaction.data()) {
+            (Payload::Slot { slot, skip }, Some(data)) => {
+                self.fault_of_blocks(slot, skip, data.blocks)
+            }
+            _ => self.faults.get(&self.spans.len()).copied(),
+        }
+    }
+
+    /// What is to happen to the transfer that is next, of so many blocks.
+    fn fault_of_blocks(&mut self, slot: SlotId, skip: u32, blocks: u16) -> Option<Fault> {
         if let Some(fault) = self.faults.get(&self.spans.len()) {
             return Some(*fault);
         }
-        let Payload::Slot { slot, skip } = transaction.payload else { return None };
-        let blocks = u64::from(transaction.data()?.blocks);
+        let blocks = u64::from(blocks);
         let first = self.memory[slot.index()].sector + u64::from(skip);
         if let Some(failed) = &mut self.flaky
             && blocks == 1
@@ -216,7 +361,58 @@ impl Scripted {
             }
             let response = self.response(fault, part);
             self.send(&command);
+            if part == Part::Command {
+                self.obey(&command, at);
+            }
             tell(&mut self.events, at, response);
+        }
+        if let Payload::Packed(pack) = transaction.payload {
+            at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(data.unwrap().blocks));
+            self.check_pack(transaction, &pack);
+            // A card that cannot read on sends nothing more.
+            if direction == Some(Direction::Read) && self.holds_bad_entry(&pack) {
+                let (part, error) = (Part::Data, HostError::Timeout);
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks: 1 });
+            }
+            if let Some((error, blocks)) = fails(Part::Data) {
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            self.move_pack(direction, &pack);
+            tell(&mut self.events, at, HostEvent::DataDone);
+            self.data_ends(at);
+        }
+        if direction == Some(Direction::Write) && transaction.payload == Payload::Block {
+            at = at + BLOCK;
+            if let Some((error, blocks)) = fails(Part::Data) {
+                self.data_ends(at);
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | 1, "Q2");
+            self.header = Some(self.block);
+            tell(&mut self.events, at, HostEvent::DataDone);
+            self.data_ends(at);
+        } else if let (Some(data), Payload::Block) = (data, transaction.payload) {
+            at = at + BLOCK;
+            if let Some((error, blocks)) = fails(Part::Data) {
+                self.data_ends(at);
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            assert_eq!(transaction.command, Command::send_ext_csd());
+            assert_eq!(data.bytes(), 512);
+            self.block = self.ext_csd;
+            self.block[usize::from(index::BKOPS_STATUS)] = self.level;
+            let packed = u8::from(self.failed_entry.is_some());
+            let events = u8::from(self.level >= 2) | packed << 3;
+            self.block[usize::from(index::EXCEPTION_EVENTS_STATUS)] |= events;
+            let entry = self.failed_entry.unwrap_or_default();
+            self.block[usize::from(index::PACKED_COMMAND_STATUS)] =
+                if entry > 0 { 0b11 } else { packed };
+            self.block[usize::from(index::PACKED_FAILURE_INDEX)] = entry;
+            tell(&mut self.events, at, HostEvent::DataDone);
+            self.data_ends(at);
         }
         if let (Some(data), Payload::Slot { slot, skip }) = (data, transaction.payload) {
             let memory = &mut self.memory[slot.index()];
@@ -226,10 +422,15 @@ impl Scripted {
             let first = memory.sector + u64::from(skip);
             assert_eq!(u64::from(transaction.command.argument), first * self.unit);
             if let Some(announce) = transaction.announce {
-                assert_eq!(announce.argument, u32::from(data.blocks));
+                assert_eq!(announce.argument & 0x3fff_ffff, u32::from(data.blocks));
             }
-            let bounced = self.bounces.is_some() && direction == Some(Direction::Write);
-            assert_eq!(memory.copied_in, bounced, "B5");
+            if direction == Some(Direction::Write) {
+                let forced = transaction.announce.is_some_and(|of| of.argument >> 31 != 0);
+                let sector = memory.sector;
+                self.written(sector, forced);
+            }
+            self.copied_as_told(data.direction, slot);
+            let memory = &mut self.memory[slot.index()];
             if direction == Some(Direction::Read) {
                 assert_eq!(memory.moved, skip, "P5: what is read goes over once, in order");
             } else {
@@ -266,11 +467,6 @@ impl Scripted {
             }
             tell(&mut self.events, at, response);
         }
-        if transaction.command.opcode == Opcode::StopTransmission
-            && self.state == CardState::Programming
-        {
-            self.busy_until = at + self.busy;
-        }
         if self.capabilities.busy_detect == BusyDetect::Hardware && transaction.ends_busy() {
             at = at.max(self.busy_until);
             let busy = match fails(Part::Busy) {
@@ -278,6 +474,78 @@ impl Scripted {
                 Some((error, blocks)) => HostEvent::Error { part: Part::Busy, error, blocks },
             };
             tell(&mut self.events, at, busy);
+        }
+    }
+
+    /// What the request at `sector` writes is in the cache, or past it.
+    fn written(&mut self, sector: u64, forced: bool) {
+        let into = if forced { &mut self.forced } else { &mut self.volatile };
+        into.insert(sector);
+        self.lost.remove(&sector);
+    }
+
+    fn copied_as_told(&self, direction: Direction, slot: SlotId) {
+        let bounced = self.bounces.is_some() && direction == Direction::Write;
+        assert_eq!(self.memory[slot.index()].copied_in, bounced, "B5");
+    }
+
+    /// Q2: the header says what there is, and each request is ready for it.
+    fn check_pack(&self, transaction: &Transaction, pack: &Pack) {
+        let data = transaction.data().unwrap();
+        let reads = data.direction == Direction::Read;
+        let header = if reads { self.header.expect("it came before") } else { self.block };
+        let count = pack.slots().len();
+        assert!((2..=63).contains(&count));
+        assert_eq!(header[..3], [1, 2 - u8::from(reads), u8::try_from(count).unwrap()]);
+        let word = |at: usize| u32::from_le_bytes(header[4 * at..4 * at + 4].try_into().unwrap());
+        let mut blocks = u32::from(!reads);
+        for (slot, at) in pack.slots().iter().zip(1..) {
+            let memory = &self.memory[slot.index()];
+            assert_eq!(
+                (word(2 * at), u64::from(word(2 * at + 1))),
+                (memory.sectors, memory.sector)
+            );
+            let dma = self.capabilities.transfer == Transfer::Dma;
+            assert!(memory.accepted && memory.prepared == dma, "B4");
+            assert_eq!(memory.moved, 0, "P5");
+            blocks += memory.sectors;
+        }
+        assert_eq!(u32::from(data.blocks), blocks);
+        assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | blocks);
+        assert_eq!(transaction.command.argument, word(3));
+    }
+
+    fn holds_bad_entry(&self, pack: &Pack) -> bool {
+        let is_bad = |slot: &SlotId| {
+            self.bad_entry.is_some_and(|(sector, _)| self.memory[slot.index()].sector == sector)
+        };
+        pack.slots().iter().any(is_bad)
+    }
+
+    /// The data of a pack goes over, up to the bad entry.
+    fn move_pack(&mut self, direction: Option<Direction>, pack: &Pack) {
+        let sector_of = |slot: &SlotId| self.memory[slot.index()].sector;
+        let bad = self.bad_entry.and_then(|(sector, told)| {
+            let at = pack.slots().iter().position(|slot| sector_of(slot) == sector)?;
+            Some((at, told))
+        });
+        let well = bad.map_or(pack.slots().len(), |(at, _)| at);
+        self.failed_entry =
+            bad.map(|(at, told)| if told { u8::try_from(at + 1).unwrap() } else { 0 });
+        for (at, slot) in pack.slots().iter().enumerate() {
+            let memory = &mut self.memory[slot.index()];
+            memory.moved = if at < well { memory.sectors } else { 0 };
+            self.well.insert(memory.sector, memory.moved);
+            if direction == Some(Direction::Write) {
+                self.volatile.insert(memory.sector);
+                self.lost.remove(&memory.sector);
+            }
+        }
+        // Nobody knows: none has been done for sure.
+        if bad.is_some_and(|(_, told)| !told) {
+            for slot in pack.slots() {
+                self.memory[slot.index()].moved = 0;
+            }
         }
     }
 
@@ -292,6 +560,10 @@ impl Scripted {
 impl HostController for Scripted {
     fn capabilities(&self) -> &HostCapabilities {
         &self.capabilities
+    }
+
+    fn engine(&mut self) -> Option<&mut dyn QueueEngine> {
+        (self.capabilities.queue_engine_depth > 0).then_some(self)
     }
 
     fn has_bounce_buffers(&self) -> bool {
@@ -335,40 +607,68 @@ impl HostController for Scripted {
 
     fn start(&mut self, transaction: &Transaction, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?} runs", self.running);
+        assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
         self.settle_busy(now);
         let sector = match transaction.payload {
-            Payload::None => None,
+            Payload::None | Payload::Block => None,
             Payload::Slot { slot, .. } => Some(self.memory[slot.index()].sector),
+            Payload::Packed(pack) => Some(self.memory[pack.slots()[0].index()].sector),
         };
+        let requests = match &transaction.payload {
+            Payload::Packed(pack) => pack.slots().len(),
+            _ => usize::from(sector.is_some()),
+        };
+        if transaction.data().is_some_and(|data| data.direction == Direction::Write) {
+            self.failed_entry = None;
+        }
         let fault = self.fault_of(transaction);
         self.running = Some(*transaction);
         match fault {
             Some(Fault::Silence) => self.send(&transaction.command),
-            Some(Fault::Gone) => self.events.push_back((now + COMMAND, HostEvent::CardGone)),
+            Some(Fault::Gone) => {
+                self.engine.reset();
+                self.events.push_back((now + COMMAND, HostEvent::CardGone));
+            }
             Some(Fault::Drift) => {
                 self.events.push_back((now, HostEvent::RetuneNeeded));
                 self.play(transaction, None, now);
             }
             _ => self.play(transaction, fault, now),
         }
-        if let Payload::Slot { slot, skip } = transaction.payload {
-            self.last = Some((slot, skip));
+        match (transaction.payload, transaction.command.opcode) {
+            (Payload::Slot { slot, skip }, _) => self.last = Some((slot, skip)),
+            (Payload::Packed(pack), _) => {
+                (self.last, self.last_pack) = (None, pack.slots().to_vec());
+            }
+            (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
+            _ => (self.last, self.last_pack) = (None, Vec::new()),
         }
         // What the card says failed, has moved nothing.
         let disowns = |(_, event): &(Instant, HostEvent)| match event {
             HostEvent::CommandDone { response, .. } => response.status().unwrap().errors() != 0,
             _ => false,
         };
+        let disowned = self.events.iter().any(disowns);
+        if disowned {
+            self.disown_noted();
+        }
         if let Some((slot, before)) = self.last
-            && self.events.iter().any(disowns)
+            && disowned
         {
             let memory = &mut self.memory[slot.index()];
             memory.moved = before;
             self.well.insert(memory.sector, before);
         }
+        if self.last.is_none() && self.events.iter().any(disowns) {
+            for slot in core::mem::take(&mut self.last_pack) {
+                let memory = &mut self.memory[slot.index()];
+                memory.moved = 0;
+                self.well.insert(memory.sector, 0);
+            }
+        }
         let to = self.events.back().map_or(now, |(at, _)| *at);
         let command = transaction.command.opcode;
-        self.spans.push(Span { command, sector, from: now, to });
+        self.spans.push(Span { command, sector, requests, from: now, to });
     }
 
     fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
@@ -380,11 +680,17 @@ impl HostController for Scripted {
         Ok(())
     }
 
+    fn block(&mut self) -> &mut [u8; 512] {
+        assert!(self.running.is_none(), "asked for while something is on the bus");
+        &mut self.block
+    }
+
     fn cleanup(&mut self, slot: SlotId) {
         if let Some(Transaction { payload: Payload::Slot { slot: on_bus, .. }, .. }) = self.running
         {
             assert_ne!(on_bus, slot, "P2: it is on the bus");
         }
+        assert!(!self.engine.has(slot), "N2: {slot:?} is the engine's");
         let memory = &mut self.memory[slot.index()];
         assert!(memory.prepared, "B4: cleaned up once");
         memory.prepared = false;
@@ -402,10 +708,13 @@ impl HostController for Scripted {
     }
 
     fn retune(&mut self, now: Instant) -> Result<(), HostError> {
-        assert!(self.running.is_none() && self.tuned, "B1");
+        assert!(self.running.is_none() && self.tuned && !self.engine.has_bus(), "B1");
+        legal(CardState::Transfer, Opcode::MmcTuningBlock, self.engine.card_queue()).unwrap();
+        self.erase = 0; // the card forgets one that has begun
         self.settle_busy(now);
         assert_eq!(self.state, CardState::Transfer, "only a card that is ready is tuned");
         self.retunes += 1;
+        self.drifted = false;
         match self.deaf.checked_sub(1) {
             None => Ok(()),
             Some(deaf) => {
@@ -415,7 +724,12 @@ impl HostController for Scripted {
         }
     }
 
-    fn abort(&mut self, _now: Instant) {
+    fn abort(&mut self, now: Instant) {
+        match self.engine.abort(now, self.busy) {
+            Some(Direction::Read) => self.state = CardState::Data,
+            Some(Direction::Write) => self.state = CardState::Receive,
+            None => {}
+        }
         self.events.clear();
         self.running = None;
     }
@@ -423,7 +737,11 @@ impl HostController for Scripted {
     fn reset(&mut self, now: Instant) -> Result<(), HostError> {
         assert!(self.running.is_none(), "B1");
         self.resets += 1;
+        self.erase = 0;
+        self.lost.append(&mut self.volatile);
         (self.state, self.busy_until) = (CardState::Transfer, now);
+        self.engine.reset();
+        self.drifted = false;
         if self.dies_at_reset { Err(HostError::Timeout) } else { Ok(()) }
     }
 }

@@ -1,6 +1,7 @@
 //! The plain way: every policy ends everything once, and finds the end of busy as it should.
 
 use super::*;
+use crate::mmc::policy::Packed;
 
 #[test]
 fn every_policy_ends_every_request_once_with_legal_commands() {
@@ -40,7 +41,7 @@ fn transfers_are_announced_or_stopped() {
 
 #[test]
 fn a_write_costs_one_question_where_the_card_is_soon_ready_and_none_in_hardware() {
-    for pipeline in EVERY_PIPELINE {
+    for pipeline in one_by_one() {
         for busy in EVERY_BUSY {
             if matches!(pipeline, Pipeline::Hsq(_)) && busy != BusyDetect::Hardware {
                 continue;
@@ -92,21 +93,27 @@ fn addresses_of_small_cards_count_bytes() {
 fn what_is_not_there_is_refused() {
     let new = |change: fn(&mut HostPolicy, &mut Target)| {
         let mut policy = HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware);
-        let mut target = SD;
+        let mut target = CARD;
         change(&mut policy, &mut target);
         Mmc::new(Scripted::new(Transfer::Dma, BusyDetect::Hardware), target, policy).err()
     };
     let line = Scripted::new(Transfer::Dma, BusyDetect::Line);
     let by_hardware = HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware);
     assert_eq!(new(|_, _| ()), None);
-    assert_eq!(new(|policy, _| policy.pipeline = Pipeline::Cqe), Some(Unsupported::CommandQueue));
+    let queue = |policy: &mut HostPolicy, target: &mut Target| {
+        (policy.pipeline, target.queue_depth) = (Pipeline::Cqe, 0);
+    };
+    assert_eq!(new(queue), Some(Unsupported::CommandQueue));
     assert_eq!(new(|policy, _| policy.bounce = Bounce::Sync), Some(Unsupported::Bounce));
     let both = |policy: &mut HostPolicy, _: &mut Target| policy.bounce = Bounce::Async;
     assert_eq!(new(both), Some(Unsupported::Bounce));
     assert_eq!(new(|policy, _| policy.packed = Packed::Write), Some(Unsupported::Packed));
+    let packs = |policy: &mut HostPolicy, target: &mut Target| {
+        (policy.packed, target.packed_writes, target.packed_reads) = (Packed::ReadWrite, 63, 63);
+    };
+    assert_eq!(new(packs), Some(Unsupported::Packed), "one segment");
     assert_eq!(new(|policy, _| policy.transfer = Transfer::Pio), Some(Unsupported::Transfer));
-    assert_eq!(new(|_, target| target.cache_on = true), Some(Unsupported::Cache));
     let asks = new(|policy, _| policy.busy = BusyDetect::Status);
     assert_eq!(asks, Some(Unsupported::HsqWithoutBusy));
-    assert_eq!(Mmc::new(line, SD, by_hardware).err(), Some(Unsupported::BusyDetect));
+    assert_eq!(Mmc::new(line, CARD, by_hardware).err(), Some(Unsupported::BusyDetect));
 }

@@ -95,7 +95,7 @@ pub enum BkopsLevel {
 
 /// EXCEPTION_EVENTS_STATUS (54): what the exception bit of a
 /// [status](crate::mmc::command::status::Status::EXCEPTION_EVENT) stands for, as a set of bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExceptionEvents(pub u16);
 
 impl ExceptionEvents {
@@ -331,6 +331,13 @@ impl ExtCsd {
             self.bits_since(revision::V4_5, at),
             self.bits_since(revision::V4_5, at + 1),
         ]))
+    }
+
+    /// EXCEPTION_EVENTS_CTRL (56), bit 3: whether the device tells of packed commands that failed.
+    #[must_use]
+    pub fn packed_events_on(&self) -> bool {
+        let on = self.bits_since(revision::V4_5, index::EXCEPTION_EVENTS_CTRL);
+        ExceptionEvents(u16::from(on)).has(ExceptionEvents::PACKED_FAILURE)
     }
 
     /// PACKED_COMMAND_STATUS (36) and PACKED_FAILURE_INDEX (35): whether the last packed command

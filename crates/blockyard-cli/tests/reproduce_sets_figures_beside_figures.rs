@@ -1,0 +1,32 @@
+//! `reproduce` as JSON: what was published stands beside ours, and what was not is a prediction with the
+//! range of all readings of the device.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn reproduce_sets_figures_beside_figures() {
+    let output = Command::new(env!("CARGO_BIN_EXE_blockyard"))
+        .args(["reproduce", "mmc-mq", "--output-format=json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answered: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cells = answered["cells"].as_array().unwrap();
+    let cell = |workload: &str, design: &str| {
+        let is_it = |cell: &&Value| cell["workload"] == workload && cell["design"] == design;
+        cells.iter().find(is_it).unwrap()
+    };
+    let before = cell("read 16384k", "mmc-double-buffer-full");
+    assert_eq!((&before["published"], &before["basis"]), (&23070.0.into(), &"fitted".into()));
+    assert!(before["difference_percent"].as_f64().unwrap().abs() < 2.0, "{before}");
+    assert_eq!((&before["ratio"], &before["unit"]), (&Value::Null, &"KiB/s".into()));
+    // Where memory is not unmapped at all nothing is lost; where unmapping is most of it, most.
+    let after = cell("read 16384k", "mmc-mq-step4");
+    assert_eq!((&after["published"], &after["basis"]), (&Value::Null, &"prediction".into()));
+    let ratio = |key: &str| after["ratio"][key].as_f64().unwrap();
+    assert!(ratio("least") < ratio("ours") && ratio("ours") < ratio("most"), "{after}");
+    assert!(ratio("most") > 0.99, "{after}");
+    assert_eq!(after["on_variants"].as_object().unwrap().len(), 2);
+}

@@ -1,0 +1,261 @@
+//! A command queue engine in virtual time, over the card's queue: the rules N1 to N6 of
+//! [`blockyard::mmc::engine`].
+//!
+//! # Rules
+//!
+//! - **V1.** A task is told to the card (CMD44, CMD45) as soon as it comes and the command line is free,
+//!   beside the data of others.
+//! - **V2.** Data passes for one task at a time (CMD46, CMD47), and no other's while the card is busy. Of
+//!   those that are ready the ones of high priority go first, then the ones that came first.
+//! - **V3.** When no task is known to be ready, the card is asked (CMD13), at the instant at which it has
+//!   one: engines ask at a period that is short beside what a task waits for.
+//! - **V4.** Each task that is done interrupts. None is held back to be told with others.
+//! - **V5.** After a failure nothing is begun, until the engine is cleared.
+//!
+//! There are no direct commands.
+
+use super::card::{DataError, NoAnswer, Reaction};
+use super::controller::{Controller, RCA, READ_LIMIT, WRITE_LIMIT};
+use blockyard::mmc::command::queue::TaskId;
+use blockyard::mmc::command::status::Status;
+use blockyard::mmc::command::{Command, Direction, Opcode};
+use blockyard::mmc::controller::{
+    HostController, HostError, HostEvent, Part, Payload, SlotId, Transaction,
+};
+use blockyard::mmc::engine::{EngineEvent, QueueEngine, Task, TaskSet};
+use blockyard::time::Instant;
+use std::collections::VecDeque;
+
+/// A task whose data passes.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    transaction: Transaction,
+    since: Instant,
+    until: Instant,
+    /// How it will have ended.
+    end: EngineEvent,
+}
+
+/// What an engine keeps.
+#[derive(Debug, Default)]
+pub(super) struct Engine {
+    enabled: bool,
+    /// The bus is free although it is enabled.
+    halted: bool,
+    /// It halts when no data passes.
+    halts: bool,
+    /// V5.
+    failed: bool,
+    /// In the order in which they came; the one whose data passes is not among them.
+    tasks: Vec<Task>,
+    moving: Option<Moving>,
+    /// Those that the card has said are ready, bit by bit.
+    ready: u32,
+    /// What is to be told, and when.
+    told: VecDeque<(Instant, EngineEvent)>,
+}
+
+impl Engine {
+    /// Whether the bus is its own.
+    pub(super) const fn has_bus(&self) -> bool {
+        self.enabled && !self.halted
+    }
+
+    /// The bus is taken from it.
+    pub(super) fn abort(&mut self) {
+        self.moving = None;
+        (self.halted, self.halts) = (self.enabled, false);
+    }
+
+    /// What is over by `now` and was not told.
+    fn take_told(&mut self, now: Instant) -> impl Iterator<Item = EngineEvent> {
+        let over = self.told.iter().take_while(|(at, _)| *at <= now).count();
+        self.told.drain(..over).map(|(_, event)| event)
+    }
+
+    /// The first of the tasks that are ready (V2).
+    fn first_ready(&self) -> Option<usize> {
+        let is_ready = |task: &Task| self.ready >> task.parameters.task.number() & 1 != 0;
+        let ready = self.tasks.iter().enumerate().filter(|(_, task)| is_ready(task));
+        ready.min_by_key(|(_, task)| !task.parameters.high_priority).map(|(at, _)| at)
+    }
+}
+
+impl Controller {
+    /// Something may have happened to the engine. Whether the controller interrupts.
+    pub(super) fn engine_happens(&mut self, now: Instant) -> bool {
+        if self.engine.enabled && self.faults.gone_by(now).is_some() {
+            self.card.remove(now);
+            self.engine = Engine::default();
+            self.events.push_back(HostEvent::CardGone);
+            return true;
+        }
+        self.run_engine(now);
+        let Self { engine, events, .. } = self;
+        events.extend(engine.take_told(now).map(HostEvent::Engine));
+        self.schedule_engine(now);
+        !self.events.is_empty()
+    }
+
+    /// Lets the engine do what it can do at `now`.
+    fn run_engine(&mut self, now: Instant) {
+        if let Some(moved) = self.engine.moving.take_if(|moving| moving.until <= now) {
+            self.uses.transaction(&moved.transaction, moved.since, moved.until);
+            self.engine.told.push_back((now, moved.end));
+        }
+        if self.engine.moving.is_some() {
+            return;
+        }
+        if core::mem::take(&mut self.engine.halts) {
+            self.engine.halted = true;
+            self.engine.told.push_back((now, EngineEvent::Halted));
+        }
+        if self.engine.has_bus() && !self.engine.failed && !self.engine.tasks.is_empty() {
+            self.begin_transfer(now);
+        }
+    }
+
+    /// When something happens to the engine next.
+    fn schedule_engine(&mut self, now: Instant) {
+        let engine = &self.engine;
+        let told = engine.told.front().map(|(at, _)| *at);
+        let moves = engine.moving.map(|moving| moving.until);
+        let waits = engine.moving.is_none() && engine.has_bus() && !engine.failed;
+        let begins = if waits { self.may_begin(now) } else { None };
+        let next = told.into_iter().chain(moves).chain(begins).min();
+        if let Some(at) = next {
+            self.serial = self.serial.wrapping_add(1);
+            self.wakes_at = Some(at.max(now));
+            if engine.has_bus() {
+                self.device.add(now, at.max(now));
+            }
+        }
+    }
+
+    /// When the next transfer may begin: the command line is free, and the card has a task ready.
+    fn may_begin(&self, now: Instant) -> Option<Instant> {
+        let ready = self.card.next_task_ready(Instant::ZERO)?;
+        Some(ready.max(self.free_at).max(now))
+    }
+
+    /// Has the data of a task pass, if one is ready.
+    fn begin_transfer(&mut self, now: Instant) {
+        if self.may_begin(now) != Some(now) {
+            return;
+        }
+        if self.engine.first_ready().is_none() {
+            let ask = Command::send_queue_status(RCA);
+            match self.send_for_engine(&ask, TaskSet::NONE, now) {
+                Some(Reaction { answer: Ok(response), .. }) => {
+                    self.engine.ready = response.short().unwrap_or(0);
+                }
+                _ => return,
+            }
+        }
+        let Some(at) = self.engine.first_ready() else { return };
+        let task = self.engine.tasks[at];
+        let (number, blocks) = (task.parameters.task, task.parameters.blocks);
+        let (command, limit) = match task.parameters.direction {
+            Direction::Read => (Command::execute_read(number, blocks), READ_LIMIT),
+            Direction::Write => (Command::execute_write(number, blocks), WRITE_LIMIT),
+        };
+        self.engine.ready &= !(1 << number.number());
+        let Some(reaction) = self.send_for_engine(&command, TaskSet::of(number), now) else {
+            return;
+        };
+        self.engine.tasks.remove(at);
+        let payload = Payload::Slot { slot: SlotId(number.number()), skip: task.skip };
+        let transaction = Transaction { payload, ..Transaction::plain(command) };
+        let done = self.transfer(u32::from(blocks), reaction.at);
+        if done.error.is_none() {
+            self.ledger.passed(&transaction, u32::from(blocks));
+        }
+        let (end, until) = match done.error {
+            None => (EngineEvent::TaskDone(number), done.busy_until.unwrap_or(done.end)),
+            Some(DataError::Crc) => (failed(number, Part::Data, HostError::Damaged), done.end),
+            Some(DataError::Timeout) => {
+                (failed(number, Part::Data, HostError::Timeout), done.end + limit)
+            }
+        };
+        self.engine.failed |= done.error.is_some();
+        self.bus.add(now, done.end.max(done.busy_until.unwrap_or(done.end)));
+        self.engine.moving = Some(Moving { transaction, since: now, until, end });
+    }
+
+    /// Sends `command`, which is about `tasks`; `None`: it failed, which is told.
+    fn send_for_engine(
+        &mut self,
+        command: &Command,
+        tasks: TaskSet,
+        now: Instant,
+    ) -> Option<Reaction> {
+        let from = now.max(self.free_at);
+        let reaction = self.send(command, from);
+        self.free_at = reaction.at + self.command_gap();
+        self.bus.add(now, reaction.at);
+        let command_failed = |error| EngineEvent::Failed { tasks, part: Part::Command, error };
+        let (failed, event) = match reaction.answer {
+            // Its response is no status.
+            Ok(_) if command.opcode == Opcode::SendQueueStatus => (false, None),
+            Ok(response) => {
+                let status = response.status().expect("R1");
+                let is_seen = status.errors() != 0 || status.has(Status::EXCEPTION_EVENT);
+                if status.errors() != 0 {
+                    self.ledger.disowned();
+                }
+                let event = EngineEvent::Responded { tasks, status };
+                (status.errors() != 0, is_seen.then_some(event))
+            }
+            Err(NoAnswer::Timeout) => (true, Some(command_failed(HostError::Timeout))),
+            Err(NoAnswer::Crc) => (true, Some(command_failed(HostError::Damaged))),
+        };
+        self.engine.told.extend(event.map(|event| (reaction.at, event)));
+        self.engine.failed |= failed;
+        (!failed).then_some(reaction)
+    }
+}
+
+const fn failed(task: TaskId, part: Part, error: HostError) -> EngineEvent {
+    EngineEvent::Failed { tasks: TaskSet::of(task), part, error }
+}
+
+impl QueueEngine for Controller {
+    fn enable(&mut self, now: Instant) {
+        assert!(!self.engine.enabled, "N1: it is enabled");
+        self.engine = Engine { enabled: true, ..Engine::default() };
+        self.schedule_engine(now);
+    }
+
+    fn disable(&mut self, now: Instant) {
+        if self.engine.moving.is_some() {
+            self.abort(now);
+        }
+        self.engine = Engine::default();
+    }
+
+    fn queue(&mut self, task: &Task, now: Instant) {
+        let tasks = TaskSet::of(task.parameters.task);
+        self.engine.tasks.push(*task);
+        if !self.engine.failed {
+            let parameters = Command::queue_task_parameters(task.parameters);
+            let address = Command::queue_task_address(task.address);
+            let _ = self
+                .send_for_engine(&parameters, tasks, now)
+                .and_then(|_| self.send_for_engine(&address, tasks, now));
+        }
+        self.run_engine(now);
+        self.schedule_engine(now);
+    }
+
+    fn halt(&mut self, now: Instant) {
+        self.engine.halts = true;
+        self.run_engine(now);
+        self.schedule_engine(now);
+    }
+
+    fn clear(&mut self, now: Instant) {
+        let told = VecDeque::from([(now, EngineEvent::Cleared)]);
+        self.engine = Engine { enabled: true, told, ..Engine::default() };
+        self.schedule_engine(now);
+    }
+}

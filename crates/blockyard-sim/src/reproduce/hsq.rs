@@ -1,0 +1,94 @@
+//! The host software queue for eMMC and SD, February 2020.
+
+use super::{Experiment, Table, Unit, Variant, Workload, options, published};
+
+const BEFORE: &str = include_str!("../../reference/hsq-2020-before.csv");
+const DESIGNS: &[&str] = &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq"];
+/// The SD card has no command queue.
+const EMMC_DESIGNS: &[&str] = &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq", "cqe"];
+const COUNTERS: &[Unit] =
+    &[Unit::IosPerCommand, Unit::StatusPerWrite, Unit::AwaitedPerIo, Unit::BusPercent];
+const EMMC: &[Variant] = &[
+    Variant {
+        name: "a wake-up takes 12 us",
+        text: "base = \"emmc-hs400-sprd\"\n[cpu]\nrun-delay = \"12us\"\n\
+               [card.read]\naccess = \"88700ns\"\n[card.write]\nfinish = \"44080ns\"\n",
+    },
+    Variant {
+        name: "a wake-up takes 26 us, and a CMD13 no more",
+        text: "base = \"emmc-hs400-sprd\"\n[host]\nissue = \"3us\"\n[cpu]\nrun-delay = \"26us\"\n",
+    },
+    Variant {
+        name: "the card's own rate, not its commands, holds reads in sequence",
+        text: "base = \"emmc-hs400-sprd\"\n[card.read]\naccess = \"98700ns\"\ngap = \"0ns\"\n\
+               [card.ahead]\nper-kib = \"16365ns\"\nwindow = \"128KiB\"\n",
+    },
+    Variant {
+        name: "the same, and the host, not the card, holds writes in sequence",
+        text: "base = \"emmc-hs400-sprd\"\n[cpu]\ncpus = 4\nsubmit = \"22265ns\"\n\
+               [card.read]\naccess = \"98850ns\"\ngap = \"0ns\"\n\
+               [card.ahead]\nper-kib = \"16365ns\"\nwindow = \"128KiB\"\n\
+               [card.write]\nprogram = \"20us\"\nfinish = \"28200ns\"\n",
+    },
+];
+const SD: &[Variant] = &[
+    Variant {
+        name: "a wake-up takes 12 us",
+        text: "base = \"sd-hs-sprd\"\n[cpu]\nrun-delay = \"12us\"\n\
+               [card.read]\naccess = \"609700ns\"\n[card.write]\nfinish = \"5555us\"\n",
+    },
+    Variant {
+        name: "a wake-up takes 26 us, and a CMD13 no more",
+        text: "base = \"sd-hs-sprd\"\n[host]\nissue = \"3us\"\n[cpu]\nrun-delay = \"26us\"\n",
+    },
+];
+
+/// The experiment.
+pub(super) fn experiment() -> Experiment {
+    Experiment {
+        name: "hsq",
+        source: "\"Add MMC software queue support\", version 8, Baolin Wang, February 2020",
+        about: "20 jobs that do one I/O of 4 KiB at a time, all on the same 1 GiB. Where each of them did \
+                1 GiB, here they work for 4 s of virtual time (SD: 30 s) after 1 s.",
+        tables: vec![
+            table(
+                "eMMC, HS400 enhanced strobe",
+                "emmc-hs400-sprd",
+                EMMC,
+                EMMC_DESIGNS,
+                Unit::MibPerS,
+                4,
+            ),
+            table("SD card, high speed", "sd-hs-sprd", SD, DESIGNS, Unit::KibPerS, 30),
+        ],
+    }
+}
+
+fn table(
+    title: &str,
+    device: &'static str,
+    variants: &'static [Variant],
+    designs: &'static [&'static str],
+    unit: Unit,
+    seconds: u32,
+) -> Table {
+    let workload = |op: &str| Workload {
+        name: op.to_owned(),
+        options: options(&format!(
+            "--filename=/dev/mmcblk0p30 --direct=1 --iodepth=20 --rw={op} --bs=4K --size=1G \
+             --group_reporting --numjobs=20 --name=test_read --time_based --ramp_time=1s \
+             --runtime={seconds}s"
+        )),
+    };
+    Table {
+        title: title.to_owned(),
+        device,
+        variants,
+        workloads: ["read", "randread", "write", "randwrite"].map(workload).into(),
+        designs,
+        less: None,
+        unit,
+        published: published(BEFORE, unit),
+        counters: COUNTERS,
+    }
+}

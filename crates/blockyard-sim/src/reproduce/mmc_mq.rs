@@ -1,0 +1,94 @@
+//! From one kernel thread to blk-mq for eMMC and SD, February 2017.
+
+use super::{Experiment, Table, Unit, Variant, Workload, options, published};
+
+const BEFORE: &str = include_str!("../../reference/mmc-mq-2017-before.csv");
+const DEVICE: &str = "sd-ux500";
+const DESIGNS: &[&str] = &["mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-blkmq"];
+const VARIANTS: &[Variant] = &[
+    Variant {
+        name: "mapping is all that memory costs",
+        text: "base = \"sd-ux500\"\n[host]\nmap-per-kib = \"10520ns\"\nunmap-per-kib = \"0ns\"\n\
+               [card.write]\nprogram = \"678us\"\n",
+    },
+    Variant {
+        name: "a quarter of what memory costs is mapping",
+        text: "base = \"sd-ux500\"\n[host]\nmap-per-kib = \"2630ns\"\nunmap-per-kib = \"7890ns\"\n\
+               [card.write]\nprogram = \"730us\"\n",
+    },
+];
+
+/// The experiment.
+pub(super) fn experiment() -> Experiment {
+    let table = |title: &str, workloads, unit, counters| Table {
+        title: title.to_owned(),
+        device: DEVICE,
+        variants: VARIANTS,
+        workloads,
+        designs: DESIGNS,
+        less: None,
+        unit,
+        published: published(BEFORE, unit),
+        counters,
+    };
+    let overlap = &[Unit::BusPercent, Unit::UnmapInside, Unit::UnmapOutside];
+    let commands = vec![dd(), find("find", 2600, 715), find("find (4000 reads)", 4000, 207)];
+    Experiment {
+        name: "mmc-mq",
+        source: "\"multiqueue for MMC/SD\", third try, Linus Walleij, February 2017",
+        about: "iozone: a file of 20 MiB, direct I/O, one call at a time; each length of record on a card \
+                of its own. dd and find go through the page cache; how many reads find does was inferred.",
+        tables: vec![
+            table("dd and find", commands, Unit::Seconds, &[Unit::SecondsAsleep]),
+            table("iozone", iozone(20), Unit::KibPerS, overlap),
+        ],
+    }
+}
+
+/// What iozone does with a file of so many MiB: for each length of record six passes. In the random
+/// ones it does as many records as there are, some more than once and some never.
+pub(super) fn iozone(mib: u32) -> Vec<Workload> {
+    const OPS: [(&str, &str); 6] = [
+        ("write", "write"),
+        ("rewrite", "write"),
+        ("read", "read"),
+        ("reread", "read"),
+        ("randread", "randread"),
+        ("randwrite", "randwrite"),
+    ];
+    let of_op = |(name, rw): (&str, &str)| {
+        let of_record = |exponent: u32| {
+            let kib = 1 << exponent;
+            let records = mib * 1024 / kib;
+            Workload {
+                name: format!("{name} {kib}k"),
+                options: options(&format!(
+                    "--name=iozone --filename=/mnt/foo.test --size={mib}m --direct=1 --norandommap \
+                     --rw={rw} --bs={kib}k --number_ios={records}"
+                )),
+            }
+        };
+        (2..=14).map(of_record).collect::<Vec<_>>()
+    };
+    OPS.into_iter().flat_map(of_op).collect()
+}
+
+/// `dd if=/dev/mmcblk0 of=/dev/null bs=1M count=1024`.
+fn dd() -> Workload {
+    let text = "--name=dd --filename=/dev/mmcblk0 --direct=0 --fadvise_hint=0 --rw=read --bs=1m \
+                --number_ios=1024";
+    Workload { name: "dd".to_owned(), options: options(text) }
+}
+
+/// `find . > /dev/null`: so many reads of metadata, each where the one before says, and so many microseconds
+/// of computing between them.
+///
+/// It took 3.61 s, 1.86 of them on a processor. If the 1.75 s of waiting are reads of 669 us it does 2600;
+/// if what the reads themselves take of the processor is in the 1.86 s it does more, and waits less for each.
+fn find(name: &str, reads: u32, computing_us: u32) -> Workload {
+    let text = format!(
+        "--name=find --filename=/dev/mmcblk0p1 --direct=0 --fadvise_hint=0 --rw=randread --bs=4k \
+         --size=1g --number_ios={reads} --thinktime={computing_us}us --thinktime_spin={computing_us}us"
+    );
+    Workload { name: name.to_owned(), options: options(&text) }
+}

@@ -1,0 +1,37 @@
+//! A packed command has several writes in one transfer, with a header before them.
+
+use blockyard::status::Status;
+use blockyard::trace::Action;
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation};
+
+/// 20 jobs of one random write of 4 KiB at a time, each 50 of them.
+fn writes(packed: &str) -> Report {
+    let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randwrite --bs=4k \
+               --numjobs=20 --number_ios=50";
+    let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
+    let design = format!(
+        "base = \"mmc-double-buffer-full\"\n[host]\ntransfer = \"dma\"\npipeline = \"two-slot-full\"\n\
+         busy-detect = \"cmd13\"\npacked = \"{packed}\""
+    );
+    let design = Design::parse("packed", &design).unwrap();
+    let device = Device::lookup("emmc-hs400-sprd").unwrap();
+    Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
+}
+
+#[test]
+fn many_writes_are_few_commands_and_take_less_time() {
+    let [alone, packed] = ["off", "write"].map(writes);
+    let commands = |report: &Report| report.mmc.as_ref().unwrap().commands;
+    for report in [&alone, &packed] {
+        assert!(report.stages.count(Action::Complete(Status::Ok)) >= 990);
+    }
+    // Packs are announced, and this design announces nothing else.
+    let announced = [&alone, &packed].map(|report| commands(report)[23]);
+    assert!(announced[0] == 0 && announced[1] > 0, "{announced:?}");
+    // While one pack is on its way, those of up to ten jobs gather for the next.
+    assert!(commands(&alone)[25] >= 990);
+    assert!(commands(&packed)[25] * 4 < commands(&alone)[25], "{}", commands(&packed)[25]);
+    assert!(packed.span < alone.span);
+}

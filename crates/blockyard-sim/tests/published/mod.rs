@@ -1,0 +1,44 @@
+//! What tests of published figures share.
+
+use blockyard_sim::reproduce::{Basis, Cell, Experiment, Workload, experiments, run};
+
+/// The experiment called `name`, without what has no published figure.
+pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experiment {
+    let mut experiment = experiments().into_iter().find(|it| it.name == name).unwrap();
+    experiment.tables.retain(|table| !table.published.is_empty());
+    experiment.tables.iter_mut().for_each(|table| table.designs = designs);
+    experiment
+}
+
+/// Runs `experiment` and holds each figure that was published against ours, on the device and on its
+/// variants: by how many percent of it ours may differ, `allowed` says; `None` for as much as it likes.
+#[expect(clippy::float_arithmetic, reason = "figures are compared")]
+pub(crate) fn assert_met(
+    experiment: &Experiment,
+    allowed: impl Fn(&Workload, Basis) -> Option<f64>,
+) -> Vec<Cell> {
+    let cells = run(experiment, 1, &|| {}).unwrap();
+    let mut missed = Vec::new();
+    let mut count = 0;
+    for cell in &cells {
+        let table = &experiment.tables[cell.table];
+        let workload = &table.workloads[cell.workload];
+        let Some(published) = &cell.published else { continue };
+        count += 1;
+        let Some(allowed) = allowed(workload, published.basis) else { continue };
+        let variants = table.variants.iter().map(|variant| variant.name).zip(&cell.on_variants);
+        for (device, ours) in [(table.device, &cell.ours)].into_iter().chain(variants) {
+            let difference = 100.0 * (ours - published.figure) / published.figure.abs();
+            if difference.abs() > allowed {
+                missed.push(format!(
+                    "{}, {}, {} on {device}: {ours:.2} for {}: {difference:+.1} % ({:?})",
+                    table.title, workload.name, cell.design, published.figure, published.basis
+                ));
+            }
+        }
+    }
+    let of_tables: usize = experiment.tables.iter().map(|table| table.published.len()).sum();
+    assert_eq!(count, of_tables, "each published figure has a cell");
+    assert!(missed.is_empty(), "{}:\n{}", missed.len(), missed.join("\n"));
+    cells
+}

@@ -1,0 +1,23 @@
+//! What fio gave on an eMMC and on an SD card before the host software queue series of February 2020: all
+//! eight rows within 3 %, on the devices and on all that their figures leave open about them. With one
+//! CMD13 for each write, as it was counted.
+
+mod published;
+
+use blockyard_sim::reproduce::Unit;
+use published::{assert_met, measured};
+
+#[test]
+fn published_figures_before_the_host_software_queue_are_met() {
+    let experiment = measured("hsq", &["mmc-blkmq"]);
+    let cells = assert_met(&experiment, |_, _| Some(3.0));
+    let counters = experiment.tables[0].counters;
+    let status = counters.iter().position(|unit| *unit == Unit::StatusPerWrite).unwrap();
+    for cell in cells {
+        let workload = &experiment.tables[cell.table].workloads[cell.workload];
+        match cell.counters[status] {
+            Some(each) => assert!((0.99..1.01).contains(&each), "{}: {each}", workload.name),
+            None => assert!(workload.name.ends_with("read")),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Turning the engine on and off, and what the card says meanwhile.
+//!
+//! The card's queue is turned on before the engine, and off after it, with CMD6; how that came out,
+//! only the status that follows says. A card that does not become ready, or does not take the
+//! command, is reset. Where its queue cannot be turned on, that is a failure of the request which is
+//! first in line, so it does not go on for ever.
+
+use super::State;
+use super::step::{Change, Step};
+use crate::mmc::block::Mmc;
+use crate::mmc::block::errand::Phase;
+use crate::mmc::block::recovery::{COMMAND_TRIES, Verdict};
+use crate::mmc::command::state::CardState;
+use crate::mmc::command::{Command, Direction, SwitchAccess};
+use crate::mmc::controller::{HostController, HostError, Part};
+use crate::mmc::exchange::{Cause, Exchange, Failure};
+use crate::mmc::register::ext_csd::index::CMDQ_MODE_EN;
+use crate::time::Instant;
+
+/// CMD6 by which the card's queue goes `on`, or off.
+pub(super) fn switch_queue(on: bool) -> Command {
+    Command::switch(SwitchAccess::WriteByte, CMDQ_MODE_EN, u8::from(on))
+}
+
+/// Whether it is the card that says that `exchange` failed.
+fn is_by_card(exchange: &Exchange) -> bool {
+    exchange.failure().is_some_and(|failure| matches!(failure.cause, Cause::Card(_)))
+}
+
+impl<H: HostController> Mmc<H> {
+    /// The transaction for the engine is over.
+    pub(in crate::mmc::block) fn engine_sent(&mut self, now: Instant) {
+        let &mut Change { step, phase: Phase::Running(exchange, _), .. } = self.change() else {
+            unreachable!("only what runs ends")
+        };
+        if exchange.exception() {
+            self.exception_at_engine();
+        }
+        if exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone) {
+            return self.engine_is(State::Off);
+        }
+        if is_by_card(&exchange) && self.is_recovering() {
+            self.distrust_tasks(); // T3
+        }
+        if exchange.status().is_none() {
+            return self.no_answer(&exchange, now);
+        }
+        match step {
+            Step::QueueOn => self.change().once_ready(Some(Step::Enable), now),
+            Step::QueueOff => self.change().once_ready(None, now),
+            Step::Discard => self.change().once_ready(Some(Step::HaltAgain), now),
+            // Whatever it says of the transfer is known; how the card is, CMD13 says.
+            Step::Stop => self.change().next(Step::Status, now),
+            Step::Status => self.card_said(&exchange, now),
+            _ => unreachable!("{step:?} is no transaction"),
+        }
+    }
+
+    /// A command was not answered: again, once the card has said how it is, or a reset.
+    fn no_answer(&mut self, exchange: &Exchange, now: Instant) {
+        let change = self.change();
+        match change.step {
+            Step::Status | Step::Stop => {}
+            again => change.then = Some(again),
+        }
+        self.try_again(Step::Status, exchange.failure(), now);
+    }
+
+    /// `step`, unless what was tried has not helped too often.
+    fn try_again(&mut self, step: Step, failure: Option<Failure>, now: Instant) {
+        let change = self.change();
+        change.tries += 1;
+        if change.tries < COMMAND_TRIES {
+            change.next(step, now);
+        } else {
+            self.reset_for(failure, now);
+        }
+    }
+
+    /// The card does not do as it should: it is reset.
+    fn reset_for(&mut self, failure: Option<Failure>, now: Instant) {
+        const NOT_READY: Failure =
+            Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
+        let change = self.change();
+        change.failure = Some(failure.unwrap_or(NOT_READY));
+        change.next(Step::Reset, now);
+    }
+
+    /// The card has said how it is.
+    fn card_said(&mut self, exchange: &Exchange, now: Instant) {
+        let status = exchange.status().expect("it was looked at");
+        let fails = is_by_card(exchange);
+        let change = self.change();
+        match status.state() {
+            Some(_) if status.is_ready() && fails && !change.recovers => {
+                self.reset_for(exchange.failure(), now);
+            }
+            Some(_) if status.is_ready() => match change.then {
+                Some(step) => change.next(step, now),
+                None => self.engine_is(State::Off),
+            },
+            Some(CardState::Transfer | CardState::Programming) => match change.watch.again(now) {
+                Some(at) => change.phase = Phase::Due(at),
+                None => self.reset_for(None, now),
+            },
+            Some(CardState::Data) => {
+                change.stops = Direction::Read;
+                self.try_again(Step::Stop, None, now);
+            }
+            Some(CardState::Receive) => {
+                change.stops = Direction::Write;
+                self.try_again(Step::Stop, None, now);
+            }
+            _ => self.reset_for(None, now),
+        }
+    }
+
+    /// Tunes the bus, as a request is ready and the engine off.
+    pub(super) fn retune_before_tasks(&mut self, now: Instant) {
+        self.wants_retune = false;
+        match self.controller.retune(now) {
+            Ok(()) => self.engine_is(State::Off),
+            Err(error) => {
+                let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
+                self.reset_for(Some(failure), now); // E5
+            }
+        }
+    }
+
+    /// Resets controller and card, which leaves the engine off (N6).
+    pub(super) fn reset_engine(&mut self, now: Instant) {
+        let &mut Change { recovers, failure, .. } = self.change();
+        let comes_back = self.reset_host(now);
+        self.engine_is(State::Off);
+        if !comes_back {
+            return;
+        }
+        if recovers {
+            // They are reset already, for those that are to be tried after a reset.
+            let _ = self.decide_tasks();
+        } else if let Some(failure) = failure {
+            self.blame_first(failure);
+        }
+    }
+
+    /// The queue could not be turned on for the request that is first in line.
+    fn blame_first(&mut self, failure: Failure) {
+        let Some(slot) = self.ready.first() else { return };
+        self.counts.failures += 1;
+        if let Verdict::Ends(status) = self.slots[slot.index()].verdict(failure) {
+            self.ready.take(slot);
+            self.retire(slot, status, self.who_ends());
+        }
+    }
+}

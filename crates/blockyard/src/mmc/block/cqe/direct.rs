@@ -1,0 +1,123 @@
+//! Direct commands: commands without data that go through the engine, one at a time.
+//!
+//! They are for what is to be done without turning the engine off, as a flush of the card's cache.
+//! What one means, and whether it is sent again, is its sender's.
+
+use super::{Mmc, State};
+use crate::mmc::command::{Command, Response};
+use crate::mmc::controller::{HostController, Part};
+use crate::mmc::exchange::{Cause, Failure};
+use crate::time::{Duration, Instant};
+
+/// No direct command can be sent now: the engine is not on or has no place for one. Wait, or turn to
+/// a [transaction](crate::mmc::controller::Transaction) where the engine is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotDirect;
+
+/// How a direct command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectEnd {
+    /// The card has done it.
+    Done(Response),
+    /// It failed.
+    Failed(Failure),
+    /// A task failed, and this was cleared with all tasks: whether the card has done it is not known.
+    Cleared,
+}
+
+/// The place for a direct command.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Direct {
+    Free,
+    /// The engine has it, until the limit.
+    Sent(Instant),
+    /// It has ended, and its sender has not asked.
+    Ended(DirectEnd),
+}
+
+impl Direct {
+    pub(super) const fn is_sent(&self) -> bool {
+        matches!(self, Self::Sent(_))
+    }
+
+    pub(super) const fn limit(&self) -> Option<Instant> {
+        match self {
+            Self::Sent(limit) => Some(*limit),
+            Self::Free | Self::Ended(_) => None,
+        }
+    }
+
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        self.limit().is_some_and(|limit| limit <= now)
+    }
+
+    /// The command that the engine has ended with `end`; `false`: it has none.
+    pub(super) const fn end(&mut self, end: DirectEnd) -> bool {
+        let is_sent = self.is_sent();
+        if is_sent {
+            *self = Self::Ended(end);
+        }
+        is_sent
+    }
+
+    pub(super) const fn fail(&mut self, failure: Failure) -> bool {
+        self.end(DirectEnd::Failed(failure))
+    }
+
+    pub(super) const fn lose(&mut self) {
+        self.end(DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Gone }));
+    }
+}
+
+impl<H: HostController> Mmc<H> {
+    /// Sends `command`, which has no data, through the command queue engine, when the tasks that it
+    /// has now have ended. It is a failure if that takes longer than `limit`.
+    /// [`Self::next_direct`] says how it ended.
+    ///
+    /// # Errors
+    ///
+    /// Not now: the engine is off, is being recovered or has no direct commands, the one before has not
+    /// ended or not been [asked for](Self::next_direct), or what needs the engine off waits (O1).
+    pub fn direct(
+        &mut self,
+        command: &Command,
+        limit: Duration,
+        now: Instant,
+    ) -> Result<(), NotDirect> {
+        self.tick(now);
+        let can = self.controller.capabilities().queue_engine_direct;
+        let has_place = can && self.exclusive.is_none();
+        let cqe = self.cqe.as_mut().filter(|_| has_place).ok_or(NotDirect)?;
+        let (State::On, Direct::Free) = (cqe.state, cqe.direct) else { return Err(NotDirect) };
+        cqe.direct = Direct::Sent(now + limit);
+        self.engine().direct(command, now);
+        Ok(())
+    }
+
+    /// How the last direct command ended, once.
+    pub fn next_direct(&mut self) -> Option<DirectEnd> {
+        let cqe = self.cqe.as_mut()?;
+        let Direct::Ended(end) = cqe.direct else { return None };
+        cqe.direct = Direct::Free;
+        Some(end)
+    }
+
+    /// The engine says that its direct command was answered. `false`: it has none.
+    pub(super) fn direct_done(&mut self, response: Response) -> bool {
+        let status = response.status();
+        let end = match status.filter(|status| status.errors() != 0) {
+            None => DirectEnd::Done(response),
+            Some(status) => {
+                DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Card(status) })
+            }
+        };
+        let has_exception = status
+            .is_some_and(|status| status.has(crate::mmc::command::status::Status::EXCEPTION_EVENT));
+        let cqe = self.cqe.as_mut().expect("it has an engine");
+        let is_ours = cqe.direct.end(end);
+        if is_ours && has_exception {
+            self.exception_at_engine();
+        }
+        is_ours
+    }
+}

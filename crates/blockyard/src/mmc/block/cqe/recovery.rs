@@ -1,0 +1,242 @@
+//! What follows when a task fails: the engine and the card forget all tasks, and each is tried again
+//! or ends.
+//!
+//! 1. The engine is to halt ([`HALT_LIMIT`]); where it does not, the bus is taken from it.
+//! 2. The card is asked how it is (CMD13), told to stop if it is at a transfer (CMD12), and asked
+//!    until it is ready.
+//! 3. It is told to forget all tasks (CMD48), and asked until it is ready.
+//! 4. The engine is to halt once more ([`LAST_HALT_LIMIT`]) and to forget all tasks
+//!    ([`CLEAR_LIMIT`]). If it does not do both in time, it is disabled and enabled again.
+//! 5. Each task goes back to be tried again, or ends.
+//!
+//! A card that does not do as it should in steps 2 and 3 is reset instead of all that follows.
+//!
+//! - **T1.** A failure marks the tasks that it names; where it names none that the engine has, the
+//!   oldest. So each recovery brings some task nearer to its end.
+//! - **T2.** For those that are marked E1, E2 and E3 hold; the reset before the last try of one is
+//!   the reset of this recovery. The others are tried again for nothing.
+//! - **T3.** A task that is done while the engine is recovered is only noted, and ends with the
+//!   others; unless the card then says that something failed: it may have been this.
+//! - **T4.** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than
+//!   it may, is a failure.
+
+use super::direct::DirectEnd;
+use super::step::{Change, Step};
+use super::task::{Mark, task_of};
+use super::{Cqe, State};
+use crate::mmc::block::Mmc;
+use crate::mmc::block::errand::Phase;
+use crate::mmc::block::recovery::Verdict;
+use crate::mmc::block::slot::Stage;
+use crate::mmc::command::status::Status as CardStatus;
+use crate::mmc::controller::{HostController, HostError, Part, SlotId};
+use crate::mmc::engine::{DIRECT, EngineEvent, TaskSet};
+use crate::mmc::exchange::{Cause, Failure};
+use crate::time::{Duration, Instant};
+
+/// How long the engine has to halt when a task has failed. As Linux, like the others.
+pub const HALT_LIMIT: Duration = Duration::from_ms(5);
+/// How long it has to halt before it is cleared.
+pub const LAST_HALT_LIMIT: Duration = Duration::from_ms(20);
+/// How long it has to forget its tasks.
+pub const CLEAR_LIMIT: Duration = Duration::from_ms(20);
+/// How long a task may take.
+pub const TASK_LIMIT: Duration = Duration::from_secs(60);
+
+impl<H: HostController> Mmc<H> {
+    /// Something failed, and it may be known of which `tasks`. `false`: there is no engine that could
+    /// have failed.
+    pub(super) fn tasks_failed(
+        &mut self,
+        state: State,
+        tasks: TaskSet,
+        failure: Failure,
+        now: Instant,
+    ) -> bool {
+        let is_new = match state {
+            State::On => true,
+            State::Changing(change) if change.recovers => false,
+            State::Changing(_) | State::Off => return false,
+        };
+        if failure.cause == Cause::Host(HostError::Damaged) {
+            self.wants_retune = self.controller.is_tuned(); // E5
+        }
+        let mut is_marked = tasks.contains(DIRECT) && self.direct_failed(failure);
+        for number in 0..self.plan.slots {
+            let slot = SlotId(number);
+            if tasks.contains(task_of(slot)) {
+                is_marked |= self.mark(slot, failure);
+            }
+        }
+        if is_new {
+            let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
+            if let Some(oldest) = oldest.filter(|_| !is_marked) {
+                self.mark(oldest, failure); // T1
+            }
+            self.recover_engine(now);
+        }
+        true
+    }
+
+    /// Marks the task in `slot` as failed; `false` where it is none, or more is known of it already.
+    fn mark(&mut self, slot: SlotId, failure: Failure) -> bool {
+        let Some((_, of)) = self.open_task(task_of(slot)) else { return false };
+        of.mark = Mark::Failed(failure);
+        self.counts.failures += 1;
+        true
+    }
+
+    fn recover_engine(&mut self, now: Instant) {
+        let change = Change::begins_with(Step::Halt, Phase::Due(now), now);
+        self.engine_is(State::Changing(Change { recovers: true, ..change }));
+    }
+
+    /// The card responded to the engine with `status`.
+    pub(super) fn card_responded(
+        &mut self,
+        state: State,
+        tasks: TaskSet,
+        status: CardStatus,
+        now: Instant,
+    ) -> bool {
+        let has_exception = status.has(CardStatus::EXCEPTION_EVENT);
+        if has_exception {
+            self.exception_at_engine();
+        }
+        if status.errors() == 0 {
+            return has_exception;
+        }
+        let failure = Failure { part: Part::Command, cause: Cause::Card(status) };
+        self.tasks_failed(state, tasks, failure, now)
+    }
+
+    /// Begins the step that the engine itself is to do.
+    pub(super) fn command_engine(&mut self, now: Instant) {
+        let step = self.change().step;
+        let limit = match step {
+            Step::Halt => HALT_LIMIT,
+            Step::HaltAgain => LAST_HALT_LIMIT,
+            _ => CLEAR_LIMIT,
+        };
+        self.change().phase = Phase::Told(now + limit);
+        match step {
+            Step::Halt | Step::HaltAgain => self.engine().halt(now),
+            _ => self.engine().clear(now),
+        }
+    }
+
+    /// The engine says `event`. `false`: it was not told to.
+    pub(super) fn engine_obeyed(
+        &mut self,
+        change: &Change,
+        event: EngineEvent,
+        now: Instant,
+    ) -> bool {
+        let Phase::Told(_) = change.phase else { return false };
+        match (change.step, event) {
+            (Step::Halt, EngineEvent::Halted) => {
+                self.change().once_ready(Some(Step::Discard), now);
+            }
+            (Step::HaltAgain, EngineEvent::Halted) => self.change().next(Step::Clear, now),
+            (Step::Clear, EngineEvent::Cleared) if change.is_stuck => {
+                self.change().next(Step::Restart, now);
+            }
+            (Step::Clear, EngineEvent::Cleared) => self.engine_is_clear(now),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The engine does not do what it was told to.
+    pub(super) fn engine_is_deaf(&mut self, now: Instant) {
+        match self.change().step {
+            Step::Halt => {
+                self.controller.abort(now);
+                self.change().once_ready(Some(Step::Discard), now);
+            }
+            Step::HaltAgain => {
+                self.change().is_stuck = true;
+                self.change().next(Step::Clear, now);
+            }
+            _ => self.change().next(Step::Restart, now),
+        }
+    }
+
+    pub(super) fn restart_engine(&mut self, now: Instant) {
+        self.engine().disable(now);
+        self.engine().enable(now);
+        self.engine_is_clear(now);
+    }
+
+    /// Neither engine nor card has a task any more.
+    fn engine_is_clear(&mut self, now: Instant) {
+        if self.decide_tasks() {
+            self.change().next(Step::Reset, now); // T2
+        } else {
+            self.engine_is(State::On);
+        }
+    }
+
+    /// What becomes of each task? Answers whether there is to be a reset before any is tried again.
+    pub(super) fn decide_tasks(&mut self) -> bool {
+        self.decide_direct();
+        let mut resets = false;
+        // The last first, as each goes before all that wait.
+        while let Some(slot) = self.cqe.as_ref().and_then(|cqe| cqe.tasks.iter().last()) {
+            self.cqe.as_mut().expect("it had the task").tasks.remove(slot);
+            let verdict = match self.slots[slot.index()].mark {
+                Mark::Done => {
+                    self.task_went_well(slot); // T3
+                    continue;
+                }
+                Mark::None => Verdict::Again,
+                Mark::Failed(failure) => self.slots[slot.index()].verdict(failure),
+            };
+            if let Verdict::Ends(status) = verdict {
+                self.retire(slot, status, self.who_ends());
+            } else {
+                resets |= verdict == Verdict::AgainAfterReset;
+                self.slots[slot.index()].stage = Stage::Ready;
+                self.ready.put_back(slot);
+            }
+        }
+        resets
+    }
+
+    /// The card says that something failed, and not what (T3).
+    pub(super) fn distrust_tasks(&mut self) {
+        for of in self.slots.iter_mut().filter(|of| of.mark == Mark::Done) {
+            of.mark = Mark::None;
+        }
+    }
+
+    /// T4.
+    pub(super) fn look_at_tasks(&mut self, now: Instant) {
+        let Some(cqe) = &self.cqe else { return };
+        if self.task_limit(cqe).is_none_or(|limit| now < limit) {
+            return;
+        }
+        let is_late = |slot: &SlotId| self.slots[slot.index()].since + TASK_LIMIT <= now;
+        let late = cqe.tasks.iter().take_while(is_late);
+        let late = late.fold(0, |tasks, slot| tasks | TaskSet::of(task_of(slot)).0);
+        let direct = if cqe.direct.is_late(now) { TaskSet::of(DIRECT).0 } else { 0 };
+        let failure = Failure { part: Part::Data, cause: Cause::Host(HostError::Timeout) };
+        self.tasks_failed(State::On, TaskSet(late | direct), failure, now);
+    }
+
+    /// When the first task, or the direct command, has taken too long.
+    pub(super) fn task_limit(&self, cqe: &Cqe) -> Option<Instant> {
+        let oldest = cqe.tasks.first().map(|slot| self.slots[slot.index()].since + TASK_LIMIT);
+        oldest.into_iter().chain(cqe.direct.limit()).min()
+    }
+
+    fn direct_failed(&mut self, failure: Failure) -> bool {
+        self.cqe.as_mut().is_some_and(|cqe| cqe.direct.fail(failure))
+    }
+
+    fn decide_direct(&mut self) {
+        if let Some(cqe) = &mut self.cqe {
+            cqe.direct.end(DirectEnd::Cleared);
+        }
+    }
+}

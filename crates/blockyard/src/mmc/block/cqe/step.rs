@@ -1,0 +1,198 @@
+//! What deferred work does for the engine, a step at a time.
+
+use super::{Cqe, State, change};
+use crate::mmc::block::errand::{BUSY_LIMIT, Phase, TRANSACTION_LIMIT, Watch};
+use crate::mmc::block::standby::Power;
+use crate::mmc::block::{ActKind, Context, Mmc};
+use crate::mmc::command::{Command, Direction};
+use crate::mmc::controller::{HostController, Transaction};
+use crate::mmc::exchange::{Exchange, Failure};
+use crate::time::Instant;
+
+/// How the engine is turned on or off, or recovered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) step: Step,
+    pub(super) phase: Phase,
+    /// What follows once the card is ready; `None`: nothing, the engine is off.
+    pub(super) then: Option<Step>,
+    pub(super) watch: Watch,
+    /// What CMD12 ends.
+    pub(super) stops: Direction,
+    /// How often commands have failed, or not helped.
+    pub(super) tries: u8,
+    /// Something failed: it is being recovered.
+    pub(super) recovers: bool,
+    /// It has not halted, or not forgotten its tasks.
+    pub(super) is_stuck: bool,
+    /// Why the card's queue cannot be turned on.
+    pub(super) failure: Option<Failure>,
+}
+
+/// A step of deferred work for the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The bus is tuned, with the engine off.
+    Retune,
+    /// CMD6: the card's queue goes on.
+    QueueOn,
+    /// The engine gets the bus.
+    Enable,
+    /// The engine, which has no task, loses it.
+    Disable,
+    /// CMD6: the card's queue goes off.
+    QueueOff,
+    /// The engine is to halt.
+    Halt,
+    /// CMD13, until the card is ready.
+    Status,
+    /// CMD12.
+    Stop,
+    /// CMD48.
+    Discard,
+    /// The engine is to halt, once more.
+    HaltAgain,
+    /// The engine is to forget its tasks.
+    Clear,
+    /// It is disabled and enabled.
+    Restart,
+    /// Controller and card are reset.
+    Reset,
+}
+
+impl Step {
+    const fn act(self) -> ActKind {
+        match self {
+            Self::Retune => ActKind::Retune,
+            Self::QueueOn | Self::QueueOff => ActKind::SwitchQueue,
+            Self::Enable => ActKind::EnableEngine,
+            Self::Disable => ActKind::DisableEngine,
+            Self::Halt | Self::HaltAgain => ActKind::HaltEngine,
+            Self::Status => ActKind::SendStatus,
+            Self::Stop => ActKind::SendStop,
+            Self::Discard => ActKind::DiscardTasks,
+            Self::Clear => ActKind::ClearTasks,
+            Self::Restart => ActKind::RestartEngine,
+            Self::Reset => ActKind::Reset,
+        }
+    }
+}
+
+impl Change {
+    pub(super) fn begins_with(step: Step, phase: Phase, now: Instant) -> Self {
+        Self {
+            step,
+            phase,
+            then: None,
+            watch: Watch::until(now + BUSY_LIMIT),
+            stops: Direction::Read,
+            tries: 0,
+            recovers: false,
+            is_stuck: false,
+            failure: None,
+        }
+    }
+
+    pub(super) const fn next(&mut self, step: Step, now: Instant) {
+        (self.step, self.phase) = (step, Phase::Due(now));
+    }
+
+    /// The card is asked until it is ready; `then` follows.
+    pub(super) fn once_ready(&mut self, then: Option<Step>, now: Instant) {
+        (self.then, self.watch) = (then, Watch::until(now + BUSY_LIMIT));
+        self.next(Step::Status, now);
+    }
+}
+
+impl<H: HostController> Mmc<H> {
+    /// What `context` has to do for the engine.
+    pub(in crate::mmc::block) fn due_of_engine(
+        &self,
+        context: Context,
+        now: Instant,
+    ) -> Option<ActKind> {
+        let cqe = self.cqe.as_ref().filter(|_| context == Context::Deferred && !self.gone)?;
+        match cqe.state {
+            State::Changing(Change { step, phase: Phase::Due(at), .. }) if at <= now => {
+                Some(step.act())
+            }
+            State::Changing(_) => None,
+            State::On | State::Off => self.first_step(cqe).map(Step::act),
+        }
+    }
+
+    /// With what the engine is turned on, or off, if it is to be.
+    fn first_step(&self, cqe: &Cqe) -> Option<Step> {
+        let is_wanted = !self.ready.is_empty();
+        match cqe.state {
+            State::On if self.wants_bus(is_wanted) && cqe.is_idle() => Some(Step::Disable),
+            // O1: nothing is ready while an exclusive operation has the bus.
+            State::Off if is_wanted && self.wants_retune => Some(Step::Retune),
+            State::Off if is_wanted => Some(Step::QueueOn),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody else wants the bus as soon as the engine has no task.
+    fn wants_bus(&self, request_waits: bool) -> bool {
+        let leaves = matches!(self.power, Power::Leaving(_)) && self.held == 0;
+        (self.wants_retune && request_waits) || self.exclusive_is_next().is_some() || leaves
+    }
+
+    /// An act for the engine begins.
+    pub(in crate::mmc::block) fn claim_engine(&mut self, now: Instant) {
+        let first = self.cqe.as_ref().and_then(|cqe| self.first_step(cqe));
+        let cqe = self.cqe.as_mut().expect("it has something due");
+        match &mut cqe.state {
+            State::Changing(change) => change.phase = Phase::Begun,
+            state => {
+                let step = first.expect("it has something due");
+                *state = State::Changing(Change::begins_with(step, Phase::Begun, now));
+            }
+        }
+    }
+
+    /// Ends an act for the engine: its step is done, or under way.
+    pub(in crate::mmc::block) fn engine_step(&mut self, now: Instant) {
+        if self.gone {
+            return self.engine_is(State::Off);
+        }
+        match self.change().step {
+            Step::Retune => self.retune_before_tasks(now),
+            Step::QueueOn => self.send_for_engine(change::switch_queue(true), now),
+            Step::Enable => {
+                self.engine().enable(now);
+                self.engine_is(State::On);
+            }
+            Step::Disable => {
+                self.engine().disable(now);
+                self.change().next(Step::QueueOff, now);
+            }
+            Step::QueueOff => self.send_for_engine(change::switch_queue(false), now),
+            Step::Status => self.send_for_engine(Command::send_status(self.target.rca), now),
+            Step::Stop => {
+                let direction = self.change().stops;
+                self.send_for_engine(Command::stop_transmission(direction), now);
+            }
+            Step::Discard => self.send_for_engine(Command::discard_queue(), now),
+            Step::Halt | Step::HaltAgain | Step::Clear => self.command_engine(now),
+            Step::Restart => self.restart_engine(now),
+            Step::Reset => self.reset_engine(now),
+        }
+    }
+
+    fn send_for_engine(&mut self, command: Command, now: Instant) {
+        let transaction = Transaction::plain(command);
+        let exchange = Exchange::new(&transaction, self.policy.busy);
+        self.controller.start(&transaction, now);
+        self.change().phase = Phase::Running(exchange, now + TRANSACTION_LIMIT);
+    }
+
+    /// The transaction on the bus, where it is for the engine.
+    pub(in crate::mmc::block) fn engine_exchange(&mut self) -> Option<&mut Exchange> {
+        match &mut self.cqe.as_mut()?.state {
+            State::Changing(Change { phase: Phase::Running(exchange, _), .. }) => Some(exchange),
+            _ => None,
+        }
+    }
+}

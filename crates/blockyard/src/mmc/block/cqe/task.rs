@@ -1,0 +1,104 @@
+//! Requests as tasks of the engine: how they are given to it, and how they end.
+
+use super::State;
+use crate::mmc::block::Mmc;
+use crate::mmc::block::slot::{Slot, Stage};
+use crate::mmc::command::Direction;
+use crate::mmc::command::queue::{TaskId, TaskParameters};
+use crate::mmc::controller::{HostController, SlotId};
+use crate::mmc::engine::Task;
+use crate::mmc::exchange::Failure;
+use crate::status::Status;
+use crate::time::Instant;
+
+/// What is known of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::mmc::block) enum Mark {
+    /// Nothing.
+    None,
+    /// It was done while the engine was recovered (T3).
+    Done,
+    /// It is one of those that failed (T1).
+    Failed(Failure),
+}
+
+/// The number of the task in `slot`.
+pub(super) const fn task_of(slot: SlotId) -> TaskId {
+    TaskId::new(slot.0)
+}
+
+impl<H: HostController> Mmc<H> {
+    /// Whether a request may be given to the engine: not while that is recovered (P4), nor while the
+    /// bus is to be tuned.
+    pub(in crate::mmc::block) fn may_queue(&self) -> bool {
+        let is_on = self.cqe.as_ref().is_some_and(|cqe| matches!(cqe.state, State::On));
+        is_on && !self.wants_retune
+    }
+
+    /// Gives the request in `slot` to the engine, unless that has come to be not possible.
+    pub(in crate::mmc::block) fn queue_task(&mut self, slot: SlotId, now: Instant) {
+        if self.gone {
+            return self.retire(slot, Status::Gone, self.who_ends());
+        }
+        if !self.may_queue() {
+            self.slots[slot.index()].stage = Stage::Ready;
+            return self.ready.put_back(slot);
+        }
+        self.cqe.as_mut().expect("it takes tasks").tasks.push(slot);
+        let of = &mut self.slots[slot.index()];
+        (of.stage, of.since, of.mark) = (Stage::Queued, now, Mark::None);
+        if of.direction == Direction::Write && !of.reliable {
+            self.cache.written(); // O5
+        }
+        let task = self.task(slot);
+        self.engine().queue(&task, now);
+    }
+
+    /// The next task of the request in `slot`.
+    fn task(&self, slot: SlotId) -> Task {
+        let of = &self.slots[slot.index()];
+        let sector = of.sector + u64::from(of.done);
+        let blocks = u16::try_from(of.blocks_next()).expect("looked at when it was taken");
+        let plain = TaskParameters::new(task_of(slot), of.direction, blocks);
+        Task {
+            parameters: TaskParameters {
+                reliable: of.reliable,
+                high_priority: of.real_time,
+                ..plain
+            },
+            address: self.target.addressing.argument(sector).expect("looked at when it was taken"),
+            skip: of.done,
+        }
+    }
+
+    /// The slot of `task`, which the engine has and of which nothing is known.
+    pub(super) fn open_task(&mut self, task: TaskId) -> Option<(SlotId, &mut Slot)> {
+        let slot = SlotId(task.number());
+        let of = self.slots.get_mut(slot.index())?;
+        (of.stage == Stage::Queued && of.mark == Mark::None).then_some((slot, of))
+    }
+
+    /// The engine is done with `task`. `false`: it did not have it, or not well.
+    pub(super) fn task_done(&mut self, task: TaskId) -> bool {
+        let recovers = self.is_recovering();
+        let Some((slot, of)) = self.open_task(task) else { return false };
+        if recovers {
+            of.mark = Mark::Done;
+        } else {
+            self.cqe.as_mut().expect("it had the task").tasks.remove(slot);
+            self.task_went_well(slot);
+        }
+        true
+    }
+
+    /// The task in `slot`, which the engine has no more, is done: so is its request, or the rest of it
+    /// comes next.
+    pub(super) fn task_went_well(&mut self, slot: SlotId) {
+        if self.slots[slot.index()].went_well() {
+            self.retire(slot, Status::Ok, self.who_ends());
+        } else {
+            self.slots[slot.index()].stage = Stage::Ready;
+            self.ready.put_back(slot);
+        }
+    }
+}

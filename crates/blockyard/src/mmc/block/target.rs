@@ -1,0 +1,93 @@
+//! What of a card the request path needs.
+
+use crate::mmc::card::erase::EraseWay;
+use crate::mmc::card::time::INTERRUPT;
+use crate::mmc::card::{Card, ReliableWrite};
+use crate::mmc::command::{Addressing, Rca};
+use crate::mmc::controller::HostController;
+use crate::mmc::register::ext_csd::Hpi;
+use crate::time::Duration;
+
+/// What of a card the request path needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its address.
+    pub rca: Rca,
+    /// What its addresses count.
+    pub addressing: Addressing,
+    /// Whether it knows CMD23.
+    pub set_block_count: bool,
+    /// Whether its volatile cache is on.
+    pub cache_on: bool,
+    /// Requests that its command queue holds, with what the controller's engine holds; 0: it has none.
+    pub queue_depth: u8,
+    /// What a reliable write can have. Where any, writes past the cache are such.
+    pub reliable_write: ReliableWrite,
+    /// How ranges are given up, if they can be.
+    pub discard: Option<EraseWay>,
+    /// How ranges are made to read as zeroes, if they can be.
+    pub write_zeroes: Option<EraseWay>,
+    /// How ranges are erased for good, if they can be: the one, then the other.
+    pub secure_erase: Option<[EraseWay; 2]>,
+    /// Whether all that was given up can be erased for good.
+    pub sanitize: bool,
+    /// Most writes in one packed command; 0: none can be packed.
+    pub packed_writes: u8,
+    /// Most reads in one packed command; 0: none can be packed.
+    pub packed_reads: u8,
+    /// Whether the host is to start background operations that are urgent.
+    pub bkops: bool,
+    /// How the card is interrupted, if it can be.
+    pub hpi: Option<Hpi>,
+    /// How long it may take to leave what was interrupted.
+    pub interrupt_limit: Duration,
+}
+
+impl Target {
+    /// That of `card` behind `controller`.
+    #[must_use]
+    pub fn of(card: &Card, controller: &impl HostController) -> Self {
+        let host = controller.capabilities();
+        let way = |by| card.erase_way(by);
+        Self {
+            set_block_count: card.set_block_count(host),
+            cache_on: card.cache_on(),
+            queue_depth: card.queue_depth(host),
+            reliable_write: card.reliable_write(host),
+            discard: card.discard_by().and_then(way),
+            write_zeroes: card.zero_by().and_then(way),
+            secure_erase: card
+                .secure_erase_by()
+                .and_then(|[mark, erase]| Some([way(mark)?, way(erase)?])),
+            sanitize: card.sanitize(),
+            packed_writes: card.max_packed(host).0,
+            packed_reads: card.max_packed(host).1,
+            bkops: card.bkops_by_host(),
+            hpi: card.hpi(),
+            interrupt_limit: card.interrupt_limit(),
+            ..Self::plain(card.rca, card.addressing)
+        }
+    }
+
+    /// A card that reads and writes, and nothing else.
+    #[must_use]
+    pub const fn plain(rca: Rca, addressing: Addressing) -> Self {
+        Self {
+            rca,
+            addressing,
+            set_block_count: false,
+            cache_on: false,
+            queue_depth: 0,
+            reliable_write: ReliableWrite::None,
+            discard: None,
+            write_zeroes: None,
+            secure_erase: None,
+            sanitize: false,
+            packed_writes: 0,
+            packed_reads: 0,
+            bkops: false,
+            hpi: None,
+            interrupt_limit: INTERRUPT,
+        }
+    }
+}

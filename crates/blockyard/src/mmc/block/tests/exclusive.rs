@@ -1,0 +1,338 @@
+//! Operations that have the card for themselves: what is sent, who waits for whom, how long, and what
+//! becomes of errors.
+
+use super::*;
+use crate::mmc::command::status::Status as CardStatus;
+use crate::mmc::command::{Command, Opcode};
+use crate::mmc::controller::{HostError, Part};
+use crate::mmc::register::example;
+
+/// eMMC under `policy`.
+fn bench(policy: HostPolicy) -> Bench {
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    Bench::with(Policies::NONE, controller, emmc(), policy)
+}
+
+fn simple(busy: BusyDetect) -> Bench {
+    bench(HostPolicy::new(Pipeline::TwoSlotFull, busy))
+}
+
+const FLUSH: Bio = Bio::new(Op::Flush, 0, 0, 900);
+const DISCARD: Bio = Bio::new(Op::Discard, 100, 1000, 900);
+const ZEROES: Bio = Bio::new(Op::WriteZeroes, 100, 1000, 900);
+const SECURE: Bio = Bio::new(Op::SecureErase, 100, 1000, 900);
+
+/// Numbers and arguments of what was sent without data.
+fn sent(bench: &mut Bench) -> Vec<(u8, u32)> {
+    let told = |command: &Command| (command.opcode.index(), command.argument);
+    bench.script().log.iter().map(told).collect()
+}
+
+#[test]
+fn each_operation_is_its_commands() {
+    let erase = |argument| [(35, 100), (36, 1099), (38, argument)];
+    let secure = [erase(0x8000_0001), erase(0x8000_8000)].concat();
+    let flush = [(6, 0x0320_0100)];
+    for policy in every_policy() {
+        for (bio, expected) in
+            [(FLUSH, &flush[..]), (DISCARD, &erase(3)), (ZEROES, &erase(1)), (SECURE, &secure)]
+        {
+            let mut bench = bench(policy);
+            bench.writes(1);
+            bench.settle();
+            bench.submit([bio]);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 2);
+            assert_eq!(sent(&mut bench), expected, "{policy:?}");
+            let alone = bench.did.iter().skip_while(|did| did.kind != ActKind::SendCommand);
+            assert!(alone.clone().all(|did| did.context == Context::Thread), "O2: {policy:?}");
+            let busy_ends = expected.iter().filter(|(index, _)| matches!(index, 6 | 38)).count();
+            let asked = alone.filter(|did| did.kind == ActKind::SendStatus).count();
+            assert!(asked >= busy_ends, "O3: {policy:?}");
+        }
+    }
+}
+
+#[test]
+fn an_sd_card_erases_by_its_own_commands_and_an_old_one_in_whole_units() {
+    let ssr = [(24, 0b0000_0010)];
+    for (csd, ssr, scr, expected) in [
+        (example::CSD_SAMSUNG_32G, &ssr[..], "0235800300000000", [(32, 100), (33, 1099), (38, 1)]),
+        (example::CSD_SAMSUNG_32G, &[], "0235800300000000", [(32, 100), (33, 1099), (38, 0)]),
+    ] {
+        let card = crate::mmc::card::tests::sd(csd, ssr, scr);
+        let policy = HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status);
+        let controller = Scripted::new(policy.transfer, policy.busy);
+        let target = Target::of(&card, &controller);
+        let mut bench = Bench::with(Policies::NONE, controller, target, policy);
+        bench.submit([DISCARD]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 1);
+        assert_eq!(sent(&mut bench), expected);
+    }
+    // 4.41 without trim: whole erase groups of 1024 sectors.
+    let mut bytes = crate::mmc::register::ext_csd::example::emmc_4_41();
+    bytes[usize::from(index::SEC_FEATURE_SUPPORT)] = 0;
+    let card = crate::mmc::card::tests::emmc(bytes, &[]);
+    let policy = HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status);
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    let target = Target::of(&card, &controller);
+    let mut bench = Bench::with(Policies::NONE, controller, target, policy);
+    bench.submit([DISCARD, Bio::new(Op::Discard, 2000, 3000, 1), Bio::read(0, 8, 2)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 3);
+    assert_eq!(sent(&mut bench), [(35, 2048), (36, 4095), (38, 0)], "the first has no whole unit");
+}
+
+#[test]
+fn what_a_card_does_not_have_is_refused_and_what_it_has_is_known() {
+    let host = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+    let has = |target: &Target| {
+        let ranges = [target.discard, target.write_zeroes].map(|way| way.is_some());
+        (ranges, target.secure_erase.is_some(), target.sanitize, target.cache_on)
+    };
+    let new = emmc();
+    assert_eq!(has(&new), ([true; 2], true, true, true));
+    assert_eq!((new.reliable_write, new.set_block_count), (ReliableWrite::Any, true));
+    assert_eq!((new.rca, new.addressing), (Rca(2), Addressing::Sectors));
+    assert_eq!((new.hpi, new.interrupt_limit), (Some(Hpi::SendStatus), Duration::from_ms(50)));
+    assert_eq!((new.packed_writes, new.packed_reads, new.bkops), (0, 0, false));
+    let mut bytes = emmc_5_1();
+    for (at, value) in [(index::EXCEPTION_EVENTS_CTRL, 8), (index::BKOPS_EN, 1)] {
+        bytes[usize::from(at)] = value;
+    }
+    let told = Target::of(&crate::mmc::card::tests::emmc(bytes, &[]), &host);
+    assert_eq!((told.packed_writes, told.packed_reads, told.bkops), (63, 60, true));
+    let mut bytes = crate::mmc::register::ext_csd::example::emmc_4_41();
+    bytes[usize::from(index::SEC_FEATURE_SUPPORT)] = 0;
+    let plain = Target::of(&crate::mmc::card::tests::emmc(bytes, &[]), &host);
+    assert_eq!(has(&plain), ([true, false], false, false, false), "all erase groups");
+    assert_eq!(has(&CARD), ([false; 2], false, false, false));
+    for op in [Op::Flush, Op::Discard, Op::WriteZeroes, Op::SecureErase] {
+        assert_eq!(Operation::of(op, &CARD), None);
+        assert!(Operation::of(op, &new).is_some());
+    }
+    assert_eq!(Operation::of(Op::DriverIn, &new), None);
+}
+
+#[test]
+fn an_operation_waits_for_what_was_there_and_nothing_passes_it() {
+    for policy in every_policy() {
+        for when in (0..3000).step_by(61) {
+            let mut bench = bench(policy);
+            bench.submit(mixture(when, 30));
+            bench.until(Instant::ZERO + us(when));
+            let before = bench.spans().len();
+            bench.waiting.push_front(DISCARD);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 31);
+            let spans = bench.spans();
+            let at = |opcode| spans.iter().position(|span| span.command == opcode).unwrap();
+            let (from, to) = (at(Opcode::MmcEraseStart), at(Opcode::Erase));
+            let transfers = |spans: &[Span]| spans.iter().filter(|s| s.sector.is_some()).count();
+            assert_eq!(transfers(&spans[from..to]), 0);
+            // The submitter has up to 64 requests in the queue; of those that the host had or took
+            // before it, there are no more than slots.
+            let passed = transfers(&spans[before..from]);
+            assert!(passed <= 30 && from >= before);
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_requests_does_not_starve_a_flush() {
+    for policy in EVERY_PIPELINE {
+        let mut bench = bench(HostPolicy::new(policy, BusyDetect::Hardware));
+        bench.depth = 4;
+        bench.submit((0..20).map(|at| Bio::read(100 * at, 8, at)));
+        bench.submit([FLUSH]);
+        bench.submit((21..200).map(|at| Bio::read(100 * at, 8, at)));
+        bench.settle();
+        let spans = bench.spans();
+        let at = spans.iter().position(|span| span.command == Opcode::Switch).unwrap();
+        let slots = usize::from(bench.host.driver.below.plan.slots);
+        assert!(at <= 20 + slots.min(4), "{policy:?}: {at}");
+    }
+}
+
+#[test]
+fn a_card_may_take_as_long_as_its_limit_and_is_reset_after_it() {
+    let trim = Duration::from_ms(3000); // two groups of 1.5 s
+    for (bio, limit) in [(FLUSH, Duration::from_secs(30)), (DISCARD, trim), (ZEROES, trim)] {
+        for busy in EVERY_BUSY {
+            let pause = LONGEST_PAUSE + us(100);
+            for (takes, status, resets) in [
+                (Duration::from_ns(limit.as_ns() - 2 * pause.as_ns()), Status::Ok, 0),
+                (limit + pause + pause, Status::Timeout, 1),
+                (Duration::from_secs(10_000), Status::Timeout, 1),
+            ] {
+                let mut bench = simple(busy);
+                bench.script().switch_busy = takes;
+                bench.script().erase_busy = takes;
+                bench.submit([bio, Bio::read(5000, 8, 1)]);
+                bench.settle();
+                assert_eq!(bench.ended[&900], status, "{bio:?} {busy:?} {takes:?}");
+                assert_eq!((bench.ended[&1], bench.script().resets), (Status::Ok, resets));
+                assert!(bench.now < Instant::ZERO + limit + Duration::from_secs(11), "O4");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_at_any_command_has_it_done_again_from_the_first() {
+    for busy in EVERY_BUSY {
+        for at in 0..12 {
+            for fault in [
+                Fault::Error(Part::Command, HostError::Timeout, 0),
+                Fault::Error(Part::Command, HostError::Damaged, 0),
+                Fault::Error(Part::Busy, HostError::Timeout, 0),
+                Fault::Bits(Part::Command, CardStatus::ERROR),
+                Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR),
+                Fault::Silence,
+            ] {
+                for bio in [FLUSH, DISCARD, SECURE] {
+                    let mut bench = simple(busy);
+                    bench.script().faults.insert(at, fault);
+                    bench.submit([bio]);
+                    bench.settle();
+                    bench.all_ended_with(Status::Ok, 1);
+                    assert_eq!(bench.script().resets, 0, "{fault:?} at {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_switch_that_fails_is_seen_in_the_answer_after_busy_and_tried_five_times_again() {
+    for busy in EVERY_BUSY {
+        let mut bench = simple(busy);
+        bench.script().switch_busy = us(0);
+        let refused = Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR);
+        bench.script().faults.extend((0..20).map(|at| (2 * at + 1, refused)));
+        bench.submit([FLUSH]);
+        bench.settle();
+        let flushes = sent(&mut bench).len();
+        assert_eq!((bench.ended[&900], bench.script().resets, flushes), (Status::IoError, 1, 6));
+    }
+}
+
+#[test]
+fn a_write_past_the_cache_is_a_reliable_write_and_no_other_is() {
+    for policy in every_policy() {
+        let mut bench = bench(policy);
+        let fua = |at| at % 3 == 0;
+        bench.submit((0..12).map(|at| {
+            let bio = Bio::write(100 * at, 1 + u32::try_from(at % 2).unwrap(), at);
+            if fua(at) { bio.with_flags(Flags::FUA) } else { bio }
+        }));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 12);
+        let expected: Vec<_> = (0..12).filter(|&at| fua(at)).map(|at| 100 * at).collect();
+        assert!(bench.script().forced.iter().eq(&expected), "{policy:?}");
+        assert!(sent(&mut bench).is_empty(), "no flush stands in for it");
+    }
+    // Where the card cannot, a flush does.
+    let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
+    let target = Target { reliable_write: ReliableWrite::OneOr(8), ..emmc() };
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    let mut bench = Bench::with(Policies::NONE, controller, target, policy);
+    bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]);
+    bench.settle();
+    assert_eq!(sent(&mut bench), [(6, 0x0320_0100)]);
+}
+
+#[test]
+fn what_a_reset_may_have_lost_fails_the_next_flush_once() {
+    let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
+    for (writes, flushes_before, expected) in
+        [(1, false, Status::IoError), (0, false, Status::Ok), (1, true, Status::Ok)]
+    {
+        let mut bench = bench(policy);
+        bench.writes(writes);
+        bench.settle();
+        if flushes_before {
+            bench.submit([Bio::new(Op::Flush, 0, 0, 901)]);
+            bench.settle();
+        }
+        // Two tries after errors of the data, then a reset.
+        let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
+        bench.script().bad_sector = Some((5000, Some(fault), None));
+        bench.submit([Bio::read(5000, 8, 50)]);
+        bench.settle();
+        assert_eq!(bench.script().resets, 1);
+        for (cookie, expected) in [(910, expected), (911, Status::Ok)] {
+            bench.submit([Bio::new(Op::Flush, 0, 0, cookie)]);
+            bench.settle();
+            assert_eq!(bench.ended[&cookie], expected);
+        }
+    }
+}
+
+#[test]
+fn a_sanitize_is_asked_for_by_itself_and_waits_as_others_do() {
+    for policy in every_policy() {
+        let mut bench = bench(policy);
+        bench.reads(10);
+        bench.until(Instant::ZERO + us(150));
+        let now = bench.now;
+        assert_eq!(bench.mmc().sanitize(now), Ok(()));
+        assert_eq!(bench.mmc().sanitize(now), Err(NoSanitize::Busy));
+        assert_eq!(bench.mmc().idle(), Idle::NotYet);
+        bench.settle();
+        bench.until(now + Duration::from_ms(50));
+        bench.all_ended_with(Status::Ok, 10);
+        assert_eq!(sent(&mut bench), [(6, 0x03a5_0100)]);
+        let ended = [(); 2].map(|()| bench.mmc().next_sanitized());
+        assert_eq!(ended, [Some(Status::Ok), None], "{policy:?}");
+        bench.submit([Bio::read(9000, 8, 99)]);
+        bench.settle();
+    }
+    let mut none = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Status));
+    assert_eq!(none.mmc().sanitize(Instant::ZERO), Err(NoSanitize::NotSupported));
+}
+
+#[test]
+fn a_sanitize_has_four_minutes() {
+    for (takes, status) in [(239, Status::Ok), (241, Status::Timeout)] {
+        let mut bench = simple(BusyDetect::Hardware);
+        bench.script().switch_busy = Duration::from_secs(takes);
+        assert_eq!(bench.mmc().sanitize(Instant::ZERO), Ok(()));
+        bench.submit([Bio::read(0, 8, 1)]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 1);
+        assert_eq!(bench.mmc().next_sanitized(), Some(status));
+    }
+}
+
+#[test]
+fn a_card_that_is_pulled_out_ends_the_operation_wherever_it_is() {
+    for policy in every_policy() {
+        for bio in [FLUSH, SECURE] {
+            for when in (0..2500).step_by(49) {
+                let mut bench = bench(policy);
+                bench.submit([Bio::write(0, 8, 0), bio, Bio::read(500, 8, 1)]);
+                bench.until(Instant::ZERO + us(when));
+                bench.pull_out();
+                bench.settle();
+                assert_eq!(bench.ended.len(), 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drifting_bus_is_tuned_before_an_operation_and_not_within_it() {
+    for at in 0..3 {
+        let mut bench = bench(HostPolicy::new(Pipeline::Hsq(HsqPolicy::V8), BusyDetect::Hardware));
+        bench.script().tuned = true;
+        bench.script().faults.insert(at, Fault::Drift);
+        bench.submit([Bio::read(0, 8, 0)]);
+        bench.settle();
+        bench.submit([DISCARD, Bio::read(5000, 8, 1)]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 3);
+        assert_eq!(bench.script().retunes, 1);
+    }
+}
