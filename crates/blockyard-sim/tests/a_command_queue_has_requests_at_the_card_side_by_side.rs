@@ -15,7 +15,7 @@ fn random_reads(design: &str, parallel: u8, depth: u8) -> Report {
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
     let device = format!(
         "base = \"emmc-hs400-sprd\"\n[card]\nqueue-depth = {depth}\n[card.read]\naccess = \"100us\"\n\
-         parallel = {parallel}"
+         gap = \"0ns\"\nparallel = {parallel}"
     );
     let device = Device::parse("card", &device).unwrap();
     let design = Design::lookup(design).unwrap();

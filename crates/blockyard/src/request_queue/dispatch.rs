@@ -191,6 +191,10 @@ impl RequestQueue {
         let mut list = List::new();
         let max = self.batch_of(hctx);
         while list.len() < max {
+            // Asked first, so that a run with nothing to take is not told as held for want of budget.
+            if self.elevator.as_ref().is_none_or(|elevator| !elevator.has_work(hctx)) {
+                return (list, None);
+            }
             let mut budget = None;
             if self.policies.dispatch == Dispatch::Budget {
                 budget = host.driver.take_budget(self.id);

@@ -448,6 +448,7 @@ impl HostController for Controller {
     fn reset(&mut self, now: Instant) -> Result<(), HostError> {
         self.abort(now);
         self.uses.cut_busy(now);
+        self.device.cut(now);
         self.card.power_cut(now);
         self.card.power_up(now);
         self.card.identify(RCA);
