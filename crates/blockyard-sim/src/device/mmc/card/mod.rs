@@ -11,7 +11,7 @@
 //!   the simulation ends. So is what a host can know to be wrong, and what this card does not
 //!   model. The card is then as it was. Only after a command or response that was lost, when no
 //!   host can know the card's state, an illegal command is met as cards meet it: with silence, and
-//!   ILLEGAL_COMMAND in the next status. And commands that ask an idle card which standard it follows
+//!   ILLEGAL_COMMAND in the next status; so is a stop that crosses with the end of its transfer. And commands that ask an idle card which standard it follows
 //!   are no misuse of a card that follows another: it stays silent.
 //! - **K2.** Time moves forward: commands come in order, and none while a response is on its way.
 //! - **K3.** Wire time is that of [`Mode`], rounded up once for each response and each run of blocks.
@@ -409,7 +409,11 @@ impl Card {
         }
         let next = match self.check(command, at) {
             Ok(next) => next,
-            Err(Wrong::Illegal(_)) if self.uncertain || self.late_interrupt(command, at) => {
+            Err(Wrong::Illegal(_))
+                if self.uncertain
+                    || self.late_interrupt(command, at)
+                    || self.late_stop(command) =>
+            {
                 self.settle(at);
                 self.errors |= Status::ILLEGAL_COMMAND; // K1
                 return Ok(self.silence(at));
@@ -423,6 +427,13 @@ impl Card {
             return Ok(self.silence(at));
         }
         Ok(self.act(command, next, at))
+    }
+
+    /// Whether `command` is to stop a transfer that has ended by itself since the host last heard of
+    /// it: they crossed.
+    fn late_stop(&self, command: &Command) -> bool {
+        let ended = self.transfer.as_ref().and_then(|transfer| transfer.ended);
+        command.opcode == Opcode::StopTransmission && ended.is_some_and(|at| at > self.last_at)
     }
 
     /// Whether `command` asks for a standard which this card does not follow.
