@@ -7,13 +7,13 @@
 //!   the device before anything is copied.
 //! - **N2.** Between the pieces of a call no other thread of its processor runs, unless it sleeps.
 
-use super::{Failure, RUN_BIT, World};
+use super::{RUN_BIT, World};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Observer;
 use crate::page_cache::PAGE_BYTES;
 use crate::task::{Plan, ReadStep};
 use blockyard::bio::Bio;
-use blockyard::status::{Status, SubmitError};
+use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<O: Observer> World<O> {
@@ -56,15 +56,8 @@ impl<O: Observer> World<O> {
                     self.cache.submitted(self.tasks[at].reader().submitted());
                     cost += self.follow_up(queue, false);
                 }
-                Err(SubmitError::NoTag) => {
-                    self.tasks[at].sleep_for_tag(self.now);
-                    self.queues[queue.index()]
-                        .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
-                        .expect("there is room for every task to wait");
-                    break;
-                }
                 Err(reason) => {
-                    self.failure.get_or_insert(Failure::Refused(id, reason));
+                    self.refused(id, queue, &bio, reason);
                     break;
                 }
             }

@@ -5,9 +5,10 @@ use crate::machine::cpu::{TaskId, Work};
 use crate::measure::spent::Rest;
 use crate::observe::Observer;
 use crate::task::Plan;
-use blockyard::bio;
+use blockyard::bio::{self, Bio};
 use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::QueueId;
 
 impl<O: Observer> World<O> {
     /// A task takes results and asks for more.
@@ -76,15 +77,8 @@ impl<O: Observer> World<O> {
                     }
                     *cost += self.follow_up(queue, false);
                 }
-                Err(SubmitError::NoTag) => {
-                    self.tasks[at].sleep_for_tag(self.now);
-                    self.queues[queue.index()]
-                        .wait(&mut self.host, cpu, &bio, u64::from(id.0), self.now)
-                        .expect("there is room for every task to wait");
-                    break;
-                }
                 Err(reason) => {
-                    self.failure.get_or_insert(Failure::Refused(id, reason));
+                    self.refused(id, queue, &bio, reason);
                     break;
                 }
             }
@@ -104,6 +98,20 @@ impl<O: Observer> World<O> {
             self.tasks[at].call_ended();
         }
         submitted
+    }
+
+    /// The queue did not take `bio` of a task, for `reason`: it waits for a tag, or the run fails.
+    pub(super) fn refused(&mut self, id: TaskId, queue: QueueId, bio: &Bio, reason: SubmitError) {
+        if reason != SubmitError::NoTag {
+            self.failure.get_or_insert(Failure::Refused(id, reason));
+            return;
+        }
+        let task = &mut self.tasks[id.0 as usize];
+        task.sleep_for_tag(self.now);
+        let cpu = task.cpu;
+        self.queues[queue.index()]
+            .wait(&mut self.host, cpu, bio, u64::from(id.0), self.now)
+            .expect("there is room for every task to wait");
     }
 
     /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to

@@ -147,7 +147,7 @@ impl Controller {
             let ask = Command::send_queue_status(RCA);
             match self.send_for_engine(&ask, TaskSet::NONE, now) {
                 Some(Reaction { answer: Ok(response), .. }) => {
-                    self.engine.ready = response.short().unwrap_or(0);
+                    self.engine.ready = response.short().expect("R1");
                 }
                 _ => return,
             }
