@@ -8,6 +8,11 @@
 //!   generator included; `fastest` is the cost, `median` says how quiet the machine was.
 //! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, by
 //!   valgrind's callgrind. See there for the method.
+//!
+//! What the simulator costs around it is measured by the same binary, and by `simulator` in I/Os per
+//! second: of the jobs in [`simulated`].
+
+pub mod simulated;
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;

@@ -80,6 +80,8 @@ pub struct Conditions<'a> {
     pub faults: Option<&'a FaultRules>,
     /// Where data is kept and verified: how. Changes nothing but speed.
     pub verify: Option<&'a Verify>,
+    /// When the system is to sleep, from the begin on, and for how long: see [`World::suspend`].
+    pub sleeps: &'a [(Duration, Duration)],
     /// Whether each call of a driver is held against its contract. Changes nothing but speed: a run
     /// takes about a tenth longer.
     pub checked: bool,
@@ -91,7 +93,15 @@ impl Conditions<'_> {
     /// I/Os as jobs say, no faults, no data, no logs; checked.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, replay: None, faults: None, verify: None, checked: true, logs: false }
+        Self {
+            seed,
+            replay: None,
+            faults: None,
+            verify: None,
+            sleeps: &[],
+            checked: true,
+            logs: false,
+        }
     }
 }
 
@@ -169,6 +179,9 @@ impl<O: Observer> Simulation<O> {
         let mut world = build_world(&jobs.jobs, device, design, conditions, observer)?;
         if let Some(verify) = conditions.verify {
             begin_verifying(&mut world, verify, device, conditions.seed);
+        }
+        for (at, span) in conditions.sleeps {
+            world.suspend(Instant::ZERO + *at, *span);
         }
         world.stats = stats;
         world.logs = logs;
@@ -268,7 +281,7 @@ impl<O: Observer> Simulation<O> {
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
             Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
-            Failure::Lost(_) | Failure::Trace | Failure::PowerCuts | Failure::Stuck => None,
+            Failure::Lost(_) | Failure::Trace | Failure::PowerCuts | Failure::Stuck(_) => None,
         };
         if let Some(error) = self.world.trace_error() {
             return ReplayError::from(error.clone()).into();

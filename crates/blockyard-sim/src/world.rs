@@ -23,6 +23,9 @@
 //!   is woken on a processor that is idle, on the one where it ran last if it can choose.
 //! - **T8.** What that driver does is paid first and takes effect then: between the two, others see it
 //!   as begun. It is not interrupted: an interrupt waits for its end on the same processor.
+//! - **T9.** Who wakes a thread pays for it, as part of what it does at that time: a piece of work, an
+//!   act, the end of an interrupt. For a time that has come that is the timer's interrupt, on the
+//!   processor where the thread slept.
 
 mod device;
 mod host;
@@ -33,12 +36,14 @@ mod processor;
 mod queue;
 mod reading;
 mod replaying;
+mod standstill;
 mod step;
 
 use host::HostThread;
 pub use media::POWER_CUTS_MAX;
 use processor::Locks;
 use replaying::Replaying;
+pub use standstill::{HostStandstill, Standstill};
 
 use crate::data::verify::Verifier;
 use crate::device::stack::Stack;
@@ -81,10 +86,6 @@ enum Event {
     Play,
     /// A worker thread is there to run a hardware queue.
     Run(QueueId, HctxId),
-    /// Work that has ended wants a hardware queue run by the thread of an MMC host.
-    GiveRun(QueueId, HctxId),
-    /// Work that has ended, on that processor, may have left something to threads of an MMC host.
-    LookAtHost(CpuId),
     /// A thread of an MMC host's driver is there to work.
     HostThread(Context),
     /// A queue asked to be looked at again.
@@ -97,6 +98,10 @@ enum Event {
     Layers,
     /// Measuring begins: what was counted so far is forgotten.
     Measure,
+    /// The system goes to sleep, for so long.
+    Suspend(Duration),
+    /// It wakes up.
+    Resume,
     /// What would be left if the power went? Asked again after this, unless it is zero.
     PowerCut(Duration),
 }
@@ -114,6 +119,8 @@ pub struct Totals {
     pub spinning: Duration,
     /// Of it, looking for polled completions that were not there.
     pub polling: Duration,
+    /// Times that the system slept: that an MMC host was idle in time for it.
+    pub sleeps: u64,
     /// Runs of hardware queues.
     pub runs: u64,
     /// Events handled.
@@ -146,11 +153,12 @@ pub struct World<O = ()> {
     deferred: Vec<Vec<bool>>,
     /// The processor that a hardware queue's worker uses.
     worker_cpu: Vec<CpuId>,
+    /// Runs of hardware queues are left to a thread of the host's, as its driver may sleep (T7).
+    dispatch_blocks: bool,
     /// Of an MMC host: the one that dispatches, and the one of deferred work.
     host_threads: [HostThread; 2],
-    /// A piece of work goes on; and what threads of an MMC host hear of it at its end.
-    working: bool,
-    following: Vec<Event>,
+    /// Runs of hardware queues that the one that dispatches has not been given.
+    wanted_runs: Vec<(QueueId, HctxId)>,
     polled: PolledQueues,
     cache: PageCache,
     /// How far reads are ahead, in pages.
@@ -192,7 +200,7 @@ pub enum Failure {
     /// The power was to be lost more often than [`POWER_CUTS_MAX`].
     PowerCuts,
     /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
-    Stuck,
+    Stuck(Standstill),
 }
 
 impl<O: Observer> World<O> {
@@ -216,6 +224,7 @@ impl<O: Observer> World<O> {
             machine,
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
             lock: Lock::default(),
+            dispatch_blocks: host.driver.model().mmc().is_some(),
             locks: Locks { submitting: single || elevator, completing: single },
             host,
             polls: vec![None; queues.len()],
@@ -223,8 +232,7 @@ impl<O: Observer> World<O> {
             queues,
             worker_cpu,
             host_threads: [HostThread::new(CpuId(machine.cpus - 1)); 2],
-            working: false,
-            following: Vec::new(),
+            wanted_runs: Vec::new(),
             polled,
             cache: PageCache::default(),
             reach: Reach { usual: 0, widest: 0 },
@@ -340,7 +348,7 @@ impl<O: Observer> World<O> {
     /// Why nothing can happen.
     fn stuck(&self) -> Failure {
         match self.host.driver.lost() {
-            0 => Failure::Stuck,
+            0 => Failure::Stuck(self.standstill()),
             lost => Failure::Lost(lost),
         }
     }
@@ -365,13 +373,13 @@ impl<O: Observer> World<O> {
             }
             Event::Play => self.play(),
             Event::Run(queue, hctx) => {
-                let blocks = self.dispatch_blocks();
-                let cpu =
-                    if blocks { self.host_threads[0].cpu } else { self.worker_cpu[hctx.index()] };
+                let cpu = if self.dispatch_blocks {
+                    self.host_threads[0].cpu
+                } else {
+                    self.worker_cpu[hctx.index()]
+                };
                 self.give(cpu, Work::Run { queue, hctx });
             }
-            Event::GiveRun(queue, hctx) => self.give_run(queue, hctx),
-            Event::LookAtHost(cpu) => self.look_at_host(Some(cpu)),
             Event::HostThread(context) => {
                 let cpu = self.host_threads[usize::from(context == Context::Deferred)].cpu;
                 self.give(cpu, Work::Host(context));
@@ -393,9 +401,9 @@ impl<O: Observer> World<O> {
                 let (now, events) = (self.now, &mut self.device_events);
                 self.host.driver.model_mut().event(event, now, events);
                 self.schedule_device();
-                if self.dispatch_blocks() {
+                if self.dispatch_blocks {
                     // It ends no request by itself: its driver does, when it has been interrupted.
-                    self.look_at_host(None);
+                    self.look_at_controller();
                 } else {
                     self.take_finished();
                 }
@@ -403,9 +411,12 @@ impl<O: Observer> World<O> {
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);
                 self.take_finished();
-                self.look_at_host(None);
+                self.look_at_controller();
+                self.host_time_has_come();
             }
             Event::Measure => self.forget(),
+            Event::Suspend(span) => self.suspend_host(span),
+            Event::Resume => self.resume_host(),
             Event::PowerCut(period) => self.power_cut(period),
         }
     }

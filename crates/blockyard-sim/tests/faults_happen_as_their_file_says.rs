@@ -1,11 +1,12 @@
 //! Fault files against whole simulations: what jobs see of each rule, and that chance is the seed's.
 
+use blockyard::mmc::block::Idle;
 use blockyard::status::Status;
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
-use blockyard_sim::world::Failure;
+use blockyard_sim::world::{Failure, HostStandstill, Standstill};
 use std::collections::BTreeSet;
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
@@ -128,6 +129,27 @@ fn jobs_whose_completions_are_lost_are_said_to_wait_for_them() {
     let error = simulate(READS, TIMER, "mq-none", &of("nth = 10\nlost = true"), 1).unwrap_err();
     assert!(matches!(error, SimulationError::Failed { failure: Failure::Lost(1), .. }), "{error}");
     assert!(error.to_string().contains("fault rules lost (1 in all)"), "{error}");
+}
+
+#[test]
+fn a_standstill_says_what_waits_for_what() {
+    let (device, design) =
+        (Device::parse("test", TIMER).unwrap(), Design::lookup("mq-none").unwrap());
+    let rules = FaultRules::parse("f.toml", &of("nth = 10\nlost = true")).unwrap();
+    let conditions = Conditions { faults: Some(&rules), ..Conditions::new(1) };
+    let mut simulation = Simulation::under(&jobs(READS), &device, &design, conditions).unwrap();
+    while simulation.advance(1 << 20).is_ok() {}
+    let waits = simulation.world().standstill();
+    let expected = Standstill { tasks: 1, for_tag: 0, bios: 1, at_driver: 1, host: None };
+    assert_eq!(waits, expected);
+    let words = "1 job instances wait, 0 of them for a tag; of 1 bios that have not ended, 1 requests are \
+                 the driver's";
+    assert_eq!(waits.to_string(), words);
+    let (idle, awake, pending) = (Idle::Halted, [true, false], [false, true]);
+    let host = Some(HostStandstill { idle, awake, pending });
+    let words = "; its MMC host recovers from an error, the thread that dispatches is awake and has \
+                 nothing to do, deferred work sleeps and has something to do";
+    assert!(Standstill { host, ..waits }.to_string().ends_with(words));
 }
 
 /// Rules are about what the device has, or they would fire nowhere, or beyond its end.

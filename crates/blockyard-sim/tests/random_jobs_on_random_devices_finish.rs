@@ -13,23 +13,19 @@ use blockyard_sim::profile::{
 use blockyard_sim::simulate::{Report, Simulation};
 use blockyard_sim::workload::Prng;
 
-fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
-    choices[usize::try_from(prng.below(choices.len() as u64)).expect("below a length")]
-}
-
 fn args(prng: &mut Prng) -> Vec<String> {
     let jobs = 1 + prng.below(3);
     let mut args = Vec::new();
     for job in 0..jobs {
         let words = ["read", "write", "randread", "randwrite", "rw", "randrw"];
         args.push(format!("--name=job{job}"));
-        args.push(format!("--rw={}", pick(prng, &words)));
-        args.push(format!("--ioengine={}", pick(prng, &["libaio", "io_uring", "psync"])));
-        args.push(format!("--bs={}", pick(prng, &["4k", "16k", "512k", "4k-64k"])));
-        args.push(format!("--iodepth={}", pick(prng, &[1, 4, 32])));
-        args.push(format!("--numjobs={}", pick(prng, &[1, 3, 12])));
-        args.push(format!("--number_ios={}", pick(prng, &[5, 40])));
-        args.push(format!("--size={}", pick(prng, &["1m", "8m"])));
+        args.push(format!("--rw={}", prng.pick(&words)));
+        args.push(format!("--ioengine={}", prng.pick(&["libaio", "io_uring", "psync"])));
+        args.push(format!("--bs={}", prng.pick(&["4k", "16k", "512k", "4k-64k"])));
+        args.push(format!("--iodepth={}", prng.pick(&[1, 4, 32])));
+        args.push(format!("--numjobs={}", prng.pick(&[1, 3, 12])));
+        args.push(format!("--number_ios={}", prng.pick(&[5, 40])));
+        args.push(format!("--size={}", prng.pick(&["1m", "8m"])));
         args.push("--direct=1".to_owned());
         let extras = [
             "--iodepth_batch_submit=8",
@@ -55,22 +51,23 @@ fn args(prng: &mut Prng) -> Vec<String> {
 fn device(prng: &mut Prng) -> Device {
     let mut device = Device::lookup("null").expect("a built-in");
     device.limits.write_cache = false;
-    device.limits.max_sectors = pick(prng, &[8, 64, 2560]);
-    device.limits.max_segments = pick(prng, &[1, 3, 128]);
-    device.machine.cpus = pick(prng, &[1, 2, 7, 16]);
-    let (queues, depth) = (pick(prng, &[1, 2, 4, 8]), pick(prng, &[1, 2, 5, 64]));
+    device.limits.max_sectors = prng.pick(&[8, 64, 2560]);
+    device.limits.max_segments = prng.pick(&[1, 3, 128]);
+    device.machine.cpus = prng.pick(&[1, 2, 7, 16]);
+    let (queues, depth) = (prng.pick(&[1, 2, 4, 8]), prng.pick(&[1, 2, 5, 64]));
     device.model = if prng.below(2) == 0 {
         DeviceModel::Null(NullProfile {
-            completion: pick(
-                prng,
-                &[NullCompletion::None, NullCompletion::Softirq, NullCompletion::Timer],
-            ),
-            completion_time: Duration::from_us(pick(prng, &[1, 30])),
+            completion: prng.pick(&[
+                NullCompletion::None,
+                NullCompletion::Softirq,
+                NullCompletion::Timer,
+            ]),
+            completion_time: Duration::from_us(prng.pick(&[1, 30])),
             submit_queues: queues,
             depth,
             shared_tags: prng.below(3) == 0,
-            bandwidth_limit: pick(prng, &[None, Some(200_000_000)]),
-            busy_one_in: pick(prng, &[None, Some(3), Some(50)]),
+            bandwidth_limit: prng.pick(&[None, Some(200_000_000)]),
+            busy_one_in: prng.pick(&[None, Some(3), Some(50)]),
             error_one_in: None,
         })
     } else {
@@ -81,24 +78,24 @@ fn device(prng: &mut Prng) -> Device {
 
 fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
     let full = RefusalMode::LunFull {
-        ramp_down_after: pick(prng, &[1, 3]),
+        ramp_down_after: prng.pick(&[1, 3]),
         ramp_up_period: Duration::from_us(300),
     };
-    let mode = pick(prng, &[RefusalMode::HostFull, RefusalMode::TargetFull, full]);
-    let refusal = Refusal { mode, limit: pick(prng, &[1, 3, 20]) };
+    let mode = prng.pick(&[RefusalMode::HostFull, RefusalMode::TargetFull, full]);
+    let refusal = Refusal { mode, limit: prng.pick(&[1, 3, 20]) };
     HbaProfile {
         hw_queues,
         can_queue,
-        cmd_per_lun: pick(prng, &[1, 3, 62]),
-        luns: pick(prng, &[1, 2, 4]),
+        cmd_per_lun: prng.pick(&[1, 3, 62]),
+        luns: prng.pick(&[1, 2, 4]),
         command_read: Duration::from_us(20),
         command_write: Duration::from_us(30),
         block_read: Duration::from_us(1),
         block_write: Duration::from_us(2),
         link_read: 2_000_000_000,
         link_write: 1_000_000_000,
-        service_spread_percent: pick(prng, &[0, 40]),
-        refusal: pick(prng, &[None, Some(refusal)]),
+        service_spread_percent: prng.pick(&[0, 40]),
+        refusal: prng.pick(&[None, Some(refusal)]),
     }
 }
 
@@ -106,19 +103,19 @@ fn design(prng: &mut Prng) -> Design {
     let mut design = Design::lookup("mq-none").expect("a built-in");
     let dispatches =
         [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget];
-    let base = pick(prng, &[Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber()]);
+    let base = prng.pick(&[Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber()]);
     design.policies = Policies {
-        model: pick(prng, &[Model::Multi, Model::Multi, Model::SingleLock]),
+        model: prng.pick(&[Model::Multi, Model::Multi, Model::SingleLock]),
         elevator: base.elevator,
-        dispatch: pick(prng, &dispatches),
-        dequeue: pick(prng, &[Dequeue::SpliceAll, Dequeue::RoundRobin, Dequeue::ByBusy]),
-        busy: pick(prng, &[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
-        swq_merge: pick(prng, &[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
-        sched_depth: pick(prng, &[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
-        plug: pick(prng, &[Plugging::Batches, Plugging::EveryBio]),
+        dispatch: prng.pick(&dispatches),
+        dequeue: prng.pick(&[Dequeue::SpliceAll, Dequeue::RoundRobin, Dequeue::ByBusy]),
+        busy: prng.pick(&[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
+        swq_merge: prng.pick(&[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
+        sched_depth: prng.pick(&[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
+        plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     };
     if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {
-        tunables.async_depth = pick(prng, &[None, Some(1)]);
+        tunables.async_depth = prng.pick(&[None, Some(1)]);
     }
     design
 }
@@ -129,7 +126,7 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
         return;
     }
     let prng = &mut Prng::new(seed).fork(0x706f);
-    let mut draw = |choices: &[u16]| pick(prng, choices).min(device.machine.cpus);
+    let mut draw = |choices: &[u16]| prng.pick(choices).min(device.machine.cpus);
     design.read_queues.count = draw(&[0, 0, 1, 3]);
     design.poll_queues.count = draw(&[0, 1, 2, 8]);
     if design.poll_queues.count > 0 {
@@ -141,14 +138,14 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
 /// Jobs that read through the page cache, and how far they are ahead.
 fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     let prng = &mut Prng::new(seed).fork(0x7061);
-    design.read_ahead.bytes = pick(prng, &[0, 16 << 10, 128 << 10, 1 << 20]);
-    design.read_ahead.request_widens = pick(prng, &[false, true]);
+    design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20]);
+    design.read_ahead.request_widens = prng.pick(&[false, true]);
     for job in &mut jobs.jobs {
         let may = job.pattern.mix == Mix::Read && !job.engine.is_async() && !job.hipri;
         job.direct = !may || prng.below(3) == 0;
-        job.invalidate = pick(prng, &[false, true]);
+        job.invalidate = prng.pick(&[false, true]);
         let hints = [FadviseHint::None, FadviseHint::None, FadviseHint::Pattern];
-        job.fadvise_hint = pick(prng, &hints);
+        job.fadvise_hint = prng.pick(&hints);
     }
 }
 

@@ -136,6 +136,54 @@ fn who_starts_the_next_transfer_wakes_nobody_for_it() {
 }
 
 #[test]
+fn a_bus_that_waits_for_a_processor_to_copy_is_not_busy() {
+    let reads = "--rw=randread --bs=64k --io_size=6400k";
+    let copying = |per_kib: &str| {
+        // Between two blocks the card needs no time, which would pass beside a copy.
+        let more = format!("pio-per-kib = \"{per_kib}\"\n[card.read]\ngap = \"0ns\"\n");
+        let device = device(&more);
+        let jobs = format!("--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g {reads}");
+        let jobs = parse_args(jobs.split(' '), &NoSource).unwrap();
+        let design = Design::lookup("mmc-pio").unwrap();
+        let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        let host = report.mmc.unwrap();
+        (host.bus_busy, host.bus_gap, report.span)
+    };
+    let (fast, slow) = (copying("1us"), copying("50us"));
+    assert_eq!(fast.0, slow.0, "the same data at the same rate");
+    assert!(slow.2 - fast.2 > Duration::from_us(100 * 64 * 45), "{slow:?}");
+    // From one read to the next: what waits for a copy is within one.
+    assert!(slow.1 < Duration::from_us(200), "{slow:?}");
+}
+
+#[test]
+fn a_lost_interrupt_is_told_apart_from_what_a_design_leaves_idle() {
+    let (good, _) = run(RANDOM_READS, "mmc-serial");
+    let lossy = device("[host.faults]\ninterrupt-lost-one-in = 200\n");
+    let (report, _) = run_on(&lossy, "--rw=randread --bs=4k --runtime=100s", "mmc-serial");
+    let (good, host) = (good.mmc.unwrap(), report.mmc.unwrap());
+    assert_eq!(good.unnoticed, Duration::ZERO);
+    // Until the time limit of 10 s has passed.
+    assert!(host.unnoticed > Duration::from_secs(60), "{host:?}");
+    assert!(host.unnoticed + host.bus_busy < report.span, "{host:?}");
+    assert!(host.bus_gap < Duration::from_ms(1), "{host:?}");
+}
+
+#[test]
+fn of_an_act_that_is_under_way_when_measuring_begins_the_rest_counts() {
+    let slow = device("map = \"40ms\"\n");
+    let job = "--rw=randread --bs=4k --ramp_time=59ms --runtime=100ms";
+    let (report, _) = run_on(&slow, job, "mmc-serial");
+    let map = report.mmc.unwrap().map;
+    let spent = map.inside + map.outside;
+    assert!(
+        spent <= report.span && spent > Duration::from_ms(90),
+        "{spent:?} of {:?}",
+        report.span
+    );
+}
+
+#[test]
 fn a_host_has_one_hardware_queue() {
     let jobs =
         parse_args("--name=x --rw=randrw --direct=1 --size=1m".split(' '), &NoSource).unwrap();

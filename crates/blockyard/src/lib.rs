@@ -60,9 +60,7 @@
 //! use blockyard::time::{Duration, Instant};
 //! use blockyard::unit::{CpuId, QueueId};
 //!
-//! let tags = TagSetConfig {
-//!     hctxs: 1, depth: 8, reserved: 0, shared_over_hctxs: false, queues: 1, max_waiters: 8,
-//! };
+//! let tags = TagSetConfig::single(8);
 //! let mut host = Host::new(NullDevice::new(1, 8), (), tags);
 //! let config = QueueConfig::new(1, 1, Limits::new(1 << 21), Policies::mq_deadline());
 //! let mut queue = RequestQueue::new(QueueId(0), config, &host);

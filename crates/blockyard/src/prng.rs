@@ -44,6 +44,16 @@ impl Prng {
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
+
+    /// One of `choices`, each as likely.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        let at = self.below(choices.len() as u64);
+        choices[usize::try_from(at).expect("below a length")]
+    }
 }
 
 fn splitmix(state: &mut u64) -> u64 {

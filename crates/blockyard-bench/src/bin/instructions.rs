@@ -4,15 +4,18 @@
 //! of the two counts divided by [`FEW`] is what an I/O costs: construction, start and exit of the
 //! program are in both counts and cancel. The result is the same on every run of one binary.
 //!
-//! Without arguments it prints a table, starting itself under `valgrind`, which must be installed;
-//! with a case and a count it does that many I/Os, which is what callgrind counts.
+//! Without arguments it prints a table, of the core and of the simulator, starting itself under
+//! `valgrind`, which must be installed; with the begin of names it does so for those cases. With a case
+//! and a count it does that many I/Os, which is what callgrind counts.
 
 use blockyard::policy::Policies;
 use blockyard_bench::IoLoop;
+use blockyard_bench::simulated::{EMMC, SCSI, Workload};
 use core::error::Error;
 use std::process::Command;
 
-const FEW: u64 = 20_000;
+/// A multiple of all instances of a workload, and of [`BATCH`].
+const FEW: u64 = 19_200;
 /// Sequential writes that become one request.
 const BATCH: u32 = 8;
 
@@ -20,62 +23,96 @@ const BATCH: u32 = 8;
 type Step = fn(&mut IoLoop);
 
 struct Case {
-    name: &'static str,
-    policies: fn() -> Policies,
-    /// Requests that wait in the elevator.
-    held: u32,
-    step: Step,
-    ios_per_step: u32,
+    name: String,
+    what: What,
+}
+
+enum What {
+    /// The core alone.
+    Core {
+        policies: fn() -> Policies,
+        /// Requests that wait in the elevator.
+        held: u32,
+        step: Step,
+        ios_per_step: u32,
+    },
+    /// The simulator: a workload, what it does, under a design.
+    Simulated(Workload, &'static str, &'static str),
 }
 
 const NONE: fn() -> Policies = || Policies::NONE;
 
-const CASES: [Case; 9] = [
-    random_reads("none/random-read", NONE, 0),
-    random_reads("mq-deadline/random-read", Policies::mq_deadline, 0),
-    random_reads("mq-deadline/random-read/32-held", Policies::mq_deadline, 32),
-    random_reads("mq-deadline/random-read/4096-held", Policies::mq_deadline, 4096),
-    random_reads("kyber/random-read", Policies::mq_kyber, 0),
-    random_reads("kyber/random-read/32-held", Policies::mq_kyber, 32),
-    sequential_writes("none/sequential-write", NONE),
-    sequential_writes("mq-deadline/sequential-write", Policies::mq_deadline),
-    sequential_writes("kyber/sequential-write", Policies::mq_kyber),
-];
-
-const fn random_reads(name: &'static str, policies: fn() -> Policies, held: u32) -> Case {
-    Case { name, policies, held, step: IoLoop::random_read, ios_per_step: 1 }
+fn cases() -> Vec<Case> {
+    let core = [
+        random_reads("none/random-read", NONE, 0),
+        random_reads("mq-deadline/random-read", Policies::mq_deadline, 0),
+        random_reads("mq-deadline/random-read/32-held", Policies::mq_deadline, 32),
+        random_reads("mq-deadline/random-read/4096-held", Policies::mq_deadline, 4096),
+        random_reads("kyber/random-read", Policies::mq_kyber, 0),
+        random_reads("kyber/random-read/32-held", Policies::mq_kyber, 32),
+        sequential_writes("none/sequential-write", NONE),
+        sequential_writes("mq-deadline/sequential-write", Policies::mq_deadline),
+        sequential_writes("kyber/sequential-write", Policies::mq_kyber),
+    ];
+    core.into_iter().chain([SCSI, EMMC].into_iter().flat_map(simulated)).collect()
 }
 
-const fn sequential_writes(name: &'static str, policies: fn() -> Policies) -> Case {
+fn random_reads(name: &str, policies: fn() -> Policies, held: u32) -> Case {
+    let what = What::Core { policies, held, step: IoLoop::random_read, ios_per_step: 1 };
+    Case { name: name.to_owned(), what }
+}
+
+fn sequential_writes(name: &str, policies: fn() -> Policies) -> Case {
     let step: Step = |io| io.sequential_writes(BATCH);
-    Case { name, policies, held: 0, step, ios_per_step: BATCH }
+    let what = What::Core { policies, held: 0, step, ios_per_step: BATCH };
+    Case { name: name.to_owned(), what }
+}
+
+fn simulated(workload: Workload) -> impl Iterator<Item = Case> {
+    let case = move |design, op| Case {
+        name: format!("{}/{design}/{op}", workload.device),
+        what: What::Simulated(workload, op, design),
+    };
+    workload
+        .designs
+        .iter()
+        .flat_map(move |design| workload.ops.iter().map(move |op| case(design, op)))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = std::env::args().skip(1).collect();
     match args.as_slice() {
-        [] => print_table(),
+        [] => print_table(""),
+        [prefix] => print_table(prefix),
         [name, count] => {
-            let case = CASES.iter().find(|case| case.name == name).ok_or("no such case")?;
+            let cases = cases();
+            let case = cases.iter().find(|case| case.name == *name).ok_or("no such case")?;
             perform(case, count.parse()?);
             Ok(())
         }
-        _ => Err("usage: instructions [CASE COUNT]".into()),
+        _ => Err("usage: instructions [PREFIX | CASE COUNT]".into()),
     }
 }
 
 fn perform(case: &Case, ios: u64) {
-    let mut io = IoLoop::new((case.policies)(), case.held);
-    for _ in 0..ios / u64::from(case.ios_per_step) {
-        (case.step)(&mut io);
+    match case.what {
+        What::Core { policies, held, step, ios_per_step } => {
+            let mut io = IoLoop::new(policies(), held);
+            for _ in 0..ios / u64::from(ios_per_step) {
+                step(&mut io);
+            }
+        }
+        What::Simulated(workload, op, design) => {
+            let _ = workload.simulate(op, design, &workload.amount(ios));
+        }
     }
 }
 
-fn print_table() -> Result<(), Box<dyn Error>> {
-    println!("{:<36}{:>12}", "case", "instr/io");
-    for case in &CASES {
+fn print_table(prefix: &str) -> Result<(), Box<dyn Error>> {
+    println!("{:<40}{:>12}", "case", "instr/io");
+    for case in cases().iter().filter(|case| case.name.starts_with(prefix)) {
         let more = count(case, 2 * FEW)? - count(case, FEW)?;
-        println!("{:<36}{:>12}", case.name, more.div_ceil(FEW));
+        println!("{:<40}{:>12}", case.name, more.div_ceil(FEW));
     }
     Ok(())
 }
@@ -85,7 +122,7 @@ fn count(case: &Case, ios: u64) -> Result<u64, Box<dyn Error>> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe()?)
-        .args([case.name, &ios.to_string()])
+        .args([&case.name, &ios.to_string()])
         .output()
         .map_err(|error| format!("valgrind does not start: {error}"))?;
     let report = String::from_utf8_lossy(&output.stderr);

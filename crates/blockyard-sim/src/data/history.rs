@@ -16,6 +16,9 @@
 //!   by it for certain.
 //! - **Y5.** Where data of a discard may be found, anything may.
 //! - **Y6.** Data is found where it was meant to be.
+//! - **Y7.** When a device loses power under way, writes submitted before that are *lost* if they were
+//!   not durable: data of those before them may be found, too. A flush makes durable what was lost, so
+//!   it must not end well; what had ended when one that failed told of it is never durable.
 //!
 //! What can be found no longer, by a read to come or after a loss of power, is forgotten; so memory
 //! is bounded by what is written, but for versions that no flush has made durable.
@@ -45,13 +48,24 @@ struct Write {
     /// Durable as soon as it has ended well (Y2).
     through: bool,
     discards: bool,
+    /// It may be lost, and whether that was told (Y7).
+    lost: bool,
+    told: bool,
     /// In the versions of how many sectors it is.
     sectors: u64,
 }
 
 /// As it were before all others.
-const NEVER: Write =
-    Write { submitted: 0, ended: 0, done: true, through: true, discards: false, sectors: u64::MAX };
+const NEVER: Write = Write {
+    submitted: 0,
+    ended: 0,
+    done: true,
+    through: true,
+    discards: false,
+    lost: false,
+    told: false,
+    sectors: u64::MAX,
+};
 
 /// Whose data a sector may hold, now or after a loss of power, in the order of submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +198,8 @@ impl History {
             done: false,
             through: self.cache == Cache::WriteThrough || bio.flags.contains(Flags::FUA),
             discards: bio.op == Op::Discard,
+            lost: false,
+            told: false,
             sectors: u64::from(bio.sectors),
         };
         let last = self.writes.insert(stamp, write);
@@ -208,10 +224,11 @@ impl History {
     pub fn ended(&mut self, bio: &Bio, status: Status) -> Vec<Wrong> {
         self.now += 1;
         let done = status == Status::Ok;
-        if let Some(submitted) = self.flushing.remove(&bio.cookie)
-            && done
-        {
-            self.flushed = self.flushed.max(submitted);
+        match self.flushing.remove(&bio.cookie) {
+            Some(submitted) if done => self.flushed = self.flushed.max(submitted),
+            // Forced data may have a flush behind it.
+            None if done || !bio.flags.contains(Flags::FUA) => {}
+            _ => self.tell_loss(),
         }
         if let Some(stamp) = self.writing.remove(&bio.cookie) {
             let write = self.writes.get_mut(&stamp).expect("it is under way");
@@ -225,7 +242,7 @@ impl History {
 
     /// Y1.
     fn check_read(&self, bio: &Bio, read: Read) -> Vec<Wrong> {
-        let hides = |write: &Write| write.done && write.ended < read.submitted;
+        let hides = |write: &Write| write.ended < read.submitted && self.hides_now(write);
         let mut wrong = Vec::new();
         let mut came = Spans::new();
         for (range, content) in read.found {
@@ -246,7 +263,7 @@ impl History {
     pub fn check_live(&self, image: &Image) -> Vec<Wrong> {
         let mut wrong = Vec::new();
         for (range, content) in image.pieces(0..u64::MAX) {
-            self.check(range, *content, hides_now, &mut wrong);
+            self.check(range, *content, |write| self.hides_now(write), &mut wrong);
         }
         wrong
     }
@@ -259,7 +276,7 @@ impl History {
         let mut gone = Vec::new();
         for (range, content) in image.pieces(0..u64::MAX) {
             self.check(range.clone(), *content, |write| self.is_durable(write), &mut loss.wrong);
-            self.check(range, *content, hides_now, &mut gone);
+            self.check(range, *content, |write| self.hides_now(write), &mut gone);
         }
         let sectors = |all: &[Wrong]| all.iter().map(Wrong::sectors).sum::<u64>();
         // What is wrong after a loss of power would be wrong without: what is durable has ended well.
@@ -269,7 +286,28 @@ impl History {
 
     /// Y2.
     fn is_durable(&self, write: &Write) -> bool {
-        write.done && (write.through || write.ended < self.flushed)
+        write.done && (write.through || write.ended < self.flushed && !write.told)
+    }
+
+    /// Y1, for a read from now on.
+    fn hides_now(&self, write: &Write) -> bool {
+        write.done && (!write.lost || self.is_durable(write)) // Y7
+    }
+
+    /// The device has lost power, and goes on (Y7).
+    pub fn lost_power(&mut self) {
+        let mut writes = core::mem::take(&mut self.writes);
+        for write in writes.values_mut() {
+            write.lost |= !write.through && !self.is_durable(write);
+        }
+        self.writes = writes;
+    }
+
+    /// A flush has failed: whoever asks knows of what was lost (Y7).
+    fn tell_loss(&mut self) {
+        for write in self.writes.values_mut().filter(|write| write.lost) {
+            write.told |= write.ended != UNDER_WAY;
+        }
     }
 
     fn write(&self, stamp: Stamp) -> &Write {
@@ -331,11 +369,6 @@ impl History {
         });
         self.versions = versions;
     }
-}
-
-/// Y1, for a read from now on.
-const fn hides_now(write: &Write) -> bool {
-    write.done
 }
 
 #[cfg(test)]

@@ -15,9 +15,14 @@
 //!   newer.
 //! - **V6.** A discard may do nothing.
 //!
+//! - **V7.** A device that decides itself what it holds ([`Keeper`]) is believed instead: V1 to V4 are
+//!   then its own affair, and what it lost (V5) it lost for good. Only of requests with another
+//!   [`DataEffect`] than the usual it knows nothing.
+//!
 //! What is not determined is drawn. A [`DataEffect`] is honoured as it is told, also where no sound
 //! device would do such a thing.
 
+use super::deed::{Deed, Keeper, Place};
 use super::image::{Content, Image, Stamp};
 use super::spans::Spans;
 use blockyard::bio::{Flags, Op};
@@ -83,6 +88,12 @@ struct Disk {
 struct UnderWay {
     queue: QueueId,
     work: Work,
+    /// The device decides what it does to data (V7).
+    by_device: bool,
+    /// It gives up what was there.
+    erases: bool,
+    /// What a device sent for it, by sectors of the request.
+    came: Spans<Option<Content>>,
 }
 
 #[derive(Clone, Debug)]
@@ -163,6 +174,37 @@ impl Disk {
         self.cache = rest;
     }
 
+    /// What came in page number `page` lies there (V7).
+    fn put(&mut self, range: Range<u64>, content: Content, page: u64) {
+        self.done = page;
+        self.live.set(range.clone(), content);
+        let image = &mut self.durable;
+        self.cache.update(range, |range, versions| {
+            if versions.len() == VERSIONS_MAX {
+                image.set(range, versions.remove(0).content);
+            }
+            versions.push(Cached { done: page, content });
+        });
+    }
+
+    /// What came to `range` in pages up to `page` is certain (V7).
+    fn settle(&mut self, range: Range<u64>, page: u64) {
+        let image = &mut self.durable;
+        self.cache.update(range, |range, versions| {
+            let kept = versions.partition_point(|version| version.done <= page);
+            if let Some(newest) = versions.drain(..kept).next_back() {
+                image.set(range, newest.content);
+            }
+        });
+    }
+
+    /// Power was gone (V5).
+    fn lose(&mut self, draws: &mut Prng) {
+        self.durable = self.survivors(draws);
+        self.live = self.durable.clone();
+        self.cache = Spans::new();
+    }
+
     fn read(&self, queue: QueueId, piece: &Piece, from: u64) -> Sample {
         let sectors = u64::from(piece.sectors);
         let to_own = |at: u64| at - from + piece.sector;
@@ -214,8 +256,13 @@ pub struct Media {
     /// Of bios under way, by cookie.
     stamps: BTreeMap<u64, Stamp>,
     samples: Vec<Sample>,
+    /// The device has lost something since this was asked for (V7).
+    lost: bool,
     draws: Prng,
 }
+
+/// Of sectors that nobody meant to erase.
+const WIPED: Content = Content::of(Stamp(u64::MAX));
 
 impl Media {
     /// Disks with `limits`, by the numbers of their queues, on a host with `tags`; nobody has
@@ -233,7 +280,77 @@ impl Media {
             under_way: vec![None; usize::from(tags.hctxs) * depth],
             stamps: BTreeMap::new(),
             samples: Vec::new(),
+            lost: false,
             draws,
+        }
+    }
+
+    /// Whether the device has lost data, other than by a look, since this was asked for.
+    pub const fn take_loss(&mut self) -> bool {
+        core::mem::replace(&mut self.lost, false)
+    }
+
+    /// The device did something (V7): it has one disk and one hardware queue.
+    fn done(&mut self, deed: Deed<Place>) {
+        let Self { disks, under_way, samples: _, lost, draws, .. } = self;
+        let disk = &mut disks[0];
+        match deed {
+            Deed::Received { place, sectors, page } => {
+                disk.done = page;
+                let Some(of) = under_way[place.tag.index()].as_ref().filter(|of| of.by_device)
+                else {
+                    return;
+                };
+                let Work::Write { parts, .. } = &of.work else {
+                    unreachable!("the ledger of the device checks the direction")
+                };
+                // Its data, as it lies in the memory of the host: where each was meant to be.
+                let first =
+                    parts.first().map_or(0, |(range, _)| range.start) + u64::from(place.from);
+                for (range, content) in parts {
+                    let (start, end) = (range.start.max(first), range.end);
+                    let end = end.min(first + (sectors.end - sectors.start));
+                    if start < end {
+                        let at = sectors.start + (start - first);
+                        let shift = content.shift + start.wrapping_sub(at).cast_signed();
+                        let content = Content { shift, ..*content };
+                        disk.put(at..at + (end - start), content, page);
+                    }
+                }
+            }
+            Deed::Sent { place, sectors } => {
+                let Some(of) = under_way[place.tag.index()].as_mut() else { return };
+                let held: Vec<_> = disk.live.pieces(sectors.clone()).collect();
+                for (at, content) in held {
+                    let from = u64::from(place.from) + (at.start - sectors.start);
+                    of.came.set(from..from + (at.end - at.start), Some(*content));
+                }
+            }
+            Deed::Erased { sectors, certain } => {
+                let page = disk.done;
+                let mut held = Spans::new();
+                held.set(sectors.clone(), WIPED);
+                let erasing = under_way.iter().flatten().filter(|of| of.erases && of.by_device);
+                for of in erasing {
+                    let Work::Write { parts, .. } = &of.work else { continue };
+                    for (range, content) in parts {
+                        let start = range.start.max(sectors.start);
+                        held.set(start..range.end.min(sectors.end).max(start), *content);
+                    }
+                }
+                for (range, content) in held.iter() {
+                    disk.put(range.clone(), *content, page);
+                }
+                if certain {
+                    disk.settle(sectors, page);
+                }
+            }
+            Deed::Certain { page, sectors } => disk.settle(sectors, page),
+            Deed::Flushed { page } => disk.flush(page, || true),
+            Deed::Lost => {
+                disk.lose(draws);
+                *lost = true;
+            }
         }
     }
 
@@ -269,7 +386,8 @@ impl Media {
     pub fn survivors(&self, queue: QueueId, draws: &mut Prng) -> Image {
         let disk = &self.disks[queue.index()];
         let mut image = disk.survivors(draws);
-        for under_way in self.under_way.iter().flatten().filter(|one| one.queue == queue) {
+        let others = self.under_way.iter().flatten().filter(|one| !one.by_device);
+        for under_way in others.filter(|one| one.queue == queue) {
             let Work::Write { parts, .. } = &under_way.work else { continue };
             for (range, content) in parts {
                 for blocks in blocks_of(range.clone(), disk.block_sectors) {
@@ -286,8 +404,8 @@ impl Media {
         hctx.index() * self.depth + tag.index()
     }
 
-    /// The model has taken a request.
-    fn begin(&mut self, issue: &Issue<'_>) {
+    /// The model has taken a request; `by_device`: it decides what becomes of data (V7).
+    fn begin(&mut self, issue: &Issue<'_>, by_device: bool) {
         let rq = issue.request();
         let disk = &self.disks[issue.queue.index()];
         let work = match rq.op {
@@ -301,7 +419,13 @@ impl Media {
             Op::DriverIn | Op::DriverOut => Work::Nothing,
         };
         let slot = self.slot(issue.hctx, issue.tag);
-        self.under_way[slot] = Some(UnderWay { queue: issue.queue, work });
+        self.under_way[slot] = Some(UnderWay {
+            queue: issue.queue,
+            work,
+            by_device: by_device && issue.effect() == DataEffect::Whole,
+            erases: matches!(rq.op, Op::WriteZeroes | Op::Discard | Op::SecureErase),
+            came: Spans::new(),
+        });
     }
 
     /// The data of `piece`, to lie at `at`.
@@ -316,7 +440,8 @@ impl Media {
     fn end(&mut self, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
         let slot = self.slot(hctx, tag);
         let under_way = self.under_way[slot].take();
-        let UnderWay { queue, work } = under_way.expect("D1: a model ends what it took, once");
+        let under_way = under_way.expect("D1: a model ends what it took, once");
+        let UnderWay { queue, work, by_device, came, .. } = under_way;
         let (disk, draws) = (&mut self.disks[queue.index()], &mut self.draws);
         let well = outcome == Outcome::Done(Status::Ok);
         match work {
@@ -332,8 +457,17 @@ impl Media {
                     left = rest.unwrap_or(left);
                     rest.is_some()
                 });
-                self.samples.extend(whole.map(|(piece, at)| disk.read(queue, piece, *at)));
+                let first = pieces.first().map_or(0, |(_, at)| *at);
+                let read = |(piece, at): &(Piece, u64)| {
+                    if by_device {
+                        sample_of(queue, piece, at - first, &came)
+                    } else {
+                        disk.read(queue, piece, *at)
+                    }
+                };
+                self.samples.extend(whole.map(read));
             }
+            _ if by_device => {} // V7
             Work::Write { optional: true, .. } if draws.below(IGNORED_ONE_IN) == 0 => {} // V6
             Work::Write { parts, durable, .. } => {
                 disk.done += 1;
@@ -351,6 +485,19 @@ impl Media {
             Work::Flush { up_to } => disk.flush(up_to, || draws.below(2) == 0), // V4
             Work::Nothing => {}
         }
+    }
+}
+
+/// What came for `piece`, which is that of a request from its sector `from` on.
+fn sample_of(queue: QueueId, piece: &Piece, from: u64, came: &Spans<Option<Content>>) -> Sample {
+    let to_own = |at: u64| at - from + piece.sector;
+    let came = came.pieces(from..from + u64::from(piece.sectors));
+    let found = came.filter_map(|(at, held)| Some((to_own(at.start)..to_own(at.end), (*held)?)));
+    Sample {
+        queue,
+        cookie: piece.cookie,
+        range: piece.sector..piece.sector + u64::from(piece.sectors),
+        found: found.collect(),
     }
 }
 
@@ -381,7 +528,21 @@ pub struct Medium<D> {
     pub media: Media,
 }
 
-impl<D: Driver> Driver for Medium<D> {
+impl<D: Keeper> Medium<D> {
+    /// What is below has done what it has done.
+    pub fn keep_up(&mut self, now: Instant) {
+        self.below.keep_up(now);
+        self.take_deeds();
+    }
+
+    fn take_deeds(&mut self) {
+        while let Some(deed) = self.below.next_deed() {
+            self.media.done(deed);
+        }
+    }
+}
+
+impl<D: Keeper> Driver for Medium<D> {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         self.below.take_budget(queue)
     }
@@ -401,7 +562,8 @@ impl<D: Driver> Driver for Medium<D> {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = self.below.queue_rq(issue);
         if answer == Accept::Queued {
-            self.media.begin(issue);
+            self.take_deeds(); // all of them of others
+            self.media.begin(issue, self.below.keeps_data());
         }
         answer
     }
@@ -430,9 +592,10 @@ impl<D: Driver> Driver for Medium<D> {
     }
 }
 
-impl<D: Device> Device for Medium<D> {
+impl<D: Keeper> Device for Medium<D> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         let finished = self.below.next_finished(now)?;
+        self.take_deeds();
         self.media.end(finished.hctx, finished.tag, finished.outcome);
         Some(finished)
     }

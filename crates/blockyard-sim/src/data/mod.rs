@@ -12,10 +12,12 @@
 //!
 //! No bytes are moved. Every bio that changes data has a [`Stamp`](image::Stamp) of its own, which
 //! is written in place of them, so that whoever finds it can tell whose it is, and where it was
-//! meant to be. [`medium`] keeps what a device holds and loses; [`history`] knows nothing of it, nor
+//! meant to be. [`medium`] keeps what a device holds and loses, decided by itself or, of a device that
+//! knows better, by its [`deed`]s; [`history`] knows nothing of it, nor
 //! of the queues: it is told of bios alone, as their submitter sees them, and says what may be found.
 //! [`verify`] joins both for a simulation. [`spans`] is the map that all of them keep.
 
+pub mod deed;
 pub mod history;
 pub mod image;
 pub mod medium;

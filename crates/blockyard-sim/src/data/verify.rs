@@ -134,6 +134,7 @@ impl Verifier {
 
     /// `bio` is about to be submitted: then say [`Self::submitted`], or [`Self::refused`].
     pub fn submitting(&mut self, media: &mut Media, bio: &Bio) {
+        self.take_loss(media);
         if changes_data(bio.op) {
             media.name(bio.cookie, Stamp(self.last.0 + 1));
         }
@@ -152,6 +153,7 @@ impl Verifier {
 
     /// A bio of `queue` has ended.
     pub fn ended(&mut self, media: &mut Media, queue: QueueId, ended: &Ended, now: Instant) {
+        self.take_loss(media);
         self.take_samples(media);
         let bio = ended.bio;
         media.forget(bio.cookie);
@@ -172,8 +174,16 @@ impl Verifier {
         }
     }
 
+    /// A device that loses what is not certain has lost it on all of its disks.
+    fn take_loss(&mut self, media: &mut Media) {
+        if media.take_loss() {
+            self.histories.iter_mut().for_each(History::lost_power);
+        }
+    }
+
     /// What would be left if the power went now?
-    pub fn power_cut(&mut self, media: &Media, now: Instant) {
+    pub fn power_cut(&mut self, media: &mut Media, now: Instant) {
+        self.take_loss(media);
         let mut cut = PowerCut { at: now, lost_by_right: 0, lost_by_wrong: 0 };
         for at in 0..self.histories.len() {
             let disk = disk(at);

@@ -13,6 +13,7 @@ pub mod mmc;
 pub mod null;
 pub mod stack;
 
+use crate::data::deed::{Deed, Keeper, Place};
 use activity::Activity;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::request::Request;
@@ -30,8 +31,10 @@ pub struct DeviceEvent(pub u32);
 /// Events that a device wants scheduled.
 pub type Events = VecDeque<(Instant, DeviceEvent)>;
 
-/// One of the modelled devices.
+/// One of the modelled devices, told apart on every call: by a tag of its own, as
+/// [`stack::Stack`].
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Model {
     /// It does nothing but answer.
     Null(Null),
@@ -163,6 +166,23 @@ impl Driver for Model {
             Self::Hba(hba) => hba.finish(queue, hctx, tag, request),
             Self::Mmc(mmc) => mmc.finish(queue, hctx, tag, request),
         }
+    }
+}
+
+/// A card decides itself what it holds.
+impl Keeper for Model {
+    fn keeps_data(&self) -> bool {
+        self.mmc().is_some_and(Keeper::keeps_data)
+    }
+
+    fn keep_up(&mut self, now: Instant) {
+        if let Some(mmc) = self.mmc_mut() {
+            mmc.keep_up(now);
+        }
+    }
+
+    fn next_deed(&mut self) -> Option<Deed<Place>> {
+        self.mmc_mut()?.next_deed()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a simulation drives: a model, and the layers over it.
 
 use super::Model;
+
 use crate::data::medium::{Media, Medium};
 use crate::profile::FaultRules;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
@@ -55,6 +56,11 @@ pub trait Layers: Device + Debug {
     fn media_mut(&mut self) -> Option<&mut Media> {
         None
     }
+
+    /// It is `now`: what a device has done to data by then is done.
+    fn update_media(&mut self, now: Instant) {
+        let _ = now;
+    }
 }
 
 impl Layers for Model {
@@ -82,6 +88,10 @@ impl Layers for Medium<Model> {
 
     fn media_mut(&mut self) -> Option<&mut Media> {
         Some(&mut self.media)
+    }
+
+    fn update_media(&mut self, now: Instant) {
+        self.keep_up(now);
     }
 }
 
@@ -118,6 +128,10 @@ impl<D: Layers> Layers for Faulty<D> {
     fn media_mut(&mut self) -> Option<&mut Media> {
         self.below.media_mut()
     }
+
+    fn update_media(&mut self, now: Instant) {
+        self.below.update_media(now);
+    }
 }
 
 impl<D: Layers> Layers for Checked<D> {
@@ -149,11 +163,16 @@ impl<D: Layers> Layers for Checked<D> {
     fn media_mut(&mut self) -> Option<&mut Media> {
         self.below.media_mut()
     }
+
+    fn update_media(&mut self, now: Instant) {
+        self.below.update_media(now);
+    }
 }
 
 /// A model, alone or under layers. Alone, or with its calls checked and nothing else, it pays one
-/// comparison for each call.
+/// comparison for each call: of a tag of its own, which is not to be put together from the variants'.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Stack {
     /// The model alone.
     Bare(Model),
@@ -240,6 +259,11 @@ impl Stack {
     /// As [`Layers::media`].
     pub fn media_mut(&mut self) -> Option<&mut Media> {
         each!(self, device => device.media_mut())
+    }
+
+    /// As [`Layers::update_media`].
+    pub fn update_media(&mut self, now: Instant) {
+        each!(self, device => device.update_media(now));
     }
 }
 

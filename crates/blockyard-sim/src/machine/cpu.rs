@@ -36,6 +36,8 @@ pub enum Work {
     Look(TaskId),
     /// Take an interrupt of an MMC host.
     Interrupt,
+    /// Take the interrupt of a timer that threads of an MMC host sleep for.
+    Timer,
     /// Let a thread of an MMC host's driver work.
     Host(Context),
     /// What such a driver does at a time, for the request in a slot, or for none; only told, never
@@ -50,6 +52,8 @@ pub enum Doing {
     Enter(Context),
     /// It handles an interrupt.
     Interrupt,
+    /// It wakes others for what this context leaves to them.
+    Wake(Context),
     /// It does this, since then.
     Act(Act, Instant),
 }
@@ -98,8 +102,6 @@ pub struct Cpu {
     pub busy: Duration,
     /// What it does for the driver of an MMC host.
     pub doing: Option<Doing>,
-    /// It has woken threads since its last work began, which it pays for next.
-    pub owes: Duration,
     last: Option<Thread>,
 }
 
@@ -118,7 +120,6 @@ impl Cpu {
             looked: false,
             busy: Duration::ZERO,
             doing: None,
-            owes: Duration::ZERO,
             last: None,
         }
     }
@@ -126,7 +127,7 @@ impl Cpu {
     /// Gives it something to do, in turn; completions go first.
     pub fn push(&mut self, work: Work) {
         match work {
-            Work::Complete { .. } | Work::Interrupt => self.urgent.push_back(work),
+            Work::Complete { .. } | Work::Interrupt | Work::Timer => self.urgent.push_back(work),
             Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
                 self.ready.push_back(work);
             }
@@ -146,10 +147,10 @@ impl Cpu {
         !self.urgent.is_empty()
     }
 
-    /// Whether it does nothing at `now`.
+    /// Whether it does nothing at `at`, for all that is known.
     #[must_use]
-    pub fn is_idle(&self, now: Instant) -> bool {
-        !self.running && self.busy_until <= now && self.polling.is_none()
+    pub fn is_idle(&self, at: Instant) -> bool {
+        !self.running && self.busy_until <= at && self.polling.is_none()
     }
 
     /// Whether it has something to do, if only to spin.
@@ -182,7 +183,7 @@ impl Cpu {
     /// Whether `work` is another thread's than what ran last, which it then is.
     pub fn switches_to(&mut self, work: &Work) -> bool {
         let thread = match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Act(..) => return false,
+            Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => return false,
             Work::Host(Context::Interrupt) => return false,
             Work::Host(Context::Deferred) => Thread::Deferred,
             Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,

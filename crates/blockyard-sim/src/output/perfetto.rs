@@ -120,6 +120,7 @@ impl Perfetto {
             Work::Copy(_) => "copy",
             Work::Look(_) => "look",
             Work::Interrupt => "interrupt",
+            Work::Timer => "timer",
             Work::Host(_) => "switch",
             Work::Act(kind, _) => act_name(*kind),
         };
@@ -407,6 +408,7 @@ const fn act_name(kind: ActKind) -> &'static str {
         ActKind::Retune => "retune",
         ActKind::Start => "start",
         ActKind::SendStatus => "CMD13",
+        ActKind::HeedStatus => "heed CMD13",
         ActKind::LookAtLine => "look at DAT0",
         ActKind::SendStop => "CMD12",
         ActKind::SendCommand => "command",

@@ -12,7 +12,7 @@ use blockyard::unit::SECTOR_BYTES;
 use toml::de::DeValue;
 
 use super::error::{Problem, ProfileError};
-use super::host::host;
+use super::host::{HostLines, host};
 use super::table::{Source, Table};
 use super::value::{Bytes, Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 use super::{Builtin, builtins, text_of};
@@ -31,6 +31,8 @@ pub struct Design {
     /// How an MMC host works; `None`: as Linux's today without software queue, with the best way
     /// of finding the end of busy that the host has.
     pub host: Option<HostPolicy>,
+    /// Where its file says that.
+    pub host_lines: HostLines,
     /// Hardware queues, in place of the device's own number.
     pub hw_queues: Option<u16>,
     /// Driver tags of a hardware queue, in place of the device's own number.
@@ -221,11 +223,13 @@ impl Design {
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;
+        let (host, host_lines) = host(&top)?.unzip();
         Ok(Self {
             name: name.to_owned(),
             title,
             origin,
-            host: host(&top)?,
+            host,
+            host_lines: host_lines.unwrap_or_default(),
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
             depth: queue.take("depth", Count(1..=10_240))?,
             policies: policies(&queue)?,

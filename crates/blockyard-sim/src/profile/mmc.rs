@@ -160,6 +160,8 @@ pub struct CardFeatures {
     pub queue_depth: u8,
     /// Most writes in a packed command, 0 to 63.
     pub packed_writes: u8,
+    /// Most reads in a packed command, 0 to 63.
+    pub packed_reads: u8,
     /// Whether what it does can be interrupted (HPI).
     pub hpi: bool,
     /// Whether it has background operations.
@@ -205,6 +207,7 @@ const CARD: &[&str] = &[
     "cache",
     "queue-depth",
     "packed-writes",
+    "packed-reads",
     "hpi",
     "bkops",
     "read",
@@ -232,6 +235,18 @@ const FAULTS: &[&str] = &[
     "read-crc-one-in",
     "write-crc-one-in",
     "program-one-in",
+];
+/// The tables in `[card]`.
+const CARD_TABLES: &[(&str, &[&str])] = &[
+    ("card.read", READ),
+    ("card.ahead", AHEAD),
+    ("card.write", WRITE),
+    ("card.units", UNITS),
+    ("card.stall", STALL),
+    ("card.erase", ERASE),
+    ("card.background", BACKGROUND),
+    ("card.control", CONTROL),
+    ("card.faults", FAULTS),
 ];
 
 /// How the end of busy is found, as designs and devices say it.
@@ -279,10 +294,13 @@ impl Kind for Lanes {
 /// The tables `[host]` and `[card]` of `top`.
 pub(super) fn mmc(top: &Table<'_>) -> Result<MmcProfile, ProfileError> {
     let profile = MmcProfile { host: host(&top.table("host", HOST)?)?, card: card(top)? };
-    if let Err(bad) = profile.card.timing.check() {
-        return Err(top.wrong("card", Problem::Contradiction(bad.0)));
-    }
-    Ok(profile)
+    let Err(bad) = profile.card.timing.check() else { return Ok(profile) };
+    let card = top.table("card", CARD)?;
+    let table = match CARD_TABLES.iter().find(|(path, _)| *path == bad.table) {
+        Some((path, keys)) => card.table(path, keys)?,
+        None => card,
+    };
+    Err(table.wrong(bad.key, Problem::Contradiction(bad.rule)))
 }
 
 fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
@@ -331,7 +349,8 @@ fn pio_large(host: &Table<'_>) -> Result<Option<PioLarge>, ProfileError> {
         None if above.is_none() && per_kib.is_none() => Ok(None),
         None => {
             let words = "`pio-large` and `pio-large-per-kib` go only together";
-            Err(host.wrong("", Problem::Contradiction(words)))
+            let key = if above.is_some() { "pio-large" } else { "pio-large-per-kib" };
+            Err(host.wrong(key, Problem::Contradiction(words)))
         }
     }
 }
@@ -348,12 +367,15 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
         cache_bytes: card.take("cache", Bytes(0..=1 << 32))?.unwrap_or(0),
         queue_depth: card.take("queue-depth", Count(0..=32))?.unwrap_or(0),
         packed_writes: card.take("packed-writes", Count(0..=63))?.unwrap_or(0),
+        packed_reads: card.take("packed-reads", Count(0..=63))?.unwrap_or(0),
         hpi: card.take("hpi", Flag)?.unwrap_or(false),
         bkops: card.take("bkops", Flag)?.unwrap_or(false),
     };
     if timing < Timing::MmcLegacy && features != CardFeatures::default() {
-        let words = "an SD card has no cache, queue, packed writes, HPI or background operations";
-        return Err(card.wrong("", Problem::Contradiction(words)));
+        let words = "an SD card has no cache, queue, packed commands, HPI or background operations";
+        let keys = ["cache", "queue-depth", "packed-writes", "packed-reads", "hpi", "bkops"];
+        let key = keys.into_iter().find(|key| card.has(key)).unwrap_or("timing");
+        return Err(card.wrong(key, Problem::Contradiction(words)));
     }
     Ok(CardProfile { mode: Mode::new(timing, width), timing: timings(&card)?, features })
 }
@@ -382,10 +404,11 @@ fn ahead(ahead: &Table<'_>) -> Result<Option<AheadTiming>, ProfileError> {
     if ahead.is_empty() {
         return Ok(None);
     }
-    Ok(Some(AheadTiming {
+    let timing = AheadTiming {
         per_kib: ahead.need("per-kib", Time)?,
-        window_bytes: ahead.need("window", Bytes(512..=1 << 30))?,
-    }))
+        window_bytes: ahead.need("window", Bytes(0..=1 << 30))?,
+    };
+    Ok((timing.window_bytes > 0).then_some(timing))
 }
 
 fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {

@@ -33,6 +33,8 @@ pub use device::{
 };
 pub use error::{Problem, ProfileError};
 pub use fault::FaultRules;
+pub(crate) use host::asked;
+pub use host::{Ask, HostLines};
 pub use machine::MachineProfile;
 pub use mmc::{
     CardFeatures, CardProfile, HostCosts, HostFaults, MmcHostProfile, MmcProfile, PioLarge,

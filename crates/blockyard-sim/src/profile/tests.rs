@@ -385,8 +385,16 @@ fn what_does_not_go_together_is_refused() {
     let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
     assert_eq!(
         device_error(queue),
-        "my.toml:2: an SD card has no cache, queue, packed writes, HPI or background operations"
+        "my.toml:3: an SD card has no cache, queue, packed commands, HPI or background operations"
     );
+    let page = "base = \"sd-ux500\"\n[card.write]\nprogram = \"1ms\"\npage = \"3KiB\"\n";
+    let rule = "a page is a power of two of at least 512 bytes";
+    assert_eq!(device_error(page), format!("my.toml:4: {rule}"));
+    let buffer = "base = \"sd-ux500\"\n[card.write]\nbuffer = \"4KiB\"\n[card.read]\n";
+    assert_eq!(device_error(buffer), "my.toml:3: the buffer holds at least a page");
+    let large = "base = \"sd-ux500\"\n[host]\ntags = 2\npio-large = \"1MiB\"\n";
+    let together = "my.toml:4: `pio-large` and `pio-large-per-kib` go only together";
+    assert_eq!(device_error(large), together);
     assert_eq!(
         over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
         "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"

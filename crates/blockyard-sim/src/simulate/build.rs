@@ -15,6 +15,7 @@ use crate::machine::poll::PolledQueues;
 use crate::observe::{Observer, Setting};
 use crate::profile::{
     Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, POLL_QUEUES, READ_QUEUES,
+    asked,
 };
 use crate::task::READER_BIOS_MAX;
 use crate::workload::Prng;
@@ -71,7 +72,13 @@ pub(super) fn build_world<O: Observer>(
     let model = match device.model {
         DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
         DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
-        DeviceModel::Mmc(mmc) => Model::Mmc(Box::new(mmc_host(&mmc, device, design, draws)?)),
+        DeviceModel::Mmc(mmc) => {
+            let mut mmc = mmc_host(&mmc, device, design, draws)?;
+            if conditions.verify.is_some() {
+                mmc.keep_data();
+            }
+            Model::Mmc(Box::new(mmc))
+        }
     };
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
     let tags = TagSetConfig {
@@ -136,10 +143,10 @@ fn mmc_host(
     let policy =
         policy.unwrap_or_else(|| HostPolicy::new(Pipeline::BlkMqWait, mmc.host.busy_detect));
     let host = MmcHost::new(mmc, policy, device.limits.capacity_sectors, draws);
-    host.map_err(|why| SimulationError::Host {
-        design: design.name.clone(),
-        device: device.name.clone(),
-        why,
+    host.map_err(|why| {
+        let ask = asked(&policy, why);
+        let (file, line) = (design.name.clone(), design.host_lines.of(ask.key));
+        SimulationError::Host { file, line, ask, device: device.name.clone(), why }
     })
 }
 
@@ -192,8 +199,9 @@ pub(super) fn begin_verifying<O: Observer>(
     device: &Device,
     seed: u64,
 ) {
-    // Where the power is never cut, nobody sees what is durable.
-    let volatile = device.limits.write_cache && verify.cuts_power();
+    // Where the power is never cut, nobody sees what is durable; a card that is reset loses it, too.
+    let cuts_power = verify.cuts_power() || matches!(device.model, DeviceModel::Mmc(_));
+    let volatile = device.limits.write_cache && cuts_power;
     let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
     let disks = u16::try_from(world.queues().len()).expect("disks are numbered by 16 bits");
     world.verify(Verifier::new(disks, cache, Prng::new(seed).fork(4)));

@@ -3,6 +3,7 @@
 use crate::fit::Unfit;
 use crate::job::{JobError, Place};
 use crate::log::LogError;
+use crate::profile::Ask;
 use crate::replay::ReplayError;
 use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::mmc::block::Unsupported;
@@ -63,11 +64,15 @@ pub enum SimulationError {
     },
     /// The design wants of an MMC host what that, or its card, cannot do.
     Host {
-        /// The design.
-        design: String,
+        /// The design's file, or its name.
+        file: String,
+        /// The line.
+        line: usize,
+        /// What it wants, and what would do.
+        ask: Ask,
         /// The device.
         device: String,
-        /// What.
+        /// Why not.
         why: Unsupported,
     },
     /// The design is for an MMC host, and the device has none.
@@ -134,9 +139,10 @@ impl fmt::Display for SimulationError {
                 f,
                 "{file}:{line}: `{key}` does not go with an eMMC device or SD card: its host has one hardware queue"
             ),
-            Self::Host { design, device, why } => {
-                write!(f, "design `{design}` on device `{device}`: {why}")
-            }
+            Self::Host { file, line, ask: Ask { key, value, remedy }, device, why } => write!(
+                f,
+                "{file}:{line}: `{key}` is `{value}`, and on device `{device}` {why}: {remedy}"
+            ),
             Self::NotMmc { design, device } => write!(
                 f,
                 "design `{design}` has a `[host]`, as for an eMMC device or SD card; device `{device}` is none"
@@ -166,9 +172,10 @@ impl fmt::Display for SimulationError {
                          choose a longer time in between"
                     ),
                     Failure::Trace => f.write_str("the trace cannot be read any more"),
-                    Failure::Stuck => write!(
+                    Failure::Stuck(waits) => write!(
                         f,
-                        "at {at} s nothing more can happen and the jobs are not done: a defect, please report it with the seed"
+                        "at {at} s nothing more can happen and the jobs are not done: a defect, please report \
+                         it with the seed; {waits}"
                     ),
                 }
             }

@@ -3,11 +3,11 @@
 
 use super::{Event, World};
 use crate::device::mmc::host::MmcHost;
-use crate::machine::cpu::{Doing, Work};
+use crate::machine::cpu::{Cpu, Doing, Work};
 use crate::observe::Observer;
-use blockyard::mmc::block::{ActKind, Context};
+use blockyard::mmc::block::{ActKind, Context, DISABLE_LIMIT};
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard::unit::CpuId;
 
 /// A thread of the driver's: the one that dispatches, or the one of deferred work.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +27,14 @@ impl HostThread {
     pub(super) const fn new(cpu: CpuId) -> Self {
         Self { cpu, awake: false, there_at: Instant::ZERO, queued: 0 }
     }
+
+    /// Whether it runs, or will without being woken.
+    pub(super) const fn is_awake(&self) -> bool {
+        self.awake
+    }
 }
 
-/// The contexts that are threads.
+/// The contexts that are threads, in the order in which a world keeps them.
 const THREADS: [Context; 2] = [Context::Thread, Context::Deferred];
 
 impl<O: Observer> World<O> {
@@ -37,10 +42,24 @@ impl<O: Observer> World<O> {
         self.host.driver.model_mut().mmc_mut().expect("only an MMC host has such work")
     }
 
-    /// Whether runs of hardware queues are left to a thread of the host's: its driver may sleep
-    /// (T7).
-    pub(super) fn dispatch_blocks(&self) -> bool {
-        self.host.driver.model().mmc().is_some()
+    /// The system is to sleep at `at`, for `span` from the instant at which an MMC host must be idle for
+    /// it. Other devices do not notice.
+    pub fn suspend(&mut self, at: Instant, span: Duration) {
+        self.events.push(at, Event::Suspend(span));
+    }
+
+    pub(super) fn suspend_host(&mut self, span: Duration) {
+        let now = self.now;
+        let Some(mmc) = self.host.driver.model_mut().mmc_mut() else { return };
+        mmc.suspend(now);
+        self.events.push(now + DISABLE_LIMIT + span, Event::Resume);
+        self.schedule_layers();
+        self.look_at_controller();
+        self.host_time_has_come();
+    }
+
+    pub(super) fn resume_host(&mut self) {
+        self.totals.sleeps += u64::from(self.mmc().resume());
     }
 
     fn thread(&mut self, context: Context) -> &mut HostThread {
@@ -51,11 +70,9 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something may have changed for the driver: what the bus was used for is told, its interrupts
-    /// are taken, and threads that have something to do are woken, by `waker` if a processor does it:
-    /// if that is in the middle of a piece of work, when it ends.
-    pub(super) fn look_at_host(&mut self, waker: Option<CpuId>) {
-        let now = self.now;
+    /// Something may have happened at the controller: what the bus was used for is told, and an
+    /// interrupt is given to its processor.
+    pub(super) fn look_at_controller(&mut self) {
         let Some(mmc) = self.host.driver.model_mut().mmc_mut() else { return };
         while let Some(used) = mmc.next_use() {
             self.host.sink.1.bus_used(&used);
@@ -64,62 +81,81 @@ impl<O: Observer> World<O> {
             let cpu = mmc.interrupt_cpu();
             self.give(cpu, Work::Interrupt);
         }
-        for context in THREADS {
-            if self.thread(context).awake || !self.mmc().pending(context, now) {
+    }
+
+    /// A time has come that the driver or a queue wanted to be told of: where a thread is to be woken
+    /// for it, the processor on which it slept takes the timer's interrupt and does so (T9).
+    pub(super) fn host_time_has_come(&mut self) {
+        let wanted = self.wanted_threads();
+        let thread = THREADS.into_iter().zip(wanted).find(|(_, is_wanted)| *is_wanted);
+        if let Some((context, _)) = thread {
+            let cpu = self.thread(context).cpu;
+            self.give(cpu, Work::Timer);
+        } else if !self.wanted_runs.is_empty() {
+            self.give_wanted_runs(self.now);
+        }
+    }
+
+    /// Which of [`THREADS`] sleep, and have something to do.
+    pub(super) fn wanted_threads(&mut self) -> [bool; 2] {
+        if !self.dispatch_blocks {
+            return [false; 2];
+        }
+        let now = self.now;
+        THREADS.map(|context| {
+            let runs = context == Context::Thread && !self.wanted_runs.is_empty();
+            !self.thread(context).awake && (runs || self.mmc().pending(context, now))
+        })
+    }
+
+    /// What it costs a processor to wake those that are `wanted` (T9).
+    pub(super) fn cost_of_waking(&self, wanted: [bool; 2]) -> Duration {
+        let wake_ups = wanted.into_iter().filter(|is_wanted| *is_wanted);
+        wake_ups.fold(Duration::ZERO, |cost, _| cost + self.machine.wakeup)
+    }
+
+    /// Threads that are `wanted` are woken at `at`, by what then is paid for it, and runs that are
+    /// wanted are given to theirs.
+    pub(super) fn wake_host(&mut self, wanted: [bool; 2], at: Instant) {
+        for (context, is_wanted) in THREADS.into_iter().zip(wanted) {
+            if !is_wanted || self.thread(context).awake {
                 continue;
             }
-            if let (true, Some(waker)) = (self.working, waker) {
-                return self.following.push(Event::LookAtHost(waker));
-            }
-            self.give_host_thread(context, Event::HostThread(context), waker);
-        }
-    }
-
-    /// A run of a hardware queue for the host's thread, when the piece of work ends that wants it.
-    pub(super) fn give_run(&mut self, queue: QueueId, hctx: HctxId) {
-        if self.working {
-            self.following.push(Event::GiveRun(queue, hctx));
-        } else {
-            self.give_host_thread(Context::Thread, Event::Run(queue, hctx), None);
-        }
-    }
-
-    /// `event` brings work to the thread of `context`, which is woken for it if it sleeps.
-    fn give_host_thread(&mut self, context: Context, event: Event, waker: Option<CpuId>) {
-        let sleeps = !core::mem::replace(&mut self.thread(context).awake, true);
-        self.thread(context).queued += 1;
-        if sleeps {
             self.totals.wakeups += 1;
-            let now = self.now;
-            self.mmc().wakes(context, now);
-            if let Some(waker) = waker {
-                self.cpus[waker.index()].owes += self.machine.wakeup;
-            }
-            let last = self.thread(context).cpu;
-            let (cpu, there_at) = (self.idle_cpu(last), now + self.machine.run_delay);
+            self.mmc().wakes(context, at);
+            let (cpu, there_at) = (self.idle_cpu(context, at), at + self.machine.run_delay);
             let thread = self.thread(context);
-            (thread.cpu, thread.there_at) = (cpu, there_at);
+            (thread.cpu, thread.there_at, thread.awake) = (cpu, there_at, true);
+            if context == Context::Deferred || self.wanted_runs.is_empty() {
+                self.give_host_thread(context, Event::HostThread(context), at);
+            }
         }
-        let at = self.now.max(self.thread(context).there_at);
+        self.give_wanted_runs(at);
+    }
+
+    /// Runs that are wanted of the host's thread, which is awake, are its from `at` on.
+    fn give_wanted_runs(&mut self, at: Instant) {
+        let mut runs = core::mem::take(&mut self.wanted_runs);
+        for (queue, hctx) in runs.drain(..) {
+            self.give_host_thread(Context::Thread, Event::Run(queue, hctx), at);
+        }
+        self.wanted_runs = runs;
+    }
+
+    /// `event` brings work to the thread of `context`, which is awake, from `at` on.
+    fn give_host_thread(&mut self, context: Context, event: Event, at: Instant) {
+        let thread = self.thread(context);
+        thread.queued += 1;
+        let at = at.max(thread.there_at);
         self.soon(at, event);
     }
 
-    /// A piece of work ends at `end`: the host's threads hear then of what it gave them.
-    pub(super) fn host_work_follows(&mut self, end: Instant) {
-        self.working = false;
-        let mut following = core::mem::take(&mut self.following);
-        for event in following.drain(..) {
-            self.soon(end, event);
-        }
-        self.following = following;
-    }
-
-    /// `preferred`, or else the first processor after it, that has nothing to do; `preferred` if none.
-    fn idle_cpu(&self, preferred: CpuId) -> CpuId {
-        let cpus = self.cpus.len();
-        let from = |step| (preferred.index() + step) % cpus;
-        let idle = (0..cpus).map(from).find(|&cpu| self.cpus[cpu].is_idle(self.now));
-        idle.map_or(preferred, |cpu| CpuId(u16::try_from(cpu).expect("numbered by 16 bits")))
+    /// Where the thread of `context` runs that is woken at `at`.
+    fn idle_cpu(&self, context: Context, at: Instant) -> CpuId {
+        let [thread, deferred] = self.host_threads;
+        let (this, other) =
+            if context == Context::Thread { (thread, deferred) } else { (deferred, thread) };
+        idle_cpu(&self.cpus, this.cpu, other.awake.then_some(other.cpu), at)
     }
 
     /// A thread of the driver's begins a piece of its work.
@@ -147,7 +183,7 @@ impl<O: Observer> World<O> {
 
     /// Begins a piece of the driver's work: what it takes to get there comes first.
     pub(super) fn perform_host(&mut self, cpu: CpuId, work: Work) {
-        let mut cost = core::mem::take(&mut self.cpus[cpu.index()].owes);
+        let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
             self.totals.context_switches += 1;
@@ -174,7 +210,7 @@ impl<O: Observer> World<O> {
         let (now, events) = (self.now, &mut self.device_events);
         let mmc = self.host.driver.model_mut().mmc_mut().expect("a processor worked for it");
         let (context, completes) = match doing {
-            Doing::Enter(context) => return self.next_act(cpu, context),
+            Doing::Enter(context) | Doing::Wake(context) => return self.next_act(cpu, context),
             Doing::Interrupt => {
                 mmc.end_interrupt(now, events);
                 (Context::Interrupt, false)
@@ -201,11 +237,17 @@ impl<O: Observer> World<O> {
         let is_thread = context != Context::Interrupt;
         let stands_aside = is_thread && self.cpus[cpu.index()].has_completions();
         let next = if stands_aside { None } else { self.mmc().begin_act(context, now) };
-        self.look_at_host(Some(cpu));
+        self.look_at_controller();
+        let wanted = self.wanted_threads();
+        let waking = self.cost_of_waking(wanted);
+        self.wake_host(wanted, now + waking);
         if let Some((act, cost)) = next {
             let work = Work::Act(act.kind(), act.slot());
-            let owed = core::mem::take(&mut self.cpus[cpu.index()].owes);
-            return self.do_host(cpu, &work, Doing::Act(act, now), cost + owed);
+            return self.do_host(cpu, &work, Doing::Act(act, now), cost + waking);
+        }
+        if waking > Duration::ZERO {
+            let work = if is_thread { Work::Host(context) } else { Work::Interrupt };
+            return self.do_host(cpu, &work, Doing::Wake(context), waking);
         }
         if is_thread {
             self.end_or_go_on(cpu, context);
@@ -227,5 +269,40 @@ impl<O: Observer> World<O> {
         state.busy_until = end;
         state.doing = Some(doing);
         self.soon(end, Event::CpuFree(cpu));
+    }
+}
+
+/// Which of `cpus` a thread runs on that is woken at `at`: `preferred`, or else the first after it, that
+/// has nothing to do then, for all that is known, and that is not `taken` by another thread on its way;
+/// `preferred` if there is none.
+fn idle_cpu(cpus: &[Cpu], preferred: CpuId, taken: Option<CpuId>, at: Instant) -> CpuId {
+    let from = |step| u16::try_from((preferred.index() + step) % cpus.len());
+    let numbered = (0..cpus.len()).map(|step| CpuId(from(step).expect("numbered by 16 bits")));
+    let mut free = numbered.filter(|cpu| cpus[cpu.index()].is_idle(at) && taken != Some(*cpu));
+    free.next().unwrap_or(preferred)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_goes_where_nobody_is_or_is_on_the_way_to() {
+        let at = Instant::from_ns(1000);
+        let mut cpus: Vec<_> = (0..4).map(|_| Cpu::new()).collect();
+        let chosen = |cpus: &[Cpu], preferred, taken: Option<u16>| {
+            idle_cpu(cpus, CpuId(preferred), taken.map(CpuId), at).0
+        };
+        assert_eq!(chosen(&cpus, 2, None), 2);
+        assert_eq!(chosen(&cpus, 2, Some(2)), 3);
+        assert_eq!(chosen(&cpus, 3, Some(3)), 0, "past the last is the first");
+        cpus[3].running = true;
+        assert_eq!(chosen(&cpus, 2, Some(2)), 0);
+        cpus[2].busy_until = at + Duration::from_ns(1);
+        assert_eq!(chosen(&cpus, 2, Some(1)), 0);
+        cpus[2].busy_until = at;
+        assert_eq!(chosen(&cpus, 2, Some(1)), 2, "it is idle by then");
+        cpus.iter_mut().for_each(|cpu| cpu.running = true);
+        assert_eq!(chosen(&cpus, 2, Some(2)), 2, "where all are busy, where it was");
     }
 }

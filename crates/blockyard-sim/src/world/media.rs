@@ -40,6 +40,7 @@ impl<O: Observer> World<O> {
             self.failure = Some(Failure::PowerCuts);
             return;
         }
+        self.host.driver.update_media(self.now);
         verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
         // Where nothing else is to come, nothing will ever be left but the same.
         let goes_on = self.next_event.is_some() || !self.events.is_empty();

@@ -21,7 +21,7 @@ impl Locks {
         match work {
             Work::Complete { .. } | Work::Look(_) => self.completing,
             Work::Run { .. } | Work::Step(_) => self.submitting,
-            Work::Copy(_) | Work::Interrupt | Work::Host(_) | Work::Act(..) => false,
+            Work::Copy(_) | Work::Interrupt | Work::Host(_) | Work::Act(..) | Work::Timer => false,
         }
     }
 }
@@ -87,8 +87,7 @@ impl<O: Observer> World<O> {
     /// Does a piece of work and lets what follows from it begin when it ends.
     pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
         self.host.sink.1.work_begins(cpu, &work, self.now);
-        self.working = true;
-        let mut cost = core::mem::take(&mut self.cpus[cpu.index()].owes);
+        let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
             cost += self.machine.context_switch;
             self.totals.context_switches += 1;
@@ -107,6 +106,7 @@ impl<O: Observer> World<O> {
             Work::Step(task) => self.step(task),
             Work::Copy(task) => self.copy(task),
             Work::Look(_) => self.look(cpu),
+            Work::Timer => self.machine.interrupt,
             Work::Interrupt | Work::Host(_) | Work::Act(..) => unreachable!("it has its own way"),
         };
         while let Some(finished) = self.host.driver.next_finished(self.now) {
@@ -117,6 +117,8 @@ impl<O: Observer> World<O> {
                 cost += self.complete(finished, false);
             }
         }
+        let woken = self.wanted_threads();
+        cost += self.cost_of_waking(woken);
         let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
         if self.locks.are_taken_by(&work) {
@@ -130,25 +132,25 @@ impl<O: Observer> World<O> {
         }
         let end = self.now + cost;
         self.host.sink.1.work_ends(end);
-        self.cpus[cpu.index()].busy += cost;
         self.totals.cpu += cost;
         self.host.driver.model_mut().start(end, &mut self.device_events);
         self.schedule_device();
         self.schedule_layers();
-        self.look_at_host(Some(cpu));
-        if matches!(work, Work::Run { .. }) && self.dispatch_blocks() {
+        self.look_at_controller();
+        if matches!(work, Work::Run { .. }) && self.dispatch_blocks {
             self.host_run_goes_on(cpu);
         }
-        self.host_work_follows(end);
         if self.self_check {
             self.host.driver.call_ended();
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
         }
-        self.cpus[cpu.index()].busy_until = end;
-        if self.cpus[cpu.index()].has_work() {
+        let state = &mut self.cpus[cpu.index()];
+        state.busy += cost;
+        state.busy_until = end;
+        state.running = state.has_work();
+        if state.running {
             self.soon(end, Event::CpuFree(cpu));
-        } else {
-            self.cpus[cpu.index()].running = false;
         }
+        self.wake_host(woken, end);
     }
 }

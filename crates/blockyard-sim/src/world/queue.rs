@@ -17,6 +17,7 @@ impl<O: Observer> World<O> {
     pub(super) fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
         self.follow_up(queue, true);
+        self.host_time_has_come();
     }
 
     /// Whether the driver has taken nothing for [`PATIENCE`], and nothing is to come but what queues
@@ -43,7 +44,7 @@ impl<O: Observer> World<O> {
 
     pub(super) fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
         self.deferred[queue.index()][hctx.index()] = false;
-        if self.dispatch_blocks() {
+        if self.dispatch_blocks {
             self.host_thread_begins(Context::Thread);
         }
         self.run(queue, hctx);
@@ -69,7 +70,7 @@ impl<O: Observer> World<O> {
     /// Runs, results, wake-ups and polls of one queue.
     fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
-            if run.deferred || after_completion || self.dispatch_blocks() {
+            if run.deferred || after_completion || self.dispatch_blocks {
                 self.defer_run(queue, run.hctx, self.now);
             } else {
                 self.run(queue, run.hctx);
@@ -97,8 +98,8 @@ impl<O: Observer> World<O> {
         if core::mem::replace(pending, true) {
             return;
         }
-        if self.dispatch_blocks() {
-            return self.give_run(queue, hctx);
+        if self.dispatch_blocks {
+            return self.wanted_runs.push((queue, hctx));
         }
         self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
     }

@@ -8,6 +8,7 @@ use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard_sim::data::deed::Keeper;
 use blockyard_sim::workload::Prng;
 
 /// Each takes seconds, in which whatever polls polls.
@@ -65,7 +66,7 @@ impl Target {
     fn busy(&mut self, queue: QueueId) -> Option<Busy> {
         if self.misbehaves && one_in(&mut self.prng, self.plan.empty_promises) {
             self.misbehaved.empty_promises += 1;
-            return Some(crate::draw::pick(&mut self.prng, &[Busy::Device, Busy::Host]));
+            return Some(self.prng.pick(&[Busy::Device, Busy::Host]));
         }
         if self.outstanding[queue.index()] >= self.plan.queue_depth {
             return Some(Busy::Device);
@@ -161,7 +162,7 @@ impl Driver for Target {
             return TimedOut::Reset;
         }
         let outcomes = [Outcome::Done(Status::Timeout), Outcome::Again, Outcome::AgainPrepared];
-        let outcome = crate::draw::pick(&mut self.prng, &outcomes);
+        let outcome = self.prng.pick(&outcomes);
         let (_, finished) = self.started.remove(at);
         self.give_back(&Finished { outcome, ..finished });
         self.misbehaved.taken_back += 1;
@@ -172,6 +173,8 @@ impl Driver for Target {
         self.outstanding[queue.index()] -= 1;
     }
 }
+
+impl Keeper for Target {}
 
 impl Device for Target {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {

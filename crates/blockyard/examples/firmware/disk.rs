@@ -6,11 +6,10 @@ use blockyard::bio::Bio;
 use blockyard::driver::Device;
 use blockyard::host::Host;
 use blockyard::mmc::block::{Context, Mmc, Target};
-use blockyard::mmc::card::Card;
+use blockyard::mmc::card::{Card, Partition};
 use blockyard::mmc::controller::HostController;
 use blockyard::mmc::host::BusyDetect;
 use blockyard::mmc::policy::{HostPolicy, Pipeline};
-use blockyard::mmc::register::ext_csd::partition::Partition;
 use blockyard::policy::Policies;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
@@ -19,14 +18,7 @@ use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
 
 /// One processor, one hardware queue, up to 64 requests at the driver: all that a card needs.
-const TAGS: TagSetConfig = TagSetConfig {
-    hctxs: 1,
-    depth: 64,
-    reserved: 0,
-    shared_over_hctxs: false,
-    queues: 1,
-    max_waiters: 1,
-};
+const TAGS: TagSetConfig = TagSetConfig::single(64);
 
 /// A disk.
 pub(crate) struct Disk {
@@ -114,17 +106,8 @@ impl Disk {
         if mmc.step(Context::Deferred, now).is_some() || mmc.step(Context::Thread, now).is_some() {
             return;
         }
-        // The driver is done with requests: the queue takes them back, which may make room for others.
-        if let Some(finished) = mmc.next_finished(now) {
-            self.queue.conclude(&mut self.host, &finished, now).expect("the driver owned it");
-            while let Some((_, hctx)) = self.host.next_starved() {
-                let _ = self.queue.run(&mut self.host, hctx, now);
-            }
-            return;
-        }
-        // The queue has some for the driver.
-        if let Some(run) = self.queue.next_run(&mut self.host, now) {
-            let _ = self.queue.run(&mut self.host, run.hctx, now);
+        // The driver is done with requests, which the queue takes back, or the queue has some for it.
+        if self.queue.turn(&mut self.host, now) {
             return;
         }
         // Nothing to do: until the next interrupt, or until one of both wants to look again. (WFI with

@@ -94,14 +94,12 @@ impl Sdhci {
         let answered = |part, response| HostEvent::CommandDone { part, response };
         let response = self.response(transaction.command.response);
         let auto = Response::Short(self.chip.read(RESPONSE_AUTO));
-        let parts = [
-            (transaction.announce.is_some(), answered(Part::Announce, auto)),
-            (true, answered(Part::Command, response)),
-            (transaction.data().is_some(), HostEvent::DataDone),
-            (transaction.stop.is_some(), answered(Part::Stop, auto)),
-            (transaction.ends_busy(), HostEvent::BusyReleased),
-        ];
-        self.events.extend(parts.into_iter().filter_map(|(is, event)| is.then_some(event)));
+        self.events.extend(transaction.parts().map(|part| match part {
+            Part::Announce | Part::Stop => answered(part, auto),
+            Part::Command => answered(part, response),
+            Part::Data => HostEvent::DataDone,
+            Part::Busy => HostEvent::BusyReleased,
+        }));
     }
 
     fn response(&mut self, kind: ResponseKind) -> Response {

@@ -52,11 +52,6 @@ impl Held {
     }
 }
 
-/// The earlier of two instants, either of which may be none.
-pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    one.into_iter().chain(other).min()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,12 @@
 //! [`Late`]: completions pass up later than they come, by a policy.
 
-use super::held::{Held, earlier};
+use super::held::Held;
 use super::pass_on;
 use super::tagged::Tagged;
 use crate::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use crate::request::Request;
 use crate::tag::TagSetConfig;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::unit::{DriverTag, HctxId, QueueId};
 
 /// How late the completion of a request is.

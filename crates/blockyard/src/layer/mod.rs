@@ -12,9 +12,7 @@
 //! use blockyard::tag::TagSetConfig;
 //! use blockyard::time::Duration;
 //!
-//! let tags = TagSetConfig {
-//!     hctxs: 1, depth: 32, reserved: 0, shared_over_hctxs: false, queues: 1, max_waiters: 8,
-//! };
+//! let tags = TagSetConfig::single(32);
 //! // As slow as a card: 100 us more for each request, and 20 MB/s at most.
 //! let slow = Extra::fixed(Duration::from_us(100));
 //! let card = Delayed::new(NullDevice::new(1, 32), slow, Prng::new(1), &tags);

@@ -116,6 +116,18 @@ impl Transaction {
         Self { announce: None, command, stop: None, payload: Payload::None }
     }
 
+    /// What it consists of, in order: what a controller tells the end of, one by one or at once.
+    pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {
+        let parts = [
+            (Part::Announce, self.announce.is_some()),
+            (Part::Command, true),
+            (Part::Data, self.data().is_some()),
+            (Part::Stop, self.stop.is_some()),
+            (Part::Busy, self.ends_busy()),
+        ];
+        parts.into_iter().filter_map(|(part, is_there)| is_there.then_some(part))
+    }
+
     /// The transfer.
     #[must_use]
     pub const fn data(&self) -> Option<Data> {

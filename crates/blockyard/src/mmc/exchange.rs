@@ -34,6 +34,14 @@ pub enum Cause {
     Gone,
 }
 
+impl Failure {
+    /// Whether the card may have answered, and nobody has read it: damaged, or with an interrupt that got
+    /// lost. What it says of a failure it says once.
+    pub(super) const fn hides_answer(&self) -> bool {
+        matches!(self.cause, Cause::Host(_))
+    }
+}
+
 /// What an event is to a transaction.
 #[must_use = "a transaction that has ended must be followed up"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +55,7 @@ pub enum Progress {
 }
 
 /// A transaction on the bus.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// Parts to come, as bits by their order.
     awaited: u8,
@@ -74,15 +82,8 @@ impl Exchange {
     #[must_use]
     pub fn new(transaction: &Transaction, busy: BusyDetect) -> Self {
         let data = transaction.data();
-        let reports_busy = busy == BusyDetect::Hardware && transaction.ends_busy();
-        let parts = [
-            (Part::Announce, transaction.announce.is_some()),
-            (Part::Command, true),
-            (Part::Data, data.is_some()),
-            (Part::Stop, transaction.stop.is_some()),
-            (Part::Busy, reports_busy),
-        ];
-        let awaited = parts.iter().filter(|(_, there)| *there).map(|(part, _)| bit(*part)).sum();
+        let is_told = |part: &Part| *part != Part::Busy || busy == BusyDetect::Hardware;
+        let awaited = transaction.parts().filter(is_told).map(bit).sum();
         Self {
             awaited,
             blocks_planned: data.map_or(0, |data| data.blocks),

@@ -1,7 +1,7 @@
 //! The way back: completions, requeues, and who may go on because of them.
 
 use super::{NotInFlight, RequestQueue, hctx_id, is_in_flight};
-use crate::driver::{Driver, Finished, Outcome};
+use crate::driver::{Device, Driver, Finished, Outcome};
 use crate::elevator::Place;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dispatch};
@@ -13,6 +13,31 @@ use crate::trace::{Action, Sink};
 use crate::unit::{DriverTag, HctxId, RequestId};
 
 impl RequestQueue {
+    /// A turn of the loop of a queue that has its host to itself: what the device is done with is taken
+    /// back, and what is left to be run is run, until neither is there. Whether there was anything. What
+    /// has ended and who is woken is to be asked for as after any call.
+    ///
+    /// Queues that share a host take turns one by one: [`Host::next_starved`] may name any of them.
+    ///
+    /// # Panics
+    ///
+    /// If the device names a request that it does not own.
+    pub fn turn<D: Device, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) -> bool {
+        let mut has_turned = false;
+        loop {
+            if let Some(finished) = host.driver.next_finished(now) {
+                self.conclude(host, &finished, now).expect("the device owned it");
+            } else if let Some((_, hctx)) = host.next_starved() {
+                let _ = self.run(host, hctx, now);
+            } else if let Some(run) = self.next_run(host, now) {
+                let _ = self.run(host, run.hctx, now);
+            } else {
+                return has_turned;
+            }
+            has_turned = true;
+        }
+    }
+
     /// What a device named as finished: [`Self::complete`] or [`Self::requeue`], as it ended.
     ///
     /// # Errors

@@ -40,21 +40,14 @@
 //! use blockyard::time::Instant;
 //! use blockyard::unit::{CpuId, QueueId};
 //!
-//! let tags = TagSetConfig {
-//!     hctxs: 1, depth: 32, reserved: 0, shared_over_hctxs: false, queues: 1, max_waiters: 8,
-//! };
+//! let tags = TagSetConfig::single(32);
 //! let mut host = Host::new(NullDevice::new(1, 32), (), tags);
 //! let config = QueueConfig::new(1, 1, Limits::new(1 << 21), Policies::mq_deadline());
 //! let mut queue = RequestQueue::new(QueueId(0), config, &host);
 //!
 //! let now = Instant::ZERO;
 //! queue.submit(&mut host, CpuId(0), Bio::read(8, 8, 7), now).unwrap();
-//! while let Some(run) = queue.next_run(&mut host, now) {
-//!     let _ = queue.run(&mut host, run.hctx, now);
-//! }
-//! while let Some(finished) = host.driver.next_finished(now) {
-//!     queue.conclude(&mut host, &finished, now).unwrap();
-//! }
+//! queue.turn(&mut host, now); // runs, and takes back
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```

@@ -25,6 +25,22 @@ pub struct TagSetConfig {
     pub max_waiters: u32,
 }
 
+impl TagSetConfig {
+    /// That of one request queue on one hardware queue with `depth` tags, of which none is reserved; as
+    /// many submitters may wait.
+    #[must_use]
+    pub const fn single(depth: u16) -> Self {
+        Self {
+            hctxs: 1,
+            depth,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: depth as u32,
+        }
+    }
+}
+
 /// The driver tags of one host, used by one request queue or shared by several.
 ///
 /// ```

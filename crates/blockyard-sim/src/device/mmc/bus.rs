@@ -13,20 +13,32 @@ pub(super) struct InUse {
     gaps: u64,
     idle: Duration,
     begun: bool,
+    /// Nobody knew before that the last use was over.
+    known_at: Instant,
 }
 
 impl InUse {
-    /// In use from `from`, which is not before the last begin, until `until`.
+    /// In use from `from`, which is not before the last begin, until `until`: a use of its own.
     pub(super) fn add(&mut self, from: Instant, until: Instant) {
+        if self.begun && from > self.until {
+            self.gaps += 1;
+            self.idle += from.since(self.until.max(self.known_at.min(from)));
+        }
+        self.go_on(from, until);
+    }
+
+    /// As [`Self::add`], as a part of the last use: what lies between is in no use, and no gap.
+    pub(super) fn go_on(&mut self, from: Instant, until: Instant) {
         if !self.begun || from > self.until {
-            if self.begun {
-                self.gaps += 1;
-                self.idle += from.since(self.until);
-            }
             self.before += self.until.since(self.from);
             (self.from, self.until, self.begun) = (from, from, true);
         }
         self.until = self.until.max(until);
+    }
+
+    /// Only now it is known that the last use is over: the gap begins now.
+    pub(super) fn noticed(&mut self, now: Instant) {
+        self.known_at = now;
     }
 
     /// It will be in use until `until` only.
@@ -81,5 +93,29 @@ mod tests {
             (bus.total(at(99)), bus.mean_gap()),
             (Duration::from_ns(4), Duration::from_ns(6))
         );
+    }
+
+    #[test]
+    fn pauses_within_a_use_are_neither_use_nor_gap() {
+        let at = Instant::from_ns;
+        let mut bus = InUse::default();
+        bus.add(at(10), at(20));
+        assert!(!bus.is_at(at(30)));
+        bus.go_on(at(50), at(60));
+        assert_eq!(bus.total(at(99)), Duration::from_ns(20));
+        bus.add(at(64), at(70));
+        assert_eq!(bus.mean_gap(), Duration::from_ns(4));
+    }
+
+    #[test]
+    fn a_gap_begins_when_somebody_knows_of_it() {
+        let at = Instant::from_ns;
+        let mut bus = InUse::default();
+        bus.add(at(10), at(20));
+        bus.noticed(at(500));
+        bus.add(at(503), at(510));
+        assert_eq!(bus.mean_gap(), Duration::from_ns(3));
+        bus.add(at(515), at(520));
+        assert_eq!(bus.mean_gap(), Duration::from_ns(4), "that is over with the next");
     }
 }

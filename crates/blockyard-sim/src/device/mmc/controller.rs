@@ -24,6 +24,7 @@ use super::fault::Faults;
 use super::ledger::Ledger;
 use super::pio::Pio;
 use super::used::{BusUse, Uses};
+use crate::data::deed::{Deed, Place};
 use blockyard::driver::Issue;
 use blockyard::mmc::command::{Command, Direction, Rca};
 use blockyard::mmc::controller::{
@@ -48,6 +49,10 @@ pub(super) const WRITE_LIMIT: Duration = Duration::from_ms(250);
 struct Running {
     transaction: Transaction,
     since: Instant,
+    /// Its time on the bus is counted up to here; what counts begins here.
+    bus_from: Instant,
+    /// What counts of its time, with the busy that follows, begins here.
+    device_from: Instant,
     /// It has left the bus, and is told as a use of it.
     over: bool,
 }
@@ -80,14 +85,20 @@ pub struct Controller {
     pub(super) serial: u32,
     /// How often each command was sent, by its number.
     pub(super) commands: [u64; 64],
-    /// When a transaction was on the bus.
+    /// When a transaction was on the bus; with PIO, commands and pieces of data.
     pub(super) bus: InUse,
     /// The same, and when the card was busy.
     pub(super) device: InUse,
     pub(super) uses: Uses,
+    /// Time in which a transaction was over, its interrupt lost, and nobody knew.
+    pub(super) unnoticed: Duration,
+    /// It is so since then.
+    unnoticed_from: Option<Instant>,
     pub(super) faults: Faults,
     /// What passed for which request.
     pub(super) ledger: Ledger,
+    /// What the card did with data, and was not told.
+    pub(super) deeds: VecDeque<Deed<Place>>,
 }
 
 impl Controller {
@@ -120,8 +131,11 @@ impl Controller {
             bus: InUse::default(),
             device: InUse::default(),
             uses: Uses::default(),
+            unnoticed: Duration::ZERO,
+            unnoticed_from: None,
             faults,
             ledger: Ledger::new(),
+            deeds: VecDeque::new(),
         }
     }
 
@@ -145,7 +159,7 @@ impl Controller {
         };
         pio.passed();
         self.pump(now);
-        self.wants_interrupt()
+        self.wants_interrupt() && !self.faults.loses_interrupt()
     }
 
     /// A processor takes the interrupt: bytes that it is to copy.
@@ -166,7 +180,7 @@ impl Controller {
         self.now = now;
         pio.end_copy();
         self.pump(now);
-        self.wants_interrupt()
+        self.wants_interrupt() && !self.faults.loses_interrupt()
     }
 
     /// What the controller tells, one by one.
@@ -210,7 +224,14 @@ impl Controller {
         self.ledger.begin(transaction);
         self.now = now;
         self.serial = self.serial.wrapping_add(1);
-        self.running = Some(Running { transaction: *transaction, since: now, over: false });
+        self.running = Some(Running {
+            transaction: *transaction,
+            since: now,
+            bus_from: now,
+            device_from: now,
+            over: false,
+        });
+        self.bus.add(now, now);
         let mut at = now.max(self.free_at);
         if let Some(announce) = transaction.announce {
             let reaction = self.send(&announce, at);
@@ -230,17 +251,19 @@ impl Controller {
             // A card that refuses sends nothing and takes nothing: the host waits in vain.
             return self.data_failed(reaction.at, DataError::Timeout, 0);
         }
-        if let (Payload::Packed(_), Direction::Write) = (transaction.payload, data.direction) {
+        let has_header = matches!(transaction.payload, Payload::Packed(_) | Payload::Block);
+        if has_header && data.direction == Direction::Write {
             self.card.packed_header(&self.block).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
         }
         let blocks = u32::from(data.blocks);
         match self.capabilities.transfer {
             Transfer::Dma => {
-                let done = self.transfer(blocks, reaction.at);
+                let done = self.transfer(transaction, blocks, reaction.at);
                 self.data_done(&done);
             }
             Transfer::Pio => {
                 self.pio = Some(Pio::new(data.direction, blocks, reaction.at));
+                self.was_on_bus(reaction.at);
                 // A write begins with an interrupt that asks for data.
                 self.wakes_at = Some(reaction.at);
                 self.pump(reaction.at);
@@ -250,20 +273,23 @@ impl Controller {
 
     /// PIO: what can go on the bus does so; when all is done the transaction goes on.
     fn pump(&mut self, now: Instant) {
-        let Some(pio) = &mut self.pio else { return };
+        let (Some(pio), Some(running)) = (&mut self.pio, &mut self.running) else { return };
         let at = now.max(pio.ready);
+        running.bus_from = running.bus_from.max(at); // in between it waited for the processor
         if pio.is_done() {
             let busy_until = pio.busy_until;
             self.pio = None;
             return self.after_data(at, busy_until);
         }
         let Some(blocks) = pio.next_piece() else { return };
-        let done = self.transfer(blocks, at);
+        let transaction = *self.running();
+        let done = self.transfer(&transaction, blocks, at);
         if done.error.is_some() {
             self.pio = None;
             return self.data_done(&done);
         }
         self.wakes_at = Some(done.end);
+        self.was_on_bus(done.end);
         let pio = self.pio.as_mut().expect("its piece passes");
         (pio.ready, pio.busy_until) = (done.end, done.busy_until);
     }
@@ -273,11 +299,27 @@ impl Controller {
         self.mode.time(u64::from(NRC))
     }
 
-    pub(super) fn transfer(&mut self, blocks: u32, at: Instant) -> Transferred {
+    /// Passes on what the card did with the data of `transaction`.
+    pub(super) fn take_deeds(&mut self, transaction: Option<&Transaction>) {
+        let Self { card, ledger, deeds, .. } = self;
+        let place = |from| transaction.and_then(|transaction| ledger.place(transaction, from));
+        while let Some(deed) = card.next_deed() {
+            deeds.extend(deed.of(place));
+        }
+    }
+
+    pub(super) fn transfer(
+        &mut self,
+        transaction: &Transaction,
+        blocks: u32,
+        at: Instant,
+    ) -> Transferred {
+        self.take_deeds(None);
         let done = self.card.transfer(blocks, at).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
         if let Some(until) = done.busy_until {
             self.uses.card_busy(done.end, until);
         }
+        self.take_deeds(Some(transaction));
         done
     }
 
@@ -298,7 +340,7 @@ impl Controller {
         let error = |error| HostEvent::Error { part, error, blocks: 0 };
         let status = reaction.answer.ok().and_then(|response| response.status());
         if part != Part::Announce && status.is_some_and(|status| status.errors() != 0) {
-            self.ledger.disowned();
+            self.ledger.disowned(self.card.failed_entry());
         }
         self.events.push_back(match reaction.answer {
             Ok(response) => HostEvent::CommandDone { part, response },
@@ -335,7 +377,11 @@ impl Controller {
         let transaction = *self.running();
         let blocks = transaction.data().map_or(0, |data| data.blocks);
         self.ledger.passed(&transaction, u32::from(blocks));
-        if transaction.payload == Payload::Block {
+        if let (Payload::Packed(_), Some(entry)) = (transaction.payload, self.card.failed_entry()) {
+            self.ledger.disowned(Some(entry));
+        }
+        let reads = transaction.data().is_some_and(|data| data.direction == Direction::Read);
+        if transaction.payload == Payload::Block && reads {
             self.block.copy_from_slice(self.card.register());
         }
         let Some(stop) = transaction.stop else { return self.busy(at, busy_until) };
@@ -361,7 +407,6 @@ impl Controller {
 
     /// The transaction is over at `at`.
     fn ends(&mut self, at: Instant, busy_until: Option<Instant>) {
-        let since = self.running.as_ref().expect("only what runs ends").since;
         if let Some(removed) = self.faults.gone_by(at) {
             return self.loses_card(self.now.max(removed));
         }
@@ -369,9 +414,44 @@ impl Controller {
             self.events.push_front(HostEvent::RetuneNeeded);
         }
         self.free_at = at + self.command_gap();
-        self.bus.add(since, at);
-        self.device.add(since, busy_until.unwrap_or(at).max(at));
+        self.was_on_bus(at);
+        let from = self.running.as_ref().expect("only what runs ends").device_from;
+        self.device.add(from, busy_until.unwrap_or(at).max(at));
         self.wakes_at = (!self.faults.loses_interrupt()).then_some(at);
+        self.unnoticed_from = if self.wakes_at.is_none() { Some(at) } else { None };
+    }
+
+    /// What is on the bus has been there until `at`, from where it was counted.
+    fn was_on_bus(&mut self, at: Instant) {
+        let running = self.running.as_mut().expect("something is on the bus");
+        self.bus.go_on(running.bus_from, at);
+        running.bus_from = at;
+    }
+
+    /// Whether bus or card are at work at `now`.
+    pub(super) fn is_at_work(&self, now: Instant) -> bool {
+        self.pio.is_some() || self.device.is_at(now)
+    }
+
+    /// Measuring begins at `now`: what was before does not count.
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.commands = [0; 64];
+        self.bus.forget(now);
+        self.device.forget(now);
+        self.unnoticed = Duration::ZERO;
+        self.unnoticed_from = self.unnoticed_from.map(|from| from.max(now));
+        if let Some(running) = &mut self.running {
+            running.bus_from = running.bus_from.max(now);
+            running.device_from = running.device_from.max(now);
+        }
+    }
+
+    /// What was over is noticed at `now`, without interrupt.
+    fn notice(&mut self, now: Instant) {
+        let Some(from) = self.unnoticed_from.take() else { return };
+        self.unnoticed += now.max(from).since(from);
+        self.bus.noticed(now);
+        self.device.noticed(now);
     }
 
     /// There is no card any more, from `at` on.
@@ -380,9 +460,9 @@ impl Controller {
         self.pio = None;
         self.events.clear();
         self.events.push_back(HostEvent::CardGone);
-        let since = self.running.as_ref().expect("it is noticed by a transaction").since;
-        self.bus.add(since, at);
-        self.device.add(since, at);
+        self.was_on_bus(at);
+        let from = self.running.as_ref().expect("it is noticed by a transaction").device_from;
+        self.device.add(from, at);
         self.wakes_at = Some(at);
     }
 
@@ -434,6 +514,7 @@ impl HostController for Controller {
 
     fn abort(&mut self, now: Instant) {
         self.events.clear();
+        self.notice(now);
         self.leave_bus(now);
         (self.running, self.pio, self.wakes_at) = (None, None, None);
         self.engine.abort();

@@ -10,6 +10,7 @@
 //! - **V3.** When no task is known to be ready, the card is asked (CMD13), at the instant at which it has
 //!   one: engines ask at a period that is short beside what a task waits for.
 //! - **V4.** Each task that is done interrupts. None is held back to be told with others.
+//!   Where an interrupt is lost, the next tells of it, too.
 //! - **V5.** After a failure nothing is begun, until the engine is cleared.
 //!
 //! There are no direct commands.
@@ -29,6 +30,7 @@ use std::collections::VecDeque;
 /// A task whose data passes.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
+    task: TaskId,
     transaction: Transaction,
     since: Instant,
     until: Instant,
@@ -92,13 +94,20 @@ impl Controller {
         }
         self.run_engine(now);
         let Self { engine, events, .. } = self;
+        let before = events.len();
         events.extend(engine.take_told(now).map(HostEvent::Engine));
+        let tells = events.len() > before;
         self.schedule_engine(now);
-        !self.events.is_empty()
+        tells && !self.faults.loses_interrupt()
     }
 
     /// Lets the engine do what it can do at `now`.
     fn run_engine(&mut self, now: Instant) {
+        if let (Some(moving), Some(busy)) = (&mut self.engine.moving, self.card.busy_until())
+            && moving.end == EngineEvent::TaskDone(moving.task)
+        {
+            moving.until = moving.until.max(busy); // a read went before its last pages
+        }
         if let Some(moved) = self.engine.moving.take_if(|moving| moving.until <= now) {
             self.uses.transaction(&moved.transaction, moved.since, moved.until);
             self.engine.told.push_back((now, moved.end));
@@ -166,7 +175,7 @@ impl Controller {
         self.engine.tasks.remove(at);
         let payload = Payload::Slot { slot: SlotId(number.number()), skip: task.skip };
         let transaction = Transaction { payload, ..Transaction::plain(command) };
-        let done = self.transfer(u32::from(blocks), reaction.at);
+        let done = self.transfer(&transaction, u32::from(blocks), reaction.at);
         if done.error.is_none() {
             self.ledger.passed(&transaction, u32::from(blocks));
         }
@@ -179,7 +188,7 @@ impl Controller {
         };
         self.engine.failed |= done.error.is_some();
         self.bus.add(now, done.end.max(done.busy_until.unwrap_or(done.end)));
-        self.engine.moving = Some(Moving { transaction, since: now, until, end });
+        self.engine.moving = Some(Moving { task: number, transaction, since: now, until, end });
     }
 
     /// Sends `command`, which is about `tasks`; `None`: it failed, which is told.
@@ -201,7 +210,7 @@ impl Controller {
                 let status = response.status().expect("R1");
                 let is_seen = status.errors() != 0 || status.has(Status::EXCEPTION_EVENT);
                 if status.errors() != 0 {
-                    self.ledger.disowned();
+                    self.ledger.disowned(None);
                 }
                 let event = EngineEvent::Responded { tasks, status };
                 (status.errors() != 0, is_seen.then_some(event))

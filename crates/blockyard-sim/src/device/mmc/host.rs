@@ -6,11 +6,12 @@ use super::controller::{Controller, RCA};
 use super::fault::Faults;
 use super::registers::{known, registers};
 use super::used::BusUse;
+use crate::data::deed::{Deed, Keeper, Place};
 use crate::device::activity::Activity;
 use crate::device::{DeviceEvent, Events};
 use crate::profile::{HostCosts, MmcProfile};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
-use blockyard::mmc::block::{Act, ActKind, Context, Mmc, Target, Unsupported};
+use blockyard::mmc::block::{Act, ActKind, Context, Counts, Idle, Mmc, Target, Unsupported};
 use blockyard::mmc::command::Direction;
 use blockyard::mmc::host::{BusyDetect, HostCapabilities};
 use blockyard::mmc::mode::Width;
@@ -34,10 +35,13 @@ pub struct Overlap {
 pub struct HostReport {
     /// How often each command was sent, by its number.
     pub commands: [u64; 64],
-    /// Time with a transaction on the bus.
+    /// Time with a transaction on the bus; with PIO, with commands or pieces of data on it.
     pub bus_busy: Duration,
-    /// Mean time without a transaction between two.
+    /// Mean time without a transaction between two, and without [`Self::unnoticed`].
     pub bus_gap: Duration,
+    /// Time in which a transaction was over, but its interrupt was lost, and nobody knew before its time
+    /// limit had passed. A fault's doing, and no design's.
+    pub unnoticed: Duration,
     /// Time without a request, in the driver or waiting for it.
     pub absent: Duration,
     /// Time in which the card's memory worked on what the bus does not show: pages were programmed,
@@ -69,8 +73,9 @@ pub struct MmcHost {
     awaited_wakeups: u64,
     /// Contexts that were woken while neither bus nor card was at work, since then.
     woken: [bool; 3],
-    /// Time on the bus when the act at hand of each context began.
+    /// Time on the bus when the act at hand of each context began, or measuring did.
     bus_at_begin: [Duration; 3],
+    measured_from: Instant,
     interrupt: bool,
 }
 
@@ -124,8 +129,14 @@ impl MmcHost {
             awaited_wakeups: 0,
             woken: [false; 3],
             bus_at_begin: [Duration::ZERO; 3],
+            measured_from: Instant::ZERO,
             interrupt: false,
         })
+    }
+
+    /// From now on the card decides what it holds, and what a loss of power takes (K7).
+    pub fn keep_data(&mut self) {
+        self.mmc.controller.card.keep_data();
     }
 
     /// The processor that takes its interrupts.
@@ -166,14 +177,36 @@ impl MmcHost {
         self.schedule(events);
     }
 
+    /// The system goes to sleep: the host is disabled once it is idle, if it is so in time.
+    pub fn suspend(&mut self, now: Instant) {
+        self.mmc.disable(now);
+    }
+
+    /// The system wakes up. Whether the host was disabled.
+    pub fn resume(&mut self) -> bool {
+        self.mmc.enable().is_ok()
+    }
+
+    /// What happened beside the plain way.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.mmc.counts()
+    }
+
     /// The thread of `context` is woken.
     pub fn wakes(&mut self, context: Context, now: Instant) {
-        self.woken[context as usize] = !self.mmc.controller.device.is_at(now);
+        self.woken[context as usize] = !self.mmc.controller.is_at_work(now);
     }
 
     /// What the bus was used for, told once it is over, one by one.
     pub fn next_use(&mut self) -> Option<BusUse> {
         self.mmc.controller.next_use()
+    }
+
+    /// Whether its driver has nothing to do.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        self.mmc.idle()
     }
 
     /// Whether `context` has something to do.
@@ -185,6 +218,7 @@ impl MmcHost {
     /// `context` begins its next act, if it has one: what it costs.
     pub fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
         let act = self.mmc.begin(context, now)?;
+        assert!(self.mmc.is_enabled(), "{act:?} of a host that is suspended");
         self.bus_at_begin[context as usize] = self.mmc.controller.bus.total(now);
         let cost = self.cost(&act);
         Some((act, cost))
@@ -201,7 +235,7 @@ impl MmcHost {
         if let Some(overlap) = overlap {
             let on_bus = self.mmc.controller.bus.total(now) - self.bus_at_begin[context as usize];
             overlap.inside += on_bus;
-            overlap.outside += now.since(begun) - on_bus;
+            overlap.outside += now.since(begun.max(self.measured_from)) - on_bus;
         }
         if matches!(kind, ActKind::Start | ActKind::SendStatus | ActKind::SendStop) {
             let woken = core::mem::take(&mut self.woken);
@@ -235,7 +269,8 @@ impl MmcHost {
             | ActKind::RestartEngine => costs.look,
             ActKind::Retune => costs.retune,
             ActKind::Reset => costs.reset,
-            ActKind::Complete => Duration::ZERO,
+            // A look at what the interrupt has left in memory; the wake-up before it is what takes time.
+            ActKind::HeedStatus | ActKind::Complete => Duration::ZERO,
         }
     }
 
@@ -248,10 +283,8 @@ impl MmcHost {
     /// Measuring begins.
     pub(in crate::device) fn forget(&mut self, now: Instant) {
         self.activity.forget(now);
-        let controller = &mut self.mmc.controller;
-        controller.commands = [0; 64];
-        controller.bus.forget(now);
-        controller.device.forget(now);
+        self.mmc.controller.forget(now);
+        self.measured_from = now;
         self.bus_at_begin = [Duration::ZERO; 3];
         (self.map, self.unmap) = (Overlap::default(), Overlap::default());
         self.awaited_wakeups = 0;
@@ -278,6 +311,7 @@ impl MmcHost {
             commands: controller.commands,
             bus_busy: controller.bus.total(now),
             bus_gap: controller.bus.mean_gap(),
+            unnoticed: controller.unnoticed,
             absent: self.absent + self.empty_since.map_or(Duration::ZERO, |since| now.since(since)),
             memory: controller.memory_time(now) - self.memory_before,
             map: self.map,
@@ -310,6 +344,21 @@ impl Driver for MmcHost {
             }
         }
         accept
+    }
+}
+
+impl Keeper for MmcHost {
+    fn keeps_data(&self) -> bool {
+        self.mmc.controller.card.keeps_data()
+    }
+
+    fn keep_up(&mut self, now: Instant) {
+        self.mmc.controller.card.settle_data(now);
+    }
+
+    fn next_deed(&mut self) -> Option<Deed<Place>> {
+        self.mmc.controller.take_deeds(None);
+        self.mmc.controller.deeds.pop_front()
     }
 }
 

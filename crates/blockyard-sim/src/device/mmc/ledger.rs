@@ -5,6 +5,7 @@
 //! - **L2.** A request that ends well has passed whole: from its first sector on without a gap, and
 //!   nothing that the card disowned.
 
+use crate::data::deed::Place;
 use blockyard::bio::Op;
 use blockyard::driver::Issue;
 use blockyard::mmc::command::Direction;
@@ -12,8 +13,9 @@ use blockyard::mmc::controller::{Payload, SlotId, Transaction};
 use blockyard::unit::DriverTag;
 
 /// A request of a slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
+    tag: DriverTag,
     sector: u64,
     sectors: u32,
     direction: Option<Direction>,
@@ -21,6 +23,16 @@ struct Entry {
     passed: u32,
     /// The same, before the last transfer.
     before: u32,
+}
+
+impl Entry {
+    const NONE: Self =
+        Self { tag: DriverTag(0), sector: 0, sectors: 0, direction: None, passed: 0, before: 0 };
+}
+
+/// Blocks of a packed transfer that are no request's.
+fn header_blocks(transaction: &Transaction) -> u32 {
+    u32::from(transaction.data().is_some_and(|data| data.direction == Direction::Write))
 }
 
 /// Slots, and driver tags, that there can be.
@@ -32,13 +44,13 @@ pub(super) struct Ledger {
     entries: Vec<Entry>,
     /// The slot of the request with each tag.
     slots: Vec<usize>,
-    /// The slot of the last transfer.
-    last: Option<usize>,
+    /// The slots of the last transfer.
+    last: Vec<usize>,
 }
 
 impl Ledger {
     pub(super) fn new() -> Self {
-        Self { entries: vec![Entry::default(); SLOTS], slots: vec![SLOTS; SLOTS], last: None }
+        Self { entries: vec![Entry::NONE; SLOTS], slots: vec![SLOTS; SLOTS], last: Vec::new() }
     }
 
     /// `slot` has the request of `issue`.
@@ -46,6 +58,7 @@ impl Ledger {
         let request = issue.request();
         self.slots[issue.tag.index()] = slot.index();
         self.entries[slot.index()] = Entry {
+            tag: issue.tag,
             sector: request.sector,
             sectors: request.sectors,
             direction: match request.op {
@@ -53,8 +66,25 @@ impl Ledger {
                 Op::Write => Some(Direction::Write),
                 _ => None,
             },
-            ..Entry::default()
+            ..Entry::NONE
         };
+    }
+
+    /// Whose data block number `from` of `transaction` is, the header of a packed one apart.
+    pub(super) fn place(&self, transaction: &Transaction, from: u32) -> Option<Place> {
+        let of = |slot: SlotId| &self.entries[slot.index()];
+        match transaction.payload {
+            Payload::None | Payload::Block => None,
+            Payload::Slot { slot, skip } => Some(Place { tag: of(slot).tag, from: skip + from }),
+            Payload::Packed(pack) => {
+                let mut before = 0;
+                let slot = pack.slots().iter().find(|slot| {
+                    before += of(**slot).sectors;
+                    from < before
+                })?;
+                Some(Place { tag: of(*slot).tag, from: from - (before - of(*slot).sectors) })
+            }
+        }
     }
 
     /// `transaction` begins.
@@ -63,9 +93,18 @@ impl Ledger {
     ///
     /// It breaks L1.
     pub(super) fn begin(&mut self, transaction: &Transaction) {
-        let (Some(data), Payload::Slot { slot, skip }) = (transaction.data(), transaction.payload)
-        else {
-            return;
+        let Some(data) = transaction.data() else { return };
+        let (slot, skip) = match transaction.payload {
+            Payload::None | Payload::Block => return,
+            Payload::Slot { slot, skip } => (slot, skip),
+            Payload::Packed(pack) => {
+                let entries = || pack.slots().iter().map(|slot| &self.entries[slot.index()]);
+                let blocks = entries().map(|entry| entry.sectors).sum::<u32>();
+                let fits = u32::from(data.blocks) == blocks + header_blocks(transaction)
+                    && entries().all(|entry| entry.direction == Some(data.direction));
+                assert!(fits, "L1: {transaction:?}");
+                return;
+            }
         };
         let entry = &self.entries[slot.index()];
         let fits = skip + u32::from(data.blocks) <= entry.sectors
@@ -80,11 +119,16 @@ impl Ledger {
             Payload::None | Payload::Block => return,
             Payload::Slot { slot, skip } => (slot, skip),
             Payload::Packed(pack) => {
+                let mut left = blocks.saturating_sub(header_blocks(transaction));
+                self.last.clear();
                 for slot in pack.slots() {
                     let entry = &mut self.entries[slot.index()];
-                    entry.passed = entry.sectors;
+                    let came = left.min(entry.sectors);
+                    left -= came;
+                    entry.before = entry.passed;
+                    entry.passed = entry.passed.max(came);
+                    self.last.push(slot.index());
                 }
-                self.last = None;
                 return;
             }
         };
@@ -93,12 +137,14 @@ impl Ledger {
         if skip <= entry.passed {
             entry.passed = entry.passed.max(skip + blocks);
         }
-        self.last = Some(slot.index());
+        self.last.clear();
+        self.last.push(slot.index());
     }
 
-    /// The card disowns the last transfer.
-    pub(super) fn disowned(&mut self) {
-        if let Some(last) = self.last {
+    /// The card disowns the last transfer: of a packed one all from this entry on, counted from 1.
+    pub(super) fn disowned(&mut self, from: Option<u8>) {
+        let before = usize::from(from.map_or(0, |from| from.saturating_sub(1)));
+        for last in self.last.drain(..).skip(before) {
             let entry = &mut self.entries[last];
             entry.passed = entry.before;
         }

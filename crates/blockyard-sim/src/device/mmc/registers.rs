@@ -55,6 +55,7 @@ fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
         set(index::CMDQ_DEPTH, &[depth]);
     }
     set(index::MAX_PACKED_WRITES, &[features.packed_writes]);
+    set(index::MAX_PACKED_READS, &[features.packed_reads]);
     set(index::HPI_FEATURES, &[u8::from(features.hpi)]);
     set(index::BKOPS_SUPPORT, &[u8::from(features.bkops)]);
     // Who has them has promised to start them.

@@ -40,12 +40,12 @@ impl Data {
     }
 
     /// What would be left if the power went now?
-    pub(crate) fn power_cut(&mut self, media: &Media, now: Instant) {
+    pub(crate) fn power_cut(&mut self, media: &mut Media, now: Instant) {
         self.verifier.power_cut(media, now);
     }
 
     /// All has ended. Says how many sectors were looked at.
-    pub(crate) fn finish(&mut self, media: &Media, now: Instant) -> Verified {
+    pub(crate) fn finish(&mut self, media: &mut Media, now: Instant) -> Verified {
         self.power_cut(media, now);
         let verified = self.verifier.finish(media, now);
         if let Some(first) = verified.violations.first() {

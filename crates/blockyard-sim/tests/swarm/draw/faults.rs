@@ -1,6 +1,6 @@
 //! What is done to the device: rules of the fault layer, as drawn.
 
-use super::{between, one_in, pick};
+use super::{between, one_in};
 use blockyard::bio::Op;
 use blockyard::driver::Busy;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
@@ -25,14 +25,14 @@ pub(crate) const KINDS: [&str; 8] = [
 
 /// Up to four rules; completions are lost where the queue soon `gives_up`.
 pub(super) fn draw(prng: &mut Prng, gives_up: bool) -> Vec<FaultRule> {
-    let mut rules: Vec<_> = (0..pick(prng, &[0, 1, 2, 4])).map(|_| rule(prng)).collect();
+    let mut rules: Vec<_> = (0..prng.pick(&[0, 1, 2, 4])).map(|_| rule(prng)).collect();
     rules.retain(|rule| gives_up || rule.then != Action::TimeOut);
     rules
 }
 
 fn rule(prng: &mut Prng) -> FaultRule {
-    let kind = pick(prng, &KINDS);
-    let status = pick(prng, &FAILURES);
+    let kind = prng.pick(&KINDS);
+    let status = prng.pick(&FAILURES);
     let then = match kind {
         "busy device" => Action::Busy(Busy::Device),
         "busy host" => Action::Busy(Busy::Host),
@@ -55,17 +55,17 @@ fn rule(prng: &mut Prng) -> FaultRule {
 fn when(prng: &mut Prng) -> When {
     let first = between(prng, 1, 50);
     let by_turns = [
-        Turns::Every(pick(prng, &[2, 3, 20])),
+        Turns::Every(prng.pick(&[2, 3, 20])),
         Turns::Between(first, first),
         Turns::Between(first, first + 30),
     ];
-    let one_in = Some(pick(prng, &[2, 3, 5, 50]));
+    let one_in = Some(prng.pick(&[2, 3, 5, 50]));
     let by_chance = one_in_two(prng);
     When {
-        ops: if one_in_two(prng) { vec![] } else { pick(prng, OPS).to_vec() },
+        ops: if one_in_two(prng) { vec![] } else { prng.pick(OPS).to_vec() },
         queue: None,
         sectors: if one_in_two(prng) { None } else { Some(first * 8..first * 8 + 600) },
-        turns: if by_chance { Turns::All } else { pick(prng, &by_turns) },
+        turns: if by_chance { Turns::All } else { prng.pick(&by_turns) },
         one_in: if by_chance { one_in } else { None },
     }
 }

@@ -21,12 +21,6 @@ pub(crate) fn between(prng: &mut Prng, low: u64, high: u64) -> u64 {
     low + prng.below(high - low + 1)
 }
 
-/// One of `choices`.
-pub(crate) fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
-    let at = prng.below(choices.len() as u64);
-    choices[usize::try_from(at).expect("below a length")]
-}
-
 /// True once in `n`; never if `n` is 0.
 pub(crate) fn one_in(prng: &mut Prng, n: u64) -> bool {
     n > 0 && prng.below(n) == 0
@@ -85,12 +79,12 @@ impl Plan {
         let prng = &mut Prng::new(seed).fork(0x5157);
         let cpus = small(prng, 1, 16);
         let default = small(prng, 1, 4);
-        let reads = pick(prng, &[0, 0, 1, 2]);
-        let polls = pick(prng, &[0, 0, 1, 2]);
+        let reads = prng.pick(&[0, 0, 1, 2]);
+        let polls = prng.pick(&[0, 0, 1, 2]);
         let map = QueueMap::with_kinds(cpus, default, reads, polls);
         let hctxs = default + reads + polls;
-        let count = pick(prng, &[1, 1, 2, 3]);
-        let depth = pick(prng, &[1, 1, 2, 3, 4, 8, 31, 64]);
+        let count = prng.pick(&[1, 1, 2, 3]);
+        let depth = prng.pick(&[1, 1, 2, 3, 4, 8, 31, 64]);
         let tags = TagSetConfig {
             hctxs,
             depth,
@@ -100,7 +94,7 @@ impl Plan {
             max_waiters: 64,
         };
         // Timeouts, where there are any but the usual one, are of the whole host, as a driver has them.
-        let timeout = Duration::from_ms(pick(prng, &[30_000, 30_000, 1_000, 1_500, 3_000]));
+        let timeout = Duration::from_ms(prng.pick(&[30_000, 30_000, 1_000, 1_500, 3_000]));
         let hurries = timeout < Duration::from_secs(30);
         let volatile = one_in(prng, 2);
         let same = one_in(prng, 2);
@@ -110,9 +104,9 @@ impl Plan {
                 map: map.clone(),
                 limits: system::limits(prng, volatile),
                 policies: if same { first } else { system::policies(prng, hctxs) },
-                max_bios: pick(prng, &[4, 16, 64, 4096, 4096]),
+                max_bios: prng.pick(&[4, 16, 64, 4096, 4096]),
                 max_waiters: 64,
-                run_batch_max: pick(prng, &[1, 2, 8, 1024]),
+                run_batch_max: prng.pick(&[1, 2, 8, 1024]),
                 timeout,
             })
             .collect();
@@ -120,28 +114,28 @@ impl Plan {
         let has_reserve = tags.reserved > 0;
         let submitters =
             (0..threads).map(|_| SubmitterPlan::draw(prng, cpus, &queues, has_reserve)).collect();
-        let cuts = pick(prng, &[0, 1, 4]);
+        let cuts = prng.pick(&[0, 1, 4]);
         Self {
             tags,
             device: DevicePlan {
-                queue_depth: pick(prng, &[1, 2, 5, 32, 1024]),
-                host_depth: pick(prng, &[1, 3, 16, 1024, 1024]),
-                service_max: Duration::from_us(pick(prng, &[1, 20, 100])),
-                no_budget: pick(prng, &[0, 0, 0, 2, 5, 50]),
-                empty_promises: pick(prng, &[0, 0, 0, 2, 5, 50]),
-                stuck: if hurries { pick(prng, &[0, 10, 50, 200]) } else { 0 },
-                stuck_max: Duration::from_ms(pick(prng, &[2_000, 9_000])),
-                again_prepared: pick(prng, &[0, 0, 0, 3, 20]),
+                queue_depth: prng.pick(&[1, 2, 5, 32, 1024]),
+                host_depth: prng.pick(&[1, 3, 16, 1024, 1024]),
+                service_max: Duration::from_us(prng.pick(&[1, 20, 100])),
+                no_budget: prng.pick(&[0, 0, 0, 2, 5, 50]),
+                empty_promises: prng.pick(&[0, 0, 0, 2, 5, 50]),
+                stuck: if hurries { prng.pick(&[0, 10, 50, 200]) } else { 0 },
+                stuck_max: Duration::from_ms(prng.pick(&[2_000, 9_000])),
+                again_prepared: prng.pick(&[0, 0, 0, 3, 20]),
             },
             faults: faults::draw(prng, hurries),
             submitters,
             defers_all: one_in(prng, 2),
-            run_delay_max: Duration::from_us(pick(prng, &[0, 1, 50])),
-            late_wait_one_in: pick(prng, &[0, 0, 3]),
+            run_delay_max: Duration::from_us(prng.pick(&[0, 1, 50])),
+            late_wait_one_in: prng.pick(&[0, 0, 3]),
             checks_each_step: one_in(prng, 4),
             pauses: PausePlan::draw_all(prng, &queues),
             power_cuts: (0..cuts).map(|_| between(prng, 1, 2_000)).collect(),
-            strays: pick(prng, &[0, 0, 50]),
+            strays: prng.pick(&[0, 0, 50]),
             queues,
         }
     }

@@ -1,6 +1,6 @@
 //! When queues are frozen and quiesced.
 
-use super::{one_in, pick};
+use super::one_in;
 use blockyard::request_queue::QueueConfig;
 use blockyard::time::Duration;
 use blockyard::unit::QueueId;
@@ -26,15 +26,15 @@ pub(crate) struct PausePlan {
 
 impl PausePlan {
     pub(super) fn draw_all(prng: &mut Prng, queues: &[QueueConfig]) -> Vec<Self> {
-        let count = pick(prng, &[0, 0, 1, 3, 8]);
+        let count = prng.pick(&[0, 0, 1, 3, 8]);
         (0..count).map(|_| Self::draw(prng, queues)).collect()
     }
 
     fn draw(prng: &mut Prng, queues: &[QueueConfig]) -> Self {
         let queue = prng.below(queues.len() as u64);
-        let how = pick(prng, &[Pause::Freeze, Pause::Quiesce]);
-        let after = pick(prng, &[100, 1_000, 10_000]);
-        let lasts_us = pick(prng, &[0, 50, 1_000, 1_500_000]);
+        let how = prng.pick(&[Pause::Freeze, Pause::Quiesce]);
+        let after = prng.pick(&[100, 1_000, 10_000]);
+        let lasts_us = prng.pick(&[0, 50, 1_000, 1_500_000]);
         let lasts = Duration::from_us(prng.below(lasts_us + 1));
         let drains = how == Pause::Freeze && one_in(prng, 2);
         Self {

@@ -1,6 +1,6 @@
 //! Threads that submit bios, and the bios.
 
-use super::{between, one_in, pick, small};
+use super::{between, one_in, small};
 use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::limits::Limits;
 use blockyard::request_queue::QueueConfig;
@@ -60,31 +60,31 @@ impl SubmitterPlan {
             &[Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::SecureErase, Op::Flush],
         ];
         let largest = u64::from(limits.max_sectors.min(128));
-        let zone_len = pick(prng, &[64, 512, 1 << 13]);
+        let zone_len = prng.pick(&[64, 512, 1 << 13]);
         let zone = prng.below(2) * zone_len; // few, so that submitters meet
         Self {
             cpu: CpuId(small(prng, 0, u64::from(cpus) - 1)),
             queue: QueueId(u16::try_from(queue).expect("few queues")),
-            depth: pick(prng, &[1, 2, 8, 32, 64]),
-            bios: [pick(prng, &[0, 20, 60]), pick(prng, &[10, 50])],
-            batch: pick(prng, &[1, 8, 40]),
+            depth: prng.pick(&[1, 2, 8, 32, 64]),
+            bios: [prng.pick(&[0, 20, 60]), prng.pick(&[10, 50])],
+            batch: prng.pick(&[1, 8, 40]),
             plugs: one_in(prng, 2),
-            plug_hold_max: Duration::from_us(pick(prng, &[0, 0, 30])),
-            think_max: Duration::from_us(pick(prng, &[0, 2, 300])),
-            pattern: pick(prng, &[Pattern::Forward, Pattern::Backward, Pattern::Anywhere]),
-            ops: pick(prng, ops).to_vec(),
-            sectors_max: pick(prng, &[8, 8, 16, largest, 3 * largest]),
-            flags_one_in: pick(prng, &[0, 0, 0, 2, 20]),
-            durable_one_in: pick(prng, &[0, 0, 2, 10]),
-            reserved_one_in: if has_reserve { pick(prng, &[0, 0, 3, 20]) } else { 0 },
-            prio_one_in: pick(prng, &[0, 0, 2, 10]),
+            plug_hold_max: Duration::from_us(prng.pick(&[0, 0, 30])),
+            think_max: Duration::from_us(prng.pick(&[0, 2, 300])),
+            pattern: prng.pick(&[Pattern::Forward, Pattern::Backward, Pattern::Anywhere]),
+            ops: prng.pick(ops).to_vec(),
+            sectors_max: prng.pick(&[8, 8, 16, largest, 3 * largest]),
+            flags_one_in: prng.pick(&[0, 0, 0, 2, 20]),
+            durable_one_in: prng.pick(&[0, 0, 2, 10]),
+            reserved_one_in: if has_reserve { prng.pick(&[0, 0, 3, 20]) } else { 0 },
+            prio_one_in: prng.pick(&[0, 0, 2, 10]),
             zone: (zone, zone + zone_len),
         }
     }
 
     /// The bio numbered `cookie`; `at` is where the one before it began and ended.
     pub(crate) fn bio(&self, prng: &mut Prng, limits: &Limits, at: (u64, u64), cookie: u64) -> Bio {
-        let op = pick(prng, &self.ops);
+        let op = prng.pick(&self.ops);
         if op == Op::Flush {
             return Bio::new(op, 0, 0, cookie);
         }
@@ -121,10 +121,10 @@ impl SubmitterPlan {
             }
         }
         if one_in(prng, self.prio_one_in) {
-            let class = pick(prng, &[PrioClass::RealTime, PrioClass::BestEffort, PrioClass::Idle]);
-            let level = pick(prng, &[0, 7]);
+            let class = prng.pick(&[PrioClass::RealTime, PrioClass::BestEffort, PrioClass::Idle]);
+            let level = prng.pick(&[0, 7]);
             bio = bio.with_prio(IoPrio { class, level });
-            bio.write_hint = pick(prng, &[0, 0, 3]);
+            bio.write_hint = prng.pick(&[0, 0, 3]);
         }
         bio
     }

@@ -1,6 +1,6 @@
 //! The designs and limits of request queues.
 
-use super::{one_in, pick};
+use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
@@ -16,20 +16,17 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
     Policies {
         model: if single { Model::SingleLock } else { Model::Multi },
         elevator: if one_in(prng, 2) { ElevatorKind::None } else { elevator(prng) },
-        dispatch: if one_in(prng, 3) { Dispatch::Budget } else { pick(prng, &dispatch) },
-        dequeue: pick(prng, &[Dequeue::SpliceAll, Dequeue::RoundRobin, Dequeue::ByBusy]),
-        busy: pick(prng, &[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
-        swq_merge: pick(prng, &[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
-        sched_depth: pick(
-            prng,
-            &[
-                SchedDepth::Fixed(1),
-                SchedDepth::Fixed(3),
-                SchedDepth::Fixed(256),
-                SchedDepth::FromDeviceDepth,
-            ],
-        ),
-        plug: pick(prng, &[Plugging::Batches, Plugging::EveryBio]),
+        dispatch: if one_in(prng, 3) { Dispatch::Budget } else { prng.pick(&dispatch) },
+        dequeue: prng.pick(&[Dequeue::SpliceAll, Dequeue::RoundRobin, Dequeue::ByBusy]),
+        busy: prng.pick(&[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
+        swq_merge: prng.pick(&[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
+        sched_depth: prng.pick(&[
+            SchedDepth::Fixed(1),
+            SchedDepth::Fixed(3),
+            SchedDepth::Fixed(256),
+            SchedDepth::FromDeviceDepth,
+        ]),
+        plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     }
 }
 
@@ -46,43 +43,45 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
         return DeadlineTunables::default();
     }
     DeadlineTunables {
-        read_expire: Duration::from_us(pick(prng, &[0, 50, 500_000])),
-        write_expire: Duration::from_us(pick(prng, &[0, 500, 5_000_000])),
-        writes_starved: pick(prng, &[0, 1, 2, 5]),
-        fifo_batch: pick(prng, &[0, 1, 4, 16]),
+        read_expire: Duration::from_us(prng.pick(&[0, 50, 500_000])),
+        write_expire: Duration::from_us(prng.pick(&[0, 500, 5_000_000])),
+        writes_starved: prng.pick(&[0, 1, 2, 5]),
+        fifo_batch: prng.pick(&[0, 1, 4, 16]),
         front_merges: one_in(prng, 2),
-        prio_aging_expire: pick(
-            prng,
-            &[Duration::from_us(0), Duration::from_ms(1), Duration::from_secs(10), Duration::MAX],
-        ),
-        async_depth: pick(prng, &[None, Some(1), Some(2), Some(48)]),
+        prio_aging_expire: prng.pick(&[
+            Duration::from_us(0),
+            Duration::from_ms(1),
+            Duration::from_secs(10),
+            Duration::MAX,
+        ]),
+        async_depth: prng.pick(&[None, Some(1), Some(2), Some(48)]),
         classes: one_in(prng, 2),
     }
 }
 
 /// Often so few tokens that requests wait for them.
 fn kyber(prng: &mut Prng) -> KyberTunables {
-    let mut depth = |linux| pick(prng, &[1, 1, 2, 5, linux]);
+    let mut depth = |linux| prng.pick(&[1, 1, 2, 5, linux]);
     KyberTunables {
         read_depth: depth(256),
         write_depth: depth(128),
         discard_depth: depth(64),
         other_depth: depth(16),
-        read_latency: Duration::from_us(pick(prng, &[0, 50, 2_000])),
-        write_latency: Duration::from_us(pick(prng, &[0, 50, 10_000])),
-        adjust: pick(prng, &[KyberAdjust::Percentiles, KyberAdjust::Steps]),
+        read_latency: Duration::from_us(prng.pick(&[0, 50, 2_000])),
+        write_latency: Duration::from_us(prng.pick(&[0, 50, 10_000])),
+        adjust: prng.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),
     }
 }
 
 pub(super) fn limits(prng: &mut Prng, volatile: bool) -> Limits {
     Limits {
-        logical_block_sectors: pick(prng, &[1, 8]),
-        max_sectors: pick(prng, &[8, 24, 64, 2560, 2560]),
-        max_segments: pick(prng, &[1, 2, 5, 128, 128]),
-        max_discard_sectors: pick(prng, &[16, 64, 1 << 20]),
-        max_discard_segments: pick(prng, &[1, 1, 4, 256]),
-        max_write_zeroes_sectors: pick(prng, &[16, 128, 1 << 20]),
-        chunk_sectors: pick(prng, &[0, 0, 16, 40, 256]),
+        logical_block_sectors: prng.pick(&[1, 8]),
+        max_sectors: prng.pick(&[8, 24, 64, 2560, 2560]),
+        max_segments: prng.pick(&[1, 2, 5, 128, 128]),
+        max_discard_sectors: prng.pick(&[16, 64, 1 << 20]),
+        max_discard_segments: prng.pick(&[1, 1, 4, 256]),
+        max_write_zeroes_sectors: prng.pick(&[16, 128, 1 << 20]),
+        chunk_sectors: prng.pick(&[0, 0, 16, 40, 256]),
         virt_boundary: one_in(prng, 3),
         write_cache: volatile,
         fua: one_in(prng, 2),

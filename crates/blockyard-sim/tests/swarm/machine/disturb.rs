@@ -97,7 +97,7 @@ impl Machine {
         }
         let (queue, hctx, tag) = key;
         let outcomes = [Outcome::Done(Status::Ok), Outcome::Again, Outcome::AgainPrepared];
-        let outcome = crate::draw::pick(&mut self.prng, &outcomes);
+        let outcome = self.prng.pick(&outcomes);
         let finished = Finished { queue, hctx, tag, outcome };
         let of = &mut self.queues[queue.index()];
         let known = of.conclude(&mut self.host, &finished, self.now);

@@ -14,7 +14,7 @@ mod rule;
 
 pub use rule::{Action, Count, FaultRule, Turns, When};
 
-use super::held::{Held, earlier};
+use super::held::Held;
 use super::pass_on;
 use super::tagged::{Slot, Tagged};
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
@@ -22,7 +22,7 @@ use crate::prng::Prng;
 use crate::request::Request;
 use crate::status::Status;
 use crate::tag::TagSetConfig;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::unit::{DriverTag, HctxId, QueueId};
 use alloc::vec::Vec;
 use rule::Rules;

@@ -27,6 +27,8 @@ pub enum ActKind {
     Start,
     /// The card is asked how it is (CMD13). The answer is an interrupt.
     SendStatus,
+    /// That answer is looked at, and acted on: where the card is busy, a pause begins.
+    HeedStatus,
     /// The controller is asked whether the card is busy.
     LookAtLine,
     /// The card is told to end a transfer that failed (CMD12). The answer is an interrupt.

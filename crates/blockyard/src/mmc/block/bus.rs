@@ -3,6 +3,7 @@
 
 use super::cqe::Cqe;
 use super::errand::{BUSY_LIMIT, Errand, OnBus, Phase, TRANSACTION_LIMIT};
+use super::standby::Power;
 use super::{ActKind, Bounce, Context, Job, Mmc};
 use crate::mmc::command::{BlockCount, Command, Direction};
 use crate::mmc::controller::{HostController, HostEvent, NotNow, Payload, SlotId, Transaction};
@@ -34,27 +35,41 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// What `context` has to do for the request on the bus.
-    pub(super) fn due_on_bus(&self, context: Context, now: Instant) -> Option<(ActKind, SlotId)> {
+    /// The request on the bus, if `context` has something to do for it: its errand.
+    pub(super) fn due_on_bus(&self, context: Context, now: Instant) -> Option<SlotId> {
         let bus = self.bus.as_ref().filter(|bus| bus.by == context)?;
         match bus.phase {
-            Phase::Due(at) if at <= now => Some((bus.errand.act(), bus.slot)),
+            Phase::Due(at) if at <= now => Some(bus.slot),
             _ => None,
         }
     }
 
     /// It is `now`: what has taken too long is given up.
+    #[inline]
     pub(super) fn tick(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        if let Some(OnBus { phase: Phase::Running(exchange, limit), .. }) = &mut self.bus
+        if let Some(OnBus { phase: Phase::Running(_, limit), .. }) = &self.bus
             && *limit <= now
         {
-            self.controller.abort(now);
-            exchange.timed_out();
-            self.exchange_ended(now);
+            self.give_up(now);
         }
-        self.tick_engine(now);
-        self.look_at_power(now);
+        if self.cqe.is_some() {
+            self.tick_engine(now);
+        }
+        if self.power != Power::On {
+            self.look_at_power(now);
+        }
+    }
+
+    /// The transaction on the bus has taken too long.
+    #[cold]
+    fn give_up(&mut self, now: Instant) {
+        let Some(OnBus { phase: Phase::Running(exchange, _), .. }) = &mut self.bus else {
+            unreachable!("it is on the bus");
+        };
+        self.controller.abort(now);
+        exchange.timed_out();
+        self.exchange_ended(now);
     }
 
     /// Ends the act `kind`, by which the request on the bus goes on.
@@ -67,6 +82,10 @@ impl<H: HostController> Mmc<H> {
             Errand::Line => {
                 let busy = self.controller.card_busy(now);
                 self.looked(!busy, now);
+            }
+            Errand::Heed(answer) => {
+                self.bus.as_mut().expect("it has the bus").errand = Errand::Status; // if it is busy
+                self.status_came(&answer, now);
             }
             Errand::Reset => self.reset(now),
             Errand::CopyIn => {
@@ -173,7 +192,9 @@ impl<H: HostController> Mmc<H> {
         }
         match errand {
             Errand::Transfer => self.transferred(&exchange, now),
-            Errand::Status => self.status_came(&exchange, now),
+            Errand::Status => {
+                self.bus.as_mut().expect("it was asked for it").next(Errand::Heed(exchange), now);
+            }
             Errand::Stop => self.stopped(&exchange, now),
             Errand::Operate | Errand::Upkeep | Errand::Interrupt => self.obeyed(&exchange, now),
             Errand::Look => self.looked_up(&exchange, now),

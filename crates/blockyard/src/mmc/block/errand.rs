@@ -29,6 +29,8 @@ pub(super) enum Errand {
     Transfer,
     /// CMD13.
     Status,
+    /// What the card has said to it is acted on.
+    Heed(Exchange),
     /// A look at DAT0.
     Line,
     /// CMD12.
@@ -53,6 +55,7 @@ impl Errand {
             Self::CopyOut => ActKind::CopyOut,
             Self::Transfer => ActKind::Start,
             Self::Status => ActKind::SendStatus,
+            Self::Heed(_) => ActKind::HeedStatus,
             Self::Line => ActKind::LookAtLine,
             Self::Stop => ActKind::SendStop,
             Self::Reset => ActKind::Reset,

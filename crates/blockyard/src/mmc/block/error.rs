@@ -5,14 +5,23 @@ use core::fmt;
 /// Why there is no driver with these policies on this controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Card or controller has no command queue.
-    CommandQueue,
-    /// The controller has no bounce buffers, or no thread to copy in, or the processor copies anyway.
-    Bounce,
+    /// The controller has no command queue engine.
+    NoEngine,
+    /// The card has no command queue.
+    NoCardQueue,
+    /// A command queue engine moves data by DMA, not the processor.
+    EngineCopiesNothing,
+    /// The controller has no bounce buffers.
+    NoBounceBuffers,
+    /// The processor moves the data: there is nothing to bounce.
+    PioNeedsNoBounce,
+    /// Bounce buffers are to be copied while a request has the bus, and in this pipeline no thread has
+    /// it then.
+    NobodyCopies,
     /// The card packs no such requests, or the controller cannot transfer them: it needs three memory
     /// segments, and not one bounce buffer for all. Or there is a command queue, which takes none.
     Packed,
-    /// The controller moves data in the other way, or has an engine to do it.
+    /// The controller moves data in the other way.
     Transfer,
     /// The controller does not find the end of busy in this way.
     BusyDetect,
@@ -25,8 +34,12 @@ pub enum Unsupported {
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::CommandQueue => "card or controller has no command queue",
-            Self::Bounce => "there are no bounce buffers here, or nobody to copy",
+            Self::NoEngine => "the controller has no command queue engine",
+            Self::NoCardQueue => "the card has no command queue",
+            Self::EngineCopiesNothing => "a command queue engine moves data by DMA",
+            Self::NoBounceBuffers => "the controller has no bounce buffers",
+            Self::PioNeedsNoBounce => "the processor moves the data, so there is nothing to bounce",
+            Self::NobodyCopies => "no thread has the bus in this pipeline, to copy there and then",
             Self::Packed => "card or controller cannot pack such requests",
             Self::Transfer => "the controller does not move data in this way",
             Self::BusyDetect => "the controller does not find the end of busy in this way",

@@ -14,12 +14,14 @@
 //! - **O4.** What fails is tried again as E1 and E2 of [`recovery`](super::recovery) say, an erase from
 //!   its first command on. What takes longer than its limit is not: the card is reset, and it ends.
 //! - **O5.** A reset may lose what the card's cache holds. If something was written to it since the
-//!   last flush, flushes fail from then on, up to the first that was taken when all that was held at the
-//!   reset had been reported: it covers whatever was lost, so who asks after it has been told.
+//!   last flush, flushes fail from then on, up to the first that was asked for after the reset and taken when
+//!   all that was held at the reset had been reported: it covers whatever was lost, so who asks after it has
+//!   been told. One that was asked for before, and waited, covers nothing of what waited for the next.
 
 use super::errand::{BUSY_LIMIT, Errand, OnBus};
 use super::slot::{Slot, Stage};
-use super::{ActKind, Context, Mmc, Target};
+use super::work::Due;
+use super::{Context, Job, Mmc, Target};
 use crate::bio::Op;
 use crate::mmc::card::erase::EraseWay;
 use crate::mmc::card::time::{BKOPS, FLUSH, SANITIZE};
@@ -112,8 +114,8 @@ impl Target {
 pub(super) struct Cache {
     /// Something may be in it that is not on the medium.
     dirty: bool,
-    /// Something was, when the card was reset.
-    lost: bool,
+    /// Something was, when the card was reset: at this instant for the last time.
+    lost: Option<Instant>,
 }
 
 impl Cache {
@@ -123,17 +125,19 @@ impl Cache {
     }
 
     /// The card was reset. Says whether something may be lost by that.
-    const fn reset(&mut self) -> bool {
-        self.lost |= self.dirty;
+    const fn reset(&mut self, now: Instant) -> bool {
+        if self.dirty {
+            self.lost = Some(now);
+        }
         core::mem::replace(&mut self.dirty, false)
     }
 
     /// A flush has ended with `status`: what it is to say. `tells_all`: it covers whatever was lost.
     fn flushed(&mut self, status: Status, tells_all: bool) -> Status {
         self.dirty &= status != Status::Ok;
-        let said = if self.lost && status == Status::Ok { Status::IoError } else { status };
-        self.lost &= !tells_all;
-        said
+        let lies = self.lost.is_some() && status == Status::Ok;
+        self.lost = self.lost.filter(|_| !tells_all);
+        if lies { Status::IoError } else { status }
     }
 }
 
@@ -200,15 +204,16 @@ impl<H: HostController> Mmc<H> {
 
     /// The card was reset (O5).
     pub(super) fn lose_cache(&mut self) {
-        if self.cache.reset() {
+        if self.cache.reset(self.now) {
             self.slots.iter_mut().for_each(|slot| slot.held_at_loss = true);
         }
     }
 
-    /// `slot` is the exclusive operation that waits from now on.
-    pub(super) fn await_idle(&mut self, at: SlotId, slot: &mut Slot) {
+    /// `slot`, which was asked for at `asked`, is the exclusive operation that waits from now on.
+    pub(super) fn await_idle(&mut self, at: SlotId, slot: &mut Slot, asked: Instant) {
         let is_untold = |slot: &Slot| slot.is_in_use() && slot.held_at_loss;
-        slot.held_at_loss = self.slots.iter().any(is_untold); // O5
+        let is_older = self.cache.lost.is_some_and(|lost| asked <= lost);
+        slot.held_at_loss = is_older || self.slots.iter().any(is_untold); // O5
         self.exclusive = Some(at);
     }
 
@@ -229,14 +234,15 @@ impl<H: HostController> Mmc<H> {
     }
 
     /// What the thread does for an exclusive operation beside its jobs (O2).
-    pub(super) fn due_apart(&self, context: Context, now: Instant) -> Option<(ActKind, SlotId)> {
+    pub(super) fn due_apart(&self, context: Context, now: Instant) -> Option<Due> {
         if context != Context::Thread {
             return None;
         }
         let is_apart = |slot: &SlotId| self.slots[slot.index()].operation.is_some();
-        self.due_on_bus(context, now)
-            .or_else(|| self.exclusive_start())
-            .or_else(|| self.cleaned.iter().find(is_apart).map(|at| (ActKind::Complete, at)))
+        let on_bus = self.due_on_bus(context, now).map(|at| Due::Slot(Job::Settle, at));
+        let start = || self.exclusive_start().map(|at| Due::Slot(Job::Start, at));
+        let complete = || self.cleaned.iter().find(is_apart).map(|at| Due::Slot(Job::Complete, at));
+        on_bus.or_else(start).or_else(complete)
     }
 
     /// The exclusive operation, if it waits for nothing but the bus (O1).
@@ -247,11 +253,10 @@ impl<H: HostController> Mmc<H> {
         (waits && !others && self.before_is_done()).then_some(slot)
     }
 
-    /// The start of the exclusive operation that waits, if it may.
-    fn exclusive_start(&self) -> Option<(ActKind, SlotId)> {
+    /// The exclusive operation that waits, if it may start.
+    fn exclusive_start(&self) -> Option<SlotId> {
         let is_free = self.bus.is_none() && self.engine_is_off(); // P1
-        let slot = self.exclusive_is_next().filter(|_| is_free)?;
-        Some((self.next_errand(slot).act(), slot))
+        self.exclusive_is_next().filter(|_| is_free)
     }
 
     /// An act begins `slot`, which is the exclusive operation's.

@@ -75,8 +75,8 @@ use super::policy::{
 use super::register::ext_csd::ExceptionEvents;
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use crate::status::Status;
-use crate::time::Instant;
-use crate::unit::{Budget, QueueId};
+use crate::time::{Instant, earlier};
+use crate::unit::{Budget, HctxId, QueueId};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cqe::Cqe;
@@ -162,8 +162,9 @@ impl<H: HostController> Mmc<H> {
     /// The policy wants what is not there: on this controller, or not yet at all.
     pub fn new(mut controller: H, target: Target, policy: HostPolicy) -> Result<Self, Unsupported> {
         let has_engine = policy.pipeline == Pipeline::Cqe;
-        let lacks_engine = has_engine && controller.engine().is_none();
+        let has_none = controller.engine().is_none();
         let capabilities = controller.capabilities();
+        let lacks_engine = has_engine && (has_none || capabilities.queue_engine_tasks() == 0);
         let hsq = match policy.pipeline {
             Pipeline::Hsq(hsq) => Some(hsq),
             _ => None,
@@ -171,10 +172,15 @@ impl<H: HostController> Mmc<H> {
         let queue_depth = target.queue_depth.min(capabilities.queue_engine_tasks());
         let plan = Plan::of(policy.pipeline, queue_depth);
         let most_packed = Most::of(&policy, &target, capabilities);
+        let bounces = policy.bounce != Bounce::None;
+        let nobody_copies = policy.bounce == Bounce::Sync && !plan.thread.contains(&Job::Settle);
         let unsupported = [
-            (lacks_engine || plan.slots == 0, Unsupported::CommandQueue),
-            (has_engine && policy.transfer == Transfer::Pio, Unsupported::Transfer),
-            (!can_bounce(&policy, &controller, &plan), Unsupported::Bounce),
+            (lacks_engine, Unsupported::NoEngine),
+            (plan.slots == 0, Unsupported::NoCardQueue),
+            (has_engine && policy.transfer == Transfer::Pio, Unsupported::EngineCopiesNothing),
+            (bounces && policy.transfer == Transfer::Pio, Unsupported::PioNeedsNoBounce),
+            (bounces && !controller.has_bounce_buffers(), Unsupported::NoBounceBuffers),
+            (nobody_copies, Unsupported::NobodyCopies),
             (most_packed.is_none(), Unsupported::Packed),
             (policy.transfer != capabilities.transfer, Unsupported::Transfer),
             (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
@@ -263,7 +269,7 @@ impl<H: HostController> Mmc<H> {
     fn complete(&mut self, slot: SlotId) {
         let of = core::mem::replace(&mut self.slots[slot.index()], Slot::FREE);
         self.held -= 1;
-        let Slot { queue, hctx, tag, status, .. } = of;
+        let Slot { queue, tag, status, .. } = of;
         match of.operation {
             Some(Operation::Sanitize) => return self.sanitized = Some(status),
             Some(Operation::Upkeep) => return,
@@ -278,7 +284,7 @@ impl<H: HostController> Mmc<H> {
             _ if came_over == 0 || came_over == of.sectors => Outcome::Done(status),
             _ => Outcome::Partial { sectors: came_over, status }, // P6
         };
-        self.finished.push_back(Finished { queue, hctx, tag, outcome });
+        self.finished.push_back(Finished { queue, hctx: HctxId(0), tag, outcome });
     }
 
     /// Who ends the request that leaves the bus now.
@@ -303,10 +309,8 @@ impl<H: HostController> Mmc<H> {
         let Pipeline::Hsq(HsqPolicy { limit: HsqLimit::Dynamic, .. }) = self.policy.pipeline else {
             return;
         };
-        let counts = |(at, slot): (usize, &Slot)| {
-            (at == first.index() || slot.stage == Stage::Ready) && slot.is_small_write()
-        };
-        let small_writes = self.slots.iter().enumerate().filter(|&slot| counts(slot)).count();
+        let is_small = |slot: &SlotId| self.slots[slot.index()].is_small_write();
+        let small_writes = usize::from(is_small(&first)) + self.ready.count(is_small);
         self.limit = if small_writes >= 2 { HSQ_PERFORMANCE } else { HSQ_NORMAL };
     }
 
@@ -349,16 +353,6 @@ impl<H: HostController> Mmc<H> {
 const HSQ_NORMAL: u8 = 2;
 const HSQ_PERFORMANCE: u8 = 5;
 
-/// Whether `controller` has the bounce buffers of `policy`, and a context of `plan` may copy.
-fn can_bounce(policy: &HostPolicy, controller: &impl HostController, plan: &Plan) -> bool {
-    let has_buffers = controller.has_bounce_buffers() && policy.transfer == Transfer::Dma;
-    match policy.bounce {
-        Bounce::None => true,
-        Bounce::Sync => has_buffers && plan.thread.contains(&Job::Settle),
-        Bounce::Async => has_buffers,
-    }
-}
-
 /// Whether a controller that finds the end of busy by `has` can be used as one that does by `wants`.
 const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
     match wants {
@@ -382,7 +376,11 @@ impl<H: HostController> Driver for Mmc<H> {
         self.permits -= 1;
     }
 
+    /// # Panics
+    ///
+    /// If it comes from another hardware queue than the first: a card has one.
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        assert_eq!(issue.hctx, HctxId(0), "a card has one hardware queue");
         self.tick(issue.now);
         if self.gone {
             return Accept::Failed(Status::Gone);
@@ -403,7 +401,7 @@ impl<H: HostController> Driver for Mmc<H> {
         if slot.stage == Stage::Cleaned {
             self.cleaned.push(at);
         } else if slot.stage == Stage::Apart {
-            self.await_idle(at, &mut slot);
+            self.await_idle(at, &mut slot, issue.request().times.queued);
         } else if self.policy.transfer == Transfer::Pio {
             self.controller.accept(at, issue);
             slot.stage = Stage::Ready;
@@ -427,8 +425,9 @@ impl<H: HostController> Device for Mmc<H> {
     /// by the controller.
     fn poll_at(&self) -> Option<Instant> {
         let on_bus = self.bus.as_ref().and_then(OnBus::wakes_at);
-        let all = [on_bus, self.engine_wakes_at(), self.power.wakes_at()];
-        all.into_iter().flatten().filter(|&at| at > self.now).min()
+        let to_come = |at: Option<Instant>| at.filter(|&at| at > self.now);
+        let own = earlier(to_come(on_bus), to_come(self.power.wakes_at()));
+        earlier(own, to_come(self.engine_wakes_at()))
     }
 }
 

@@ -35,6 +35,10 @@ impl Fifo {
         self.ends.map(|(first, _)| first)
     }
 
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = SlotId> {
         core::iter::successors(self.first(), |slot| self.next[slot.index()])
     }
@@ -85,10 +89,16 @@ impl TagWalk {
         self.next = self.next.or(Some(slot));
     }
 
+    /// By number.
+    fn iter(&self) -> impl Iterator<Item = SlotId> {
+        let slots = (0..u8::MAX).map(SlotId).zip(&self.waiting);
+        slots.filter_map(|(slot, waits)| waits.then_some(slot))
+    }
+
     fn behind(&self, sent: SlotId) -> Option<SlotId> {
-        let is_waiting = |slot: &SlotId| self.waiting.get(slot.index()) == Some(&true);
-        let after = Some(SlotId(sent.0 + 1)).filter(is_waiting);
-        after.or_else(|| (0..u8::MAX).map(SlotId).take(self.waiting.len()).find(is_waiting))
+        let after = SlotId(sent.0 + 1);
+        let is_waiting = self.waiting.get(after.index()) == Some(&true);
+        if is_waiting { Some(after) } else { self.iter().next() }
     }
 
     fn advance(&mut self) {
@@ -130,8 +140,16 @@ impl Ready {
 
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Self::Fifo(fifo) => fifo.ends.is_none(),
+            Self::Fifo(fifo) => fifo.is_empty(),
             Self::TagWalk(walk) => walk.count == 0,
+        }
+    }
+
+    /// How many of those that wait are `what`.
+    pub(super) fn count(&self, what: impl Fn(&SlotId) -> bool) -> usize {
+        match self {
+            Self::Fifo(fifo) => fifo.iter().filter(what).count(),
+            Self::TagWalk(walk) => walk.iter().filter(what).count(),
         }
     }
 

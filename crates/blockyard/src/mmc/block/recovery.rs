@@ -9,7 +9,8 @@
 //! - **E3.** A read that still fails is read sector by sector, each tried [`SECTOR_TRIES`] times. The
 //!   first that cannot be read ends the request with an error.
 //! - **E4.** Blocks that came before an error of the bus stay read. Of a transfer of which the card
-//!   says that it failed, in any response up to the one to CMD13, and of a write, nothing counts.
+//!   says that it failed, in any response up to the one to CMD13, and of a write, nothing counts. A write has
+//!   failed, too, if a question about it was not answered.
 //! - **E5.** What came damaged has the bus tuned again before the next transfer, where it is tuned.
 //!   Where that fails, controller and card are reset.
 
@@ -37,7 +38,7 @@ pub(super) const COMMAND_TRIES: u8 = 3;
 const NOT_BACK: Failure = Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
 
 impl<H: HostController> Mmc<H> {
-    /// The card has said how it is, or has not.
+    /// The card has said how it is, or has not: whoever asked has seen it by `now`.
     pub(super) fn status_came(&mut self, exchange: &Exchange, now: Instant) {
         let Some(status) = exchange.status() else { return self.command_failed(exchange, now) };
         // A write that was sent well can still have failed.
@@ -95,8 +96,13 @@ impl<H: HostController> Mmc<H> {
                 let failure = exchange.failure().expect("no answer is a failure");
                 self.go_on(failure, Errand::Reset, now);
             }
-            // A question that got lost says nothing of the transfer before; the next will.
-            errand => self.bus.as_mut().expect("its command failed").next(errand, now),
+            // The answer may have got lost, and a card says only once that a write failed (E4).
+            errand => {
+                if let Some(failure) = exchange.failure().filter(Failure::hides_answer) {
+                    self.failed(failure);
+                }
+                self.bus.as_mut().expect("its command failed").next(errand, now);
+            }
         }
     }
 

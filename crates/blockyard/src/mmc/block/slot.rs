@@ -9,7 +9,7 @@ use crate::mmc::card::ReliableWrite;
 use crate::mmc::command::Direction;
 use crate::status::Status;
 use crate::time::Instant;
-use crate::unit::{DriverTag, HctxId, QueueId};
+use crate::unit::{DriverTag, QueueId};
 
 /// Where the request of a slot is (P3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,6 @@ impl Stage {
 pub(super) struct Slot {
     pub(super) stage: Stage,
     pub(super) queue: QueueId,
-    pub(super) hctx: HctxId,
     pub(super) tag: DriverTag,
     /// What it does, if it transfers nothing.
     pub(super) operation: Option<Operation>,
@@ -102,7 +101,6 @@ impl Slot {
     pub(super) const FREE: Self = Self {
         stage: Stage::Free,
         queue: QueueId(0),
-        hctx: HctxId(0),
         tag: DriverTag(0),
         operation: None,
         step: 0,
@@ -133,7 +131,6 @@ impl Slot {
         let slot = Self {
             stage: Stage::Fresh,
             queue: issue.queue,
-            hctx: issue.hctx,
             tag: issue.tag,
             sector,
             sectors,

@@ -83,6 +83,7 @@ impl<H: HostController> Mmc<H> {
         Ok(())
     }
 
+    #[cold]
     pub(super) fn look_at_power(&mut self, now: Instant) {
         if let Power::Leaving(limit) = self.power {
             if self.held == 0 && self.engine_is_off() {

@@ -1,6 +1,6 @@
 //! Which act a context does next, who else is kept from it, and what it does.
 
-use super::errand::{Errand, OnBus};
+use super::errand::{Errand, OnBus, Phase};
 use super::exclusive::Operation;
 use super::slot::{Slot, Stage};
 use super::{Act, ActKind, Context, Mmc};
@@ -10,6 +10,15 @@ use crate::mmc::policy::{Bounce, Job, Overlap};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::unit::SECTOR_BYTES;
+
+/// What a context has to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Due {
+    /// The job, for the request or operation in the slot.
+    Slot(Job, SlotId),
+    /// The act, for the command queue engine.
+    Engine(ActKind),
+}
 
 impl<H: HostController> Mmc<H> {
     /// Whether `context` has something to do at `now`. [`Context::Interrupt`] is asked in interrupts
@@ -22,7 +31,7 @@ impl<H: HostController> Mmc<H> {
     /// Begins the next act of `context`, if it has one, and keeps others from it.
     pub fn begin(&mut self, context: Context, now: Instant) -> Option<Act> {
         self.tick(now);
-        let (kind, slot) = self.choose(context, now)?;
+        let (kind, slot) = self.act_of(self.choose(context, now)?);
         match slot {
             Some(slot) => self.claim(kind, context, slot),
             None => self.claim_engine(now),
@@ -74,6 +83,7 @@ impl<H: HostController> Mmc<H> {
             | ActKind::CopyOut
             | ActKind::Retune
             | ActKind::SendStatus
+            | ActKind::HeedStatus
             | ActKind::LookAtLine
             | ActKind::SendStop
             | ActKind::SendCommand
@@ -113,33 +123,67 @@ impl<H: HostController> Mmc<H> {
         Some(kind)
     }
 
-    /// What `context` would do next, and for which slot; for none: for the command queue engine.
-    fn choose(&self, context: Context, now: Instant) -> Option<(ActKind, Option<SlotId>)> {
+    /// What `context` would do next.
+    #[inline]
+    fn choose(&self, context: Context, now: Instant) -> Option<Due> {
+        if self.is_all_under_way() { None } else { self.choose_job(context, now) }
+    }
+
+    /// Whether something is under way on the bus, or at the engine, and whatever else there is waits for
+    /// that: so nobody has anything to do, which is so most of the time that a host is asked.
+    fn is_all_under_way(&self) -> bool {
+        let is_under_way = match (&self.bus, &self.cqe) {
+            (Some(bus), None) => !matches!(bus.phase, Phase::Due(_)),
+            (None, Some(cqe)) => cqe.is_on() && self.ready.is_empty() && !self.engine_is_to_leave(),
+            _ => false,
+        };
+        is_under_way && self.fresh.is_empty() && self.ended.is_empty() && self.cleaned.is_empty()
+    }
+
+    /// The first of the jobs of `context` that there is something to do of.
+    fn choose_job(&self, context: Context, now: Instant) -> Option<Due> {
         let jobs = match context {
             Context::Thread => self.plan.thread,
             Context::Interrupt => self.plan.interrupt,
             Context::Deferred => self.plan.deferred,
         };
+        let of_plan = jobs.iter().find_map(|&job| self.due(job, context, now));
+        of_plan.or_else(|| self.due_apart(context, now))
+    }
+
+    /// What `context` would do if it did `job`.
+    ///
+    /// Inlined, it would load what any job looks at before it looks at the first.
+    #[inline(never)]
+    fn due(&self, job: Job, context: Context, now: Instant) -> Option<Due> {
         let of_context = |slot: &SlotId| self.slots[slot.index()].ended_by == context;
-        let of_plan = jobs.iter().find_map(|job| match job {
-            Job::Settle => {
-                let on_bus = self.due_on_bus(context, now).map(|(kind, slot)| (kind, Some(slot)));
-                on_bus.or_else(|| self.due_of_engine(context, now).map(|kind| (kind, None)))
-            }
-            Job::Start => {
-                let slot = self.ready.first().filter(|_| self.may_start(context))?;
-                Some((self.next_errand(slot).act(), Some(slot)))
-            }
-            Job::Prepare => self.fresh.first().map(|slot| (self.preparing(slot), Some(slot))),
-            Job::Cleanup => {
-                self.ended.iter().find(of_context).map(|slot| (self.cleaning(slot), Some(slot)))
-            }
-            Job::Complete => {
-                self.cleaned.iter().find(of_context).map(|slot| (ActKind::Complete, Some(slot)))
-            }
-        });
-        let apart = || self.due_apart(context, now).map(|(kind, slot)| (kind, Some(slot)));
-        of_plan.or_else(apart)
+        let slot = match job {
+            Job::Settle => match self.due_on_bus(context, now) {
+                None => return self.due_of_engine(context, now).map(Due::Engine),
+                on_bus => on_bus,
+            },
+            Job::Start => self.ready.first().filter(|_| self.may_start(context)),
+            Job::Prepare => self.fresh.first(),
+            Job::Cleanup => self.ended.iter().find(of_context),
+            Job::Complete => self.cleaned.iter().find(of_context),
+        };
+        slot.map(|slot| Due::Slot(job, slot))
+    }
+
+    /// The act that does next what is `due`, and the slot that it is for.
+    fn act_of(&self, due: Due) -> (ActKind, Option<SlotId>) {
+        let (job, slot) = match due {
+            Due::Engine(kind) => return (kind, None),
+            Due::Slot(job, slot) => (job, slot),
+        };
+        let kind = match job {
+            Job::Settle => self.bus.as_ref().expect("it has something due").errand.act(),
+            Job::Start => self.next_errand(slot).act(),
+            Job::Prepare => self.preparing(slot),
+            Job::Cleanup => self.cleaning(slot),
+            Job::Complete => ActKind::Complete,
+        };
+        (kind, Some(slot))
     }
 
     /// The next act of the preparation of `slot`.

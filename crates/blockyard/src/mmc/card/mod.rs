@@ -9,7 +9,7 @@ use super::host::HostCapabilities;
 use super::mode::Mode;
 use super::register::cid::Cid;
 use super::register::csd::{Csd, Layout};
-use super::register::ext_csd::partition::Partition;
+pub use super::register::ext_csd::partition::Partition;
 use super::register::ext_csd::{ExtCsd, Hpi};
 use super::register::scr::Scr;
 use super::register::ssr::Ssr;

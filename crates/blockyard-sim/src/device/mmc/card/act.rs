@@ -5,7 +5,7 @@ use super::erase::{Kind, keeps_range};
 use super::misuse::Wrong;
 use super::queue::Parameters;
 use super::transfer::{Packed, Transfer, What};
-use super::{Announced, Card, NoAnswer, Reaction, RegistersKind, one_in, task_number};
+use super::{Announced, Card, Features, NoAnswer, Reaction, RegistersKind, one_in, task_number};
 use blockyard::mmc::command::state::CardState;
 use blockyard::mmc::command::status::Status;
 use blockyard::mmc::command::{
@@ -55,16 +55,9 @@ impl Card {
                     Some(announced) if announced.blocks != blocks => {
                         Err(Wrong::Count(announced.blocks))
                     }
-                    Some(announced) if announced.packed => match command.opcode {
-                        Opcode::WriteMultiple if self.features.max_packed_writes == 0 => {
-                            Err(Wrong::Unmodelled("a packed write on this card"))
-                        }
-                        Opcode::WriteMultiple if blocks < 2 => {
-                            Err(Wrong::Unmodelled("packed reads"))
-                        }
-                        Opcode::WriteMultiple => Ok(()),
-                        _ => Err(Wrong::Unmodelled("packed reads")),
-                    },
+                    Some(announced) if announced.packed => {
+                        self.check_packed(direction_of(command), blocks)
+                    }
                     _ => Ok(()),
                 }
             }
@@ -84,6 +77,25 @@ impl Card {
         }
     }
 
+    /// Whether a packed transfer of so many blocks may begin: a write of one is the header of reads.
+    fn check_packed(&self, direction: Direction, blocks: u32) -> Result<(), Wrong> {
+        let Features { max_packed_writes, max_packed_reads, .. } = self.features;
+        match direction {
+            Direction::Write if blocks > 1 && max_packed_writes == 0 => {
+                Err(Wrong::Unmodelled("a packed write on this card"))
+            }
+            Direction::Write if blocks < 2 && max_packed_reads == 0 => {
+                Err(Wrong::Unmodelled("a packed read on this card"))
+            }
+            Direction::Write => Ok(()),
+            Direction::Read => {
+                let entries = self.packed_read.as_ref().ok_or(Wrong::Header)?;
+                let announced = entries.iter().map(|(_, blocks)| blocks).sum();
+                if announced == blocks { Ok(()) } else { Err(Wrong::Count(announced)) }
+            }
+        }
+    }
+
     /// Does what `command` says, which arrived at `at`, and leads to `next`.
     pub(super) fn act(&mut self, command: &Command, next: CardState, at: Instant) -> Reaction {
         let clocks = match command.response.bits() {
@@ -96,6 +108,9 @@ impl Card {
             self.errors |= Status::ERASE_RESET;
         }
         let announced = self.announced.take();
+        if !keeps_header(command.opcode) {
+            self.packed_read = None;
+        }
         let before = self.state;
         self.state = next;
         // That a switch failed is said by the next status, not by its own.
@@ -284,9 +299,12 @@ impl Card {
         let sector = if packed { Some(0) } else { self.place(command.argument, blocks) };
         let Some(sector) = sector else { return true };
         let direction = direction_of(command);
-        let (from, streams) = match direction {
-            Direction::Read => self.access(sector, end),
-            Direction::Write => (end, false),
+        let entries = if packed { self.packed_read.take() } else { None };
+        let (from, streams) = match (direction, &entries) {
+            (Direction::Write, _) => (end, false),
+            (Direction::Read, None) => self.access(sector, end),
+            // Each of its reads is looked for when it is its turn.
+            (Direction::Read, Some(_)) => (end, false),
         };
         let mut transfer = Transfer::new(direction, What::Medium, sector, blocks, from);
         transfer.streams = streams;
@@ -295,6 +313,7 @@ impl Card {
         match direction {
             Direction::Read => {
                 transfer.mute = one_in(&mut self.prng, self.timing.faults.no_data_one_in);
+                transfer.packed = entries.map(Packed::read);
             }
             Direction::Write => {
                 self.good_blocks = 0;
@@ -338,10 +357,22 @@ impl Card {
         };
         let span = kind.time(&self.timing.erase, self.group_sectors(), first, last);
         let until = self.engine.done_at().max(end) + span;
+        let taken = self.taken_by(kind, first, last);
+        let certain = !self.cache_on();
+        if let Some(fate) = &mut self.fate {
+            fate.erased(taken, certain);
+        }
         self.stream = None;
         self.set_busy(end, until, Work::Divisible);
         *busy_until = Some(until);
         false
+    }
+
+    /// The sectors that are erased for good when `first` to `last` are to be: eMMC erases whole groups.
+    fn taken_by(&self, kind: Kind, first: u64, last: u64) -> core::ops::Range<u64> {
+        let by_groups = kind == Kind::Erase && self.standard() == Standard::Mmc;
+        let unit = if by_groups { self.group_sectors() } else { 1 };
+        first - first % unit..(last + 1).next_multiple_of(unit).min(self.registers.sectors)
     }
 
     /// The erase group: eMMC's high-capacity one where it is on, else the profile's.
@@ -369,7 +400,9 @@ impl Card {
                 }
                 _ => {
                     let begin = self.tasks.access(end, self.timing.read.access);
-                    (self.engine.read(begin, self.timing.read.access), false)
+                    let ready = self.engine.read(begin, self.timing.read.access);
+                    self.write_waits();
+                    (ready, false)
                 }
             },
             _ => (end, false),
@@ -447,6 +480,11 @@ impl Card {
             (u64::from(access) << 32).next_multiple_of(units.unit_sectors()) + sector
         })
     }
+}
+
+/// Whether `opcode` may come between the header of packed reads and their transfer.
+const fn keeps_header(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::SetBlockCount | Opcode::SendStatus | Opcode::ReadMultiple)
 }
 
 /// Blocks that the command is to transfer; 0: it has no data.

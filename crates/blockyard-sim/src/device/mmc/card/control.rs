@@ -135,6 +135,14 @@ impl Card {
         self.busy = Some(Busy { since, until, work });
     }
 
+    /// Pages are done later than was said (E3), and so is a write that is not before they are.
+    pub(super) fn write_waits(&mut self) {
+        let done = self.engine.done_at() + self.timing.write.finish;
+        if let Some(Busy { until, work: Work::Write { kept: false, .. }, .. }) = &mut self.busy {
+            *until = done.max(*until);
+        }
+    }
+
     /// EXCEPTION_EVENTS_STATUS.
     fn exceptions(&self) -> u16 {
         let urgent = self.background.level(self.timing.background.as_ref()) >= 2;
@@ -223,6 +231,11 @@ impl Card {
             return switched;
         }
         let emptied = self.engine.done_at().max(at);
+        let flushes = byte == index::FLUSH_CACHE && value & 1 != 0
+            || byte == index::CACHE_CTRL && value & 1 == 0;
+        if let (true, true, Some(fate)) = (flushes, self.cache_on(), &mut self.fate) {
+            fate.flush(self.engine.last_page()); // K7
+        }
         let (until, work) = match byte {
             index::FLUSH_CACHE if value & 1 != 0 && self.cache_on() => {
                 (emptied + self.timing.write.flush, Work::Divisible)
@@ -265,8 +278,15 @@ impl Card {
         if busy.until <= at {
             return busy.until;
         }
+        self.settle_data(at);
+        if let Some(fate) = &mut self.fate {
+            fate.interrupt();
+        }
         match busy.work {
             Work::Write { sectors, kept: false } => {
+                if let Some(fate) = &mut self.fate {
+                    fate.lose();
+                }
                 let lost = self.engine.drop_all(at) / u64::from(SECTOR_BYTES);
                 let good = u64::from(sectors).saturating_sub(lost);
                 let good = u32::try_from(good).expect("no more than were written");

@@ -22,6 +22,9 @@ pub(super) struct Engine {
     since: Instant,
     cost: Duration,
     bytes: u64,
+    /// Pages that ever came, and those of them that are not on their way any more.
+    came: u64,
+    left: u64,
 }
 
 impl Engine {
@@ -32,7 +35,18 @@ impl Engine {
             self.cost = self.cost - page.cost;
             self.bytes -= page.bytes;
             self.pages.pop_front();
+            self.left += 1;
         }
+    }
+
+    /// The number of the last page that came, from 1.
+    pub(super) const fn last_page(&self) -> u64 {
+        self.came
+    }
+
+    /// The number up to which all pages are programmed, as last settled.
+    pub(super) const fn programmed_page(&self) -> u64 {
+        self.left
     }
 
     /// Bytes in the buffer, as last settled.
@@ -66,6 +80,7 @@ impl Engine {
             self.since = self.since.max(at); // E1
         }
         self.pages.push_back(Page { cost, bytes });
+        self.came += 1;
         self.cost += cost;
         self.bytes += bytes;
         self.done_at()
@@ -86,6 +101,7 @@ impl Engine {
     pub(super) fn drop_all(&mut self, now: Instant) -> u64 {
         self.settle(now);
         self.pages.clear();
+        self.left = self.came;
         self.since = now;
         self.cost = Duration::ZERO;
         core::mem::take(&mut self.bytes)

@@ -21,12 +21,17 @@
 //!   it, and the wire is free: the latest of the three decides. Room is given by the page.
 //! - **K5.** A failed block ends the transfer: host and card wait, in the state in which they are,
 //!   for CMD12.
-//! - **K6.** The card holds no data. What is where is the business of who calls it; how much of it
-//!   is not on the medium yet is [`Card::unprogrammed_bytes`].
+//! - **K6.** The card holds no data. What is where is the business of who calls it: what it did with
+//!   data it says, if asked to ([`Card::keep_data`]), as [`Deed`]s.
+//! - **K7.** What is on the medium for certain only the card knows. With the cache on, that is a page which
+//!   was written past it, once it is programmed, and all that a flush found there, once that is
+//!   programmed; without, each page that is programmed. A card that ends busy early without a cache
+//!   keeps what it has taken, as the standards have it. Of all else a loss of power leaves
+//!   anything, sector by sector: when a cache programs what is up to the card.
 //!
 //! # Not modelled
 //!
-//! A [`Misuse`] says so where it is asked for: packed reads, secure erase, the cache barrier, RPMB,
+//! A [`Misuse`] says so where it is asked for: secure erase, the cache barrier, RPMB,
 //! SD's command queue, I/O cards, blocks of other than 512 bytes. Voltages are as the host says. Partial
 //! pages are not gathered from one write to the next; what was erased costs a copy like what was
 //! not; a cache empties by itself, oldest page first, as fast as pages are programmed.
@@ -36,6 +41,7 @@ mod ahead;
 mod control;
 mod engine;
 mod erase;
+mod fate;
 mod function;
 pub mod misuse;
 pub mod packed;
@@ -49,6 +55,7 @@ mod unit;
 pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
+use crate::data::deed::Deed;
 use ahead::Stream;
 use blockyard::mmc::command::state::{CardState, Queue, legal};
 use blockyard::mmc::command::status::Status;
@@ -59,8 +66,10 @@ use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use control::{Background, Busy};
 use engine::Engine;
+use fate::Fate;
 use function::Functions;
 use queue::{Parameters, Tasks};
+use std::collections::VecDeque;
 use timing::{BadTiming, CardTiming};
 use transfer::Transfer;
 use unit::Units;
@@ -130,6 +139,7 @@ struct Features {
     cache_bytes: u64,
     queue_depth: u8,
     max_packed_writes: u8,
+    max_packed_reads: u8,
     hpi: Option<Hpi>,
     bkops: bool,
     sanitize: bool,
@@ -140,6 +150,7 @@ impl Features {
         cache_bytes: 0,
         queue_depth: 0,
         max_packed_writes: 0,
+        max_packed_reads: 0,
         hpi: None,
         bkops: false,
         sanitize: false,
@@ -151,6 +162,7 @@ impl Features {
             cache_bytes: ext_csd.cache_bytes(),
             queue_depth: ext_csd.queue_depth(),
             max_packed_writes: ext_csd.max_packed_writes(),
+            max_packed_reads: ext_csd.max_packed_reads(),
             hpi: ext_csd.hpi(),
             bkops: ext_csd.bkops(),
             sanitize: ext_csd.secure_features().has(SecureFeatures::SANITIZE),
@@ -186,9 +198,13 @@ pub struct Card {
     /// Bits for the next status.
     errors: u32,
     announced: Option<Announced>,
+    /// Sectors and blocks of the reads that a header has told of.
+    packed_read: Option<VecDeque<(u64, u32)>>,
     transfer: Option<Transfer>,
     busy: Option<Busy>,
     engine: Engine,
+    /// Where it is asked what it does with data.
+    fate: Option<Fate>,
     units: Option<Units>,
     erase: erase::Range,
     tasks: Tasks,
@@ -243,9 +259,11 @@ impl Card {
             uncertain: false,
             errors: 0,
             announced: None,
+            packed_read: None,
             transfer: None,
             busy: None,
             engine: Engine::default(),
+            fate: None,
             units: timing.units.map(Units::new),
             erase: erase::Range::default(),
             tasks: Tasks::new(features.queue_depth, timing.read.parallel),
@@ -290,10 +308,40 @@ impl Card {
         self.turn_on();
     }
 
+    /// The entry of the last packed write, from 1, that could not be programmed first.
+    pub(in crate::device::mmc) const fn failed_entry(&self) -> Option<u8> {
+        self.background.failed_entry
+    }
+
     /// What it says of itself, as it is now.
     #[must_use]
     pub(in crate::device::mmc) const fn registers(&self) -> &Registers {
         &self.registers
+    }
+
+    /// From now on it says what it does with data (K6).
+    pub fn keep_data(&mut self) {
+        self.fate.get_or_insert_default();
+    }
+
+    /// Whether it does.
+    #[must_use]
+    pub const fn keeps_data(&self) -> bool {
+        self.fate.is_some()
+    }
+
+    /// The next that it did with data, in order. Sectors are named by their place within the data of
+    /// the transfer; the header of a packed one does not count.
+    pub fn next_deed(&mut self) -> Option<Deed<u32>> {
+        self.fate.as_mut()?.next_deed()
+    }
+
+    /// It is `at`: what is programmed by then is (K7).
+    pub(in crate::device::mmc) fn settle_data(&mut self, at: Instant) {
+        self.engine.settle(at);
+        if let Some(fate) = &mut self.fate {
+            fate.programmed(self.engine.programmed_page());
+        }
     }
 
     /// From now on the bus is driven in `mode` (K3).
@@ -360,7 +408,11 @@ impl Card {
     /// received, as pages are programmed in order. Nobody answers until [`Self::power_up`].
     pub fn power_cut(&mut self, at: Instant) -> u64 {
         let lost = self.unprogrammed_bytes(at);
+        self.settle_data(at);
         self.engine.drop_all(at);
+        if let Some(fate) = &mut self.fate {
+            fate.lose();
+        }
         self.reset();
         self.silent = true;
         self.stream = None;
@@ -487,7 +539,7 @@ impl Card {
         if self.transfer.as_ref().is_some_and(|transfer| transfer.ended_by(at)) {
             self.transfer = None;
         }
-        self.engine.settle(at);
+        self.settle_data(at);
         if let Some(busy) = self.busy.take_if(|busy| busy.until <= at) {
             self.busy_ended = busy.until;
             self.background.end(&busy);
@@ -510,6 +562,7 @@ impl Card {
         self.uncertain = false;
         self.errors = 0;
         self.announced = None;
+        self.packed_read = None;
         self.transfer = None;
         self.busy = None;
         self.erase = erase::Range::default();

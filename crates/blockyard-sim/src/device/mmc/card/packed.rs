@@ -8,12 +8,13 @@
 //! | 8 n + 0 to 3 | entry n, from 1: the argument of its CMD23, least significant byte first |
 //! | 8 n + 4 to 7 | its address, likewise |
 
+use blockyard::mmc::command::Direction;
 use core::fmt;
 
 /// Entries of 8 bytes beside the first 8 bytes.
 pub const MAX_ENTRIES: u8 = 63;
 
-/// One write of a packed command.
+/// One read or write of a packed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The argument of its CMD23.
@@ -35,7 +36,7 @@ impl Entry {
 pub enum HeaderError {
     /// Its version.
     Version(u8),
-    /// Its direction is not writing.
+    /// Its direction is not that of the commands around it.
     Direction(u8),
     /// It has no entries, or more than the card takes.
     Entries(u8),
@@ -49,7 +50,7 @@ impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version(version) => write!(f, "header of version {version}, not 1"),
-            Self::Direction(direction) => write!(f, "header of direction {direction}, not 2"),
+            Self::Direction(direction) => write!(f, "header of direction {direction}"),
             Self::Entries(entries) => write!(f, "header of {entries} entries"),
             Self::Entry(entry) => write!(f, "entry {entry} of the header is empty or out of range"),
             Self::Blocks(blocks) => write!(f, "header of {blocks} blocks, itself included"),
@@ -57,18 +58,26 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// The entries of a packed write of at most `max_entries`.
+/// The entries of a packed read or write, as `direction` says, of at most `max_entries`.
 ///
 /// # Errors
 ///
 /// A version, direction or number of entries that cannot be.
-pub fn parse(header: &[u8; 512], max_entries: u8) -> Result<Vec<Entry>, HeaderError> {
-    let [version, direction, entries, ..] = *header;
+pub fn parse(
+    header: &[u8; 512],
+    direction: Direction,
+    max_entries: u8,
+) -> Result<Vec<Entry>, HeaderError> {
+    let [version, way, entries, ..] = *header;
     if version != 1 {
         return Err(HeaderError::Version(version));
     }
-    if direction != 2 {
-        return Err(HeaderError::Direction(direction));
+    let wanted = match direction {
+        Direction::Read => 1,
+        Direction::Write => 2,
+    };
+    if way != wanted {
+        return Err(HeaderError::Direction(way));
     }
     if entries == 0 || entries > max_entries.min(MAX_ENTRIES) {
         return Err(HeaderError::Entries(entries));
@@ -91,20 +100,21 @@ mod tests {
         let mut header = [0; 512];
         header[..3].copy_from_slice(&[1, 2, 2]);
         header[8..24].copy_from_slice(&[8, 0, 0, 0x80, 0, 0x10, 0, 0, 1, 1, 0, 0, 4, 3, 2, 1]);
-        let entries = parse(&header, 63).unwrap();
+        let entries = parse(&header, Direction::Write, 63).unwrap();
         let first = Entry { count: 0x8000_0008, address: 0x1000 };
         let second = Entry { count: 0x101, address: 0x0102_0304 };
         assert_eq!(entries, [first, second]);
         assert_eq!((first.blocks(), second.blocks()), (8, 257));
-        assert_eq!(parse(&header, 1), Err(HeaderError::Entries(2)));
+        assert_eq!(parse(&header, Direction::Write, 1), Err(HeaderError::Entries(2)));
         header[2] = 64;
-        assert_eq!(parse(&header, 255), Err(HeaderError::Entries(64)));
+        assert_eq!(parse(&header, Direction::Write, 255), Err(HeaderError::Entries(64)));
         header[2] = 63;
-        assert_eq!(parse(&header, 255).unwrap().len(), 63);
+        assert_eq!(parse(&header, Direction::Write, 255).unwrap().len(), 63);
         header[1] = 1;
-        assert_eq!(parse(&header, 63), Err(HeaderError::Direction(1)));
+        assert_eq!(parse(&header, Direction::Read, 63).unwrap().len(), 63);
+        assert_eq!(parse(&header, Direction::Write, 63), Err(HeaderError::Direction(1)));
         header[0] = 0;
-        assert_eq!(parse(&header, 63), Err(HeaderError::Version(0)));
+        assert_eq!(parse(&header, Direction::Write, 63), Err(HeaderError::Version(0)));
     }
 
     proptest! {
@@ -114,7 +124,7 @@ mod tests {
         ) {
             let mut header = [rest; 512];
             header[..3].copy_from_slice(&[version, direction, entries]);
-            if let Ok(entries) = parse(&header, max_entries) {
+            if let Ok(entries) = parse(&header, Direction::Write, max_entries) {
                 prop_assert_eq!(entries.len(), usize::from(header[2]));
                 prop_assert!(entries.len() <= usize::from(max_entries.min(63)));
             }

@@ -82,7 +82,8 @@ pub struct WriteTiming {
     /// would hide the first page's 336 us on the wire, and both do not fit the 510 us.
     pub buffer_bytes: u64,
     /// Whether busy ends as soon as the data is in the buffer, cache or none; else when it is
-    /// programmed. With eMMC's cache on it always ends so.
+    /// programmed. With eMMC's cache on it always ends so. Without, a card that ends it early keeps what it
+    /// has taken, whatever happens to its power.
     pub early: bool,
     /// Busy after the last page of each write: tables of the card's own. Ux500: with the host's
     /// fixed part 510 us.
@@ -194,11 +195,18 @@ pub struct CardFaults {
 
 /// Why figures are no card's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadTiming(pub &'static str);
+pub struct BadTiming {
+    /// The table of a profile that has the figure, as `card.write`.
+    pub table: &'static str,
+    /// Its key there.
+    pub key: &'static str,
+    /// The rule that it breaks.
+    pub rule: &'static str,
+}
 
 impl core::fmt::Display for BadTiming {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.0)
+        f.write_str(self.rule)
     }
 }
 
@@ -244,51 +252,62 @@ impl CardTiming {
     /// The first that does not hold of the limits that the fields state.
     pub fn check(&self) -> Result<(), BadTiming> {
         let Self { read, write, faults, .. } = self;
-        let ensure = |holds: bool, rule| if holds { Ok(()) } else { Err(BadTiming(rule)) };
-        ensure((NCR_MIN..=NCR_MAX).contains(&self.ncr_clocks), "NCR is 2 to 64 clocks")?;
+        let ensure = |holds: bool, (table, key), rule| {
+            if holds { Ok(()) } else { Err(BadTiming { table, key, rule }) }
+        };
+        let ncr = (NCR_MIN..=NCR_MAX).contains(&self.ncr_clocks);
+        ensure(ncr, ("card", "ncr-clocks"), "NCR is 2 to 64 clocks")?;
         ensure(
             read.ahead.is_none_or(|ahead| ahead.window_bytes >= 512),
+            ("card.ahead", "window"),
             "a card that reads ahead does so for a sector at least",
         )?;
-        ensure(read.parallel > 0, "at least one access goes on at a time")?;
+        let accesses = read.parallel > 0;
+        ensure(accesses, ("card.read", "parallel"), "at least one access goes on at a time")?;
         ensure(
             write.page_bytes.is_power_of_two() && write.page_bytes >= 512,
+            ("card.write", "page"),
             "a page is a power of two of at least 512 bytes",
         )?;
-        ensure(
-            write.buffer_bytes >= u64::from(write.page_bytes),
-            "the buffer holds at least a page",
-        )?;
-        ensure(self.erase.group_sectors > 0, "an erase group has at least one sector")?;
+        let holds_page = write.buffer_bytes >= u64::from(write.page_bytes);
+        ensure(holds_page, ("card.write", "buffer"), "the buffer holds at least a page")?;
+        let group = self.erase.group_sectors > 0;
+        ensure(group, ("card.erase", "group"), "an erase group has at least one sector")?;
         if let Some(units) = &self.units {
             ensure(
                 units.bytes > 0 && units.bytes.is_multiple_of(u64::from(write.page_bytes)),
+                ("card.units", "size"),
                 "an allocation unit is a whole number of pages",
             )?;
-            ensure(units.open > 0, "at least one allocation unit is open at a time")?;
+            let open = units.open > 0;
+            ensure(open, ("card.units", "open"), "at least one unit is open at a time")?;
         }
         if let Some(stall) = &self.stall {
+            let comes = stall.one_in_pages > 0;
+            ensure(comes, ("card.stall", "one-in-pages"), "a stall comes once in at least 1 page")?;
+            let ordered = stall.least <= stall.most;
             ensure(
-                stall.one_in_pages > 0 && stall.least <= stall.most,
-                "a stall comes once in at least 1 page, and its longest is not its shortest",
+                ordered,
+                ("card.stall", "most"),
+                "a longest stall is not shorter than a shortest",
             )?;
         }
         if let Some(background) = &self.background {
-            ensure(background.level_bytes > 0, "a level of background work has bytes")?;
+            let has_bytes = background.level_bytes > 0;
+            let rule = "a level of background work has bytes";
+            ensure(has_bytes, ("card.background", "level"), rule)?;
         }
-        ensure(
-            [
-                faults.command_lost_one_in,
-                faults.response_crc_one_in,
-                faults.no_data_one_in,
-                faults.read_crc_one_in,
-                faults.write_crc_one_in,
-                faults.program_one_in,
-            ]
-            .iter()
-            .all(|one_in| *one_in != Some(0)),
-            "a fault comes once in at least 1",
-        )
+        let faults = [
+            ("command-lost-one-in", faults.command_lost_one_in),
+            ("response-crc-one-in", faults.response_crc_one_in),
+            ("no-data-one-in", faults.no_data_one_in),
+            ("read-crc-one-in", faults.read_crc_one_in),
+            ("write-crc-one-in", faults.write_crc_one_in),
+            ("program-one-in", faults.program_one_in),
+        ];
+        faults.iter().try_for_each(|&(key, one_in)| {
+            ensure(one_in != Some(0), ("card.faults", key), "a fault comes once in at least 1")
+        })
     }
 }
 
@@ -351,7 +370,7 @@ mod tests {
             let mut timing = good;
             spoil(&mut timing);
             let error = timing.check().unwrap_err();
-            assert!(error.0.contains(word), "{error}");
+            assert!(error.rule.contains(word), "{error}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Data on its way between host and card.
 
 use super::ahead::Stream;
+use super::fate::When;
 use super::misuse::{Misuse, Wrong};
 use super::packed::Entry;
 use super::{Card, one_in};
@@ -72,13 +73,13 @@ pub(super) struct Transfer {
     pub(super) ended: Option<Instant>,
     /// Sectors of the page that is being received, and how many of them are still to come.
     page: (u32, u32),
-    /// Of a packed write.
+    /// Of a packed command.
     pub(super) packed: Option<Packed>,
-    /// Sectors handed on to be programmed.
+    /// Sectors handed on to be programmed, or to the host.
     pub(super) handed_on: u32,
 }
 
-/// How far a packed write is.
+/// How far a packed command is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     /// `None`: the host has not shown the header yet.
@@ -92,6 +93,11 @@ pub(super) struct Packed {
 
 impl Packed {
     pub(super) const NEW: Self = Self { entries: None, header_passed: false, left: 0, entry: 0 };
+
+    /// Reads of which a header has told.
+    pub(super) const fn read(entries: VecDeque<(u64, u32)>) -> Self {
+        Self { entries: Some(entries), header_passed: true, left: 0, entry: 0 }
+    }
 }
 
 impl Transfer {
@@ -133,15 +139,20 @@ impl Transfer {
 }
 
 impl Card {
-    /// The first block of the packed write in progress is `header`. To be called after its CMD25 and
-    /// before its data.
+    /// The first block of the packed write in progress, or the only one before packed reads, is `header`.
+    /// To be called after its CMD25 and before its data.
     ///
     /// # Errors
     ///
-    /// No packed write waits for it, or the header says what cannot be. Nothing changed.
+    /// No packed command waits for it, or the header says what cannot be. Nothing changed.
     pub fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
         let entries = self.check_header(header).map_err(|wrong| self.data_misuse(wrong))?;
-        if let Some(packed) = self.transfer.as_mut().and_then(|t| t.packed.as_mut()) {
+        let transfer = self.transfer.as_mut().expect("it was checked");
+        let packed = transfer.packed.as_mut().expect("it was checked");
+        if transfer.left == 1 {
+            self.packed_read = Some(entries);
+            packed.entries = Some(VecDeque::new());
+        } else {
             packed.entries = Some(entries);
         }
         Ok(())
@@ -151,9 +162,13 @@ impl Card {
         use super::packed::{HeaderError, parse};
         let waiting = |t: &&Transfer| t.packed.as_ref().is_some_and(|p| p.entries.is_none());
         let transfer = self.transfer.as_ref().filter(waiting).ok_or(Wrong::Header)?;
-        let entries = parse(header, self.features.max_packed_writes).map_err(Wrong::BadHeader)?;
+        let (direction, most) = match transfer.left {
+            1 => (Direction::Read, self.features.max_packed_reads),
+            _ => (Direction::Write, self.features.max_packed_writes),
+        };
+        let entries = parse(header, direction, most).map_err(Wrong::BadHeader)?;
         let blocks = 1 + entries.iter().map(Entry::blocks).sum::<u32>();
-        if blocks != transfer.left {
+        if direction == Direction::Write && blocks != transfer.left {
             return Err(Wrong::BadHeader(HeaderError::Blocks(blocks)));
         }
         let place = |(entry, number): (&Entry, u8)| {
@@ -201,6 +216,9 @@ impl Card {
             Transferred { begin: at, end: at, blocks: 0, error, busy_until: None }
         } else {
             match transfer.direction {
+                Direction::Read if transfer.packed.is_some() => {
+                    self.send_packed(&mut transfer, blocks, at)
+                }
                 Direction::Read => self.send(&mut transfer, blocks, at),
                 Direction::Write => self.receive(&mut transfer, blocks, at),
             }
@@ -213,6 +231,38 @@ impl Card {
         }
         self.transfer = Some(transfer);
         Ok(done)
+    }
+
+    /// The card sends what several reads asked for, one after the other.
+    fn send_packed(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
+        let (mut left, mut at, mut begin) = (blocks, at, None);
+        loop {
+            let run = self.next_read(transfer, at).min(left);
+            let done = self.send(transfer, run, at);
+            if let Some(packed) = &mut transfer.packed {
+                packed.left -= run;
+            }
+            let begin = *begin.get_or_insert(done.begin);
+            left -= run;
+            if left == 0 || done.error.is_some() {
+                let good = blocks - left - run + done.blocks;
+                return Transferred { begin, blocks: good, ..done };
+            }
+            at = done.end;
+        }
+    }
+
+    /// Blocks left of the read at hand, which else is the next, looked for at `at`.
+    fn next_read(&mut self, transfer: &mut Transfer, at: Instant) -> u32 {
+        let packed = transfer.packed.as_mut().expect("it is of several reads");
+        if packed.left == 0
+            && let Some((sector, blocks)) = packed.entries.as_mut().and_then(VecDeque::pop_front)
+        {
+            (packed.left, transfer.sector) = (blocks, sector);
+            let found = self.engine.read(at.max(transfer.from), self.timing.read.access);
+            transfer.from = found;
+        }
+        packed.left
     }
 
     /// The card sends.
@@ -247,6 +297,11 @@ impl Card {
         transfer.left -= passed;
         transfer.failed = failed;
         if transfer.what == What::Medium {
+            if let Some(fate) = &mut self.fate {
+                let first = transfer.sector;
+                fate.sent(transfer.handed_on, first..first + u64::from(good));
+            }
+            transfer.handed_on += good;
             transfer.sector = next;
             if !transfer.streams {
                 self.stream = Some(Stream::begin(next, end));
@@ -294,6 +349,7 @@ impl Card {
             }
         }
         if failed {
+            self.packed_read = None;
             begin.get_or_insert(end);
             end = end + self.mode.time(self.mode.write_clocks(SECTOR_BYTES, 1));
             transfer.failed = true;
@@ -350,16 +406,37 @@ impl Card {
             let spread = stall.most - stall.least;
             cost += stall.least + Duration::from_ns(self.prng.below(spread.as_ns() + 1));
         }
-        if one_in(&mut self.prng, self.timing.faults.program_one_in) {
+        let fails = one_in(&mut self.prng, self.timing.faults.program_one_in);
+        if fails {
             match &transfer.packed {
                 None => self.errors |= Status::ERROR,
                 Some(packed) => self.background.packed_failed(packed.entry),
             }
         }
         self.engine.push(at, bytes, cost);
+        let when = self.when_certain(transfer);
+        // A page that cannot be programmed leaves what was there.
+        if let Some(fate) = self.fate.as_mut().filter(|_| !fails) {
+            let first = transfer.sector - u64::from(sectors);
+            let page = self.engine.last_page();
+            fate.received(transfer.handed_on, first..transfer.sector, page, when);
+        }
         self.memory_time += cost;
         self.background.add(bytes);
         transfer.handed_on += sectors;
+    }
+
+    /// K7.
+    fn when_certain(&self, transfer: &Transfer) -> When {
+        if transfer.durable {
+            When::Programmed
+        } else if self.cache_on() {
+            When::Flushed
+        } else if self.timing.write.early {
+            When::Now
+        } else {
+            When::Programmed
+        }
     }
 
     /// A write has all its data at `at`: answers until when the card is busy with it.

@@ -39,7 +39,8 @@ impl<H: HostController> Mmc<H> {
         if exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone) {
             return self.engine_is(State::Off);
         }
-        if is_by_card(&exchange) && self.is_recovering() {
+        let is_hidden = exchange.failure().is_some_and(|failure| failure.hides_answer());
+        if (is_by_card(&exchange) || is_hidden) && self.is_recovering() {
             self.distrust_tasks(); // T3
         }
         if exchange.status().is_none() {
@@ -51,7 +52,7 @@ impl<H: HostController> Mmc<H> {
             Step::Discard => self.change().once_ready(Some(Step::HaltAgain), now),
             // Whatever it says of the transfer is known; how the card is, CMD13 says.
             Step::Stop => self.change().next(Step::Status, now),
-            Step::Status => self.card_said(&exchange, now),
+            Step::Status => self.change().next(Step::Heed(exchange), now),
             _ => unreachable!("{step:?} is no transaction"),
         }
     }
@@ -86,8 +87,8 @@ impl<H: HostController> Mmc<H> {
         change.next(Step::Reset, now);
     }
 
-    /// The card has said how it is.
-    fn card_said(&mut self, exchange: &Exchange, now: Instant) {
+    /// The card has said how it is, and deferred work has seen it.
+    pub(super) fn card_said(&mut self, exchange: &Exchange, now: Instant) {
         let status = exchange.status().expect("it was looked at");
         let fails = is_by_card(exchange);
         let change = self.change();

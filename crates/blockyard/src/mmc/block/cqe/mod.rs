@@ -23,6 +23,7 @@ pub(super) use task::Mark;
 
 use super::errand::Phase;
 use super::order::Fifo;
+use super::standby::Power;
 use super::{Context, Mmc};
 use crate::mmc::controller::HostController;
 use crate::mmc::engine::{EngineEvent, QueueEngine};
@@ -64,6 +65,10 @@ impl Cqe {
         matches!(self.state, State::Off)
     }
 
+    pub(super) const fn is_on(&self) -> bool {
+        matches!(self.state, State::On)
+    }
+
     fn is_idle(&self) -> bool {
         self.tasks.first().is_none() && !self.direct.is_sent()
     }
@@ -92,6 +97,9 @@ impl<H: HostController> Mmc<H> {
     }
 
     /// It is `now`: what has taken too long is given up.
+    ///
+    /// Not inlined, for hosts without an engine look at the clock as often.
+    #[inline(never)]
     pub(super) fn tick_engine(&mut self, now: Instant) {
         let Some(cqe) = &mut self.cqe else { return };
         match &mut cqe.state {
@@ -141,6 +149,11 @@ impl<H: HostController> Mmc<H> {
     /// Whether a direct command has not ended.
     pub(super) fn has_direct(&self) -> bool {
         self.cqe.as_ref().is_some_and(|cqe| cqe.direct.is_sent())
+    }
+
+    /// Whether somebody waits for the engine to lose the bus, but for requests.
+    pub(super) fn engine_is_to_leave(&self) -> bool {
+        self.exclusive.is_some() || self.power != Power::On
     }
 
     /// Whether there is no engine that has the bus.

@@ -16,7 +16,8 @@
 //! - **T2.** For those that are marked E1, E2 and E3 hold; the reset before the last try of one is
 //!   the reset of this recovery. The others are tried again for nothing.
 //! - **T3.** A task that is done while the engine is recovered is only noted, and ends with the
-//!   others; unless the card then says that something failed: it may have been this.
+//!   others; unless the card then says that something failed, or may have said so in a response that got
+//!   lost: it may have been this.
 //! - **T4.** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than
 //!   it may, is a failure.
 
@@ -32,7 +33,7 @@ use crate::mmc::command::status::Status as CardStatus;
 use crate::mmc::controller::{HostController, HostError, Part, SlotId};
 use crate::mmc::engine::{DIRECT, EngineEvent, TaskSet};
 use crate::mmc::exchange::{Cause, Failure};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 /// How long the engine has to halt when a task has failed. As Linux, like the others.
 pub const HALT_LIMIT: Duration = Duration::from_ms(5);
@@ -227,7 +228,7 @@ impl<H: HostController> Mmc<H> {
     /// When the first task, or the direct command, has taken too long.
     pub(super) fn task_limit(&self, cqe: &Cqe) -> Option<Instant> {
         let oldest = cqe.tasks.first().map(|slot| self.slots[slot.index()].since + TASK_LIMIT);
-        oldest.into_iter().chain(cqe.direct.limit()).min()
+        earlier(oldest, cqe.direct.limit())
     }
 
     fn direct_failed(&mut self, failure: Failure) -> bool {

@@ -46,6 +46,8 @@ pub(super) enum Step {
     Halt,
     /// CMD13, until the card is ready.
     Status,
+    /// What the card has said to it is acted on.
+    Heed(Exchange),
     /// CMD12.
     Stop,
     /// CMD48.
@@ -69,6 +71,7 @@ impl Step {
             Self::Disable => ActKind::DisableEngine,
             Self::Halt | Self::HaltAgain => ActKind::HaltEngine,
             Self::Status => ActKind::SendStatus,
+            Self::Heed(_) => ActKind::HeedStatus,
             Self::Stop => ActKind::SendStop,
             Self::Discard => ActKind::DiscardTasks,
             Self::Clear => ActKind::ClearTasks,
@@ -170,6 +173,10 @@ impl<H: HostController> Mmc<H> {
             }
             Step::QueueOff => self.send_for_engine(change::switch_queue(false), now),
             Step::Status => self.send_for_engine(Command::send_status(self.target.rca), now),
+            Step::Heed(answer) => {
+                self.change().step = Step::Status; // if it is busy
+                self.card_said(&answer, now);
+            }
             Step::Stop => {
                 let direction = self.change().stops;
                 self.send_for_engine(Command::stop_transmission(direction), now);

@@ -1,6 +1,6 @@
 //! Requests as tasks of the engine: how they are given to it, and how they end.
 
-use super::State;
+use super::Cqe;
 use crate::mmc::block::Mmc;
 use crate::mmc::block::slot::{Slot, Stage};
 use crate::mmc::command::Direction;
@@ -31,8 +31,7 @@ impl<H: HostController> Mmc<H> {
     /// Whether a request may be given to the engine: not while that is recovered (P4), nor while the
     /// bus is to be tuned.
     pub(in crate::mmc::block) fn may_queue(&self) -> bool {
-        let is_on = self.cqe.as_ref().is_some_and(|cqe| matches!(cqe.state, State::On));
-        is_on && !self.wants_retune
+        self.cqe.as_ref().is_some_and(Cqe::is_on) && !self.wants_retune
     }
 
     /// Gives the request in `slot` to the engine, unless that has come to be not possible.

@@ -15,14 +15,28 @@ fn at(us: u64) -> Instant {
     Instant::ZERO + super::us(us)
 }
 
-/// What was done for the engine itself.
+/// What was done for the engine itself, but for looks at answers.
 fn of_engine(bench: &Bench) -> Vec<ActKind> {
-    bench.did.iter().filter(|did| did.sector == ENGINE).map(|did| did.kind).collect()
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    bench.did.iter().filter(acts).map(|did| did.kind).collect()
 }
 
 const TURNED_ON: [ActKind; 3] = [ActKind::SwitchQueue, ActKind::SendStatus, ActKind::EnableEngine];
 const TURNED_OFF: [ActKind; 3] =
     [ActKind::DisableEngine, ActKind::SwitchQueue, ActKind::SendStatus];
+
+#[test]
+fn a_pause_begins_when_deferred_work_has_seen_that_the_card_is_busy() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Status));
+    bench.script().queue_busy = us(500);
+    bench.reads(1);
+    bench.settle();
+    let of = |kind| bench.did.iter().filter(move |did| (did.kind, did.sector) == (kind, ENGINE));
+    let seen: Vec<_> = of(ActKind::HeedStatus).map(|did| did.to).collect();
+    let asked: Vec<_> = of(ActKind::SendStatus).skip(1).map(|did| did.from).collect();
+    let pauses: Vec<_> = asked.iter().zip(&seen).map(|(to, from)| to.since(*from)).collect();
+    assert!(pauses.starts_with(&[us(32), us(64)]), "{pauses:?}");
+}
 
 #[test]
 fn tasks_wait_for_the_card_at_once_and_for_the_bus_in_turn() {
@@ -83,9 +97,9 @@ fn without_a_queue_on_either_side_there_is_no_such_pipeline() {
         Mmc::new(controller, target, HostPolicy { transfer, ..policy }).err()
     };
     assert_eq!(new(8, 8, Transfer::Dma), None);
-    assert_eq!(new(0, 8, Transfer::Dma), Some(Unsupported::CommandQueue));
-    assert_eq!(new(8, 0, Transfer::Dma), Some(Unsupported::CommandQueue));
-    assert_eq!(new(8, 8, Transfer::Pio), Some(Unsupported::Transfer));
+    assert_eq!(new(0, 8, Transfer::Dma), Some(Unsupported::NoCardQueue));
+    assert_eq!(new(8, 0, Transfer::Dma), Some(Unsupported::NoEngine));
+    assert_eq!(new(8, 8, Transfer::Pio), Some(Unsupported::EngineCopiesNothing));
 }
 
 #[test]

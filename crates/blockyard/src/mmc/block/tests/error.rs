@@ -138,6 +138,20 @@ fn a_card_that_does_not_answer_three_questions_is_reset() {
     assert_eq!((bench.count(ActKind::SendStatus), bench.script().resets), (3, 1));
 }
 
+/// The swarm of the simulator found this: a card says once that a page could not be programmed. Its answer to
+/// CMD13 came damaged, or its interrupt was lost, the next said that all was well, and so did the host.
+#[test]
+fn a_write_is_sent_again_if_the_answer_that_may_have_said_it_failed_got_lost() {
+    for error in [HostError::Damaged, HostError::Timeout] {
+        let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Status));
+        bench.script().faults.insert(1, Fault::Error(Part::Command, error, 0));
+        bench.writes(1);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 1);
+        assert_eq!(bench.count(ActKind::Start), 2, "{error:?}");
+    }
+}
+
 #[test]
 fn blocks_that_were_read_are_not_read_again_and_a_write_begins_again() {
     for (bio, expected) in [(Bio::read(0, 8, 0), 5), (Bio::write(0, 8, 0), 8)] {

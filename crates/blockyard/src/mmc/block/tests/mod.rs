@@ -135,7 +135,7 @@ fn cost(kind: ActKind) -> Duration {
         ActKind::SendCommand | ActKind::ReadRegister => 3,
         ActKind::EnableEngine | ActKind::DisableEngine | ActKind::RestartEngine => 7,
         ActKind::HaltEngine | ActKind::ClearTasks => 2,
-        ActKind::LookAtLine => 1,
+        ActKind::HeedStatus | ActKind::LookAtLine => 1,
         ActKind::Reset => 1000,
         ActKind::Retune => 400,
     })
@@ -203,14 +203,7 @@ impl Bench {
     fn over(policies: Policies, mmc: Mmc<Scripted>) -> Self {
         let by_tag = mmc.policy.pipeline == Pipeline::Cqe;
         let depth = if by_tag { mmc.plan.slots } else { super::super::policy::HSQ_SLOTS };
-        let tags = TagSetConfig {
-            hctxs: 1,
-            depth: u16::from(depth),
-            reserved: 0,
-            shared_over_hctxs: false,
-            queues: 1,
-            max_waiters: 8,
-        };
+        let tags = TagSetConfig::single(depth.into());
         let config = QueueConfig::new(1, 1, limits(&mmc.target), policies);
         let checked = Checked::new(mmc, vec![Terms::of(&config, &tags)], &tags);
         let host = Host::new(checked, (), tags);

@@ -31,10 +31,10 @@ const fn error(part: Part) -> Fault {
     Fault::Error(part, HostError::Timeout, 0)
 }
 
-/// What was done for the engine since it was on.
+/// What was done for the engine since it was on, but for looks at answers.
 fn recovery(bench: &Bench) -> Vec<Did> {
-    let of_engine = bench.did.iter().filter(|did| did.sector == ENGINE).copied();
-    of_engine.skip(TURNED_ON.len()).collect()
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
 }
 
 fn kinds(bench: &Bench) -> Vec<ActKind> {

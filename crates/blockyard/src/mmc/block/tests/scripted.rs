@@ -81,6 +81,8 @@ pub(super) struct Scripted {
     pub(super) busy: Duration,
     /// How long after a switch, and after an erase.
     pub(super) switch_busy: Duration,
+    /// After its queue goes on or off, or is emptied.
+    pub(super) queue_busy: Duration,
     pub(super) erase_busy: Duration,
     /// How much the card wants time for background operations, which it says from 2 on; how long
     /// they take, and how long their interruption does.
@@ -158,6 +160,7 @@ impl Scripted {
             bad_sector: None,
             busy: us(100),
             switch_busy: us(500),
+            queue_busy: us(0),
             erase_busy: us(700),
             level: 0,
             level_after: 0,
@@ -275,7 +278,7 @@ impl Scripted {
                     self.level = self.level_after;
                     self.bkops_busy
                 }
-                _ if for_engine => us(0),
+                _ if for_engine => self.queue_busy,
                 Opcode::Switch => self.switch_busy,
                 Opcode::Erase => self.erase_busy,
                 _ => self.busy,

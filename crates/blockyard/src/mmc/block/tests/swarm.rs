@@ -6,10 +6,6 @@ use crate::mmc::controller::{HostError, Part};
 use crate::mmc::policy::Packed;
 use crate::policy::Dispatch;
 
-fn pick<T: Copy>(prng: &mut Prng, from: &[T]) -> T {
-    from[usize::try_from(prng.below(from.len() as u64)).unwrap()]
-}
-
 /// `bio`, or another in its place.
 fn any_op(prng: &mut Prng, bio: Bio) -> Bio {
     let Bio { sector, sectors, cookie, .. } = bio;
@@ -26,7 +22,7 @@ fn any_op(prng: &mut Prng, bio: Bio) -> Bio {
 
 fn fault(prng: &mut Prng) -> Fault {
     let parts = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];
-    let part = pick(prng, &parts);
+    let part = prng.pick(&parts);
     match prng.below(9) {
         8 => Fault::Drift,
         0 => Fault::Bits(part, CardStatus::ERROR),
@@ -50,30 +46,30 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         let mut prng = Prng::new(seed);
-        let mut policy = pick(&mut prng, policies);
-        policy.packed = pick(&mut prng, &[Packed::Off, Packed::Write, Packed::ReadWrite]);
+        let mut policy = prng.pick(policies);
+        policy.packed = prng.pick(&[Packed::Off, Packed::Write, Packed::ReadWrite]);
         let without_budget = Policies { dispatch: Dispatch::DrainAll, ..Policies::NONE };
         let designs = [Policies::NONE, Policies::mq_deadline(), without_budget];
         let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
-        let mut target = pick(&mut prng, &[CARD, emmc(), emmc_by_host()]);
+        let mut target = prng.pick(&[CARD, emmc(), emmc_by_host()]);
         if target == CARD || policy.pipeline == Pipeline::Cqe {
             policy.packed = Packed::Off;
         }
         let plain = target == CARD;
-        let most = pick(&mut prng, &[2, 5, 63]);
+        let most = prng.pick(&[2, 5, 63]);
         (target.packed_writes, target.packed_reads) = (most, most);
-        let mut bench = Bench::with(pick(&mut prng, &designs), controller, target, policy);
-        bench.script().switch_busy = us(pick(&mut prng, &[0, 10, 5000, 40_000_000]));
-        bench.script().level = pick(&mut prng, &[0, 2, 3]);
+        let mut bench = Bench::with(prng.pick(&designs), controller, target, policy);
+        bench.script().switch_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
+        bench.script().level = prng.pick(&[0, 2, 3]);
         // A card that is never content is so quickly, or the run would take for ever.
         let takes = [(0, 10), (0, 50_000), (0, 200_000_000), (2, 10_000)];
-        let (after, busy) = pick(&mut prng, &takes);
+        let (after, busy) = prng.pick(&takes);
         (bench.script().level_after, bench.script().bkops_busy) = (after, us(busy));
-        bench.script().interrupt_busy = us(pick(&mut prng, &[10, 40_000, 90_000]));
-        bench.script().erase_busy = us(pick(&mut prng, &[0, 10, 5000, 40_000_000]));
+        bench.script().interrupt_busy = us(prng.pick(&[10, 40_000, 90_000]));
+        bench.script().erase_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
         bench.jitter = (prng.below(2) == 0).then(|| prng.fork(1));
         bench.depth = bench.depth.min(1 + u32::try_from(prng.below(20)).unwrap());
-        bench.script().busy = us(pick(&mut prng, &[0, 10, 300, 20_000]));
+        bench.script().busy = us(prng.pick(&[0, 10, 300, 20_000]));
         bench.script().refusals = u32::try_from(prng.below(5)).unwrap();
         bench.script().tuned = prng.below(2) == 0;
         bench.script().deaf = u32::try_from(prng.below(3)).unwrap();
@@ -81,9 +77,9 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         let late = (0..50).filter(|_| prng.below(3) == 0).collect::<Vec<u64>>();
         let access = late.into_iter().map(|at| (100 * at, us(prng.below(4000))));
         bench.script().engine.access.extend(access);
-        let deaf = pick(&mut prng, &[2, 4, 100]);
+        let deaf = prng.pick(&[2, 4, 100]);
         bench.script().engine.deaf.extend((0..60).map(|_| prng.below(deaf) == 0));
-        let rate = pick(&mut prng, &[2, 5, 20, 1000]);
+        let rate = prng.pick(&[2, 5, 20, 1000]);
         for at in 0..300 {
             if prng.below(rate) == 0 {
                 let fault = fault(&mut prng);

@@ -1,6 +1,7 @@
 //! The plain way: every policy ends everything once, and finds the end of busy as it should.
 
 use super::*;
+use crate::mmc::command::Opcode;
 use crate::mmc::policy::Packed;
 
 #[test]
@@ -78,6 +79,34 @@ fn a_card_that_stays_busy_is_looked_at_after_pauses_that_double() {
     assert!(looks.last().unwrap().to >= busy_end && looks[looks.len() - 2].to < busy_end);
 }
 
+/// Linux's dispatcher sleeps for the answer to its CMD13, is woken by it, and only then sleeps for
+/// the pause. A pause that began in the interrupt would hide a wake-up of each question.
+#[test]
+fn a_pause_between_two_questions_begins_when_whoever_asked_has_seen_the_answer() {
+    for pipeline in one_by_one() {
+        if matches!(pipeline, Pipeline::Hsq(_)) {
+            continue; // asks nothing
+        }
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
+        bench.script().busy = Duration::from_ms(2);
+        bench.writes(1);
+        bench.settle();
+        let of = |kind| bench.did.iter().filter(move |did| did.kind == kind);
+        let answers: Vec<_> =
+            bench.spans().iter().filter(|span| span.command == Opcode::SendStatus).collect();
+        let heeded: Vec<_> = of(ActKind::HeedStatus).collect();
+        let asked: Vec<_> = of(ActKind::SendStatus).collect();
+        assert!(asked.len() > 3 && heeded.len() == asked.len() && answers.len() == asked.len());
+        let mut pause = FIRST_PAUSE.as_ns();
+        for (at, pair) in asked.windows(2).enumerate() {
+            assert_eq!(heeded[at].context, pair[0].context, "{pipeline:?}");
+            assert_eq!(heeded[at].from, answers[at].to, "{pipeline:?}");
+            assert_eq!(pair[1].from.since(heeded[at].to).as_ns(), pause, "{pipeline:?}");
+            pause *= 2;
+        }
+    }
+}
+
 #[test]
 fn addresses_of_small_cards_count_bytes() {
     let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Status);
@@ -103,10 +132,14 @@ fn what_is_not_there_is_refused() {
     let queue = |policy: &mut HostPolicy, target: &mut Target| {
         (policy.pipeline, target.queue_depth) = (Pipeline::Cqe, 0);
     };
-    assert_eq!(new(queue), Some(Unsupported::CommandQueue));
-    assert_eq!(new(|policy, _| policy.bounce = Bounce::Sync), Some(Unsupported::Bounce));
+    assert_eq!(new(queue), Some(Unsupported::NoCardQueue));
+    assert_eq!(new(|policy, _| policy.bounce = Bounce::Sync), Some(Unsupported::NoBounceBuffers));
     let both = |policy: &mut HostPolicy, _: &mut Target| policy.bounce = Bounce::Async;
-    assert_eq!(new(both), Some(Unsupported::Bounce));
+    assert_eq!(new(both), Some(Unsupported::NoBounceBuffers));
+    let copies = |policy: &mut HostPolicy, _: &mut Target| {
+        (policy.bounce, policy.transfer) = (Bounce::Async, Transfer::Pio);
+    };
+    assert_eq!(new(copies), Some(Unsupported::PioNeedsNoBounce));
     assert_eq!(new(|policy, _| policy.packed = Packed::Write), Some(Unsupported::Packed));
     let packs = |policy: &mut HostPolicy, target: &mut Target| {
         (policy.packed, target.packed_writes, target.packed_reads) = (Packed::ReadWrite, 63, 63);

@@ -489,7 +489,10 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     assert_eq!(host.ext_csd().packed_failure(), Some(1));
     // The header of packed reads is a write of one block.
     let _ = host.send(&packed(1));
-    assert_eq!(host.misuse(&Command::write_multiple(0, 1)), Wrong::Unmodelled("packed reads"));
+    assert_eq!(
+        host.misuse(&Command::write_multiple(0, 1)),
+        Wrong::Unmodelled("a packed read on this card")
+    );
 }
 
 #[test]

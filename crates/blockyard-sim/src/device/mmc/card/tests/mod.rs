@@ -1,6 +1,7 @@
 //! A card against its figures and the standards.
 
 mod behaviour;
+mod durable;
 mod identified;
 mod published;
 mod sequences;

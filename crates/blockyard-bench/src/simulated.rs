@@ -1,0 +1,72 @@
+//! The published jobs under their designs, simulated: what `simulator` times, and what
+//! `instructions` counts.
+
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::Simulation;
+
+/// A job on the device on which it was published.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// The built-in device.
+    pub device: &'static str,
+    /// Options of fio, but for what it does and for how long.
+    options: &'static str,
+    /// Instances of it.
+    instances: u64,
+    /// How long it works when it is timed.
+    pub timed: &'static str,
+    /// What it does: values of fio's `rw`.
+    pub ops: &'static [&'static str],
+    /// Built-in designs.
+    pub designs: &'static [&'static str],
+}
+
+/// `reproduce scsi`: 64 jobs of depth 64, 4 KiB, one region. 2 s of virtual time.
+pub const SCSI: Workload = Workload {
+    device: "srp",
+    options: "--name=scsi --filename=/dev/sda --direct=1 --ioengine=libaio --bs=4k --iodepth=64 \
+              --numjobs=64 --group_reporting",
+    instances: 64,
+    timed: "--time_based --runtime=2",
+    ops: &["read", "randread"],
+    designs: &["mq-none", "mq-deadline", "legacy-deadline", "mq-none-2017", "mq-deadline-2017"],
+};
+
+/// `reproduce hsq`, on eMMC: 20 jobs that do one I/O of 4 KiB at a time, one gibibyte. 20 s of virtual
+/// time.
+pub const EMMC: Workload = Workload {
+    device: "emmc-hs400-sprd",
+    options: "--name=test_read --filename=/dev/mmcblk0p30 --direct=1 --bs=4K --size=1G \
+              --numjobs=20 --group_reporting",
+    instances: 20,
+    timed: "--time_based --runtime=20",
+    ops: &["read", "randread", "write", "randwrite"],
+    designs: &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq", "cqe"],
+};
+
+impl Workload {
+    /// Options that let it end after so many I/Os, rounded down to as many for each instance.
+    #[must_use]
+    pub fn amount(&self, ios: u64) -> String {
+        format!("--number_ios={}", ios / self.instances)
+    }
+
+    /// Simulates it as it does `op` under `design`, for as long as the options `amount` say, and says
+    /// how many I/Os that were.
+    ///
+    /// # Panics
+    ///
+    /// If the job does not run: it is one of ours.
+    #[must_use]
+    pub fn simulate(&self, op: &str, design: &str, amount: &str) -> u64 {
+        let options = format!("{} --rw={op} {amount}", self.options);
+        let jobs = parse_args(options.split_whitespace(), &NoSource).expect("a job of ours");
+        let device = Device::lookup(self.device).expect("a built-in device");
+        let design = Design::lookup(design).expect("a built-in design");
+        let simulation = Simulation::new(&jobs, &device, &design, 1).expect("it fits the device");
+        let report = simulation.finish().expect("the job ends");
+        let stats = report.jobs.iter().flat_map(|job| job.stats.measured());
+        stats.map(|measured| measured.ios).sum()
+    }
+}

@@ -1,0 +1,81 @@
+//! What becomes of data: which of it is on the medium for certain (K7).
+
+use crate::data::deed::Deed;
+use core::ops::Range;
+use std::collections::VecDeque;
+
+/// What is known of pages whose data somebody keeps account of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    /// Pages that are certain once they are programmed, in order.
+    through: VecDeque<(u64, Range<u64>)>,
+    /// A flush is under way: pages up to this one are certain once they are programmed.
+    flushing: Option<u64>,
+    /// What was not told. Data is named by its first sector within the transfer.
+    deeds: VecDeque<Deed<u32>>,
+}
+
+/// When a page that was received is certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// At once: the card keeps what it has, whatever happens.
+    Now,
+    /// When it is programmed.
+    Programmed,
+    /// When a flush says so.
+    Flushed,
+}
+
+impl Fate {
+    /// Page number `page` is received: `sectors`, with the data of the transfer from `place` on.
+    pub(super) fn received(&mut self, place: u32, sectors: Range<u64>, page: u64, when: When) {
+        self.deeds.push_back(Deed::Received { place, sectors: sectors.clone(), page });
+        match when {
+            When::Now => self.deeds.push_back(Deed::Certain { page, sectors }),
+            When::Programmed => self.through.push_back((page, sectors)),
+            When::Flushed => {}
+        }
+    }
+
+    pub(super) fn sent(&mut self, place: u32, sectors: Range<u64>) {
+        if !sectors.is_empty() {
+            self.deeds.push_back(Deed::Sent { place, sectors });
+        }
+    }
+
+    pub(super) fn erased(&mut self, sectors: Range<u64>, certain: bool) {
+        self.deeds.push_back(Deed::Erased { sectors, certain });
+    }
+
+    /// A flush of all pages up to number `page` begins.
+    pub(super) const fn flush(&mut self, page: u64) {
+        self.flushing = Some(page);
+    }
+
+    /// It is interrupted, and promises no more.
+    pub(super) const fn interrupt(&mut self) {
+        self.flushing = None;
+    }
+
+    /// All pages up to number `page` are programmed.
+    pub(super) fn programmed(&mut self, page: u64) {
+        let done = self.through.partition_point(|(number, _)| *number <= page);
+        let certain = self.through.drain(..done);
+        self.deeds.extend(certain.map(|(page, sectors)| Deed::Certain { page, sectors }));
+        if let Some(to) = self.flushing {
+            self.deeds.push_back(Deed::Flushed { page: to.min(page) });
+            self.flushing = self.flushing.filter(|to| *to > page);
+        }
+    }
+
+    /// What is not certain is lost.
+    pub(super) fn lose(&mut self) {
+        self.through.clear();
+        self.flushing = None;
+        self.deeds.push_back(Deed::Lost);
+    }
+
+    pub(super) fn next_deed(&mut self) -> Option<Deed<u32>> {
+        self.deeds.pop_front()
+    }
+}

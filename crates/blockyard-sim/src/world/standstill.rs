@@ -1,0 +1,76 @@
+//! What waits for what where nothing can happen any more.
+
+use super::World;
+use blockyard::mmc::block::{Context, Idle};
+use core::fmt;
+
+/// What waits for what, at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standstill {
+    /// Instances of jobs that have not ended.
+    pub tasks: u32,
+    /// Of them, those that wait for a tag.
+    pub for_tag: u32,
+    /// Bios that have not ended.
+    pub bios: u32,
+    /// Requests that the driver owns.
+    pub at_driver: u32,
+    /// The MMC host, if that is the device.
+    pub host: Option<HostStandstill>,
+}
+
+/// How an MMC host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostStandstill {
+    /// Whether its driver has requests, and recovers.
+    pub idle: Idle,
+    /// Whether the thread that dispatches, and that of deferred work, run or have been woken.
+    pub awake: [bool; 2],
+    /// Whether they have something to do.
+    pub pending: [bool; 2],
+}
+
+impl<O> World<O> {
+    /// What waits for what, now.
+    #[must_use]
+    pub fn standstill(&self) -> Standstill {
+        let count = |many: usize| u32::try_from(many).expect("tasks are numbered by 32 bits");
+        let mmc = self.host.driver.model().mmc();
+        Standstill {
+            tasks: self.alive,
+            for_tag: count(self.tasks.iter().filter(|task| task.waits_for_tag()).count()),
+            bios: self.queues.iter().map(|queue| queue.bios_in_use()).sum(),
+            at_driver: self.queues.iter().map(|queue| queue.in_flight()).sum(),
+            host: mmc.map(|mmc| HostStandstill {
+                idle: mmc.idle(),
+                awake: self.host_threads.map(|thread| thread.is_awake()),
+                pending: [Context::Thread, Context::Deferred]
+                    .map(|context| mmc.pending(context, self.now)),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Standstill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tasks, for_tag, bios, at_driver, host } = self;
+        write!(
+            f,
+            "{tasks} job instances wait, {for_tag} of them for a tag; of {bios} bios that have not \
+             ended, {at_driver} requests are the driver's"
+        )?;
+        let Some(HostStandstill { idle, awake, pending }) = host else { return Ok(()) };
+        f.write_str(match idle {
+            Idle::Yes => "; its MMC host has none",
+            Idle::NotYet => "; its MMC host waits for the bus or for a thread",
+            Idle::Halted => "; its MMC host recovers from an error",
+        })?;
+        let threads = ["the thread that dispatches", "deferred work"];
+        for ((thread, awake), pending) in threads.into_iter().zip(awake).zip(pending) {
+            let sleeps = if *awake { "is awake" } else { "sleeps" };
+            let work = if *pending { "something" } else { "nothing" };
+            write!(f, ", {thread} {sleeps} and has {work} to do")?;
+        }
+        Ok(())
+    }
+}
