@@ -33,7 +33,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   lint             clippy, package by package, without a warning
   docs             rustdoc without a warning
   features         each package alone, and with each of its features alone
-  bare             a program without std links the core; a read passes, and the example firmware runs
+  bare             programs without std link core and wire, a read passes through each, the firmware runs
   msrv             the oldest Rust promised builds every package, where it is installed
   test             all tests and doctests; installs the programs they compare with
   readme           the README's what-if commands and every job in examples/ run, and the example firmware
@@ -189,7 +189,7 @@ step_bare() {
     need_compiler
     # Release: without link-time optimisation the prebuilt `alloc` asks for an unwinder.
     cargo run --release --manifest-path ci/bare/Cargo.toml
-    say "the core links and runs without std"
+    say "core and wire link and run without std"
 }
 
 step_msrv() {
@@ -210,11 +210,16 @@ step_test() {
     want fio fio
     want valgrind valgrind
     want blkparse blktrace
+    want nbdcopy libnbd-bin
+    want qemu-io qemu-utils
     want_perfetto
     log="$(mktemp)"
     cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=1
     tally "$log" || status=1
     rm -f "$log"
+    say "what lanes share, in every order in which threads can meet"
+    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" \
+        cargo test --locked --release -p blockyard-serve --test depth_model || status=1
     return "$status"
 }
 
@@ -325,6 +330,7 @@ seed_corpus() {
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         trace) seeds=(examples/traces/database.*) ;;
         mmc_registers) seeds=(crates/blockyard/tests/registers/seeds/*) ;;
+        nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
     esac
     [[ -f "${seeds[0]}" ]] || die "there are no seeds for fuzz target $1"

@@ -1,7 +1,7 @@
-//! One read through the core, and the firmware of `crates/blockyard/examples/firmware`, in a program
-//! that has no std.
+//! One read through the core, one through an NBD session, and the firmware of
+//! `crates/blockyard/examples/firmware`, in a program that has no std.
 //!
-//! What the core needs of its surroundings is here in whole: memory and a panic handler. Should std
+//! What the libraries need of their surroundings is here in whole: memory and a panic handler. Should std
 //! come in by a dependency, there are two panic handlers and this does not build.
 #![no_std]
 #![no_main]
@@ -22,6 +22,8 @@ mod disk;
 #[path = "../../../crates/blockyard/examples/firmware/sdhci.rs"]
 mod sdhci;
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
@@ -39,6 +41,11 @@ use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
+use blockyard_wire::nbd::number::{IHAVEOPT, REQUEST_MAGIC, cmd, opt};
+use blockyard_wire::nbd::{
+    ANSWER_BYTES_MAX, Event, Export, Exports, Handshake, Limits as WireLimits, Step, Tls,
+    Transmission,
+};
 
 const ARENA_BYTES: usize = 16 << 20;
 
@@ -139,9 +146,31 @@ fn firmware_works() -> bool {
     serial.intact && hsq.intact && hsq.gap() < serial.gap()
 }
 
-/// 0 where a read passes without an elevator and with one; 2 more where the firmware fails.
+/// The answer to a READ of 512 bytes by a client that entered the default export; how long it is.
+fn serves(cookie: u64) -> Option<u64> {
+    let exports = Exports::new(vec![Export { size_bytes: 512, ..Export::default() }]).ok()?;
+    let mut handshake = Handshake::new(Tls::Off, WireLimits::DEFAULT);
+    let mut out = Vec::new();
+    let enter = [&3u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &opt::EXPORT_NAME.to_be_bytes()];
+    let entered = [&enter.concat()[..], &[0; 4]].concat();
+    let Step::Transmit(agreed) = handshake.receive(&entered, &exports, &mut out).step else {
+        return None;
+    };
+    let mut transmission = Transmission::new(agreed, WireLimits::DEFAULT);
+    let kind = u32::from(cmd::READ);
+    let head = [REQUEST_MAGIC.to_be_bytes(), kind.to_be_bytes()].concat();
+    let read = [&head[..], &cookie.to_be_bytes(), &[0; 8], &512u32.to_be_bytes()].concat();
+    let Event::Request(request) = transmission.next(&read).event else { return None };
+    let mut header = [0; ANSWER_BYTES_MAX];
+    let answer = transmission.answer(request, Ok(()), &mut header);
+    header[8..16].eq(&cookie.to_be_bytes()).then_some(answer.data_bytes)
+}
+
+/// 0 where a read passes without an elevator, with one, and through a session; 2 more where the
+/// firmware fails.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
-    let reads = passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8);
+    let core = passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8);
+    let reads = core && serves(9) == Some(512);
     i32::from(!reads) + 2 * i32::from(!firmware_works())
 }

@@ -8,10 +8,12 @@
 //!   generator included; `fastest` is the cost, `median` says how quiet the machine was.
 //! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, by
 //!   valgrind's callgrind. See there for the method.
+//! - `bench/peers`: NBD servers beside each other; see [`nbd`].
 //!
 //! What the simulator costs around it is measured by the same binary, and by `simulator` in I/Os per
 //! second: of the jobs in [`simulated`].
 
+pub mod nbd;
 pub mod simulated;
 
 use blockyard::bio::Bio;

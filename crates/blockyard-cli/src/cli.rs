@@ -1,5 +1,6 @@
 //! What can be asked: commands and their options.
 
+mod serve;
 mod setting;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
 
+pub(crate) use serve::{DiskSource, Serve, ServedDisk};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
 /// What would this queueing design do on that device?
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Run published experiments and set our figures beside theirs
     Reproduce(Reproduce),
+    /// Serve a disk over NBD: a file, a block device or memory
+    Serve(Serve),
     /// List the devices and designs that are built in, and the options of jobs
     List(List),
     /// Print the file of a built-in device or design

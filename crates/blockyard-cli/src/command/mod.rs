@@ -4,6 +4,7 @@ mod list;
 mod replay;
 mod reproduce;
 mod run;
+mod serve;
 mod show;
 mod whatif;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Whatif(args) => whatif::whatif(args, out),
         Command::Replay(args) => replay::replay(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
+        Command::Serve(args) => serve::serve(args),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),
     }

@@ -1,0 +1,87 @@
+//! NBD servers beside each other, under the same load from one client, in turns.
+//!
+//! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers`, which builds
+//! `blockyard` too) prints a table: processor time of the server for each I/O with server and client
+//! on one processor, rates at depth 1 and on two processors; the median of the turns, and the least
+//! and the most. All disks are 1 GiB in memory, written once before. What it measures with can be
+//! had alone: `load` is the client, `bare` the server that knows nothing.
+
+use blockyard_bench::nbd::load::{Direction, Load, Shape};
+use blockyard_bench::nbd::peer::{DISK_BYTES, Programs};
+use blockyard_bench::nbd::{bare, table};
+use clap::{Parser, ValueEnum};
+use core::time::Duration;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(about = "NBD servers beside each other, in turns")]
+enum Command {
+    /// All servers under all loads.
+    Compare {
+        /// How often each server is measured.
+        #[arg(long, default_value_t = 5)]
+        turns: usize,
+        /// Milliseconds of one measurement.
+        #[arg(long, default_value_t = 2000)]
+        ms: u64,
+        /// Only ours, the bare loop and nbdkit's memory.
+        #[arg(long)]
+        short: bool,
+        /// The program to compare with the others; as a rule the one built beside this.
+        #[arg(long)]
+        blockyard: Option<PathBuf>,
+    },
+    /// One load; prints I/Os, and in nanoseconds: wall time, the server's time, p50 and p99.
+    Load {
+        direction: Way,
+        socket: PathBuf,
+        #[arg(long, default_value = "")]
+        export: String,
+        #[arg(long, default_value_t = 4096)]
+        bytes: usize,
+        #[arg(long, default_value_t = 16)]
+        depth: usize,
+        #[arg(long, default_value_t = 1)]
+        connections: usize,
+        #[arg(long, default_value_t = 2000)]
+        ms: u64,
+        /// The process whose time counts.
+        #[arg(long)]
+        server: u32,
+    },
+    /// Serve memory by a loop that knows nothing.
+    Bare { socket: PathBuf },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Way {
+    Read,
+    Write,
+}
+
+/// Before anything counts.
+const RAMP: Duration = Duration::from_millis(300);
+
+fn main() -> io::Result<()> {
+    match Command::parse() {
+        Command::Compare { turns, ms, short, blockyard } => {
+            let bare = std::env::current_exe()?;
+            let blockyard = blockyard.unwrap_or_else(|| bare.with_file_name("blockyard"));
+            let programs = Programs { blockyard, bare };
+            let time = Duration::from_millis(ms);
+            table::compare(&table::Options { turns, time, programs, short })
+        }
+        Command::Load { direction, socket, export, bytes, depth, connections, ms, server } => {
+            let direction = match direction {
+                Way::Read => Direction::Read,
+                Way::Write => Direction::Write,
+            };
+            let shape = Shape { direction, bytes, depth };
+            let load = Load { shape, connections, ramp: RAMP, time: Duration::from_millis(ms) };
+            println!("{}", load.run(&socket, &export, server)?);
+            Ok(())
+        }
+        Command::Bare { socket } => bare::serve(&socket, DISK_BYTES),
+    }
+}

@@ -1,0 +1,112 @@
+//! A server that knows nothing: memory, one thread for each connection, one receive and one send a
+//! turn, no check of anything. What is left is what sockets and copies cost: no server does less.
+
+use super::client::write_all;
+use blockyard_wire::nbd::number::cmd;
+use blockyard_wire::nbd::{Export, Exports, Handshake, Limits, Step, Tls};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+
+const RECEIVE_BYTES: usize = 512 << 10;
+const REQUEST_BYTES: usize = 28;
+
+/// Serves memory of this size at the socket, until it is killed. Each connection has its own.
+///
+/// # Errors
+///
+/// If the socket cannot be had.
+pub fn serve(socket: &Path, size_bytes: usize) -> io::Result<()> {
+    for stream in UnixListener::bind(socket)?.incoming() {
+        let stream = stream?;
+        thread::spawn(move || session(stream, size_bytes));
+    }
+    Ok(())
+}
+
+/// The end of a connection is the end of its memory, whatever ended it.
+fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
+    let mut received = vec![0; RECEIVE_BYTES];
+    let mut have = enter(&mut stream, &mut received, size_bytes)?;
+    let mut memory = vec![1; size_bytes];
+    loop {
+        have += match stream.read(&mut received[have..])? {
+            0 => return Ok(()),
+            came => came,
+        };
+        let mut at = 0;
+        let mut replies = Vec::with_capacity(64);
+        while let Some(head) = received[at..have].first_chunk::<REQUEST_BYTES>() {
+            let word = |at| u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]));
+            let command = u16::from_be_bytes([head[6], head[7]]);
+            let (offset, len) =
+                (((word(16) as usize) << 32) | word(20) as usize, word(24) as usize);
+            let mut reply = [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            reply[8..].copy_from_slice(&head[8..16]);
+            match command {
+                cmd::READ => {
+                    at += REQUEST_BYTES;
+                    replies.push((reply, Some(offset..offset + len)));
+                }
+                cmd::WRITE if have - at >= REQUEST_BYTES + len => {
+                    at += REQUEST_BYTES;
+                    memory[offset..offset + len].copy_from_slice(&received[at..at + len]);
+                    at += len;
+                    replies.push((reply, None));
+                }
+                cmd::WRITE if REQUEST_BYTES + len <= RECEIVE_BYTES => break,
+                cmd::WRITE => {
+                    let here = have - at - REQUEST_BYTES;
+                    let (front, rest) = memory[offset..offset + len].split_at_mut(here);
+                    front.copy_from_slice(&received[at + REQUEST_BYTES..have]);
+                    stream.read_exact(rest)?;
+                    at = have;
+                    replies.push((reply, None));
+                }
+                _ => return Ok(()),
+            }
+        }
+        let mut pieces = Vec::with_capacity(2 * replies.len());
+        for (reply, data) in &replies {
+            pieces.push(IoSlice::new(reply));
+            pieces.extend(data.clone().map(|data| IoSlice::new(&memory[data])));
+        }
+        write_all(&mut stream, &mut pieces)?;
+        received.copy_within(at..have, 0);
+        have -= at;
+    }
+}
+
+/// The handshake; how many bytes of the transmission have come behind it.
+fn enter(stream: &mut UnixStream, received: &mut [u8], size_bytes: usize) -> io::Result<usize> {
+    let export = Export { size_bytes: size_bytes as u64, ..Export::default() };
+    let exports = Exports::new(vec![export]).map_err(|_| ErrorKind::InvalidInput)?;
+    let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+    stream.write_all(&Handshake::greeting())?;
+    let (mut have, mut at, mut sent) = (0, 0, Vec::new());
+    loop {
+        let done = handshake.receive(&received[at..have], &exports, &mut sent);
+        at += done.taken;
+        match done.step {
+            Step::Answer => {}
+            Step::Receive => {
+                stream.write_all(&sent)?;
+                sent.clear();
+                received.copy_within(at..have, 0);
+                have -= at;
+                at = 0;
+                have += match stream.read(&mut received[have..])? {
+                    0 => return Err(ErrorKind::UnexpectedEof.into()),
+                    came => came,
+                };
+            }
+            Step::Transmit(_) => {
+                stream.write_all(&sent)?;
+                received.copy_within(at..have, 0);
+                return Ok(have - at);
+            }
+            Step::StartTls | Step::End(_) => return Err(ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}

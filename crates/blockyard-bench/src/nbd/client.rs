@@ -1,0 +1,337 @@
+//! A client that costs less than the servers it measures.
+//!
+//! Every receive is answered by one send that carries all the requests it made room for. Data that
+//! is read is thrown away unseen, and what is written is always the same. Simple replies only.
+
+use super::load::{Direction, Shape};
+use blockyard::stats::Histogram;
+use blockyard_wire::nbd::number::{
+    FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, IHAVEOPT, INIT_PASSWD, REPLY_MAGIC, REQUEST_MAGIC,
+    SIMPLE_REPLY_MAGIC, STRING_BYTES_MAX, cmd, info, opt, rep,
+};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+/// What is received at once at most, in bytes.
+const RECEIVE_BYTES: usize = 512 << 10;
+const REQUEST_BYTES: usize = 28;
+const REPLY_BYTES: usize = 16;
+/// Pieces that one send takes at most: Linux's `UIO_MAXIOV`.
+const PIECES_MAX: usize = 1024;
+
+/// How far one connection got, for a thread that watches it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Replies received.
+    pub ios: AtomicU64,
+    /// Latencies count from here on.
+    pub measuring: AtomicBool,
+    /// No more requests are made.
+    pub stopping: AtomicBool,
+}
+
+/// A connection in transmission.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    size_bytes: u64,
+}
+
+impl Client {
+    /// A connection to the export of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is no server, or it refuses.
+    pub fn connect(socket: &Path, export: &str) -> io::Result<Self> {
+        let mut stream = UnixStream::connect(socket)?;
+        let size_bytes = handshake(&mut stream, export)?;
+        Ok(Self { stream, size_bytes })
+    }
+
+    /// Writes all of the export once, so that no server answers for holes.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, or a write is refused.
+    pub fn fill(self) -> io::Result<()> {
+        let shape = Shape { direction: Direction::Write, bytes: 1 << 20, depth: 8 };
+        let mut session = Session::new(self, shape, Offsets::All { next: 0 })?;
+        let progress = Progress::default();
+        while session.turn(&progress)? {}
+        session.end()
+    }
+
+    /// Keeps the depth at random offsets until told to stop; the latencies, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, or a request is refused.
+    pub fn load(self, shape: Shape, seed: u64, progress: &Progress) -> io::Result<Histogram> {
+        let offsets = Offsets::Random(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15));
+        let mut session = Session::new(self, shape, offsets)?;
+        while session.turn(progress)? {}
+        let latencies = core::mem::take(&mut session.latencies);
+        session.end()?;
+        Ok(latencies)
+    }
+}
+
+/// The size of the export, in bytes.
+fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting)?;
+    if greeting[..8] != INIT_PASSWD.to_be_bytes() || greeting[8..16] != IHAVEOPT.to_be_bytes() {
+        return Err(protocol("no newstyle NBD server"));
+    }
+    let flags = u16::from_be_bytes([greeting[16], greeting[17]]);
+    let flags = flags & (FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES);
+    stream.write_all(&u32::from(flags).to_be_bytes())?;
+
+    let name_bytes = u32::try_from(export.len()).map_err(|_| protocol("the name is too long"))?;
+    let mut go = IHAVEOPT.to_be_bytes().to_vec();
+    go.extend(opt::GO.to_be_bytes());
+    go.extend((4 + name_bytes + 2).to_be_bytes());
+    go.extend(name_bytes.to_be_bytes());
+    go.extend(export.as_bytes());
+    go.extend([0; 2]);
+    stream.write_all(&go)?;
+
+    let mut size_bytes = None;
+    loop {
+        let mut head = [0; 20];
+        stream.read_exact(&mut head)?;
+        let word = |at| u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]));
+        let (kind, len) = (word(12), word(16) as usize);
+        if head[..8] != REPLY_MAGIC.to_be_bytes() || len > 2 * STRING_BYTES_MAX {
+            return Err(protocol("no reply to an option"));
+        }
+        let mut data = vec![0; len];
+        stream.read_exact(&mut data)?;
+        match kind {
+            rep::ACK => return size_bytes.ok_or_else(|| protocol("an export without a size")),
+            rep::INFO if data.starts_with(&info::EXPORT.to_be_bytes()) && len >= 10 => {
+                let size = core::array::from_fn(|byte| data[2 + byte]);
+                size_bytes = Some(u64::from_be_bytes(size));
+            }
+            kind if kind & rep::ERR != 0 => return Err(protocol("the export is refused")),
+            _ => {}
+        }
+    }
+}
+
+fn protocol(what: &'static str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
+}
+
+/// Where requests go.
+#[derive(Debug)]
+enum Offsets {
+    /// Anywhere: the state of a xorshift.
+    Random(u64),
+    /// One block after the other, to the end.
+    All { next: u64 },
+}
+
+impl Offsets {
+    /// Of `blocks`, the next.
+    fn draw(&mut self, blocks: u64) -> Option<u64> {
+        match self {
+            Self::Random(state) => {
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                Some(*state % blocks)
+            }
+            Self::All { next } => {
+                let block = *next;
+                *next += 1;
+                (block < blocks).then_some(block)
+            }
+        }
+    }
+}
+
+/// One connection under load.
+struct Session {
+    stream: UnixStream,
+    shape: Shape,
+    blocks: u64,
+    offsets: Offsets,
+    payload: Vec<u8>,
+    /// When the request of each slot was sent.
+    begun: Vec<Instant>,
+    free: Vec<usize>,
+    /// Headers of the requests to be sent next.
+    headers: Vec<[u8; REQUEST_BYTES]>,
+    received: Vec<u8>,
+    /// Bytes at the front of `received` that begin a reply.
+    have: usize,
+    /// Bytes of data still to be thrown away.
+    skip: usize,
+    latencies: Histogram,
+}
+
+impl Session {
+    fn new(client: Client, shape: Shape, offsets: Offsets) -> io::Result<Self> {
+        let blocks = client.size_bytes / shape.bytes as u64;
+        if blocks == 0 {
+            return Err(protocol("the export is smaller than one request"));
+        }
+        Ok(Self {
+            stream: client.stream,
+            shape,
+            blocks,
+            offsets,
+            payload: (0..=250).cycle().take(shape.bytes).collect(),
+            begun: vec![Instant::now(); shape.depth],
+            free: (0..shape.depth).collect(),
+            headers: Vec::with_capacity(shape.depth),
+            received: vec![0; RECEIVE_BYTES],
+            have: 0,
+            skip: 0,
+            latencies: Histogram::new(),
+        })
+    }
+
+    /// Sends what there is room for and takes what has come; false when all is answered and no more
+    /// is to be asked.
+    fn turn(&mut self, progress: &Progress) -> io::Result<bool> {
+        if !progress.stopping.load(Ordering::Relaxed) {
+            self.refill();
+            self.send()?;
+        }
+        if self.free.len() == self.shape.depth {
+            return Ok(false);
+        }
+        self.receive(progress)?;
+        Ok(true)
+    }
+
+    fn refill(&mut self) {
+        let now = Instant::now();
+        while let Some(&slot) = self.free.last() {
+            let Some(block) = self.offsets.draw(self.blocks) else { return };
+            self.free.pop();
+            self.begun[slot] = now;
+            let command = match self.shape.direction {
+                Direction::Read => cmd::READ,
+                Direction::Write => cmd::WRITE,
+            };
+            let offset = block * self.shape.bytes as u64;
+            self.headers.push(header(command, slot as u64, offset, self.shape.bytes));
+        }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let writes = self.shape.direction == Direction::Write;
+        for some in self.headers.chunks(PIECES_MAX / 2) {
+            let mut pieces = Vec::with_capacity(2 * some.len());
+            for header in some {
+                pieces.push(IoSlice::new(header));
+                pieces.extend(writes.then(|| IoSlice::new(&self.payload)));
+            }
+            write_all(&mut self.stream, &mut pieces)?;
+        }
+        self.headers.clear();
+        Ok(())
+    }
+
+    fn receive(&mut self, progress: &Progress) -> io::Result<()> {
+        let came = match self.stream.read(&mut self.received[self.have..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            came => came,
+        };
+        let now = Instant::now();
+        let measuring = progress.measuring.load(Ordering::Relaxed);
+        let (mut at, end, mut ios) = (0, self.have + came, 0);
+        loop {
+            let here = self.skip.min(end - at);
+            at += here;
+            self.skip -= here;
+            let Some(reply) = self.received[at..end].first_chunk::<REPLY_BYTES>() else { break };
+            let slot = answered(reply)?;
+            let begun = *self.begun.get(slot).ok_or_else(|| protocol("an unknown cookie"))?;
+            at += REPLY_BYTES;
+            if self.shape.direction == Direction::Read {
+                self.skip = self.shape.bytes;
+            }
+            if measuring {
+                let latency = now.saturating_duration_since(begun);
+                self.latencies.record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+            }
+            self.free.push(slot);
+            ios += 1;
+        }
+        self.received.copy_within(at..end, 0);
+        self.have = end - at;
+        progress.ios.fetch_add(ios, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes the last data and says goodbye.
+    fn end(mut self) -> io::Result<()> {
+        while self.skip > 0 {
+            let here = self.skip.min(RECEIVE_BYTES);
+            self.stream.read_exact(&mut self.received[..here])?;
+            self.skip -= here;
+        }
+        self.stream.write_all(&header(cmd::DISC, 0, 0, 0))
+    }
+}
+
+fn header(command: u16, cookie: u64, offset: u64, bytes: usize) -> [u8; REQUEST_BYTES] {
+    let mut header = [0; REQUEST_BYTES];
+    header[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+    header[6..8].copy_from_slice(&command.to_be_bytes());
+    header[8..16].copy_from_slice(&cookie.to_be_bytes());
+    header[16..24].copy_from_slice(&offset.to_be_bytes());
+    let bytes = u32::try_from(bytes).expect("a request has less than 4 GiB");
+    header[24..].copy_from_slice(&bytes.to_be_bytes());
+    header
+}
+
+/// The slot whose request this answers without an error.
+fn answered(reply: &[u8; REPLY_BYTES]) -> io::Result<usize> {
+    if reply[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() {
+        return Err(protocol("no simple reply"));
+    }
+    if reply[4..8] != [0; 4] {
+        return Err(protocol("the server answers an error"));
+    }
+    let cookie = u64::from_be_bytes(core::array::from_fn(|byte| reply[8 + byte]));
+    usize::try_from(cookie).map_err(|_| protocol("an unknown cookie"))
+}
+
+/// Writes all the pieces, however few bytes the socket takes at a time.
+pub(super) fn write_all(stream: &mut UnixStream, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !pieces.is_empty() {
+        match stream.write_vectored(pieces) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(sent) => IoSlice::advance_slices(&mut pieces, sent),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a server takes connections there.
+///
+/// # Errors
+///
+/// If none does for ten seconds.
+pub fn wait_for(socket: &Path) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match UnixStream::connect(socket) {
+            Ok(_) => return Ok(()),
+            Err(error) if begun.elapsed() > Duration::from_secs(10) => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! One measurement: what is asked for, and what came of it.
+
+use super::client::{Client, Progress};
+use super::cpu;
+use blockyard::stats::Histogram;
+use core::fmt;
+use core::str::FromStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+/// What requests do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// READ.
+    Read,
+    /// WRITE, without FUA.
+    Write,
+}
+
+/// What is asked for on one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// What each request does.
+    pub direction: Direction,
+    /// Bytes of each request.
+    pub bytes: usize,
+    /// Requests in flight.
+    pub depth: usize,
+}
+
+/// For how long, on how many connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// What each connection asks for.
+    pub shape: Shape,
+    /// Connections, a thread each.
+    pub connections: usize,
+    /// Before anything counts.
+    pub ramp: Duration,
+    /// What counts.
+    pub time: Duration,
+}
+
+/// What a measurement found. Printed and read as one line of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Replies.
+    pub ios: u64,
+    /// Wall time, in nanoseconds.
+    pub wall_ns: u64,
+    /// Processor time of the server, in nanoseconds.
+    pub server_ns: u64,
+    /// Half of the latencies are shorter, in nanoseconds.
+    pub p50_ns: u64,
+    /// All but one in a hundred are.
+    pub p99_ns: u64,
+}
+
+impl Load {
+    /// Loads the server and watches its processor time.
+    ///
+    /// # Errors
+    ///
+    /// If a connection breaks, or the server's processor time cannot be read.
+    ///
+    /// # Panics
+    ///
+    /// If a thread of the load panics.
+    pub fn run(&self, socket: &Path, export: &str, server: u32) -> io::Result<Measured> {
+        let connect = |_| Client::connect(socket, export);
+        let clients = (0..self.connections).map(connect).collect::<io::Result<Vec<_>>>()?;
+        let progress: Vec<Progress> = clients.iter().map(|_| Progress::default()).collect();
+        let tell = |what: fn(&Progress) -> &AtomicBool, value| {
+            progress.iter().for_each(|one| what(one).store(value, Ordering::Relaxed));
+        };
+        let look = || -> io::Result<(u64, Instant, u64)> {
+            let ios = progress.iter().map(|one| one.ios.load(Ordering::Relaxed)).sum();
+            Ok((ios, Instant::now(), cpu::nanoseconds(server)?))
+        };
+        thread::scope(|scope| {
+            let mut seed = 0;
+            let threads: Vec<_> = clients
+                .into_iter()
+                .zip(&progress)
+                .map(|(client, progress)| {
+                    seed += 1;
+                    scope.spawn(move || client.load(self.shape, seed, progress))
+                })
+                .collect();
+            thread::sleep(self.ramp);
+            tell(|one| &one.measuring, true);
+            let before = look();
+            thread::sleep(self.time);
+            let after = look();
+            tell(|one| &one.measuring, false);
+            tell(|one| &one.stopping, true);
+            let mut latencies = Histogram::new();
+            for thread in threads {
+                latencies.merge(&thread.join().expect("no thread of the load panics")?);
+            }
+            let (before, after) = (before?, after?);
+            Ok(Measured {
+                ios: after.0 - before.0,
+                wall_ns: u64::try_from((after.1 - before.1).as_nanos()).unwrap_or(u64::MAX),
+                server_ns: after.2 - before.2,
+                p50_ns: latencies.percentile(50_000),
+                p99_ns: latencies.percentile(99_000),
+            })
+        })
+    }
+}
+
+impl Measured {
+    /// Processor time of the server for each I/O, in nanoseconds.
+    #[must_use]
+    pub fn server_ns_per_io(&self) -> u64 {
+        self.server_ns / self.ios.max(1)
+    }
+
+    /// I/Os per second.
+    #[must_use]
+    pub fn iops(&self) -> u64 {
+        let iops = u128::from(self.ios) * 1_000_000_000 / u128::from(self.wall_ns.max(1));
+        u64::try_from(iops).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ios, wall_ns, server_ns, p50_ns, p99_ns } = self;
+        write!(f, "{ios} {wall_ns} {server_ns} {p50_ns} {p99_ns}")
+    }
+}
+
+impl FromStr for Measured {
+    type Err = &'static str;
+
+    fn from_str(line: &str) -> Result<Self, Self::Err> {
+        let numbers = line.split_whitespace().map(|word| word.parse().map_err(|_| "no number"));
+        let numbers = numbers.collect::<Result<Vec<u64>, _>>()?;
+        let [ios, wall_ns, server_ns, p50_ns, p99_ns] = numbers[..] else {
+            return Err("no line of five numbers");
+        };
+        Ok(Self { ios, wall_ns, server_ns, p50_ns, p99_ns })
+    }
+}

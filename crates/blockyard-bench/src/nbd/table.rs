@@ -1,0 +1,150 @@
+//! The comparison: every server under every load, in turns, and a table with spread.
+
+use super::client::Client;
+use super::load::{Direction, Measured, Shape};
+use super::peer::{Peer, Programs, Server};
+use core::time::Duration;
+use std::io::{self, ErrorKind};
+use std::process::Command;
+
+/// What a column tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    /// Processor time of the server for each I/O.
+    ServerTime,
+    /// I/Os per second.
+    Rate,
+}
+
+/// A column: a load on processors.
+struct Column {
+    name: &'static str,
+    shape: Shape,
+    connections: usize,
+    /// For the server and for the client, lists for `taskset`.
+    cpus: [&'static str; 2],
+    figure: Figure,
+}
+
+const fn column(name: &'static str, direction: Direction, kib: usize, depth: usize) -> Column {
+    let shape = Shape { direction, bytes: kib << 10, depth };
+    Column { name, shape, connections: 1, cpus: ["0", "0"], figure: Figure::ServerTime }
+}
+
+/// On one processor but for the last, 4 KiB where nothing else is said.
+const COLUMNS: [Column; 7] = [
+    column("read, depth 16 (us/IO)", Direction::Read, 4, 16),
+    column("read, depth 64 (us/IO)", Direction::Read, 4, 64),
+    column("write, depth 16 (us/IO)", Direction::Write, 4, 16),
+    column("read 1 MiB, depth 8 (us/IO)", Direction::Read, 1024, 8),
+    column("write 1 MiB, depth 8 (us/IO)", Direction::Write, 1024, 8),
+    Column { figure: Figure::Rate, ..column("read, depth 1 (k/s)", Direction::Read, 4, 1) },
+    Column {
+        connections: 4,
+        cpus: ["0,1", "0,1"],
+        figure: Figure::Rate,
+        ..column("read, 4 x depth 16, two CPUs (k/s)", Direction::Read, 4, 16)
+    },
+];
+
+/// How the comparison is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How often each server is started and measured.
+    pub turns: usize,
+    /// What one measurement takes, without its ramp.
+    pub time: Duration,
+    /// Where our programs are.
+    pub programs: Programs,
+    /// Whether only ours, the bare loop and nbdkit's memory are compared.
+    pub short: bool,
+}
+
+/// Measures, and prints a table in Markdown: the median of the turns, and the least and the most.
+///
+/// # Errors
+///
+/// If a measurement fails. Servers that are not installed are named, and have no row.
+pub fn compare(options: &Options) -> io::Result<()> {
+    let short =
+        [Peer::Blockyard("none"), Peer::Blockyard("mq-deadline"), Peer::Bare, Peer::NbdkitMemory];
+    let peers = if options.short { &short[..] } else { &Peer::ALL[..] };
+    let mut found: Vec<[Vec<u64>; COLUMNS.len()]> =
+        peers.iter().map(|_| Default::default()).collect();
+    for turn in 0..options.turns {
+        for (peer, found) in peers.iter().zip(&mut found) {
+            eprintln!("turn {} of {}: {}", turn + 1, options.turns, peer.name());
+            match measure(*peer, options, found) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    eprintln!("  not installed");
+                }
+                done => done.map_err(|error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", peer.name()))
+                })?,
+            }
+        }
+    }
+    print!("| server |");
+    COLUMNS.iter().for_each(|column| print!(" {} |", column.name));
+    println!("\n|---|{}", "--:|".repeat(COLUMNS.len()));
+    for (peer, found) in peers.iter().zip(&mut found) {
+        if found[0].is_empty() {
+            continue;
+        }
+        print!("| {} |", peer.name());
+        found.iter_mut().for_each(|figures| print!(" {} |", cell(figures)));
+        println!();
+    }
+    Ok(())
+}
+
+fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()]) -> io::Result<()> {
+    for (column, figures) in COLUMNS.iter().zip(found) {
+        let server = Server::start(peer, &options.programs, column.cpus[0])?;
+        // The bare loop has new memory for every connection, without holes.
+        if peer.keeps_data() && peer != Peer::Bare {
+            Client::connect(&server.socket(), peer.export())?.fill()?;
+        }
+        let measured = load(column, peer, &server, options)?;
+        figures.push(match column.figure {
+            Figure::ServerTime => measured.server_ns_per_io() / 10,
+            Figure::Rate => measured.iops() / 10,
+        });
+    }
+    Ok(())
+}
+
+/// In a process of its own, on its processors.
+fn load(column: &Column, peer: Peer, server: &Server, options: &Options) -> io::Result<Measured> {
+    let Column { shape, connections, cpus: [_, cpus], .. } = column;
+    let direction = match shape.direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+    };
+    let output = Command::new("taskset")
+        .args(["-c", cpus])
+        .arg(&options.programs.bare)
+        .args(["load", direction])
+        .arg(server.socket())
+        .args(["--export", peer.export()])
+        .args(["--bytes", &shape.bytes.to_string(), "--depth", &shape.depth.to_string()])
+        .args(["--connections", &connections.to_string()])
+        .args(["--ms", &options.time.as_millis().to_string()])
+        .args(["--server", &server.pid().to_string()])
+        .output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
+}
+
+/// Hundredths, as `median (least-most)`.
+fn cell(figures: &mut [u64]) -> String {
+    figures.sort_unstable();
+    let tell = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    let median = figures.get(figures.len() / 2).map_or_else(String::new, |&figure| tell(figure));
+    match *figures {
+        [least, .., most] => format!("{median} ({}-{})", tell(least), tell(most)),
+        _ => median,
+    }
+}

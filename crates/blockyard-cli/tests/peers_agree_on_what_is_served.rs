@@ -1,0 +1,156 @@
+//! Clients no one here wrote read and write what is served: libnbd's nbdinfo and nbdcopy, qemu-img and
+//! qemu-io, and fio's NBD engine with verification.
+//!
+//! Without one of them its test is skipped, but in CI (`CI` is set) it must be there.
+
+#[path = "../../blockyard-serve/tests/nbd/mod.rs"]
+mod nbd;
+
+use blockyard::policy::Policies;
+use blockyard_serve::{DiskConfig, Source};
+use nbd::{Random, Running, disk, memory};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const BYTES: u64 = 8 << 20;
+
+fn has(program: &str) -> bool {
+    let has = Command::new(program).arg("--version").output().is_ok();
+    assert!(has || std::env::var_os("CI").is_none(), "CI has to have {program}");
+    if !has {
+        eprintln!("skipped: {program} is not installed");
+    }
+    has
+}
+
+/// Runs it, and gives what it printed.
+fn run(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {printed}{errors}");
+    printed
+}
+
+fn uri(running: &Running) -> String {
+    format!("nbd+unix:///?socket={}", running.socket.display())
+}
+
+/// A disk of each kind, with designs and lanes in turn.
+fn each_kind(check: impl Fn(&Running)) {
+    for (buffered, lanes) in [(false, 1), (true, 2)] {
+        let path = nbd::file(BYTES);
+        let file = disk(Source::File { path: path.clone(), buffered });
+        let file = DiskConfig { policies: Policies::mq_deadline(), ..file };
+        let running = Running::start(file, |config| config.lanes = lanes);
+        check(&running);
+        running.stop();
+        fs::remove_file(path).unwrap();
+    }
+    for policies in [Policies::NONE, Policies::mq_kyber()] {
+        let running = Running::start(DiskConfig { policies, ..memory(BYTES) }, |_| ());
+        check(&running);
+        running.stop();
+    }
+}
+
+/// Half of it random, the other half a hole.
+fn half_full() -> (std::path::PathBuf, Vec<u8>) {
+    let path = nbd::file(0);
+    let mut random = Random(7);
+    let half = BYTES / 2;
+    let mut bytes: Vec<u8> = (0..half).map(|_| random.below(256).to_be_bytes()[7]).collect();
+    fs::write(&path, &bytes).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(BYTES).unwrap();
+    bytes.resize(usize::try_from(BYTES).unwrap(), 0);
+    (path, bytes)
+}
+
+fn is_same(path: &Path, bytes: &[u8]) -> bool {
+    fs::read(path).unwrap() == bytes
+}
+
+#[test]
+fn libnbd_copies_both_ways_and_sees_the_holes() {
+    if !has("nbdcopy") || !has("nbdinfo") {
+        return;
+    }
+    let (source, bytes) = half_full();
+    each_kind(|running| {
+        let (uri, back) = (uri(running), nbd::path("back"));
+        run("nbdcopy", &["--connections=4", source.to_str().unwrap(), &uri]);
+        run("nbdcopy", &["--connections=4", "--requests=16", &uri, back.to_str().unwrap()]);
+        assert!(is_same(&back, &bytes));
+        let map = run("nbdinfo", &["--map", &uri]);
+        let lines: Vec<Vec<&str>> =
+            map.lines().map(|line| line.split_whitespace().collect()).collect();
+        let half = (BYTES / 2).to_string();
+        assert_eq!(lines[0], ["0", &half, "0", "data"], "{map}");
+        assert_eq!(lines[1], [&half, &half, "3", "hole,zero"], "{map}");
+        assert!(run("nbdinfo", &["--list", &uri]).contains("can_multi_conn: true"));
+        fs::remove_file(back).unwrap();
+    });
+    fs::remove_file(source).unwrap();
+}
+
+#[test]
+fn qemu_converts_compares_and_finds_its_patterns() {
+    if !has("qemu-img") || !has("qemu-io") {
+        return;
+    }
+    let (source, bytes) = half_full();
+    each_kind(|running| {
+        let (uri, back) = (uri(running), nbd::path("back"));
+        let (from, to) = (source.to_str().unwrap(), back.to_str().unwrap());
+        run("qemu-img", &["convert", "-n", "-W", "-f", "raw", "-O", "raw", from, &uri]);
+        let same = run("qemu-img", &["compare", "-f", "raw", "-F", "raw", from, &uri]);
+        assert!(same.contains("Images are identical"), "{same}");
+        run("qemu-img", &["convert", "-f", "raw", "-O", "raw", &uri, to]);
+        assert!(is_same(&back, &bytes));
+        let script = [
+            "write -P 7 1000 5000",
+            "read -P 7 1000 5000",
+            "write -z 4096 1000",
+            "read -P 0 4096 1000",
+            "read -P 7 5096 904",
+            "write -f -P 9 777 1",
+            "read -P 9 777 1",
+            "discard 1M 1M",
+            "aio_write -P 3 2M 1M",
+            "aio_flush",
+            "flush",
+            "read -P 3 2M 1M",
+        ];
+        let commands: Vec<_> = script.iter().flat_map(|line| ["-c", *line]).collect();
+        let printed = run("qemu-io", &[&["-f", "raw"], &*commands, &[&uri]].concat());
+        assert!(!printed.contains("failed"), "{printed}");
+        fs::remove_file(back).unwrap();
+    });
+    fs::remove_file(source).unwrap();
+}
+
+#[test]
+fn fio_finds_what_it_wrote() {
+    if !has("fio") {
+        return;
+    }
+    if !run("fio", &["--enghelp"]).contains("nbd") {
+        assert!(std::env::var_os("CI").is_none(), "CI has to have fio with its NBD engine");
+        eprintln!("skipped: this fio has no NBD engine");
+        return;
+    }
+    each_kind(|running| {
+        let uri = format!("--uri={}", uri(running));
+        for how in [
+            &["--rw=randwrite", "--bs=4k"][..],
+            &["--rw=randwrite", "--bsrange=512-64k", "--bs_unaligned", "--norandommap=0"],
+            &["--rw=write", "--bs=1m"],
+        ] {
+            let common =
+                ["--name=v", "--ioengine=nbd", &uri, "--size=4m", "--iodepth=16", "--thread"];
+            let verify = ["--verify=crc32c", "--do_verify=1", "--verify_fatal=1"];
+            run("fio", &[&common[..], how, &verify].concat());
+        }
+    });
+}

@@ -1,0 +1,12 @@
+//! The one clock: what the core is told the time is.
+
+use blockyard::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Now, in nanoseconds of the monotonic clock.
+pub(crate) fn now() -> Instant {
+    let now = clock_gettime(ClockId::Monotonic);
+    let whole = u64::try_from(now.tv_sec).expect("the monotonic clock begins at 0");
+    let rest = u64::try_from(now.tv_nsec).expect("the monotonic clock begins at 0");
+    Instant::from_ns(whole * 1_000_000_000 + rest)
+}

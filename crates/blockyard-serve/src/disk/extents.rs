@@ -1,0 +1,129 @@
+//! Which parts of a disk in memory have been written: a bit for each granule, set by any lane.
+//!
+//! A granule that was never written, or given back since, is a hole. The bit of a written one is set
+//! after its bytes are there and before the write is answered; that of one given back is cleared
+//! before its bytes go. So whoever races with itself may find data told where zeroes are, never the
+//! other way.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a granule.
+pub(crate) const GRANULE_BYTES: u64 = 4096;
+const BITS: u64 = u64::BITS as u64;
+
+/// Which granules have been written. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Extents {
+    words: Vec<AtomicU64>,
+    len_bytes: u64,
+}
+
+impl Extents {
+    /// Of a disk of `len_bytes`, all hole.
+    pub(crate) fn new(len_bytes: u64) -> Self {
+        let words = len_bytes.div_ceil(GRANULE_BYTES).div_ceil(BITS);
+        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), len_bytes }
+    }
+
+    /// `bytes` were written.
+    pub(crate) fn written(&self, bytes: Range<u64>) {
+        if bytes.is_empty() {
+            return;
+        }
+        for granule in bytes.start / GRANULE_BYTES..bytes.end.div_ceil(GRANULE_BYTES) {
+            let (word, bit) = self.at(granule);
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Release);
+            }
+        }
+    }
+
+    /// `bytes` are about to be given back: the granules wholly in there are holes.
+    pub(crate) fn discarded(&self, bytes: Range<u64>) {
+        let end = if bytes.end == self.len_bytes {
+            bytes.end.div_ceil(GRANULE_BYTES)
+        } else {
+            bytes.end / GRANULE_BYTES
+        };
+        for granule in bytes.start.div_ceil(GRANULE_BYTES)..end {
+            let (word, bit) = self.at(granule);
+            word.fetch_and(!bit, Ordering::Release);
+        }
+    }
+
+    /// How many bytes from `offset` on are alike, and whether they are data.
+    pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
+        let last = self.len_bytes.div_ceil(GRANULE_BYTES);
+        let first = offset / GRANULE_BYTES;
+        let is_data = self.is_data(first);
+        let mut end = first + 1;
+        while end < last {
+            let (word, _) = self.at(end);
+            let all_alike = if is_data { u64::MAX } else { 0 };
+            if end.is_multiple_of(BITS) && word.load(Ordering::Acquire) == all_alike {
+                end += BITS;
+            } else if self.is_data(end) == is_data {
+                end += 1;
+            } else {
+                break;
+            }
+        }
+        ((end * GRANULE_BYTES).min(self.len_bytes) - offset, is_data)
+    }
+
+    fn is_data(&self, granule: u64) -> bool {
+        let (word, bit) = self.at(granule);
+        word.load(Ordering::Acquire) & bit != 0
+    }
+
+    fn at(&self, granule: u64) -> (&AtomicU64, u64) {
+        let word = usize::try_from(granule / BITS).expect("the disk is in memory");
+        (&self.words[word], 1 << (granule % BITS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Beside a list of booleans, after the same random writes and discards.
+    #[test]
+    fn runs_are_those_of_a_list_of_booleans() {
+        const BYTES: u64 = 300 * GRANULE_BYTES + 77;
+        let extents = Extents::new(BYTES);
+        let mut model = [false; 301];
+        let mut random = 1_u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        for _ in 0..500 {
+            let start = next(BYTES);
+            let len = next(100 * GRANULE_BYTES);
+            let bytes = start..(start + len).min(BYTES);
+            let writes = next(2) == 0;
+            for (at, data) in model.iter_mut().enumerate() {
+                let first = at as u64 * GRANULE_BYTES;
+                let granule = first..(first + GRANULE_BYTES).min(BYTES);
+                let touched = bytes.start < granule.end && granule.start < bytes.end;
+                let covered = bytes.start <= granule.start && granule.end <= bytes.end;
+                match writes {
+                    true if touched => *data = true,
+                    false if covered => *data = false,
+                    _ => {}
+                }
+            }
+            if writes {
+                extents.written(bytes)
+            } else {
+                extents.discarded(bytes)
+            }
+            let from = next(BYTES);
+            let first = usize::try_from(from / GRANULE_BYTES).expect("it is small");
+            let alike = model[first..].iter().take_while(|data| **data == model[first]).count();
+            let end = ((first + alike) as u64 * GRANULE_BYTES).min(BYTES);
+            assert_eq!(extents.run_at(from), (end - from, model[first]));
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! A disk in a file or on a block device, by io_uring.
+//!
+//! # Rules (cited by number in the code)
+//!
+//! - **B1.** Through the page cache every byte can be written by itself, and is. Direct I/O takes whole
+//!   blocks: what is less reads the blocks at its edges, and writes them with its bytes between.
+//! - **B2.** While edges are kept, nobody else writes to those blocks ([`Overlaps`]); who comes then is
+//!   told to ask again later.
+//! - **B3.** A flush that failed is never followed by one that succeeds: the kernel tells of lost writes
+//!   once, and may have forgotten them after.
+//! - **B4.** What a write lacks that was done in part is written on; a read that meets the end of the
+//!   file finds zeroes there.
+
+use super::overlap::Overlaps;
+use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
+use crate::map::{Pages, Span};
+use crate::ring::{FileIo, FileOp};
+use blockyard::bio::{Flags, Op};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Most bytes of zeroes that are written at once, where a file system knows no other way.
+const ZEROES_BYTES: usize = 1 << 20;
+
+/// An open file, shared by all lanes.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) fd: OwnedFd,
+    /// What direct I/O takes multiples of, in bytes; 1 through the page cache.
+    pub(crate) block_bytes: u64,
+    pub(crate) size_bytes: u64,
+    pub(crate) is_block_device: bool,
+    pub(crate) overlaps: Overlaps,
+    /// B3.
+    pub(crate) has_lost_writes: AtomicBool,
+}
+
+/// Between a [`FileDevice`], wherever layers have hidden it, and its lane: I/O that the lane is to
+/// begin, and what came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) begun: RefCell<VecDeque<(u32, FileIo)>>,
+    pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
+}
+
+/// What is under way for a request.
+#[derive(Debug)]
+enum Step {
+    /// The edges of a write are read: what the block before and behind it has (B1).
+    Edges { scratch: Rc<Pages>, left: Vec<Edge>, reading: Edge },
+    /// Its data is read or written.
+    Data,
+    /// `fallocate`.
+    Allocate,
+    /// Zeroes are written, as nothing else will do; the bytes that are left, and how many are
+    /// being written.
+    Zeroes { left: Range<u64> },
+    /// What was changed is made durable.
+    Sync,
+}
+
+/// A block of which a write changes only a part.
+#[derive(Clone, Debug)]
+struct Edge {
+    /// Where the block is on the disk.
+    offset: u64,
+    /// What of the block is kept.
+    kept: Range<usize>,
+    /// Where that goes in the buffer of the write.
+    to: usize,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+struct Active {
+    finished: Finished,
+    op: Op,
+    fua: bool,
+    no_hole: bool,
+    fast: bool,
+    step: Step,
+    /// What of the disk it is about; of direct I/O, in whole blocks.
+    bytes: Range<u64>,
+    /// How much of that is done.
+    done: u64,
+    spans: Vec<Span>,
+    pages: Vec<Rc<Pages>>,
+    /// Whether it has said where it writes, and whether it keeps edges (B2).
+    writing: Option<bool>,
+}
+
+/// One lane's way to a [`File`].
+#[derive(Debug)]
+pub(crate) struct FileDevice {
+    file: Arc<File>,
+    jobs: Jobs,
+    outbox: Rc<Outbox>,
+    /// By tag.
+    active: Vec<Option<Active>>,
+    finished: VecDeque<Finished>,
+    zeroes: Option<Rc<Pages>>,
+}
+
+impl FileDevice {
+    /// For as many requests at once as `depth` says.
+    pub(crate) fn new(file: Arc<File>, jobs: Jobs, outbox: Rc<Outbox>, depth: u16) -> Self {
+        Self {
+            file,
+            jobs,
+            outbox,
+            active: (0..depth).map(|_| None).collect(),
+            finished: VecDeque::new(),
+            zeroes: None,
+        }
+    }
+
+    /// What `issue` asks for, with all memory it needs named.
+    fn active(&self, issue: &Issue<'_>) -> Active {
+        let rq = issue.request();
+        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let mut active = Active {
+            finished: Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) },
+            op: rq.op,
+            fua: rq.flags.contains(Flags::FUA),
+            no_hole: false,
+            fast: false,
+            step: Step::Data,
+            bytes: 0..0,
+            done: 0,
+            spans: Vec::new(),
+            pages: Vec::new(),
+            writing: None,
+        };
+        let jobs = self.jobs.borrow();
+        for piece in issue.pieces() {
+            let transfer = &jobs[job_of(piece.cookie)].transfer;
+            let bytes = transfer.bytes_of(&piece);
+            active.no_hole |= transfer.no_hole;
+            active.fast |= transfer.fast;
+            let bytes = match rq.op {
+                Op::Read | Op::Write => self.name(&mut active, transfer, bytes),
+                _ => bytes,
+            };
+            active.bytes.start =
+                if active.bytes.is_empty() { bytes.start } else { active.bytes.start };
+            active.bytes.end = bytes.end;
+        }
+        active
+    }
+
+    /// Names the memory of `bytes` of a transfer; the whole blocks that these are.
+    fn name(&self, active: &mut Active, transfer: &Transfer, bytes: Range<u64>) -> Range<u64> {
+        let Place::Pages { pages, lead } = &transfer.place else {
+            unreachable!("data of a file is in buffers")
+        };
+        let block = self.file.block_bytes;
+        let cover = bytes.start / block * block..bytes.end.next_multiple_of(block);
+        let place_of = |offset: u64| {
+            usize::try_from(*lead as u64 + offset - transfer.offset).expect("it is in a buffer")
+        };
+        active.spans.push(pages.span(place_of(cover.start)..place_of(cover.end)));
+        active.pages.push(Rc::clone(pages));
+        if active.op == Op::Write && cover != bytes {
+            // B1. Such a bio does not merge, so the buffer is this piece's alone.
+            let block_bytes = usize::try_from(block).expect("blocks are small");
+            let mut left = Vec::new();
+            let kept_behind = usize::try_from(cover.end - bytes.end).expect("within a block");
+            if kept_behind > 0 {
+                let kept = block_bytes - kept_behind..block_bytes;
+                left.push(Edge { offset: cover.end - block, kept, to: place_of(bytes.end) });
+            }
+            let kept_before = usize::try_from(bytes.start - cover.start).expect("within a block");
+            if kept_before > 0 {
+                let kept = 0..kept_before;
+                left.push(Edge { offset: cover.start, kept, to: place_of(cover.start) });
+            }
+            let reading = left.pop().expect("the cover is larger at one end at least");
+            let scratch = Pages::new(block_bytes).expect("there is memory for a block");
+            active.step = Step::Edges { scratch: Rc::new(scratch), left, reading };
+        }
+        cover
+    }
+
+    /// B2: whether it may begin now.
+    fn may_write(&self, active: &mut Active) -> bool {
+        if self.file.block_bytes == 1
+            || !matches!(active.op, Op::Write | Op::Discard | Op::WriteZeroes)
+        {
+            return true;
+        }
+        let keeps_edges = matches!(active.step, Step::Edges { .. });
+        let may = self.file.overlaps.begin(active.bytes.clone(), keeps_edges);
+        active.writing = may.then_some(keeps_edges);
+        may
+    }
+
+    /// Asks the lane for the I/O of the step that `active` is at.
+    fn begin(&mut self, active: &Active) {
+        let offset = active.bytes.start + active.done;
+        let (mut spans, mut pages) = (Vec::new(), Vec::new());
+        let op = match &active.step {
+            Step::Edges { scratch, reading, .. } => {
+                spans.push(scratch.span(0..scratch_len(self.file.block_bytes)));
+                pages.push(Rc::clone(scratch));
+                FileOp::Read { offset: reading.offset }
+            }
+            Step::Data => {
+                spans = rest_of(&active.spans, active.done);
+                pages.clone_from(&active.pages);
+                match active.op {
+                    Op::Read => FileOp::Read { offset },
+                    _ => FileOp::Write { offset, fua: active.fua },
+                }
+            }
+            Step::Allocate => {
+                let how = match active.no_hole {
+                    true => libc::FALLOC_FL_ZERO_RANGE,
+                    false => libc::FALLOC_FL_PUNCH_HOLE,
+                };
+                let mode = how | libc::FALLOC_FL_KEEP_SIZE;
+                let len = active.bytes.end - active.bytes.start;
+                FileOp::Allocate { mode, offset: active.bytes.start, len }
+            }
+            Step::Zeroes { left } => {
+                let zeroes = self.zeroes.get_or_insert_with(|| {
+                    Rc::new(Pages::new(ZEROES_BYTES).expect("there is memory for zeroes"))
+                });
+                let len = usize::try_from(left.end - left.start)
+                    .map_or(ZEROES_BYTES, |left| left.min(ZEROES_BYTES));
+                spans.push(zeroes.span(0..len));
+                pages.push(Rc::clone(zeroes));
+                FileOp::Write { offset: left.start, fua: active.fua }
+            }
+            Step::Sync => FileOp::Sync,
+        };
+        let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans, pages };
+        let number = u32::from(active.finished.tag.0);
+        self.outbox.begun.borrow_mut().push_back((number, io));
+    }
+
+    /// What follows from the end of a step: another one, or how the request ended.
+    fn advance(&mut self, active: &mut Active, result: io::Result<usize>) -> Option<Outcome> {
+        let result = match result {
+            Err(error) if is_passing(&error) => return None, // the same once more
+            result => result,
+        };
+        match (&mut active.step, result) {
+            (Step::Edges { scratch, left, reading }, Ok(bytes)) => {
+                if bytes < scratch_len(self.file.block_bytes) {
+                    return Some(Outcome::Done(Status::IoError)); // the file was cut short
+                }
+                let pages = active.pages.first().expect("a write has a buffer");
+                pages.write_from(reading.to, scratch, reading.kept.clone());
+                match left.pop() {
+                    Some(next) => *reading = next,
+                    None => active.step = Step::Data,
+                }
+                None
+            }
+            (Step::Data, Ok(0)) if active.op == Op::Read => {
+                for span in rest_of(&active.spans, active.done) {
+                    zero(&active.pages, span); // B4
+                }
+                Some(Outcome::Done(Status::Ok))
+            }
+            (Step::Data, Ok(0)) => Some(failed(active, Status::IoError)),
+            (Step::Data, Ok(bytes)) => {
+                active.done += bytes as u64;
+                let whole = active.done >= active.bytes.end - active.bytes.start;
+                whole.then_some(Outcome::Done(Status::Ok)) // B4
+            }
+            (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
+            (Step::Allocate, Ok(_)) => Self::changed(active),
+            (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
+            (Step::Zeroes { left }, Ok(bytes)) => {
+                left.start += bytes as u64;
+                if left.is_empty() { Some(Outcome::Done(Status::Ok)) } else { None }
+            }
+            (Step::Sync, Ok(_)) => Some(Outcome::Done(match self.has_lost_writes() {
+                true => Status::IoError, // B3
+                false => Status::Ok,
+            })),
+            (Step::Sync, Err(error)) => {
+                self.file.has_lost_writes.store(true, Ordering::SeqCst);
+                Some(Outcome::Done(status_of(&error)))
+            }
+            (Step::Edges { .. } | Step::Allocate | Step::Zeroes { .. }, Err(error)) => {
+                Some(Outcome::Done(status_of(&error)))
+            }
+        }
+    }
+
+    /// Room was given back or zeroed: with FUA that is to be durable.
+    fn changed(active: &mut Active) -> Option<Outcome> {
+        if active.fua {
+            active.step = Step::Sync;
+            return None;
+        }
+        Some(Outcome::Done(Status::Ok))
+    }
+
+    /// The file system cannot give back or zero ranges.
+    fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
+        let block = self.file.block_bytes;
+        let whole = (active.bytes.start | active.bytes.end).is_multiple_of(block);
+        if active.op == Op::Discard {
+            return Self::changed(active); // it was advice
+        }
+        if active.fast || !whole {
+            return Some(Outcome::Done(Status::NotSupported));
+        }
+        active.step = Step::Zeroes { left: active.bytes.clone() };
+        None
+    }
+
+    fn has_lost_writes(&self) -> bool {
+        self.file.has_lost_writes.load(Ordering::SeqCst)
+    }
+
+    fn take_in(&mut self, number: u32, result: io::Result<usize>) {
+        let slot = number as usize;
+        let mut active = self.active[slot].take().expect("it is under way");
+        match self.advance(&mut active, result) {
+            None => {
+                self.begin(&active);
+                self.active[slot] = Some(active);
+            }
+            Some(outcome) => {
+                if let Some(keeps_edges) = active.writing {
+                    self.file.overlaps.end(active.bytes, keeps_edges);
+                }
+                self.finished.push_back(Finished { outcome, ..active.finished });
+            }
+        }
+    }
+}
+
+impl Driver for FileDevice {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let mut active = self.active(issue);
+        active.step = match active.op {
+            Op::Read | Op::Write => active.step,
+            Op::Flush => Step::Sync,
+            Op::Discard | Op::WriteZeroes => Step::Allocate,
+            Op::SecureErase | Op::DriverIn | Op::DriverOut => {
+                return Accept::Failed(Status::NotSupported);
+            }
+        };
+        if active.op == Op::Flush && self.has_lost_writes() {
+            return Accept::Failed(Status::IoError); // B3
+        }
+        if !self.may_write(&mut active) {
+            return Accept::Busy(Busy::Resource);
+        }
+        self.begin(&active);
+        self.active[issue.tag.index()] = Some(active);
+        Accept::Queued
+    }
+}
+
+impl Device for FileDevice {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        loop {
+            let ended = self.outbox.ended.borrow_mut().pop_front();
+            let Some((number, result)) = ended else { break };
+            self.take_in(number, result);
+        }
+        self.finished.pop_front()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        (!self.finished.is_empty()).then_some(Instant::ZERO)
+    }
+}
+
+fn scratch_len(block_bytes: u64) -> usize {
+    usize::try_from(block_bytes).expect("blocks are small")
+}
+
+/// A read or write that failed, but for what of it was done.
+fn failed(active: &Active, status: Status) -> Outcome {
+    match u32::try_from(active.done / SECTOR) {
+        Ok(sectors @ 1..) => Outcome::Partial { sectors, status },
+        _ => Outcome::Done(status),
+    }
+}
+
+/// What of `spans` is left behind the first `done` bytes.
+fn rest_of(spans: &[Span], done: u64) -> Vec<Span> {
+    let mut skip = usize::try_from(done).expect("it is in memory");
+    let mut rest = Vec::with_capacity(spans.len());
+    for span in spans {
+        let here = skip.min(span.len);
+        skip -= here;
+        if here < span.len {
+            rest.push(Span { start: span.start.wrapping_add(here), len: span.len - here });
+        }
+    }
+    rest
+}
+
+/// Makes `span`, which lies in one of `pages`, zeroes.
+fn zero(pages: &[Rc<Pages>], span: Span) {
+    let within = |pages: &&Rc<Pages>| {
+        let all = pages.span(0..pages.len());
+        (all.start.addr()..all.start.addr() + all.len).contains(&span.start.addr())
+    };
+    let pages = pages.iter().find(within).expect("the span is of one of the buffers");
+    let at = span.start.addr() - pages.span(0..0).start.addr();
+    pages.zero(at..at + span.len);
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    [libc::EINTR, libc::EAGAIN].map(Some).contains(&error.raw_os_error())
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    let errnos = [libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL, libc::ENODEV];
+    errnos.map(Some).contains(&error.raw_os_error())
+}
+
+fn status_of(error: &io::Error) -> Status {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Status::NoSpace,
+        Some(libc::EILSEQ | libc::ENODATA) => Status::Medium,
+        Some(libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM) => Status::Gone,
+        Some(libc::ETIMEDOUT) => Status::Timeout,
+        Some(libc::EOPNOTSUPP) => Status::NotSupported,
+        _ => Status::IoError,
+    }
+}

@@ -1,0 +1,254 @@
+//! Disks: where the data is kept, and each lane's device to it.
+//!
+//! A [`Disk`] is opened once and shared by all lanes; a lane makes a [`Medium`] of it, a device of the
+//! core, for its own request queue.
+
+mod extents;
+mod file;
+mod limited;
+mod memory;
+mod null;
+mod open;
+mod overlap;
+
+pub(crate) use file::Outbox;
+pub(crate) use limited::SharedDepth;
+pub use open::OpenError;
+pub(crate) use open::error_words;
+
+use crate::batch::Batch;
+use crate::job::{Jobs, Place, SECTOR, Transfer};
+use crate::map::Map;
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::request::Request;
+use blockyard::time::Instant;
+use blockyard::unit::{DriverTag, HctxId, QueueId};
+use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
+use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportFlags};
+use blockyard_wire::nbd::{STATE_HOLE, STATE_ZERO};
+use file::{File, FileDevice};
+use limited::Limited;
+use memory::{Memory, MemoryDevice};
+use null::NullDevice;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Longest request that a disk in memory is given in one piece: longer than any client's.
+const MEMORY_REQUEST_SECTORS: u32 = 1 << 17;
+/// Longest read or write of a file in one piece; longer ones are split.
+const FILE_REQUEST_SECTORS: u32 = 1 << 12;
+/// Longest discard or zeroing in one piece.
+const RANGE_SECTORS_MAX: u32 = 1 << 22;
+
+/// Where the data of a disk is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In memory, for as long as the server runs.
+    Memory {
+        /// Its size.
+        bytes: u64,
+        /// Take all of the memory at once, in huge pages where there are some: random access to a large
+        /// disk is cheaper then.
+        huge_pages: bool,
+    },
+    /// Nowhere: writes are forgotten, and reads are zeroes.
+    Null {
+        /// Its size.
+        bytes: u64,
+    },
+    /// In a file or on a block device.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Through the page cache, rather than by direct I/O where that is possible.
+        buffered: bool,
+    },
+}
+
+/// A disk to be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskConfig {
+    /// What clients ask for; the empty name is the default.
+    pub name: String,
+    /// Where its data is kept.
+    pub source: Source,
+    /// Nothing may be written.
+    pub read_only: bool,
+    /// The design of its queue.
+    pub policies: Policies,
+    /// Most requests that are given to the device at once, by all lanes together.
+    pub depth: u16,
+    /// Most bytes of data of such requests; a larger one goes alone.
+    pub depth_bytes: u64,
+}
+
+/// Where its data is.
+#[derive(Debug)]
+enum Kept {
+    Memory(Arc<Memory>),
+    /// With what its reads are sent from.
+    Null(Arc<Map>),
+    /// With the depth that lanes share: only here a request is under way for longer than a call.
+    File(Arc<File>, Arc<SharedDepth>),
+}
+
+/// An open disk. Shared by all lanes.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) name: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) read_only: bool,
+    pub(crate) policies: Policies,
+    pub(crate) depth: u16,
+    kept: Kept,
+}
+
+/// A lane's device to a disk.
+#[derive(Debug)]
+pub(crate) enum Medium {
+    Memory(MemoryDevice),
+    Null(NullDevice),
+    File(Limited<FileDevice>),
+}
+
+impl Disk {
+    /// A device to it for `lane`, that finds its data by `jobs` and its I/O done in `outbox`.
+    pub(crate) fn medium(&self, lane: u32, jobs: &Jobs, outbox: &Rc<Outbox>) -> Medium {
+        match &self.kept {
+            Kept::Memory(memory) => {
+                Medium::Memory(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs)))
+            }
+            Kept::Null(_) => Medium::Null(NullDevice::default()),
+            Kept::File(file, shared) => {
+                let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
+                let device = FileDevice::new(file, jobs, outbox, self.depth);
+                Medium::File(Limited::new(device, Arc::clone(shared), lane))
+            }
+        }
+    }
+
+    /// What is told of it to clients.
+    pub(crate) fn export(&self) -> Export {
+        let minimum = match &self.kept {
+            // The kernel zeroes no part of a block there.
+            Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
+            _ => 1,
+        };
+        let mut flags = ExportFlags::FLUSH
+            | ExportFlags::FUA
+            | ExportFlags::TRIM
+            | ExportFlags::WRITE_ZEROES
+            | ExportFlags::FAST_ZERO
+            | ExportFlags::CACHE
+            | ExportFlags::CAN_MULTI_CONN; // R1: all connections write to one memory or file
+        if self.read_only {
+            flags = flags | ExportFlags::READ_ONLY;
+        }
+        Export {
+            name: self.name.clone(),
+            description: String::new(),
+            size_bytes: self.size_bytes,
+            blocks: BlockSizes {
+                minimum: u32::try_from(minimum).expect("blocks are small"),
+                preferred: 4096,
+                maximum: PAYLOAD_BYTES_DEFAULT,
+            },
+            flags,
+            contexts: vec![BASE_ALLOCATION.to_owned()],
+        }
+    }
+
+    /// What its queue holds requests to.
+    pub(crate) fn limits(&self) -> Limits {
+        let is_file = matches!(self.kept, Kept::File(..));
+        let block_sectors = (self.block_bytes() / SECTOR).max(1);
+        let max_sectors = if is_file { FILE_REQUEST_SECTORS } else { MEMORY_REQUEST_SECTORS };
+        Limits {
+            logical_block_sectors: u32::try_from(block_sectors).expect("blocks are small"),
+            max_sectors,
+            max_discard_sectors: RANGE_SECTORS_MAX,
+            max_write_zeroes_sectors: RANGE_SECTORS_MAX,
+            write_cache: is_file,
+            fua: is_file,
+            ..Limits::new(self.size_bytes.div_ceil(SECTOR))
+        }
+    }
+
+    /// What its device takes multiples of; 1: every byte by itself.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        match &self.kept {
+            Kept::Memory(_) | Kept::Null(_) => 1,
+            Kept::File(file, _) => file.block_bytes,
+        }
+    }
+
+    /// Whether data of requests must lie in buffers of its own, aligned as blocks are.
+    pub(crate) fn needs_pages(&self) -> bool {
+        matches!(self.kept, Kept::File(..))
+    }
+
+    /// Appends to `batch` what `transfer`, a read that is done, has read. Its buffer goes with it.
+    pub(crate) fn send(&self, transfer: Transfer, batch: &mut Batch) {
+        let Transfer { offset, len, place, .. } = transfer;
+        let len = usize::try_from(len).expect("reads are short");
+        match (&self.kept, place) {
+            (_, Place::Pages { pages, lead }) => batch.pages(pages, lead..lead + len),
+            (Kept::Memory(memory), _) => {
+                let at = usize::try_from(offset).expect("the disk is in memory");
+                batch.map(&memory.map, at..at + len);
+            }
+            (Kept::Null(zeroes), _) => batch.map(zeroes, 0..len),
+            (Kept::File(..), _) => unreachable!("data of a file is in buffers"),
+        }
+    }
+
+    /// How many bytes from `offset` on are alike, and in which state of `base:allocation`.
+    pub(crate) fn status_at(&self, offset: u64) -> (u64, u32) {
+        let (len, is_data) = match &self.kept {
+            Kept::Memory(memory) => memory.extents.run_at(offset),
+            Kept::Null(_) => (self.size_bytes - offset, false),
+            Kept::File(file, _) => file.run_at(offset),
+        };
+        (len, if is_data { 0 } else { STATE_HOLE | STATE_ZERO })
+    }
+
+    /// Reads ahead what will be read soon, where that means anything.
+    pub(crate) fn cache(&self, offset: u64, len: u64) {
+        if let Kept::File(file, _) = &self.kept {
+            file.cache(offset, len);
+        }
+    }
+}
+
+macro_rules! each {
+    ($medium:expr, $device:ident => $call:expr) => {
+        match $medium {
+            Medium::Memory($device) => $call,
+            Medium::Null($device) => $call,
+            Medium::File($device) => $call,
+        }
+    };
+}
+
+impl Driver for Medium {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        each!(self, device => device.queue_rq(issue))
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        each!(self, device => device.finish(queue, hctx, tag, request));
+    }
+}
+
+impl Device for Medium {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        each!(self, device => device.next_finished(now))
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        each!(self, device => device.poll_at())
+    }
+}

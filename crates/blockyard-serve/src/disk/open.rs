@@ -1,0 +1,187 @@
+//! Opening what a disk is kept in, and what can be wrong with it.
+
+use super::file::File;
+use super::limited::SharedDepth;
+use super::memory::Memory;
+use super::overlap::Overlaps;
+use super::{Disk, DiskConfig, Kept, Source};
+use crate::depth::{Depth, SHARING_LANES_MAX};
+use crate::map::Map;
+use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
+use core::fmt;
+use core::sync::atomic::AtomicBool;
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Largest block of direct I/O that is worth it, in bytes.
+const BLOCK_BYTES_MAX: u64 = 4096;
+
+/// Why a disk cannot be served.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The file cannot be opened.
+    Open(String, io::Error),
+    /// It is neither a file nor a block device.
+    NotAFile(String),
+    /// It has no bytes.
+    Empty(String),
+    /// There is no room for a disk of this size in memory.
+    Memory(u64, io::Error),
+    /// There are fewer requests at once than lanes to have them, or there are more lanes than can
+    /// share.
+    Depth {
+        /// The depth.
+        depth: u16,
+        /// The lanes.
+        lanes: usize,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
+            Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
+            Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
+            Self::Memory(bytes, error) => {
+                write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
+            }
+            Self::Depth { depth, lanes } => {
+                write!(f, "a depth of {depth} cannot be shared by {lanes} lanes")
+            }
+        }
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// An error of the system without its number.
+pub(crate) fn error_words(error: &io::Error) -> String {
+    let words = error.to_string();
+    match words.find(" (os error") {
+        Some(end) => words[..end].to_owned(),
+        None => words,
+    }
+}
+
+impl Disk {
+    /// Opens what `config` says, for as many lanes as there are bells to wake them.
+    ///
+    /// # Errors
+    ///
+    /// Each [`OpenError`].
+    pub(crate) fn open(config: &DiskConfig, bells: &[Arc<OwnedFd>]) -> Result<Self, OpenError> {
+        let (depth, lanes) = (config.depth, bells.len());
+        let count = u32::try_from(lanes).ok().filter(|lanes| *lanes <= SHARING_LANES_MAX);
+        let Some(count) = count.filter(|_| usize::from(depth) >= lanes) else {
+            return Err(OpenError::Depth { depth, lanes });
+        };
+        let (size_bytes, kept) = match &config.source {
+            Source::Memory { bytes: 0, .. } => return Err(OpenError::Empty("memory".to_owned())),
+            Source::Null { bytes: 0 } => return Err(OpenError::Empty("null".to_owned())),
+            Source::Memory { bytes, huge_pages } => {
+                let memory = Memory::new(*bytes, *huge_pages)
+                    .map_err(|error| OpenError::Memory(*bytes, error))?;
+                (*bytes, Kept::Memory(Arc::new(memory)))
+            }
+            Source::Null { bytes } => {
+                let zeroes = Map::new(PAYLOAD_BYTES_DEFAULT as usize)
+                    .map_err(|error| OpenError::Memory(*bytes, error))?;
+                (*bytes, Kept::Null(Arc::new(zeroes)))
+            }
+            Source::File { path, buffered } => {
+                let file = File::open(path, config.read_only, *buffered)?;
+                let depth = Depth::new(u64::from(depth), config.depth_bytes, count);
+                let shared = SharedDepth { depth, bells: bells.to_vec() };
+                (file.size_bytes, Kept::File(Arc::new(file), Arc::new(shared)))
+            }
+        };
+        Ok(Self {
+            name: config.name.clone(),
+            size_bytes,
+            read_only: config.read_only,
+            policies: config.policies,
+            depth,
+            kept,
+        })
+    }
+}
+
+impl File {
+    fn open(path: &Path, read_only: bool, buffered: bool) -> Result<Self, OpenError> {
+        let name = path.display().to_string();
+        let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
+        let open = |flags| rustix::fs::open(path, access | flags, Mode::empty());
+        let refused = |error: rustix::io::Errno| OpenError::Open(name.clone(), error.into());
+        // A pipe would wait for somebody at its other end.
+        let fd = open(OFlags::NONBLOCK).map_err(refused)?;
+        let stat = rustix::fs::fstat(&fd).map_err(refused)?;
+        let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => false,
+            FileType::BlockDevice => true,
+            _ => return Err(OpenError::NotAFile(name)),
+        };
+        let size_bytes = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(refused)?;
+        if size_bytes == 0 {
+            return Err(OpenError::Empty(name));
+        }
+        let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
+        let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
+        let direct = block_bytes.and_then(|block| Some((open(OFlags::DIRECT).ok()?, block)));
+        let (fd, block_bytes) = match direct {
+            Some((fd, block)) => (fd, block),
+            None => (open(OFlags::empty()).map_err(refused)?, 1),
+        };
+        Ok(Self {
+            fd,
+            block_bytes,
+            size_bytes,
+            is_block_device,
+            overlaps: Overlaps::default(),
+            has_lost_writes: AtomicBool::new(false),
+        })
+    }
+
+    /// How many bytes from `offset` on are alike, and whether they are data.
+    pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
+        let to_end = self.size_bytes - offset;
+        let seek = |from| rustix::fs::seek(&self.fd, from);
+        if self.is_block_device {
+            return (to_end, true);
+        }
+        match seek(SeekFrom::Data(offset)) {
+            Ok(data) if data > offset => ((data - offset).min(to_end), false),
+            Ok(_) => match seek(SeekFrom::Hole(offset)) {
+                Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
+                _ => (to_end, true),
+            },
+            Err(rustix::io::Errno::NXIO) => (to_end, false), // a hole up to the end
+            Err(_) => (to_end, true),                        // nobody knows
+        }
+    }
+
+    /// Reads ahead, through the page cache.
+    pub(crate) fn cache(&self, offset: u64, len: u64) {
+        if self.block_bytes == 1 {
+            // Advice: what cannot be followed is no failure.
+            let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(len), Advice::WillNeed);
+        }
+    }
+}
+
+/// What direct I/O of `fd` takes multiples of, if it is possible.
+fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
+    let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    let block = match known {
+        true => u64::from(stat.stx_dio_offset_align),
+        // Linux before 6.1 does not say: what nearly all take.
+        false if is_block_device => BLOCK_BYTES_MAX,
+        false => u64::from(stat.stx_blksize).min(BLOCK_BYTES_MAX),
+    };
+    (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
+}

@@ -1,0 +1,271 @@
+//! From received bytes to bios.
+
+use super::Lane;
+use super::connection::{INLINE_BYTES, Receiving, Stage, Write};
+use crate::job::{Job, Owner, Place, SECTOR, Transfer};
+use crate::map::Pages;
+use blockyard::bio::{Bio, Flags, Op};
+use blockyard_wire::nbd::{Command, Errno, Event, Limits, Request, Step, Transmission};
+use std::rc::Rc;
+
+/// A buffer, and where in it the data begins.
+type Room = (Rc<Pages>, usize);
+
+/// What is to be done with one request.
+enum Found {
+    /// Go on: something was understood.
+    More,
+    /// Nothing can be, until something else happened.
+    Nothing,
+    /// A request whose data is there, or that has none.
+    Request(Request, Place),
+    /// A request that is over already.
+    Settled(Request, Result<(), Errno>),
+}
+
+impl Lane {
+    /// Understands what was received from `at`, and submits it.
+    pub(super) fn parse(&mut self, at: u32) {
+        let connection = &self.connections[at];
+        if connection.is_dead || connection.receiving == Receiving::Input {
+            return;
+        }
+        if matches!(connection.stage, Stage::Handshake { .. }) && !self.haggle(at) {
+            return;
+        }
+        // Limits on a connection bound it (T10 of the transmission).
+        loop {
+            match self.find(at) {
+                Found::More => {}
+                Found::Nothing => return,
+                Found::Request(request, place) => self.start(at, request, place),
+                Found::Settled(request, result) => self.answer(at, request, result, Place::Nowhere),
+            }
+        }
+    }
+
+    /// The handshake; whether it is over, and requests follow.
+    fn haggle(&mut self, at: u32) -> bool {
+        let connection = &mut self.connections[at];
+        loop {
+            let Stage::Handshake { handshake, .. } = &mut connection.stage else { return true };
+            if connection.is_over || connection.is_sending || !connection.batch.is_empty() {
+                return false; // the answer first
+            }
+            let input = connection.input.as_ref().expect("the kernel gave it back");
+            let bytes = &input[connection.from..connection.to];
+            let mut out = Vec::new();
+            let received = handshake.receive(bytes, &self.parts.shared.exports, &mut out);
+            connection.from += received.taken;
+            if !out.is_empty() {
+                connection.batch.head(|heads| heads.extend(&out));
+            }
+            match received.step {
+                Step::Receive => return false,
+                Step::Answer => {}
+                Step::Transmit(agreed) => {
+                    let disk = agreed.export.0;
+                    let transmission = Transmission::new(agreed, Limits::DEFAULT);
+                    connection.stage = Stage::Transmission { disk, transmission };
+                    return true;
+                }
+                Step::StartTls | Step::End(_) => {
+                    connection.is_over = true;
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// What is next in what was received.
+    fn find(&mut self, at: u32) -> Found {
+        // Who has its memory goes on, so that it comes back.
+        let has_pages = |write: &Write| write.pages.is_some();
+        if self.is_full() && !self.connections[at].write.as_ref().is_some_and(has_pages) {
+            self.hold(at);
+            return Found::Nothing;
+        }
+        let connection = &mut self.connections[at];
+        connection.waits = false;
+        let Stage::Transmission { transmission, disk } = &mut connection.stage else {
+            unreachable!("the handshake is over")
+        };
+        if connection.write.as_ref().is_some_and(has_pages) {
+            if transmission.payload_left() > 0 {
+                return Found::Nothing;
+            }
+            let Write { request, pages, .. } = connection.write.take().expect("it was there");
+            let (pages, lead) = pages.expect("it was there");
+            return Found::Request(request, Place::Pages { pages, lead });
+        }
+        let input = connection.input.as_ref().expect("the kernel gave it back");
+        let next = transmission.next(&input[connection.from..connection.to]);
+        connection.from += next.taken;
+        match next.event {
+            Event::Request(request) => match request.command() {
+                Some(Command::Write) => {
+                    connection.write = Some(Write { request, pages: None, received: 0 });
+                    Found::More
+                }
+                Some(Command::Read) => {
+                    let disk = *disk;
+                    match self.room_for(disk, &request) {
+                        Ok(None) => Found::Request(request, Place::Nowhere),
+                        Ok(Some((pages, lead))) => {
+                            Found::Request(request, Place::Pages { pages, lead })
+                        }
+                        Err(errno) => Found::Settled(request, Err(errno)),
+                    }
+                }
+                _ => Found::Request(request, Place::Nowhere),
+            },
+            Event::Payload { left } => self.payload(at, left),
+            Event::Settled(request, result) => Found::Settled(request, result),
+            Event::More { .. } => Found::Nothing,
+            Event::Wait => {
+                connection.waits = true;
+                Found::Nothing
+            }
+            Event::End(_) => {
+                connection.is_over = true;
+                Found::Nothing
+            }
+        }
+    }
+
+    /// Payload comes: it is taken from what was received, waited for, or given a buffer of its own
+    /// to be received into.
+    fn payload(&mut self, at: u32, left: u64) -> Found {
+        let connection = &self.connections[at];
+        let Stage::Transmission { disk, .. } = connection.stage else {
+            unreachable!("the handshake is over")
+        };
+        let wanted = usize::try_from(left).expect("payload is short");
+        let here = (connection.to - connection.from).min(wanted);
+        let is_all = here == wanted;
+        if !is_all && left <= INLINE_BYTES {
+            return Found::Nothing;
+        }
+        let write = connection.write.as_ref().expect("it came before its payload");
+        let room = match is_all && !self.disks[disk].disk.needs_pages() {
+            true => Ok(None),
+            false => self.room(disk, write.request.offset(), left).map(Some),
+        };
+        let connection = &mut self.connections[at];
+        let Stage::Transmission { transmission, .. } = &mut connection.stage else {
+            unreachable!("the handshake is over")
+        };
+        let input = connection.input.as_ref().expect("the kernel gave it back");
+        let start = connection.from;
+        match room {
+            Err(errno) => {
+                transmission.skip_payload();
+                let write = connection.write.take().expect("it came before its payload");
+                return Found::Settled(write.request, Err(errno));
+            }
+            Ok(None) => {
+                let place = Place::Input(Rc::clone(input), start);
+                connection.from += here;
+                transmission.payload_taken(left);
+                let write = connection.write.take().expect("it came before its payload");
+                return Found::Request(write.request, place);
+            }
+            Ok(Some((pages, lead))) => {
+                pages.write(lead, &input[start..start + here]);
+                let write = connection.write.as_mut().expect("it came before its payload");
+                write.pages = Some((pages, lead));
+                write.received = here;
+            }
+        }
+        connection.from += here;
+        transmission.payload_taken(here as u64);
+        Found::More
+    }
+
+    /// A buffer for the data of a read, where the disk wants one.
+    fn room_for(&mut self, disk: usize, request: &Request) -> Result<Option<Room>, Errno> {
+        if !self.disks[disk].disk.needs_pages() {
+            return Ok(None);
+        }
+        self.room(disk, request.offset(), request.len()).map(Some)
+    }
+
+    /// A buffer for `len` bytes at `offset` of the disk, and for the rest of the blocks at its ends.
+    fn room(&mut self, disk: usize, offset: u64, len: u64) -> Result<Room, Errno> {
+        let block = self.disks[disk].disk.block_bytes();
+        let lead = offset % block;
+        let all = (lead + len).next_multiple_of(block);
+        let bytes = |count| usize::try_from(count).expect("requests are short");
+        let pages = self.pool.take(bytes(all)).map_err(|_| Errno::NoMemory)?;
+        Ok((pages, bytes(lead)))
+    }
+
+    /// What a request asks for begins.
+    fn start(&mut self, at: u32, request: Request, place: Place) {
+        let connection = &mut self.connections[at];
+        let Stage::Transmission { disk, .. } = connection.stage else {
+            unreachable!("the handshake is over")
+        };
+        let command = request.command().expect("others are settled");
+        let (op, no_hole, fast) = match command {
+            Command::Read => (Op::Read, false, false),
+            Command::Write => (Op::Write, false, false),
+            Command::Flush => (Op::Flush, false, false),
+            Command::Trim => (Op::Discard, false, false),
+            Command::WriteZeroes { no_hole, fast } => (Op::WriteZeroes, no_hole, fast),
+            Command::Cache => {
+                self.disks[disk].disk.cache(request.offset(), request.len());
+                return self.answer(at, request, Ok(()), Place::Nowhere);
+            }
+            Command::BlockStatus => return self.tell_status(at, disk, request),
+        };
+        let transfer = match op {
+            Op::Flush => Transfer::new(0, 0),
+            _ => {
+                Transfer { place, no_hole, fast, ..Transfer::new(request.offset(), request.len()) }
+            }
+        };
+        let Some(bio) = bio(op, &transfer, self.disks[disk].disk.block_bytes(), request.fua())
+        else {
+            return self.answer(at, request, Err(Errno::Invalid), Place::Nowhere);
+        };
+        connection.jobs += 1;
+        let job = Job { transfer, owner: Owner::Client { connection: at, request } };
+        let cookie = u64::from(self.jobs.borrow_mut().insert(job));
+        self.disks[disk].submit(Bio { cookie, ..bio }, self.now);
+    }
+}
+
+/// A bio over the blocks of `transfer`; nothing where it has more sectors than a bio can.
+fn bio(op: Op, transfer: &Transfer, block_bytes: u64, fua: bool) -> Option<Bio> {
+    let Transfer { offset, len, .. } = *transfer;
+    let block = block_bytes.max(SECTOR);
+    let start = offset / block * block;
+    let end = (offset + len).next_multiple_of(block);
+    let sectors = u32::try_from((end - start) / SECTOR).ok()?;
+    let mut bio = Bio::new(op, start / SECTOR, sectors, 0);
+    if fua {
+        bio = bio.with_flags(Flags::FUA);
+    }
+    // Its neighbours' data does not continue its own.
+    let is_whole = (offset | len).is_multiple_of(block);
+    Some(if is_whole { bio } else { bio.with_flags(Flags::NO_MERGE) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bio_covers_every_byte_with_whole_blocks() {
+        let covers = |offset, len, block| {
+            let bio =
+                bio(Op::Write, &Transfer::new(offset, len), block, false).expect("it is short");
+            (bio.sector, bio.sectors, bio.flags.contains(Flags::NO_MERGE))
+        };
+        assert_eq!(covers(4096, 4096, 1), (8, 8, false));
+        assert_eq!(covers(511, 2, 1), (0, 2, true));
+        assert_eq!(covers(512, 512, 4096), (0, 8, true));
+        assert_eq!(covers(4095, 4098, 4096), (0, 24, true));
+    }
+}

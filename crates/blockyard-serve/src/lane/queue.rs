@@ -1,0 +1,148 @@
+//! A disk as one lane sees it: the core's request queue, the device below, and what waits for a tag.
+
+use crate::disk::{Disk, Medium, Outbox};
+use crate::job::Jobs;
+use blockyard::bio::Bio;
+use blockyard::driver::Device;
+use blockyard::host::Host;
+use blockyard::request::Ended;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::{Status, SubmitError};
+use blockyard::tag::TagSetConfig;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, HctxId, QueueId};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The one processor of a lane.
+const CPU: CpuId = CpuId(0);
+/// Its one hardware queue.
+const HCTX: HctxId = HctxId(0);
+
+/// A disk as one lane sees it. See the [module](self).
+#[derive(Debug)]
+pub(super) struct DiskQueue {
+    pub(super) disk: Arc<Disk>,
+    pub(super) outbox: Rc<Outbox>,
+    queue: RequestQueue,
+    host: Host<Medium>,
+    /// Bios that found no tag, oldest first.
+    waiting: VecDeque<Bio>,
+    /// Bios that the queue will never take.
+    refused: VecDeque<Ended>,
+    is_plugged: bool,
+}
+
+impl DiskQueue {
+    pub(super) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs) -> Self {
+        let outbox = Rc::new(Outbox::default());
+        let tags = TagSetConfig {
+            hctxs: 1,
+            depth: disk.depth,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: 1,
+        };
+        let host = Host::new(disk.medium(lane, jobs, &outbox), (), tags);
+        let config = QueueConfig {
+            // The kernel does not give up on a file, and neither do we.
+            timeout: Duration::MAX,
+            ..QueueConfig::new(1, 1, disk.limits(), disk.policies)
+        };
+        Self {
+            disk: Arc::clone(disk),
+            outbox,
+            queue: RequestQueue::new(QueueId(0), config, &host),
+            host,
+            waiting: VecDeque::new(),
+            refused: VecDeque::new(),
+            is_plugged: false,
+        }
+    }
+
+    /// A bio enters, now or when there is a tag. It comes back by [`Self::next_ended`].
+    #[inline]
+    pub(super) fn submit(&mut self, bio: Bio, now: Instant) {
+        if !self.is_plugged {
+            self.queue.plug(CPU);
+            self.is_plugged = true;
+        }
+        if !self.waiting.is_empty() {
+            self.waiting.push_back(bio);
+        } else if !self.enters(bio, now) {
+            self.advance(now);
+            if !self.enters(bio, now) {
+                self.waiting.push_back(bio);
+            }
+        }
+    }
+
+    /// Whether the queue took it, or will never.
+    fn enters(&mut self, bio: Bio, now: Instant) -> bool {
+        let status = match self.queue.submit(&mut self.host, CPU, bio, now) {
+            Ok(()) => return true,
+            Err(SubmitError::NoTag | SubmitError::TooManyBios) => return false,
+            Err(SubmitError::NotSupported) => Status::NotSupported,
+            Err(_) => Status::IoError,
+        };
+        self.refused.push_back(Ended { bio, status });
+        true
+    }
+
+    /// Everything that can be done now: runs, completions, and bios that waited for these.
+    pub(super) fn advance(&mut self, now: Instant) {
+        if self.is_plugged {
+            self.is_plugged = false;
+            self.queue.unplug(&mut self.host, CPU, now);
+        }
+        loop {
+            self.run(now);
+            let mut has_finished = false;
+            while let Some(finished) = self.host.driver.next_finished(now) {
+                has_finished = true;
+                let concluded = self.queue.conclude(&mut self.host, &finished, now);
+                concluded.expect("the device owned it");
+            }
+            if !has_finished {
+                return;
+            }
+            while let Some(&bio) = self.waiting.front() {
+                if !self.enters(bio, now) {
+                    break;
+                }
+                self.waiting.pop_front();
+            }
+        }
+    }
+
+    /// Another lane has given back some of the depth: what was refused for want of it is tried again.
+    pub(super) fn try_again(&mut self, now: Instant) {
+        let _ = self.queue.run(&mut self.host, HCTX, now);
+    }
+
+    fn run(&mut self, now: Instant) {
+        loop {
+            let hctx = match self.queue.next_run(&mut self.host, now) {
+                Some(run) => run.hctx,
+                None => match self.host.next_starved() {
+                    Some((_, hctx)) => hctx,
+                    None => return,
+                },
+            };
+            let _ = self.queue.run(&mut self.host, hctx, now);
+        }
+    }
+
+    /// A bio that is over, exactly once.
+    #[inline]
+    pub(super) fn next_ended(&mut self) -> Option<Ended> {
+        self.queue.next_ended().or_else(|| self.refused.pop_front())
+    }
+
+    /// When to call [`Self::advance`] if nothing happens before.
+    pub(super) fn poll_at(&self) -> Option<Instant> {
+        self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
+    }
+}

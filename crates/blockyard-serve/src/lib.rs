@@ -1,0 +1,64 @@
+//! Real disks over NBD, with the block layer of [`blockyard`] inside. Linux only.
+//!
+//! A [`Server`] opens disks, listens, and deals clients to *lanes*. A lane is a thread with a request
+//! queue of the core for each disk, an io_uring, and connections of its own:
+//!
+//! ```text
+//! socket ─► lane::parse ─► RequestQueue ─► disk::Medium ─► file, memory
+//! socket ◄─ lane::answer ◄─ bio end ◄──── completion ◄───────┘
+//! ```
+//!
+//! What a client says is understood by [`blockyard_wire`], how requests are queued is [`blockyard`]'s;
+//! here are the clock, the sockets, the memory and the files.
+//!
+//! # What there is
+//!
+//! - [`server`](Server): configuration, the thread that accepts, and the end.
+//! - `lane`: the loop, L1–L4. `lane::queue` drives the core; `lane::parse` makes bios of bytes and
+//!   `lane::answer` bytes of bios; `lane::connection` is a client.
+//! - `disk`: where data is kept: `memory`, `null`, `file` (B1–B4, with `overlap` for writes that are no
+//!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`], P1–P3.
+//! - `ring`, I1–I3, and `map`: io_uring and mappings. All `unsafe` code is in these two.
+//! - `batch`, `pool`, `job`, `slab`: what goes to a client at once; buffers; requests on their way.
+//!
+//! # Why lanes
+//!
+//! Nothing on the way of a request is shared between threads, but for the depth of a file: no locks, no
+//! wake-ups of others, and one system call for all that a turn of the loop sends and receives. The work
+//! that others do in a thread for each request is here a turn for whatever has come.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use blockyard::policy::Policies;
+//! use blockyard_serve::{Config, DiskConfig, Server, Source};
+//!
+//! let disk = DiskConfig {
+//!     name: String::new(),
+//!     source: Source::Memory { bytes: 1 << 30, huge_pages: false },
+//!     read_only: false,
+//!     policies: Policies::mq_deadline(),
+//!     depth: 32,
+//!     depth_bytes: 64 << 20,
+//! };
+//! let server = Server::start(&Config::new(vec![disk], vec!["127.0.0.1:10809".parse()?]))?;
+//! server.join()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+mod batch;
+mod bell;
+mod clock;
+pub mod depth;
+mod disk;
+mod job;
+mod lane;
+mod listen;
+mod map;
+mod pool;
+mod ring;
+mod server;
+mod slab;
+
+pub use disk::{DiskConfig, OpenError, Source};
+pub use listen::{Address, ListenError};
+pub use server::{Config, Server, StartError, Stopper};

@@ -1,0 +1,188 @@
+//! Where clients come in: unix sockets and TCP.
+
+use core::fmt;
+use core::str::FromStr;
+use rustix::fd::OwnedFd;
+use rustix::net::{SocketFlags, accept_with, sockopt};
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::disk::error_words;
+
+/// Where clients come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A unix socket at this path.
+    Unix(PathBuf),
+    /// TCP, as `HOST:PORT`; the host may be a name or an address, IPv6 in brackets.
+    Tcp(String),
+}
+
+/// What is wrong with an [`Address`].
+#[derive(Debug)]
+pub enum ListenError {
+    /// It is neither `unix:PATH` nor `HOST:PORT`.
+    Unknown(String),
+    /// Another server answers there.
+    Busy(PathBuf),
+    /// There is something that is no socket.
+    NotASocket(PathBuf),
+    /// It cannot be listened at.
+    Refused(String, io::Error),
+}
+
+impl FromStr for Address {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        let unknown = || Err(ListenError::Unknown(text.to_owned()));
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { unknown() } else { Ok(Self::Unix(path.into())) };
+        }
+        let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        match port.map(|(_, port)| port.parse::<u16>()) {
+            Some(Ok(_)) => Ok(Self::Tcp(text.to_owned())),
+            _ => unknown(),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(text) => {
+                write!(f, "{text}: an address is unix:PATH or HOST:PORT")
+            }
+            Self::Busy(path) => {
+                write!(f, "unix:{}: another server answers there", path.display())
+            }
+            Self::NotASocket(path) => {
+                write!(f, "unix:{}: there is something that is no socket", path.display())
+            }
+            Self::Refused(address, error) => write!(f, "{address}: {}", error_words(error)),
+        }
+    }
+}
+
+impl core::error::Error for ListenError {}
+
+/// A socket that clients come in by. A unix socket is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) address: Address,
+    fd: OwnedFd,
+    /// Of a unix socket: which file it is, so that no other is removed.
+    file: Option<(u64, u64)>,
+}
+
+impl Listener {
+    /// Listens at `address`. The socket a dead server left behind is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Each [`ListenError`] but the first.
+    pub(crate) fn bind(address: &Address) -> Result<Self, ListenError> {
+        let refused = |error| ListenError::Refused(address.to_string(), error);
+        let (address, fd) = match address {
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                (address.clone(), UnixListener::bind(path).map_err(refused)?.into())
+            }
+            Address::Tcp(text) => {
+                let addresses: Vec<_> = text.to_socket_addrs().map_err(refused)?.collect();
+                let listener = TcpListener::bind(&*addresses).map_err(refused)?;
+                let bound = listener.local_addr().map_err(refused)?;
+                (Address::Tcp(bound.to_string()), listener.into())
+            }
+        };
+        // So that a client that has gone again is not waited for.
+        rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(errno.into()))?;
+        let file = match &address {
+            Address::Unix(path) => file_at(path),
+            Address::Tcp(_) => None,
+        };
+        Ok(Self { address, fd, file })
+    }
+
+    /// A client that has come, if there is one.
+    pub(crate) fn accept(&self) -> io::Result<Option<OwnedFd>> {
+        match accept_with(&self.fd, SocketFlags::CLOEXEC) {
+            Ok(client) => {
+                if matches!(self.address, Address::Tcp(_)) {
+                    // Speed only.
+                    let _ = sockopt::set_tcp_nodelay(&client, true);
+                    let _ = sockopt::set_socket_keepalive(&client, true);
+                }
+                Ok(Some(client))
+            }
+            Err(
+                rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED,
+            ) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Address::Unix(path) = &self.address
+            && file_at(path) == self.file
+        {
+            // Whoever removed it before did what we wanted.
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
+/// Device and number of what is at `path`.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(ListenError::NotASocket(path.to_owned()));
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(ListenError::Busy(path.to_owned()));
+    }
+    let refused = |error| ListenError::Refused(format!("unix:{}", path.display()), error);
+    std::fs::remove_file(path).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_path_or_a_host_and_a_port() {
+        let parse = |text: &str| text.parse::<Address>().ok();
+        assert_eq!(parse("unix:/tmp/x"), Some(Address::Unix("/tmp/x".into())));
+        assert_eq!(parse("[::1]:10809"), Some(Address::Tcp("[::1]:10809".to_owned())));
+        assert_eq!(parse("localhost:0"), Some(Address::Tcp("localhost:0".to_owned())));
+        for wrong in ["unix:", "/tmp/x", "localhost", ":10809", "localhost:", "localhost:65536"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

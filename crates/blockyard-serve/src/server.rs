@@ -1,0 +1,291 @@
+//! A server: lanes, and a thread that deals clients to them.
+
+use crate::bell;
+use crate::disk::{Disk, DiskConfig, OpenError, error_words};
+use crate::lane::{Lane, LaneParts, Message, Shared};
+use crate::listen::{Address, ListenError, Listener};
+use blockyard_wire::nbd::{ExportError, Exports};
+use core::fmt;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest rest after the system had no descriptor left for a client.
+const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// What is served, where, and how.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The disks.
+    pub disks: Vec<DiskConfig>,
+    /// Where clients come in.
+    pub addresses: Vec<Address>,
+    /// Threads; 1 at least.
+    pub lanes: usize,
+    /// Most clients at a time; more are cut off at once.
+    pub connections_max: usize,
+    /// How long a client may take to choose a disk.
+    pub handshake_deadline: Duration,
+    /// Most bytes of data under way in one lane, before it stops to take requests.
+    pub lane_bytes_max: usize,
+    /// Never sleep: a processor for each lane, for the least latency.
+    pub polls: bool,
+}
+
+impl Config {
+    /// `disks` at `addresses` by one lane: 1024 clients, 10 s to shake hands, 256 MiB under way.
+    #[must_use]
+    pub fn new(disks: Vec<DiskConfig>, addresses: Vec<Address>) -> Self {
+        Self {
+            disks,
+            addresses,
+            lanes: 1,
+            connections_max: 1024,
+            handshake_deadline: Duration::from_secs(10),
+            lane_bytes_max: 256 << 20,
+            polls: false,
+        }
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A disk.
+    Open(OpenError),
+    /// What is said of the disks to clients.
+    Export(ExportError),
+    /// A socket.
+    Listen(ListenError),
+    /// The system has no io_uring, thread or descriptor for it.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::Export(error) => error.fmt(f),
+            Self::Listen(error) => error.fmt(f),
+            Self::System(what, error) => write!(f, "{what}: {}", error_words(error)),
+        }
+    }
+}
+
+impl core::error::Error for StartError {}
+
+/// The outside of a lane.
+#[derive(Debug)]
+struct Entrance {
+    messages: mpsc::Sender<Message>,
+    bell: Arc<OwnedFd>,
+    load: Arc<AtomicUsize>,
+}
+
+impl Entrance {
+    fn send(&self, message: Message) {
+        // A lane that has ended wants no messages.
+        drop(self.messages.send(message));
+        bell::ring(&self.bell);
+    }
+}
+
+/// A server that runs. Dropping it without [`Server::join`] leaves its threads to themselves.
+#[derive(Debug)]
+pub struct Server {
+    addresses: Vec<Address>,
+    stop: Arc<OwnedFd>,
+    acceptor: JoinHandle<()>,
+    lanes: Vec<JoinHandle<io::Result<()>>>,
+}
+
+/// Tells a [`Server`] to end.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<OwnedFd>);
+
+impl Stopper {
+    /// No new client and no new request: what is under way is answered, disks are flushed, then
+    /// [`Server::join`] returns.
+    pub fn stop(&self) {
+        bell::ring(&self.0);
+    }
+}
+
+impl Server {
+    /// Starts to serve.
+    ///
+    /// # Errors
+    ///
+    /// Each [`StartError`]; nothing runs then.
+    pub fn start(config: &Config) -> Result<Self, StartError> {
+        let lanes_count = config.lanes.max(1);
+        let bells =
+            (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        let disks = config.disks.iter().map(|disk| Disk::open(disk, &bells));
+        let disks = disks.collect::<Result<Vec<_>, _>>().map_err(StartError::Open)?;
+        let disks: Vec<_> = disks.into_iter().map(Arc::new).collect();
+        let exports = Exports::new(disks.iter().map(|disk| disk.export()).collect());
+        let listeners = config.addresses.iter().map(Listener::bind).collect::<Result<Vec<_>, _>>();
+        let listeners = listeners.map_err(StartError::Listen)?;
+        let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
+        let shared = Arc::new(Shared {
+            bells,
+            exports: exports.map_err(StartError::Export)?,
+            disks,
+            handshake_deadline: config.handshake_deadline,
+            lane_bytes_max: config.lane_bytes_max,
+            polls: config.polls,
+            connections: AtomicUsize::new(0),
+        });
+        let stop = Arc::new(bell()?);
+        let mut entrances = Vec::new();
+        let mut lanes = Vec::new();
+        for number in 0..lanes_count {
+            let (entrance, lane) = start_lane(number, &shared)?;
+            entrances.push(entrance);
+            lanes.push(lane);
+        }
+        let acceptor = Acceptor {
+            listeners,
+            entrances,
+            shared,
+            stop: Arc::clone(&stop),
+            connections_max: config.connections_max,
+        };
+        let acceptor = std::thread::Builder::new()
+            .name("acceptor".to_owned())
+            .spawn(move || acceptor.run())
+            .map_err(|error| StartError::System("no thread", error))?;
+        Ok(Self { addresses, stop, acceptor, lanes })
+    }
+
+    /// Where it listens; the port is the one that was found where 0 was asked for.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.stop))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// The first error that ended a lane, or of its last flush.
+    ///
+    /// # Panics
+    ///
+    /// If a thread of it has.
+    pub fn join(self) -> io::Result<()> {
+        let ended = self.lanes.into_iter().map(|lane| lane.join().expect("no lane panics"));
+        let ended: Vec<_> = ended.collect();
+        bell::ring(&self.stop); // where a lane has ended by itself
+        self.acceptor.join().expect("the acceptor does not panic");
+        ended.into_iter().collect()
+    }
+}
+
+/// Deals clients to lanes.
+struct Acceptor {
+    listeners: Vec<Listener>,
+    entrances: Vec<Entrance>,
+    shared: Arc<Shared>,
+    stop: Arc<OwnedFd>,
+    connections_max: usize,
+}
+
+impl Acceptor {
+    fn run(self) {
+        loop {
+            let sources = self.listeners.iter().map(AsFd::as_fd).chain([self.stop.as_fd()]);
+            let mut sources: Vec<_> =
+                sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            if poll(&mut sources, None).is_err() {
+                continue; // a signal
+            }
+            let has_come = |at: usize| !sources[at].revents().is_empty();
+            if has_come(self.listeners.len()) {
+                break;
+            }
+            for (at, listener) in self.listeners.iter().enumerate() {
+                if has_come(at) {
+                    self.welcome(listener);
+                }
+            }
+        }
+        // Who knocks from now on finds nobody.
+        drop(self.listeners);
+        for entrance in &self.entrances {
+            entrance.send(Message::Drain);
+        }
+    }
+
+    fn welcome(&self, listener: &Listener) {
+        match listener.accept() {
+            Ok(Some(client)) => self.deal(client),
+            Ok(None) => {}
+            // No descriptors, most likely: some are closed in time.
+            Err(_) => std::thread::sleep(ACCEPT_REST),
+        }
+    }
+
+    /// To the lane with the fewest clients.
+    fn deal(&self, client: OwnedFd) {
+        if self.shared.connections.load(Ordering::Relaxed) >= self.connections_max {
+            return; // closed
+        }
+        let load = |entrance: &&Entrance| entrance.load.load(Ordering::Relaxed);
+        let entrance = self.entrances.iter().min_by_key(load).expect("there is a lane");
+        self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        entrance.load.fetch_add(1, Ordering::Relaxed);
+        entrance.send(Message::Connection(client));
+    }
+}
+
+fn start_lane(
+    number: usize,
+    shared: &Arc<Shared>,
+) -> Result<(Entrance, JoinHandle<io::Result<()>>), StartError> {
+    let (messages, received) = mpsc::channel();
+    let bell = Arc::clone(&shared.bells[number]);
+    let load = Arc::new(AtomicUsize::new(0));
+    let parts = LaneParts {
+        number: u32::try_from(number).expect("there are few lanes"),
+        shared: Arc::clone(shared),
+        messages: received,
+        bell: Arc::clone(&bell),
+        load: Arc::clone(&load),
+    };
+    let (tell, told) = mpsc::channel();
+    // The ring belongs to the thread that makes it.
+    let body = move || match Lane::new(parts) {
+        Ok(lane) => {
+            drop(tell.send(Ok(())));
+            lane.serve()
+        }
+        Err(error) => {
+            drop(tell.send(Err(error)));
+            Ok(())
+        }
+    };
+    let thread = std::thread::Builder::new()
+        .name(format!("lane-{number}"))
+        .spawn(body)
+        .map_err(|error| StartError::System("no thread", error))?;
+    told.recv()
+        .expect("a lane tells how it begins")
+        .map_err(|error| StartError::System("no io_uring", error))?;
+    Ok((Entrance { messages, bell, load }, thread))
+}
+
+fn bell() -> Result<OwnedFd, StartError> {
+    bell::bell().map_err(|error| StartError::System("no descriptor", error))
+}

@@ -1,0 +1,66 @@
+//! Values under small numbers that are used again.
+
+/// Values under small numbers; a number is used again once its value was removed.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Keeps `value`; its number.
+    #[inline]
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(at) = self.free.pop() {
+            self.slots[at as usize] = Some(value);
+            return at;
+        }
+        self.slots.push(Some(value));
+        u32::try_from(self.slots.len() - 1).expect("there are fewer")
+    }
+
+    /// Takes the value of `at` out.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    #[inline]
+    pub(crate) fn remove(&mut self, at: u32) -> T {
+        self.free.push(at);
+        self.slots[at as usize].take().expect("it was inserted")
+    }
+
+    /// The value of `at`, if there is one.
+    #[inline]
+    pub(crate) fn find_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.slots.get_mut(at as usize)?.as_mut()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// One more than the largest number there ever was.
+    pub(crate) fn end(&self) -> u32 {
+        u32::try_from(self.slots.len()).expect("there are fewer")
+    }
+}
+
+impl<T> core::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, at: u32) -> &T {
+        self.slots[at as usize].as_ref().expect("it was inserted")
+    }
+}
+
+impl<T> core::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, at: u32) -> &mut T {
+        self.slots[at as usize].as_mut().expect("it was inserted")
+    }
+}

@@ -1,0 +1,67 @@
+//! What was taken is done and answered before a server ends; what comes after is refused.
+
+mod nbd;
+
+use blockyard_serve::Source;
+use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
+use std::io::{Read, Write};
+
+#[test]
+fn what_was_taken_is_done_and_answered() {
+    let path = file(32 << 20);
+    let source = Source::File { path: path.clone(), buffered: false };
+    let running = Running::start(disk(source), |_| ());
+    let mut client = running.client();
+    // Half of the last one: nobody will ever take it.
+    for cookie in 0..32_u64 {
+        client.stream.write_all(&header(WRITE, cookie, cookie << 20, 1 << 18)).unwrap();
+        client.stream.write_all(&vec![1 + cookie.to_be_bytes()[7]; 1 << 18]).unwrap();
+    }
+    client.stream.write_all(&header(WRITE, 99, 0, 1 << 18)).unwrap();
+    client.stream.write_all(&[9; 1000]).unwrap();
+    let (first, error) = client.reply().unwrap();
+    assert_eq!(error, 0);
+    running.server.stopper().stop();
+    let mut done = vec![first];
+    while let Ok((cookie, error)) = client.reply() {
+        assert!(error == 0 || error == ESHUTDOWN, "{cookie}: {error}");
+        if error == 0 {
+            done.push(cookie);
+        }
+    }
+    running.server.join().unwrap();
+    let on_disk = std::fs::read(&path).unwrap();
+    for cookie in done {
+        let from = usize::try_from(cookie << 20).unwrap();
+        let expected = 1 + cookie.to_be_bytes()[7];
+        assert!(on_disk[from..from + (1 << 18)].iter().all(|byte| *byte == expected), "{cookie}");
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn who_has_nothing_under_way_is_told_by_the_end_of_the_session() {
+    let running = Running::start(nbd::memory(1 << 20), |config| config.lanes = 3);
+    let mut clients: Vec<_> = (0..6).map(|_| running.client()).collect();
+    running.server.stopper().stop();
+    for client in &mut clients {
+        // Whether this arrives before the end is a race; neither is a hang.
+        let _ = client.ask(READ, 0, 1);
+        let mut rest = Vec::new();
+        let _ = client.stream.read_to_end(&mut rest);
+    }
+    running.server.join().unwrap();
+}
+
+#[test]
+fn one_that_never_sleeps_serves_and_ends_too() {
+    let path = file(1 << 20);
+    let source = Source::File { path: path.clone(), buffered: true };
+    let running = Running::start(disk(source), |config| config.polls = true);
+    let mut client = running.client();
+    assert_eq!(client.write(100, &[3; 5000]), 0);
+    assert_eq!(client.read(99, 3), [0, 3, 3]);
+    client.bye();
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}

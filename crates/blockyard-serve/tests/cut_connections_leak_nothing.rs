@@ -1,0 +1,91 @@
+//! Clients that are cut off anywhere: others do not notice, and nothing stays behind. Alone in its file, as
+//! it counts what belongs to the process.
+
+mod nbd;
+
+use nbd::{Client, READ, Random, Running, WRITE, header, memory};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Resident memory of this process, in KiB.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A session that ends anywhere: in the handshake, in a header, in a payload, with answers unread.
+fn cut_session(running: &Running, random: &mut Random) {
+    if random.below(4) == 0 {
+        let mut stream = UnixStream::connect(&running.socket).unwrap();
+        let hello = [&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0"].concat();
+        let cut = usize::try_from(random.below(hello.len() as u64)).unwrap();
+        // It may be closed already, as all after this.
+        let _ = stream.write_all(&hello[..cut]);
+        return;
+    }
+    let Ok(mut client) = Client::connect(&running.socket) else { return };
+    let mut bytes = Vec::new();
+    for cookie in 0..random.below(40) {
+        let len = u32::try_from(random.below(200_000)).unwrap();
+        if random.below(2) == 0 {
+            bytes.extend(header(READ, cookie, random.below(1 << 19), len));
+        } else {
+            bytes.extend(header(WRITE, cookie, random.below(1 << 19), len));
+            bytes.resize(bytes.len() + len as usize, 7);
+        }
+    }
+    let cut = usize::try_from(random.below(bytes.len() as u64 + 1)).unwrap();
+    client.stream.set_write_timeout(Some(Duration::from_millis(2))).unwrap();
+    let _ = client.stream.write_all(&bytes[..cut]);
+}
+
+#[test]
+fn cut_connections_leak_nothing_and_disturb_nobody() {
+    let path = nbd::file(1 << 20);
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    for disk in [memory(1 << 20), nbd::disk(file)] {
+        let running = Running::start(disk, |config| {
+            config.lanes = 2;
+            config.lane_bytes_max = 8 << 20; // what is not given back is missed soon
+        });
+        let before = descriptors();
+        let mut steady = running.client();
+        let mut random = Random(1);
+        let mut resident = 0;
+        for session in 0..2000_u32 {
+            cut_session(&running, &mut random);
+            if session % 16 == 0 {
+                let byte = session.to_be_bytes()[2];
+                assert_eq!(steady.write(1_000_000, &[byte; 100]), 0);
+                assert_eq!(steady.read(1_000_000, 100), [byte; 100]);
+            }
+            if session == 1000 {
+                resident = resident_kib();
+            }
+        }
+        steady.bye();
+        until("descriptors are closed", || descriptors() <= before);
+        assert!(
+            resident_kib() < resident + (64 << 10),
+            "{} KiB, then {}",
+            resident,
+            resident_kib()
+        );
+        running.stop();
+    }
+    std::fs::remove_file(path).unwrap();
+}

@@ -1,0 +1,83 @@
+//! The depth that lanes share, in every order in which threads can meet: run by
+//! `RUSTFLAGS="--cfg loom" cargo test -p blockyard-serve --test depth_model --release`.
+#![cfg(loom)]
+
+use blockyard_serve::depth::Depth;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+/// What a lane sleeps on: rung once, it wakes once.
+#[derive(Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.rung.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut rung = self.rung.lock().unwrap();
+        while !*rung {
+            rung = self.changed.wait(rung).unwrap();
+        }
+        *rung = false;
+    }
+}
+
+/// Two lanes and bytes for one request: both get it in the end, one at a time. A wake-up that is lost
+/// is a deadlock, which loom reports.
+#[test]
+fn no_wake_up_is_lost_and_no_more_is_taken_than_there_is() {
+    loom::model(|| {
+        let depth = Arc::new(Depth::new(2, 100, 2));
+        let bells = Arc::new([Bell::default(), Bell::default()]);
+        let at_device = Arc::new(AtomicU32::new(0));
+        let lanes: Vec<_> = (0..2)
+            .map(|lane| {
+                let (depth, bells, at_device) = (depth.clone(), bells.clone(), at_device.clone());
+                thread::spawn(move || {
+                    while !depth.take(lane, 0, 60) {
+                        bells[lane as usize].wait();
+                    }
+                    assert_eq!(at_device.fetch_add(1, Ordering::SeqCst), 0, "P1");
+                    at_device.fetch_sub(1, Ordering::SeqCst);
+                    depth.put(60, |lane| bells[lane as usize].ring());
+                })
+            })
+            .collect();
+        for lane in lanes {
+            lane.join().unwrap();
+        }
+    });
+}
+
+/// A lane that has everything gives way to one that waits, and gets more when that has ended.
+#[test]
+fn who_gives_way_is_woken_again() {
+    loom::model(|| {
+        let depth = Arc::new(Depth::new(2, 100, 2));
+        let bells = Arc::new([Bell::default(), Bell::default()]);
+        assert!(depth.take(0, 0, 1) && depth.take(0, 1, 1));
+        let other = {
+            let (depth, bells) = (depth.clone(), bells.clone());
+            thread::spawn(move || {
+                while !depth.take(1, 0, 1) {
+                    bells[1].wait();
+                }
+                depth.put(1, |lane| bells[lane as usize].ring());
+            })
+        };
+        depth.put(1, |lane| bells[lane as usize].ring());
+        while !depth.take(0, 1, 1) {
+            bells[0].wait();
+        }
+        depth.put(1, |lane| bells[lane as usize].ring());
+        depth.put(1, |lane| bells[lane as usize].ring());
+        other.join().unwrap();
+    });
+}

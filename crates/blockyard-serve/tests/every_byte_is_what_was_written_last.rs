@@ -1,0 +1,106 @@
+//! Several clients at once write next to each other, at any byte: each finds what it wrote, and
+//! nothing of it is lost to what a neighbour does to the same sector or block meanwhile.
+
+mod nbd;
+
+use blockyard::policy::Policies;
+use blockyard_serve::{DiskConfig, Source};
+use nbd::{Random, Running, TRIM, ZEROES, disk, file, memory};
+use std::sync::{Arc, Barrier};
+
+/// What belongs to one client in a row: no multiple of anything.
+const STRIPE_BYTES: u64 = 777;
+const CLIENTS: u64 = 4;
+const BYTES: u64 = 1 << 20;
+
+/// Does random things to the stripes of `own`, and compares with a model of them.
+fn write_and_compare(running: &Running, own: u64, rounds: u32, start: &Barrier) {
+    let mut client = running.client();
+    let mut model = vec![0_u8; usize::try_from(client.bytes).unwrap()];
+    let mut random = Random(own);
+    start.wait();
+    for round in 0..rounds {
+        let stripes = client.bytes / STRIPE_BYTES / CLIENTS;
+        let first = (random.below(stripes) * CLIENTS + own) * STRIPE_BYTES;
+        let from = first + random.below(STRIPE_BYTES);
+        let len = 1 + random.below(first + STRIPE_BYTES - from);
+        let range = usize::try_from(from).unwrap()..usize::try_from(from + len).unwrap();
+        match random.below(8) {
+            0 => {
+                assert_eq!(client.call(ZEROES, from, u32::try_from(len).unwrap()), 0);
+                model[range].fill(0);
+            }
+            1..=5 => {
+                let byte = u8::try_from(1 + random.below(255)).unwrap();
+                model[range.clone()].fill(byte);
+                assert_eq!(client.write(from, &model[range]), 0);
+            }
+            _ => assert_eq!(client.read(from, range.len()), model[range], "round {round}"),
+        }
+    }
+    let all = client.read(0, model.len());
+    for stripe in (own..client.bytes / STRIPE_BYTES).step_by(usize::try_from(CLIENTS).unwrap()) {
+        let from = usize::try_from(stripe * STRIPE_BYTES).unwrap();
+        let range = from..from + usize::try_from(STRIPE_BYTES).unwrap();
+        assert_eq!(all[range.clone()], model[range], "stripe {stripe} of {own}");
+    }
+    client.bye();
+}
+
+fn check(disk: DiskConfig, lanes: usize, rounds: u32) {
+    let running = Running::start(disk, |config| config.lanes = lanes);
+    let start = Arc::new(Barrier::new(usize::try_from(CLIENTS).unwrap()));
+    std::thread::scope(|scope| {
+        for own in 0..CLIENTS {
+            let (running, start) = (&running, &start);
+            scope.spawn(move || write_and_compare(running, own, rounds, start));
+        }
+    });
+    running.stop();
+}
+
+#[test]
+fn in_memory() {
+    check(memory(BYTES + 77), 1, 2000);
+    check(DiskConfig { policies: Policies::mq_deadline(), ..memory(BYTES + 77) }, 2, 2000);
+}
+
+#[test]
+fn through_the_page_cache() {
+    let path = file(BYTES + 77);
+    let source = Source::File { path: path.clone(), buffered: true };
+    check(DiskConfig { policies: Policies::mq_deadline(), ..disk(source) }, 2, 1000);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), BYTES + 77, "it does not grow");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn by_direct_io() {
+    // So small that clients meet in a block again and again.
+    let path = file(16 << 10);
+    let source = Source::File { path: path.clone(), buffered: false };
+    check(DiskConfig { policies: Policies::mq_deadline(), depth: 16, ..disk(source) }, 2, 500);
+    std::fs::remove_file(path).unwrap();
+}
+
+/// The largest request there is, both ways, and one beyond the end.
+#[test]
+fn thirty_two_mebibytes_at_once() {
+    let path = file(40 << 20);
+    for disk in [memory(40 << 20), disk(Source::File { path: path.clone(), buffered: false })] {
+        let running = Running::start(disk, |_| ());
+        let mut client = running.client();
+        let data: Vec<u8> = {
+            let byte = |at: u32| at.to_be_bytes()[3] ^ (at >> 12).to_be_bytes()[3];
+            (0..32 << 20).map(byte).collect()
+        };
+        assert_eq!(client.write(1000, &data), 0);
+        assert!(client.read(1000, data.len()) == data, "what was written");
+        assert_eq!(client.write((40 << 20) - 5, &[1; 6]), nbd::ENOSPC, "its payload is read");
+        assert_eq!(client.call(TRIM, 0, 1 << 20), 0);
+        assert_eq!(client.read((1 << 20) + 1000, 9)[..], data[1 << 20..(1 << 20) + 9]);
+        client.bye();
+        running.stop();
+    }
+    std::fs::remove_file(path).unwrap();
+}

@@ -1,0 +1,168 @@
+//! A client that does one thing at a time, and a server of its own for each test.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use blockyard::policy::Policies;
+use blockyard_serve::{Address, Config, DiskConfig, Server, Source};
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+pub(crate) const READ: u16 = 0;
+pub(crate) const WRITE: u16 = 1;
+pub(crate) const DISC: u16 = 2;
+pub(crate) const FLUSH: u16 = 3;
+pub(crate) const TRIM: u16 = 4;
+pub(crate) const ZEROES: u16 = 6;
+pub(crate) const EIO: u32 = 5;
+pub(crate) const ENOSPC: u32 = 28;
+pub(crate) const ESHUTDOWN: u32 = 108;
+
+/// A file of its own for each call.
+pub(crate) fn path(what: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{what}-{}-{count}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// A file of `bytes` zeroes.
+pub(crate) fn file(bytes: u64) -> PathBuf {
+    let path = path("disk");
+    std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    path
+}
+
+pub(crate) fn disk(source: Source) -> DiskConfig {
+    DiskConfig {
+        name: String::new(),
+        source,
+        read_only: false,
+        policies: Policies::NONE,
+        depth: 32,
+        depth_bytes: 64 << 20,
+    }
+}
+
+pub(crate) fn memory(bytes: u64) -> DiskConfig {
+    disk(Source::Memory { bytes, huge_pages: false })
+}
+
+/// A server at a socket of its own.
+pub(crate) struct Running {
+    pub(crate) socket: PathBuf,
+    pub(crate) server: Server,
+}
+
+impl Running {
+    pub(crate) fn start(disk: DiskConfig, change: impl FnOnce(&mut Config)) -> Self {
+        // Not below the target folder: the path of a socket is 107 bytes at most.
+        let name = path("s").file_name().unwrap().to_owned();
+        let socket = std::env::temp_dir().join(name).with_extension("sock");
+        let mut config = Config::new(vec![disk], vec![Address::Unix(socket.clone())]);
+        change(&mut config);
+        Self { socket, server: Server::start(&config).unwrap() }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(&self.socket).unwrap()
+    }
+
+    /// Ends it, when every client has gone or will be cut off.
+    pub(crate) fn stop(self) {
+        self.server.stopper().stop();
+        self.server.join().unwrap();
+        assert!(!self.socket.exists(), "it removes its socket");
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+    pub(crate) bytes: u64,
+    next: u64,
+}
+
+impl Client {
+    pub(crate) fn connect(socket: &Path) -> io::Result<Self> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting)?;
+        assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+        stream.write_all(&[0, 0, 0, 3])?;
+        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
+        let mut export = [0; 10];
+        stream.read_exact(&mut export)?;
+        let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
+        Ok(Self { stream, bytes, next: 1 })
+    }
+
+    /// Sends a request without payload; its cookie.
+    pub(crate) fn ask(&mut self, kind: u16, offset: u64, len: u32) -> io::Result<u64> {
+        let cookie = self.next;
+        self.next += 1;
+        self.stream.write_all(&header(kind, cookie, offset, len))?;
+        Ok(cookie)
+    }
+
+    /// The next reply: its cookie and error, 0 for none.
+    pub(crate) fn reply(&mut self) -> io::Result<(u64, u32)> {
+        let mut reply = [0; 16];
+        self.stream.read_exact(&mut reply)?;
+        assert_eq!(&reply[..4], &[0x67, 0x44, 0x66, 0x98]);
+        let error = u32::from_be_bytes(reply[4..8].try_into().unwrap());
+        Ok((u64::from_be_bytes(reply[8..].try_into().unwrap()), error))
+    }
+
+    /// Does it; its error, 0 for none.
+    pub(crate) fn call(&mut self, kind: u16, offset: u64, len: u32) -> u32 {
+        let cookie = self.ask(kind, offset, len).unwrap();
+        let (replied, error) = self.reply().unwrap();
+        assert_eq!(replied, cookie);
+        error
+    }
+
+    pub(crate) fn read(&mut self, offset: u64, len: usize) -> Vec<u8> {
+        assert_eq!(self.call(READ, offset, u32::try_from(len).unwrap()), 0);
+        let mut data = vec![0; len];
+        self.stream.read_exact(&mut data).unwrap();
+        data
+    }
+
+    /// Writes; its error, 0 for none.
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> u32 {
+        let cookie = self.ask(WRITE, offset, u32::try_from(data.len()).unwrap()).unwrap();
+        self.stream.write_all(data).unwrap();
+        let (replied, error) = self.reply().unwrap();
+        assert_eq!(replied, cookie);
+        error
+    }
+
+    pub(crate) fn bye(mut self) {
+        self.ask(DISC, 0, 0).unwrap();
+        assert_eq!(self.stream.read(&mut [0]).unwrap(), 0, "closed when all is done");
+    }
+}
+
+pub(crate) fn header(kind: u16, cookie: u64, offset: u64, len: u32) -> [u8; 28] {
+    let mut header = [0; 28];
+    header[..4].copy_from_slice(&[0x25, 0x60, 0x95, 0x13]);
+    header[6..8].copy_from_slice(&kind.to_be_bytes());
+    header[8..16].copy_from_slice(&cookie.to_be_bytes());
+    header[16..24].copy_from_slice(&offset.to_be_bytes());
+    header[24..].copy_from_slice(&len.to_be_bytes());
+    header
+}
+
+/// A stream of numbers.
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    /// The next one, below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 32) % end
+    }
+}

@@ -1,0 +1,68 @@
+//! Writing replies to options.
+
+use super::super::export::{BlockSizes, Export};
+use super::super::number::{REPLY_MAGIC, info, rep};
+use alloc::vec::Vec;
+
+/// The replies to one option.
+pub(super) struct Answer<'a> {
+    pub(super) option: u32,
+    pub(super) out: &'a mut Vec<u8>,
+}
+
+impl Answer<'_> {
+    /// The final reply of success.
+    pub(super) fn ack(&mut self) {
+        self.reply(rep::ACK, &[]);
+    }
+
+    /// The final reply of failure, with a reason for people.
+    pub(super) fn error(&mut self, error: u32, why: &str) {
+        debug_assert!(error >= rep::ERR, "errors have the highest bit");
+        self.reply(error, &[why.as_bytes()]);
+    }
+
+    /// An export in the list.
+    pub(super) fn server(&mut self, export: &Export) {
+        let name_len = length(export.name.len()).to_be_bytes();
+        let pieces = [&name_len, export.name.as_bytes(), export.description.as_bytes()];
+        self.reply(rep::SERVER, &pieces);
+    }
+
+    /// A context. `id` is without meaning in a list.
+    pub(super) fn context(&mut self, id: u32, name: &str) {
+        self.reply(rep::META_CONTEXT, &[&id.to_be_bytes(), name.as_bytes()]);
+    }
+
+    /// Size and transmission flags.
+    pub(super) fn info_export(&mut self, size_bytes: u64, flags: u16) {
+        let (size, flags) = (size_bytes.to_be_bytes(), flags.to_be_bytes());
+        self.reply(rep::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags]);
+    }
+
+    /// Block sizes.
+    pub(super) fn info_blocks(&mut self, blocks: BlockSizes) {
+        let sizes = [blocks.minimum, blocks.preferred, blocks.maximum].map(u32::to_be_bytes);
+        self.info(info::BLOCK_SIZE, sizes.as_flattened());
+    }
+
+    /// Something about an export.
+    pub(super) fn info(&mut self, kind: u16, bytes: &[u8]) {
+        self.reply(rep::INFO, &[&kind.to_be_bytes(), bytes]);
+    }
+
+    fn reply(&mut self, kind: u32, pieces: &[&[u8]]) {
+        let len_bytes = pieces.iter().map(|piece| piece.len()).sum();
+        self.out.extend_from_slice(&REPLY_MAGIC.to_be_bytes());
+        self.out.extend_from_slice(&self.option.to_be_bytes());
+        self.out.extend_from_slice(&kind.to_be_bytes());
+        self.out.extend_from_slice(&length(len_bytes).to_be_bytes());
+        for piece in pieces {
+            self.out.extend_from_slice(piece);
+        }
+    }
+}
+
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("strings have 4096 bytes at most")
+}

@@ -1,0 +1,106 @@
+//! Whether a request is legal: the one table of errors a client can make.
+
+use super::super::errno::Errno;
+use super::super::flags::ExportFlags;
+use super::super::handshake::{Agreed, Headers};
+use super::super::number::{cmd, cmd_flag};
+use super::header::Header;
+use super::request::Command;
+
+/// Bytes before the data in the chunk of a READ: its length must be sent in 32 bits with them.
+const CHUNK_OFFSET_BYTES: u32 = 8;
+
+/// What `header` asks for, or the error it is answered with.
+#[inline]
+pub(super) fn check(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
+    let command = command(header, agreed)?;
+    flags(header, command, agreed)?;
+    if command.writes() && agreed.flags.contains(ExportFlags::READ_ONLY) {
+        return Err(Errno::NotPermitted); // T5
+    }
+    if command == Command::Flush {
+        let reserved = header.offset | header.len;
+        return if reserved == 0 { Ok(command) } else { Err(Errno::Invalid) };
+    }
+    range(header, command, agreed)?;
+    length(header, command, agreed)?;
+    Ok(command)
+}
+
+/// T4, of the command.
+fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
+    let no_hole = header.flags & cmd_flag::NO_HOLE != 0;
+    let fast = header.flags & cmd_flag::FAST_ZERO != 0;
+    let offered = |flag: ExportFlags| agreed.flags.contains(flag);
+    match header.kind {
+        cmd::READ => Ok(Command::Read),
+        cmd::WRITE => Ok(Command::Write),
+        cmd::FLUSH if offered(ExportFlags::FLUSH) => Ok(Command::Flush),
+        cmd::TRIM if offered(ExportFlags::TRIM) => Ok(Command::Trim),
+        cmd::CACHE if offered(ExportFlags::CACHE) => Ok(Command::Cache),
+        cmd::WRITE_ZEROES if offered(ExportFlags::WRITE_ZEROES) => {
+            Ok(Command::WriteZeroes { no_hole, fast })
+        }
+        cmd::BLOCK_STATUS if !header.contexts.is_empty() => Ok(Command::BlockStatus),
+        _ => Err(Errno::Invalid),
+    }
+}
+
+/// T4, of the flags.
+fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
+    let extended = agreed.headers == Headers::Extended;
+    let offered = |flag: ExportFlags, bits: u16| if agreed.flags.contains(flag) { bits } else { 0 };
+    let own = match command {
+        Command::Read => offered(ExportFlags::DF, cmd_flag::DF),
+        Command::Write if extended => cmd_flag::PAYLOAD_LEN,
+        Command::WriteZeroes { .. } => {
+            cmd_flag::NO_HOLE | offered(ExportFlags::FAST_ZERO, cmd_flag::FAST_ZERO)
+        }
+        Command::BlockStatus => {
+            cmd_flag::REQ_ONE | offered(ExportFlags::BLOCK_STATUS_PAYLOAD, cmd_flag::PAYLOAD_LEN)
+        }
+        Command::Write | Command::Flush | Command::Trim | Command::Cache => 0,
+    };
+    let legal = own | offered(ExportFlags::FUA, cmd_flag::FUA);
+    let lacks_payload =
+        extended && command == Command::Write && header.flags & cmd_flag::PAYLOAD_LEN == 0;
+    // Contexts that were too many to be read are still there.
+    let odd_payload = command == Command::BlockStatus && header.payload_left() > 0;
+    if header.flags & !legal != 0 || lacks_payload || odd_payload {
+        return Err(Errno::Invalid);
+    }
+    Ok(())
+}
+
+/// T6.
+fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
+    let end = header.offset.checked_add(header.len);
+    if end.is_none_or(|end| end > agreed.size_bytes) {
+        return Err(match command {
+            Command::Write | Command::WriteZeroes { .. } => Errno::NoSpace,
+            _ => Errno::Invalid,
+        });
+    }
+    // A power of two, as exports are checked.
+    let within_block = u64::from(agreed.blocks.minimum) - 1;
+    if (header.offset | header.len) & within_block != 0 {
+        return Err(Errno::Invalid);
+    }
+    Ok(())
+}
+
+/// T7 and T8.
+fn length(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
+    let maximum = agreed.blocks.maximum;
+    match command {
+        Command::Read if header.len > u64::from(maximum.min(u32::MAX - CHUNK_OFFSET_BYTES)) => {
+            Err(match agreed.headers {
+                Headers::Simple => Errno::Invalid,
+                Headers::Structured | Headers::Extended => Errno::Overflow,
+            })
+        }
+        Command::Write if header.len > u64::from(maximum) => Err(Errno::Invalid),
+        Command::BlockStatus if header.len == 0 => Err(Errno::Invalid),
+        _ => Ok(()),
+    }
+}

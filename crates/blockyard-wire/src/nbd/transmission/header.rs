@@ -1,0 +1,138 @@
+//! The header of a request, as it came.
+
+use super::super::context::{CONTEXTS_MAX, ContextSet, MetaContext};
+use super::super::flags::ExportFlags;
+use super::super::handshake::{Agreed, Headers};
+use super::super::number::{EXTENDED_REQUEST_MAGIC, REQUEST_MAGIC, cmd, cmd_flag};
+use super::super::read::Reader;
+use super::request::Command;
+
+/// A compact request without payload, in bytes.
+const COMPACT_BYTES: usize = 28;
+/// An extended request without payload, in bytes.
+const EXTENDED_BYTES: usize = 32;
+/// What the payload of BLOCK_STATUS begins with: how far it asks, in bytes.
+const STATUS_LENGTH_BYTES: usize = 8;
+/// A context named there, in bytes.
+const STATUS_CONTEXT_BYTES: usize = 4;
+/// Most bytes of a request that must be received in one piece. Payload of WRITE is not counted.
+pub const REQUEST_BYTES_MAX: usize =
+    EXTENDED_BYTES + STATUS_LENGTH_BYTES + STATUS_CONTEXT_BYTES * CONTEXTS_MAX;
+
+/// A request, as it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) flags: u16,
+    pub(super) kind: u16,
+    pub(super) cookie: u64,
+    pub(super) offset: u64,
+    /// How much of the export it is about.
+    pub(super) len: u64,
+    /// What BLOCK_STATUS asks for: nothing where it names contexts twice, or others than agreed.
+    pub(super) contexts: ContextSet,
+    /// Bytes of the header, and of the payload that was read with it.
+    len_bytes: usize,
+    /// Bytes of the payload behind it.
+    payload_left: u64,
+}
+
+/// Why there is no header.
+pub(super) enum Unread {
+    More { at_least: usize },
+    BadMagic,
+}
+
+impl Header {
+    /// The header `bytes` begin with.
+    #[inline]
+    pub(super) fn parse(bytes: &[u8], agreed: &Agreed) -> Result<Self, Unread> {
+        let extended = agreed.headers == Headers::Extended;
+        let len_bytes = if extended { EXTENDED_BYTES } else { COMPACT_BYTES };
+        let more = Unread::More { at_least: len_bytes };
+        let mut rest = Reader(bytes);
+        let magic = if extended { EXTENDED_REQUEST_MAGIC } else { REQUEST_MAGIC };
+        match rest.u32() {
+            Some(found) if found != magic => return Err(Unread::BadMagic),
+            _ if bytes.len() < len_bytes => return Err(more),
+            _ => {}
+        }
+        Self::fields(&mut rest, extended).map_or(Err(more), |mut header| {
+            header.contexts = agreed.contexts;
+            header.len_bytes = len_bytes;
+            if header.names_contexts(agreed) {
+                header.with_contexts(rest, agreed)
+            } else {
+                Ok(header)
+            }
+        })
+    }
+
+    fn fields(rest: &mut Reader<'_>, extended: bool) -> Option<Self> {
+        let (flags, kind) = (rest.u16()?, rest.u16()?);
+        let (cookie, offset) = (rest.u64()?, rest.u64()?);
+        let len = if extended { rest.u64()? } else { u64::from(rest.u32()?) };
+        let has_payload = match extended {
+            true => flags & cmd_flag::PAYLOAD_LEN != 0,
+            false => kind == cmd::WRITE,
+        };
+        let payload_left = if has_payload { len } else { 0 };
+        let (contexts, len_bytes) = (ContextSet::EMPTY, 0);
+        Some(Self { flags, kind, cookie, offset, len, contexts, len_bytes, payload_left })
+    }
+
+    /// Whether the payload is a list of contexts, of a length that can be right.
+    fn names_contexts(&self, agreed: &Agreed) -> bool {
+        let longest = (REQUEST_BYTES_MAX - EXTENDED_BYTES) as u64;
+        self.kind == cmd::BLOCK_STATUS
+            && agreed.flags.contains(ExportFlags::BLOCK_STATUS_PAYLOAD)
+            && self.payload_left >= STATUS_LENGTH_BYTES as u64
+            && self.payload_left <= longest
+    }
+
+    fn with_contexts(mut self, rest: Reader<'_>, agreed: &Agreed) -> Result<Self, Unread> {
+        let payload_bytes = usize::try_from(self.payload_left).expect("it is short");
+        let at_least = self.len_bytes + payload_bytes;
+        let more = Unread::More { at_least };
+        let mut payload = Reader(rest.0.get(..payload_bytes).ok_or(more)?);
+        self.len = payload.u64().expect("it is long enough");
+        self.contexts = named(payload, agreed.contexts).unwrap_or(ContextSet::EMPTY);
+        self.len_bytes = at_least;
+        self.payload_left = 0;
+        Ok(self)
+    }
+
+    pub(super) fn is_disconnect(&self) -> bool {
+        self.kind == cmd::DISC
+    }
+
+    /// Bytes of the header, and of the payload that was read with it.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Bytes of the payload behind it.
+    pub(super) fn payload_left(&self) -> u64 {
+        self.payload_left
+    }
+
+    /// Bytes of data that it needs memory for.
+    pub(super) fn data_bytes(&self, command: Command) -> u64 {
+        match command {
+            Command::Read | Command::Write => self.len,
+            _ => 0,
+        }
+    }
+}
+
+/// The contexts in `list`: each once, and each one that was agreed on.
+fn named(mut list: Reader<'_>, agreed: ContextSet) -> Option<ContextSet> {
+    let mut set = ContextSet::EMPTY;
+    while !list.0.is_empty() {
+        let context = MetaContext(u8::try_from(list.u32()?).ok()?);
+        if !agreed.contains(context) || set.contains(context) {
+            return None;
+        }
+        set.insert(context);
+    }
+    Some(set)
+}
