@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
 
-pub(crate) use serve::{DiskSource, Serve, ServedDisk};
+pub(crate) use serve::{DiskSource, Serve, ServedDisk, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
 /// What would this queueing design do on that device?

@@ -6,8 +6,12 @@
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
 
+#[path = "../../blockyard-serve/tests/certificates/mod.rs"]
+mod certificates;
+
 use blockyard::policy::Policies;
 use blockyard_serve::{DiskConfig, Source};
+use certificates::Certificates;
 use nbd::{Random, Running, disk, memory};
 use std::fs;
 use std::path::Path;
@@ -127,6 +131,72 @@ fn qemu_converts_compares_and_finds_its_patterns() {
         assert!(!printed.contains("failed"), "{printed}");
         fs::remove_file(back).unwrap();
     });
+    fs::remove_file(source).unwrap();
+}
+
+/// `[ ... ]`: libnbd makes the socket, and the server finds it by LISTEN_FDS.
+#[test]
+fn libnbd_starts_a_server_of_its_own() {
+    if !has("nbdcopy") || !has("nbdinfo") {
+        return;
+    }
+    let server = env!("CARGO_BIN_EXE_blockyard");
+    let (source, bytes) = half_full();
+    let copy = nbd::file(BYTES);
+    let (from, to) = (source.to_str().unwrap(), copy.to_str().unwrap());
+    let size = run("nbdinfo", &["--size", "[", server, "serve", "memory:3m", "]"]);
+    assert_eq!(size.trim(), "3145728");
+    run("nbdcopy", &["--", from, "[", server, "serve", to, "--lanes", "2", "]"]);
+    assert!(is_same(&copy, &bytes));
+    fs::remove_file(copy).unwrap();
+    fs::remove_file(source).unwrap();
+}
+
+/// Certificates on both sides; who has none is turned away.
+#[test]
+fn libnbd_and_qemu_copy_over_tls() {
+    if !has("nbdcopy") || !has("nbdinfo") || !has("qemu-img") {
+        return;
+    }
+    let certificates = Certificates::new();
+    let (source, bytes) = half_full();
+    let (from, folder) = (source.to_str().unwrap(), certificates.0.to_str().unwrap());
+    for lanes in [1, 2] {
+        let running = Running::start(memory(BYTES), |config| {
+            config.tls = Some(certificates.config(true));
+            config.lanes = lanes;
+        });
+        let socket = running.socket.to_str().unwrap();
+        let uri = format!("nbds+unix:///?socket={socket}&tls-certificates={folder}");
+        let back = nbd::path("back");
+        let to = back.to_str().unwrap();
+        run("nbdcopy", &["--connections=4", from, &uri]);
+        run("nbdcopy", &["--connections=4", "--requests=16", &uri, to]);
+        assert!(is_same(&back, &bytes));
+        let info = run("nbdinfo", &[&uri]);
+        assert!(info.contains("protocol: newstyle-fixed with TLS"), "{info}");
+
+        let credentials =
+            format!("tls-creds-x509,id=tls,endpoint=client,dir={folder},verify-peer=on");
+        let image = format!(
+            "driver=nbd,server.type=unix,server.path={socket},tls-creds=tls,tls-hostname=localhost"
+        );
+        let opts = ["--object", &credentials, "--image-opts"];
+        fs::remove_file(&back).unwrap();
+        run("qemu-img", &[&["convert"][..], &opts, &["-O", "raw", &image, to]].concat());
+        assert!(is_same(&back, &bytes));
+
+        let nobody = certificates.without_client();
+        for refused in [
+            format!("nbd+unix:///?socket={socket}"),
+            format!("nbds+unix:///?socket={socket}&tls-certificates={}", nobody.display()),
+        ] {
+            let output = Command::new("nbdinfo").arg(&refused).output().unwrap();
+            assert!(!output.status.success(), "{refused}");
+        }
+        fs::remove_file(back).unwrap();
+        running.stop();
+    }
     fs::remove_file(source).unwrap();
 }
 

@@ -3,11 +3,15 @@
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
 
+#[path = "../../blockyard-serve/tests/certificates/mod.rs"]
+mod certificates;
+
+use certificates::Certificates;
 use core::time::Duration;
 use nbd::{Client, FLUSH};
 use std::fs;
 use std::io::Read;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
@@ -31,7 +35,10 @@ fn text(path: &Path) -> &str {
 /// Starts a server and waits until it answers.
 fn start(disk: &str, socket: &Path, more: &[&str]) -> Child {
     let address = format!("unix:{}", text(socket));
-    let mut server = command(&[&[disk, "--nbd", &address], more].concat()).spawn().unwrap();
+    wait(command(&[&[disk, "--nbd", &address], more].concat()).spawn().unwrap(), socket)
+}
+
+fn wait(mut server: Child, socket: &Path) -> Child {
     let start = Instant::now();
     while Client::connect(socket).is_err() {
         assert!(server.try_wait().unwrap().is_none(), "it runs");
@@ -79,21 +86,52 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
         "a depth of 2 cannot be shared by 3 lanes",
     );
     fails(
+        &["memory:1m", "--nbd", &free, "--as", "sd-hs", "--lanes", "2"],
+        "a disk with a model, delay, rate or faults has one lane, not 2",
+    );
+    fails(
+        &["memory:1m", "--nbd", &free, "--as", "lpfc", "--design", "hsq"],
+        "design `hsq` has a `[host]`, as for an eMMC device or SD card; device `lpfc` is none",
+    );
+    fails(
         &["--export", "a=memory:1m", "--export", "a=null:1m", "--nbd", &free],
         "export \"a\": there is another of this name",
     );
+    fails(&["memory:1m"], "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio");
+    let words = format!("{}: there is no certificate in it", text(&empty));
+    let tls = ["--tls-cert", text(&empty), "--tls-key", text(&empty)];
+    fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
+    let tls = ["--tls-cert", missing, "--tls-key", text(&empty)];
+    let words = "/nowhere/disk.img: No such file or directory";
+    fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), words);
+    let certificates = Certificates::new();
+    let of = |name| certificates.file(name).to_str().unwrap().to_owned();
+    let (chain, key) = (of("server-cert.pem"), of("client-key.pem"));
+    let words = format!("{key}: not the key of {chain}");
+    let tls = ["--tls-cert", &chain, "--tls-key", &key];
+    fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
+    let words = format!("{chain}: there is no private key in it");
+    let tls = ["--tls-cert", &chain, "--tls-key", &chain];
+    fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let words = format!("{address}: Address already in use");
+    fails(&["memory:1m", "--nbd", &free, "--metrics", &address], &words);
     fails(&["memory:1m", "--nbd", &address], &words);
     fs::remove_file(empty).unwrap();
+
+    let config = nbd::path("config");
+    fs::write(&config, "lanes = 1\n[[disk]]\nsorce = \"null:1k\"\n").unwrap();
+    let words = "3: unknown key `sorce` in `[disk]`: did you mean `source`? (one of name, source, \
+                 design, depth, as, delay, rate, fault, seed, buffered, huge-pages, readonly)";
+    fails(&["--config", text(&config)], &format!("{}:{words}", text(&config)));
+    fs::remove_file(&config).unwrap();
 
     // What clap and the profiles say has lines of its own.
     for (args, words) in [
         (&["memory:1m", "--nbd", &free, "--design", "mq-deadlin"][..], "mq-deadline"),
         (&["memory:1x", "--nbd", &free], "is no size"),
-        (&["memory:1m", "--nbd", "nowhere"], "unix:PATH or HOST:PORT"),
-        (&["memory:1m"], "--nbd"),
+        (&["memory:1m", "--nbd", "nowhere"], "unix:PATH, HOST:PORT or stdio"),
         (&["--nbd", &free], "DISK"),
         (&["memory:1m", "--nbd", &free, "--depth", "0"], "0 is not in 1.."),
     ] {
@@ -116,6 +154,59 @@ fn a_socket_of_the_dead_is_replaced_and_one_of_the_living_is_not() {
     signal(&server, "-TERM");
     assert_eq!(end(server).status.code(), Some(0));
     assert!(!socket.exists());
+}
+
+/// Several disks, each with options of its own.
+#[test]
+fn a_file_says_what_is_served() {
+    let (socket, config, path) = (socket(), nbd::path("config"), nbd::file(1 << 20));
+    let said = format!(
+        "nbd = \"unix:{}\"\nlanes = 2\n[[disk]]\nsource = \"{}\"\ndesign = \"mq-deadline\"\ndepth = 4\n\
+         [[disk]]\nname = \"scratch\"\nsource = \"memory:3m\"\nreadonly = true\n",
+        text(&socket),
+        text(&path)
+    );
+    fs::write(&config, said).unwrap();
+    let server = wait(command(&["--config", text(&config)]).spawn().unwrap(), &socket);
+    let mut client = Client::connect(&socket).unwrap();
+    assert_eq!(client.bytes, 1 << 20);
+    assert_eq!(client.write(5, &[7; 3]), 0);
+    client.bye();
+    let mut stream = nbd::greeted(UnixStream::connect(&socket).unwrap()).unwrap();
+    std::io::Write::write_all(&mut stream, b"IHAVEOPT\0\0\0\x01\0\0\0\x07scratch").unwrap();
+    let mut export = [0; 10];
+    stream.read_exact(&mut export).unwrap();
+    assert_eq!(export[..8], (3_u64 << 20).to_be_bytes());
+    assert_eq!(export[9] & 2, 2, "read-only");
+    drop(stream);
+    signal(&server, "-TERM");
+    assert_eq!(end(server).status.code(), Some(0));
+    assert_eq!(fs::read(&path).unwrap()[4..7], [0, 7, 7]);
+    fs::remove_file(path).unwrap();
+    fs::remove_file(config).unwrap();
+}
+
+/// `--nbd stdio`: one client, and the server ends with it.
+#[test]
+fn a_client_at_standard_input_is_served_and_the_last() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let server = command(&["memory:1m", "--nbd", "stdio"])
+        .stdin(std::os::fd::OwnedFd::from(theirs))
+        .spawn()
+        .unwrap();
+    let mut client = Client::enter(nbd::greeted(ours).unwrap()).unwrap();
+    assert_eq!(client.write(5, &[7; 3]), 0);
+    assert_eq!(client.read(4, 3), [0, 7, 7]);
+    client.bye();
+    let output = end(server);
+    assert_eq!(output.status.code(), Some(0));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains(": serving export \"\", without TLS\n"), "{log}");
+    assert!(log.contains(": gone from export \"\" after 2 requests: it disconnected\n"), "{log}");
+    let refused = command(&["memory:1m", "--nbd", "stdio"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let words = "blockyard: error: standard input is no socket with a client\n";
+    assert_eq!(String::from_utf8(refused.stderr).unwrap(), words);
 }
 
 #[test]

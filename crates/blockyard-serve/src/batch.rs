@@ -1,7 +1,8 @@
 //! What goes to one connection at once: headers, and between them the data they announce.
 //!
 //! Headers are copied; data is named where it lies, in the map of a disk in memory or in a buffer
-//! that was read into, and kept alive by the batch until it was sent.
+//! that was read into, and kept alive by the batch until it was sent. Where everything is sealed
+//! before it is sent, data is copied too, so that it lies in one piece.
 
 use crate::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
@@ -30,9 +31,28 @@ pub(crate) struct Batch {
     next: usize,
     /// How much of it has been sent, in bytes.
     next_sent: usize,
+    /// Data is copied behind the headers.
+    copies: bool,
 }
 
 impl Batch {
+    /// An empty batch that copies data, so that it can be sealed.
+    pub(crate) fn copying() -> Self {
+        Self { copies: true, ..Self::default() }
+    }
+
+    /// Lets `seal` make of all that is in it what is sent instead.
+    ///
+    /// # Panics
+    ///
+    /// If it is not [`Self::copying`].
+    pub(crate) fn seal(&mut self, seal: impl FnOnce(&mut Vec<u8>)) {
+        assert!(self.copies && self.next_sent == 0, "all of it is one piece, and not sent");
+        seal(&mut self.heads);
+        self.parts.clear();
+        self.parts.push(Part::Head { from: 0, to: self.heads.len() });
+    }
+
     /// Whether there is nothing to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.next == self.parts.len()
@@ -53,6 +73,9 @@ impl Batch {
     /// Appends `range` of the memory of a disk.
     #[inline]
     pub(crate) fn map(&mut self, map: &Arc<Map>, range: Range<usize>) {
+        if self.copies {
+            return self.head(|heads| map.read(range, heads));
+        }
         self.parts.push(Part::Data(map.span(range)));
         if !self.maps.iter().any(|kept| Arc::ptr_eq(kept, map)) {
             self.maps.push(Arc::clone(map));
@@ -61,7 +84,11 @@ impl Batch {
 
     /// Appends `range` of a buffer.
     pub(crate) fn pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
-        self.parts.push(Part::Data(pages.span(range)));
+        if self.copies {
+            self.head(|heads| pages.read(range, heads));
+        } else {
+            self.parts.push(Part::Data(pages.span(range)));
+        }
         self.pages.push(pages);
     }
 

@@ -1,13 +1,14 @@
 //! A depth that lanes share: how much may be under way at a device, in requests and in bytes.
 //!
-//! Each lane takes from one [`Depth`] and gives back to it. Who finds nothing is noted as waiting, and
-//! rung for by the next that gives back. This is all that lanes share on the way of a request, and
-//! only disks in files have it: one in memory is done before the next request is looked at.
+//! Each lane takes from one [`Depth`] and gives back to it: a request before it leaves the elevator, and
+//! its bytes when it is known which one. Who finds nothing is noted as waiting, and rung for by the next
+//! that gives back. This is all that lanes share on the way of a request, and only disks in files have
+//! it: one in memory is done before the next request is looked at.
 //!
 //! # Rules (cited by number in the code, model-checked in `tests/depth_model.rs`)
 //!
-//! - **P1.** Never is more taken than there is, but for one request alone that has more bytes than
-//!   there are.
+//! - **P1.** Never is more taken than there is, but for one request that has more bytes than there are,
+//!   while no other has any.
 //! - **P2.** No wake-up is lost: who was refused is rung for after what refused it was given back. A
 //!   lane is noted before it tries for the last time, and what is given back is there before the
 //!   notes are read. It is rung for once until it tries again.
@@ -22,21 +23,28 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Most lanes that can share: a bit for each.
 pub const SHARING_LANES_MAX: u32 = u64::BITS;
 
-/// What is taken is counted in one word: requests above, bytes below.
-const REQUEST: u64 = 1 << 48;
+/// Most bytes that a depth can have.
+pub const DEPTH_BYTES_MAX: u64 = 1 << 46;
 
 /// What may be under way at a device, and what is. See the [module](self).
 #[derive(Debug)]
 pub struct Depth {
+    requests: Pot,
+    bytes: Pot,
+    requests_max: u64,
+    bytes_max: u64,
+    /// P3, in requests.
+    share: u64,
+}
+
+/// What is taken of one thing, and who waits for it.
+#[derive(Debug)]
+struct Pot {
     taken: AtomicU64,
     /// A bit for each lane that waits.
     waiting: AtomicU64,
     /// A bit for each lane that was rung for and has not tried since.
     rung: AtomicU64,
-    requests_max: u64,
-    bytes_max: u64,
-    /// P3, in requests.
-    share: u64,
 }
 
 impl Depth {
@@ -44,31 +52,61 @@ impl Depth {
     ///
     /// # Panics
     ///
-    /// If there are fewer requests than lanes, no lanes, no bytes, or more than 2^15 requests, 2^46
-    /// bytes or [`SHARING_LANES_MAX`] lanes.
+    /// If there are fewer requests than lanes, no lanes, no bytes, or more than
+    /// [`SHARING_LANES_MAX`] lanes.
     #[must_use]
     pub fn new(requests_max: u64, bytes_max: u64, lanes: u32) -> Self {
         assert!((1..=SHARING_LANES_MAX).contains(&lanes), "each lane has a bit");
         let share = requests_max / u64::from(lanes);
-        assert!(share > 0 && requests_max <= 1 << 15, "requests are counted in 16 bits");
-        assert!((1..=1 << 46).contains(&bytes_max), "bytes are counted in 48 bits");
-        let none = || AtomicU64::new(0);
-        let (taken, waiting, rung) = (none(), none(), none());
-        Self { taken, waiting, rung, requests_max, bytes_max, share }
+        assert!(share > 0, "each lane has a request");
+        assert!((1..=DEPTH_BYTES_MAX).contains(&bytes_max), "so many bytes can be counted");
+        Self { requests: Pot::new(), bytes: Pot::new(), requests_max, bytes_max, share }
     }
 
-    /// Takes one request with `bytes` for `lane`, which has `in_flight` already. Otherwise the lane is
-    /// noted: [`Self::put`] names it when it should try again.
+    /// Takes one request for `lane`, which has `taken` already. Otherwise the lane is noted: it is named
+    /// when it should try again.
     #[must_use]
-    pub fn take(&self, lane: u32, in_flight: u32, bytes: u64) -> bool {
+    pub fn take_request(&self, lane: u32, taken: u64) -> bool {
+        let fits = |all| all < self.requests_max;
+        self.requests.take(lane, 1, fits, taken >= self.share)
+    }
+
+    /// Gives back one request, without its bytes; calls `wake` for each lane that should try again.
+    pub fn put_request(&self, wake: impl FnMut(u32)) {
+        self.requests.put(1, wake);
+    }
+
+    /// Takes the `bytes` of one request that `lane` has taken. Otherwise the lane is noted.
+    #[must_use]
+    pub fn take_bytes(&self, lane: u32, bytes: u64) -> bool {
+        let fits = |all: u64| all == 0 || all + bytes <= self.bytes_max;
+        bytes == 0 || self.bytes.take(lane, bytes, fits, false)
+    }
+
+    /// Gives back the bytes of one request; calls `wake` for each lane that should try again.
+    pub fn put_bytes(&self, bytes: u64, wake: impl FnMut(u32)) {
+        if bytes > 0 {
+            self.bytes.put(bytes, wake);
+        }
+    }
+}
+
+impl Pot {
+    fn new() -> Self {
+        let none = || AtomicU64::new(0);
+        Self { taken: none(), waiting: none(), rung: none() }
+    }
+
+    /// Takes `amount` for `lane`, where it `fits` with all that is taken. Who `has_share` gives way to
+    /// others that wait (P3).
+    fn take(&self, lane: u32, amount: u64, fits: impl Fn(u64) -> bool, has_share: bool) -> bool {
         let bit = 1 << lane;
         if self.rung.load(Ordering::Acquire) & bit != 0 {
             self.rung.fetch_and(!bit, Ordering::AcqRel);
         }
-        let has_share = u64::from(in_flight) >= self.share;
         let waiting = self.waiting.load(Ordering::Acquire);
         let gives_way = has_share && waiting & !bit != 0; // P3
-        if !gives_way && self.try_take(bytes) {
+        if !gives_way && self.try_take(amount, &fits) {
             if waiting & bit != 0 {
                 self.waiting.fetch_and(!bit, Ordering::AcqRel);
             }
@@ -77,16 +115,15 @@ impl Depth {
         // Who waits still will give back, and see this lane's bit then.
         let others = self.waiting.fetch_or(bit, Ordering::AcqRel) & !bit;
         fence(Ordering::SeqCst); // P2: of this try and the look of `put`, one sees the other
-        if (has_share && others != 0) || !self.try_take(bytes) {
+        if (has_share && others != 0) || !self.try_take(amount, &fits) {
             return false;
         }
         self.waiting.fetch_and(!bit, Ordering::AcqRel);
         true
     }
 
-    /// Gives back one request with `bytes`; calls `wake` for each lane that should try again.
-    pub fn put(&self, bytes: u64, mut wake: impl FnMut(u32)) {
-        self.taken.fetch_sub(REQUEST + bytes, Ordering::AcqRel);
+    fn put(&self, amount: u64, mut wake: impl FnMut(u32)) {
+        self.taken.fetch_sub(amount, Ordering::AcqRel);
         fence(Ordering::SeqCst); // P2: as in `take`
         let waiting = self.waiting.load(Ordering::Acquire);
         if waiting == 0 {
@@ -100,22 +137,9 @@ impl Depth {
         }
     }
 
-    fn try_take(&self, bytes: u64) -> bool {
-        let mut taken = self.taken.load(Ordering::Acquire);
-        loop {
-            let (requests, taken_bytes) = (taken / REQUEST, taken % REQUEST);
-            let fits = requests < self.requests_max && taken_bytes + bytes <= self.bytes_max;
-            if taken > 0 && !fits {
-                return false; // P1
-            }
-            let more = taken + REQUEST + bytes;
-            let swapped =
-                self.taken.compare_exchange_weak(taken, more, Ordering::AcqRel, Ordering::Acquire);
-            match swapped {
-                Ok(_) => return true,
-                Err(now) => taken = now,
-            }
-        }
+    fn try_take(&self, amount: u64, fits: impl Fn(u64) -> bool) -> bool {
+        let more = |taken| fits(taken).then_some(taken + amount); // P1
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 }
 
@@ -123,35 +147,46 @@ impl Depth {
 mod tests {
     use super::*;
 
-    fn woken(depth: &Depth, bytes: u64) -> Vec<u32> {
+    fn woken(depth: &Depth) -> Vec<u32> {
         let mut lanes = Vec::new();
-        depth.put(bytes, |lane| lanes.push(lane));
+        depth.put_request(|lane| lanes.push(lane));
         lanes
     }
 
     #[test]
-    fn requests_and_bytes_are_limits_but_for_one_alone() {
+    fn there_are_so_many_requests_and_no_more() {
         let depth = Depth::new(2, 1000, 2);
-        assert!(depth.take(0, 0, 5000), "more than there is, and alone");
-        assert!(!depth.take(0, 1, 1));
-        assert_eq!(woken(&depth, 5000), [0]);
-        assert!(depth.take(0, 0, 600));
-        assert!(!depth.take(1, 0, 600));
-        assert!(depth.take(1, 0, 400));
-        assert!(!depth.take(1, 1, 0), "there are two");
+        assert!(depth.take_request(0, 0) && depth.take_request(1, 0));
+        assert!(!depth.take_request(1, 1));
+        assert_eq!(woken(&depth), [1]);
+        assert!(depth.take_request(1, 1));
+    }
+
+    #[test]
+    fn bytes_are_limited_but_for_one_request_that_has_them_alone() {
+        let depth = Depth::new(4, 1000, 2);
+        assert!(depth.take_request(0, 0) && depth.take_request(1, 0));
+        assert!(depth.take_bytes(0, 5000), "more than there are, and no other has any");
+        assert!(!depth.take_bytes(1, 1));
+        assert!(depth.take_request(1, 1) && depth.take_bytes(1, 0), "without data");
+        let mut lanes = Vec::new();
+        depth.put_bytes(5000, |lane| lanes.push(lane));
+        assert_eq!(lanes, [1], "its other request does not make it forgotten");
+        assert!(depth.take_bytes(1, 600) && depth.take_bytes(0, 400));
+        assert!(!depth.take_bytes(0, 1));
     }
 
     #[test]
     fn while_another_waits_nobody_goes_beyond_its_share() {
         let depth = Depth::new(4, 1000, 2);
-        assert!((0..4).all(|in_flight| depth.take(0, in_flight, 1)), "nobody else wants it");
-        assert!(!depth.take(1, 0, 1));
-        assert_eq!(woken(&depth, 1), [1]);
-        assert!(!depth.take(0, 3, 1), "P3");
-        assert_eq!(woken(&depth, 1), [0], "the other was rung for and has not tried");
-        assert!(!depth.take(0, 2, 1), "P3");
-        assert!(depth.take(1, 0, 1));
-        assert!(!depth.take(1, 2, 1), "P3: now the first one waits");
-        assert!(depth.take(1, 1, 1));
+        assert!((0..4).all(|taken| depth.take_request(0, taken)), "nobody else wants it");
+        assert!(!depth.take_request(1, 0));
+        assert_eq!(woken(&depth), [1]);
+        assert!(!depth.take_request(0, 3), "P3");
+        assert_eq!(woken(&depth), [0], "the other was rung for and has not tried");
+        assert!(!depth.take_request(0, 2), "P3");
+        assert!(depth.take_request(1, 0));
+        assert!(!depth.take_request(1, 2), "P3: now the first one waits");
+        assert!(depth.take_request(1, 1));
     }
 }

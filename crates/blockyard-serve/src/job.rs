@@ -20,6 +20,8 @@ pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
 pub(crate) enum Place {
     /// There is none, or the disk's own memory is sent.
     Nowhere,
+    /// It is in the disk's own memory already.
+    Home,
     /// Among what was received, from this byte on.
     Input(Rc<[u8]>, usize),
     /// In a buffer, of which the first `lead` bytes are what comes before, up to the block that the

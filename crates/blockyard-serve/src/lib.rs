@@ -14,10 +14,14 @@
 //! # What there is
 //!
 //! - [`server`](Server): configuration, the thread that accepts, and the end.
-//! - `lane`: the loop, L1–L4. `lane::queue` drives the core; `lane::parse` makes bios of bytes and
+//! - `tls`: the files of TLS; `lane::tls` opens and seals records for one client.
+//! - `lane`: the loop, L1–L5. `lane::queue` drives the core; `lane::parse` makes bios of bytes and
 //!   `lane::answer` bytes of bios; `lane::connection` is a client.
 //! - `disk`: where data is kept: `memory`, `null`, `file` (B1–B4, with `overlap` for writes that are no
-//!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`], P1–P3.
+//!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`], P1–P3; `layers`
+//!   lie over these, `live` among them, V1–V4: a disk that behaves as a model.
+//! - `metrics`: what lanes counted by their `meter`s, over HTTP.
+//! - `event`: what happens to clients, for a log.
 //! - `ring`, I1–I3, and `map`: io_uring and mappings. All `unsafe` code is in these two.
 //! - `batch`, `pool`, `job`, `slab`: what goes to a client at once; buffers; requests on their way.
 //!
@@ -31,7 +35,7 @@
 //!
 //! ```no_run
 //! use blockyard::policy::Policies;
-//! use blockyard_serve::{Config, DiskConfig, Server, Source};
+//! use blockyard_serve::{Config, DiskConfig, Layers, Server, Source};
 //!
 //! let disk = DiskConfig {
 //!     name: String::new(),
@@ -40,6 +44,7 @@
 //!     policies: Policies::mq_deadline(),
 //!     depth: 32,
 //!     depth_bytes: 64 << 20,
+//!     layers: Layers::default(),
 //! };
 //! let server = Server::start(&Config::new(vec![disk], vec!["127.0.0.1:10809".parse()?]))?;
 //! server.join()?;
@@ -50,15 +55,21 @@ mod bell;
 mod clock;
 pub mod depth;
 mod disk;
+mod event;
 mod job;
 mod lane;
 mod listen;
 mod map;
+mod meter;
+mod metrics;
 mod pool;
 mod ring;
 mod server;
 mod slab;
+mod tls;
 
-pub use disk::{DiskConfig, OpenError, Source};
+pub use disk::{Behaviour, DiskConfig, LATE, Lateness, Layers, OpenError, Source, Timing};
+pub use event::{ClientEvent, Happened};
 pub use listen::{Address, ListenError};
 pub use server::{Config, Server, StartError, Stopper};
+pub use tls::{TlsConfig, TlsError};

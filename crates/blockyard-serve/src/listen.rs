@@ -1,11 +1,11 @@
-//! Where clients come in: unix sockets and TCP.
+//! Where clients come in: unix sockets and TCP, bound here or handed over, and standard input.
 
 use core::fmt;
 use core::str::FromStr;
 use rustix::fd::OwnedFd;
-use rustix::net::{SocketFlags, accept_with, sockopt};
+use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, getpeername, getsockname, sockopt};
 use std::io;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,17 +20,21 @@ pub enum Address {
     Unix(PathBuf),
     /// TCP, as `HOST:PORT`; the host may be a name or an address, IPv6 in brackets.
     Tcp(String),
+    /// No address: the one client is connected to standard input.
+    Stdio,
 }
 
 /// What is wrong with an [`Address`].
 #[derive(Debug)]
 pub enum ListenError {
-    /// It is neither `unix:PATH` nor `HOST:PORT`.
+    /// It is neither `unix:PATH` nor `HOST:PORT` nor `stdio`.
     Unknown(String),
     /// Another server answers there.
     Busy(PathBuf),
     /// There is something that is no socket.
     NotASocket(PathBuf),
+    /// What was handed over is no socket that listens, or standard input is none with a client.
+    Unsuitable(&'static str),
     /// It cannot be listened at.
     Refused(String, io::Error),
 }
@@ -42,6 +46,9 @@ impl FromStr for Address {
         let unknown = || Err(ListenError::Unknown(text.to_owned()));
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { unknown() } else { Ok(Self::Unix(path.into())) };
+        }
+        if text == "stdio" {
+            return Ok(Self::Stdio);
         }
         let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         match port.map(|(_, port)| port.parse::<u16>()) {
@@ -56,6 +63,7 @@ impl fmt::Display for Address {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(address) => f.write_str(address),
+            Self::Stdio => f.write_str("stdio"),
         }
     }
 }
@@ -64,7 +72,7 @@ impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(text) => {
-                write!(f, "{text}: an address is unix:PATH or HOST:PORT")
+                write!(f, "{text}: an address is unix:PATH, HOST:PORT or stdio")
             }
             Self::Busy(path) => {
                 write!(f, "unix:{}: another server answers there", path.display())
@@ -72,6 +80,7 @@ impl fmt::Display for ListenError {
             Self::NotASocket(path) => {
                 write!(f, "unix:{}: there is something that is no socket", path.display())
             }
+            Self::Unsuitable(words) => f.write_str(words),
             Self::Refused(address, error) => write!(f, "{address}: {}", error_words(error)),
         }
     }
@@ -94,6 +103,10 @@ impl Listener {
     /// # Errors
     ///
     /// Each [`ListenError`] but the first.
+    ///
+    /// # Panics
+    ///
+    /// If it is [`Address::Stdio`].
     pub(crate) fn bind(address: &Address) -> Result<Self, ListenError> {
         let refused = |error| ListenError::Refused(address.to_string(), error);
         let (address, fd) = match address {
@@ -107,12 +120,43 @@ impl Listener {
                 let bound = listener.local_addr().map_err(refused)?;
                 (Address::Tcp(bound.to_string()), listener.into())
             }
+            Address::Stdio => unreachable!("nobody comes in there"),
         };
+        Self::listening(address, fd)
+    }
+
+    /// Listens at a socket that does already, and stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// It does not, or is neither unix nor TCP.
+    pub(crate) fn inherit(fd: &OwnedFd) -> Result<Self, ListenError> {
+        let words = "what was handed over is no socket that listens";
+        let unsuitable = || ListenError::Unsuitable(words);
+        let fd = fd.try_clone().map_err(|_| unsuitable())?;
+        if !sockopt::socket_acceptconn(&fd).unwrap_or(false) {
+            return Err(unsuitable());
+        }
+        let name = getsockname(&fd).map_err(|_| unsuitable())?;
+        let address = if let Ok(address) = SocketAddr::try_from(name.clone()) {
+            Address::Tcp(address.to_string())
+        } else {
+            let address = SocketAddrUnix::try_from(name).map_err(|_| unsuitable())?;
+            let path = address.path().map(|path| path.to_string_lossy().into_owned());
+            Address::Unix(path.unwrap_or_default().into())
+        };
+        let mut listener = Self::listening(address, fd)?;
+        listener.file = None; // it is somebody else's
+        Ok(listener)
+    }
+
+    fn listening(address: Address, fd: OwnedFd) -> Result<Self, ListenError> {
+        let refused = |error| ListenError::Refused(address.to_string(), error);
         // So that a client that has gone again is not waited for.
         rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(errno.into()))?;
         let file = match &address {
             Address::Unix(path) => file_at(path),
-            Address::Tcp(_) => None,
+            Address::Tcp(_) | Address::Stdio => None,
         };
         Ok(Self { address, fd, file })
     }
@@ -145,12 +189,25 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Address::Unix(path) = &self.address
+            && self.file.is_some()
             && file_at(path) == self.file
         {
             // Whoever removed it before did what we wanted.
             drop(std::fs::remove_file(path));
         }
     }
+}
+
+/// The client that is connected to standard input.
+///
+/// # Errors
+///
+/// Nobody is.
+pub(crate) fn client_at_stdin() -> Result<OwnedFd, ListenError> {
+    let stdin = io::stdin();
+    let client = stdin.as_fd().try_clone_to_owned().ok();
+    let client = client.filter(|client| getpeername(client).is_ok());
+    client.ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
 }
 
 /// Device and number of what is at `path`.

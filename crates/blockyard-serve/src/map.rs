@@ -90,6 +90,17 @@ impl Map {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), span.start, span.len) };
     }
 
+    /// Copies `range` to the end of `to`.
+    pub(crate) fn read(&self, range: Range<usize>, to: &mut Vec<u8>) {
+        let span = self.span(range);
+        to.reserve(span.len);
+        // SAFETY: the span lies in the mapping, and there is room for it, which is then filled.
+        unsafe {
+            ptr::copy_nonoverlapping(span.start, to.as_mut_ptr().add(to.len()), span.len);
+            to.set_len(to.len() + span.len);
+        }
+    }
+
     /// Copies `range` of `from` to `at`.
     pub(crate) fn write_from(&self, at: usize, from: &Self, range: Range<usize>) {
         let (from, to) = (from.span(range.clone()), self.span(at..at + range.len()));
@@ -150,10 +161,8 @@ mod tests {
     use super::*;
 
     fn bytes_of(map: &Map) -> Vec<u8> {
-        let span = map.span(0..map.len());
-        let mut bytes = vec![1; span.len];
-        // SAFETY: the span is of a mapping that lives, and nobody writes to it.
-        unsafe { ptr::copy_nonoverlapping(span.start, bytes.as_mut_ptr(), span.len) };
+        let mut bytes = Vec::new();
+        map.read(0..map.len(), &mut bytes);
         bytes
     }
 

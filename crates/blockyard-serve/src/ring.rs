@@ -7,7 +7,7 @@
 //!
 //! - **I1.** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
 //!   alive and in place; the entry is removed when the kernel has said that it is done.
-//! - **I2.** Memory that the kernel writes to is either [`Pages`], which are never referred to, or an
+//! - **I2.** Memory that the kernel writes to is either a [`Map`], which is never referred to, or an
 //!   input that nobody else holds.
 //! - **I3.** A *quick* send does not wait and tells only of failure: it is done when the call that
 //!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
@@ -20,7 +20,7 @@
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
 use crate::batch::Batch;
-use crate::map::{Pages, Span};
+use crate::map::{Map, Pages, Span};
 use crate::slab::Slab;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Entries of the submission queue; when they are used up the kernel is called once more.
@@ -59,6 +60,8 @@ pub(crate) enum Landing {
     Input(Rc<[u8]>),
     /// Data of a write.
     Pages(Rc<Pages>),
+    /// Data of a write, in the disk's own memory.
+    Home(Arc<Map>),
 }
 
 /// What a disk asks of a file.
@@ -192,6 +195,7 @@ impl Ring {
                 Span { start: room.as_mut_ptr(), len: room.len() }
             }
             Landing::Pages(pages) => pages.span(range),
+            Landing::Home(map) => map.span(range),
         };
         let len = u32::try_from(span.len).expect("buffers are shorter");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };

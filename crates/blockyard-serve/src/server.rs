@@ -1,9 +1,12 @@
 //! A server: lanes, and a thread that deals clients to them.
 
 use crate::bell;
-use crate::disk::{Disk, DiskConfig, OpenError, error_words};
-use crate::lane::{Lane, LaneParts, Message, Shared};
-use crate::listen::{Address, ListenError, Listener};
+use crate::disk::{Disk, DiskConfig, OpenError, Timing, error_words};
+use crate::event::{ClientEvent, Happened, name_of};
+use crate::lane::{Lane, LaneParts, Message, Shared, TlsShared};
+use crate::listen::{Address, ListenError, Listener, client_at_stdin};
+use crate::metrics::Metrics;
+use crate::tls::{TlsConfig, TlsError};
 use blockyard_wire::nbd::{ExportError, Exports};
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +27,15 @@ pub struct Config {
     pub disks: Vec<DiskConfig>,
     /// Where clients come in.
     pub addresses: Vec<Address>,
+    /// Sockets that listen already, unix or TCP, as a service manager hands them over.
+    pub listeners: Vec<Arc<OwnedFd>>,
+    /// Where metrics and health are told, as `HOST:PORT`; nothing is counted without.
+    pub metrics: Option<String>,
+    /// Where it is told what happens to clients. What finds no room there is lost: no client waits
+    /// for a log.
+    pub events: Option<mpsc::SyncSender<ClientEvent>>,
+    /// TLS, where there is some.
+    pub tls: Option<TlsConfig>,
     /// Threads; 1 at least.
     pub lanes: usize,
     /// Most clients at a time; more are cut off at once.
@@ -43,6 +55,10 @@ impl Config {
         Self {
             disks,
             addresses,
+            listeners: Vec::new(),
+            metrics: None,
+            events: None,
+            tls: None,
             lanes: 1,
             connections_max: 1024,
             handshake_deadline: Duration::from_secs(10),
@@ -59,6 +75,8 @@ pub enum StartError {
     Open(OpenError),
     /// What is said of the disks to clients.
     Export(ExportError),
+    /// A file that TLS needs.
+    Tls(TlsError),
     /// A socket.
     Listen(ListenError),
     /// The system has no io_uring, thread or descriptor for it.
@@ -70,6 +88,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Open(error) => error.fmt(f),
             Self::Export(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
             Self::Listen(error) => error.fmt(f),
             Self::System(what, error) => write!(f, "{what}: {}", error_words(error)),
         }
@@ -79,15 +98,15 @@ impl fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 /// The outside of a lane.
-#[derive(Debug)]
-struct Entrance {
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
     messages: mpsc::Sender<Message>,
     bell: Arc<OwnedFd>,
     load: Arc<AtomicUsize>,
 }
 
 impl Entrance {
-    fn send(&self, message: Message) {
+    pub(crate) fn send(&self, message: Message) {
         // A lane that has ended wants no messages.
         drop(self.messages.send(message));
         bell::ring(&self.bell);
@@ -98,8 +117,11 @@ impl Entrance {
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<Address>,
+    timing: Vec<(String, Arc<Timing>)>,
     stop: Arc<OwnedFd>,
+    metrics_address: Option<Address>,
     acceptor: JoinHandle<()>,
+    metrics: Option<(Arc<OwnedFd>, JoinHandle<()>)>,
     lanes: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -128,20 +150,39 @@ impl Server {
         let disks = config.disks.iter().map(|disk| Disk::open(disk, &bells));
         let disks = disks.collect::<Result<Vec<_>, _>>().map_err(StartError::Open)?;
         let disks: Vec<_> = disks.into_iter().map(Arc::new).collect();
+        let modelled = disks.iter().filter(|disk| disk.layers.model.is_some());
+        let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
         let exports = Exports::new(disks.iter().map(|disk| disk.export()).collect());
-        let listeners = config.addresses.iter().map(Listener::bind).collect::<Result<Vec<_>, _>>();
-        let listeners = listeners.map_err(StartError::Listen)?;
+        let tls = config.tls.as_ref().map(|tls| {
+            let is_required = tls.is_required;
+            tls.load().map(|config| TlsShared { config, is_required })
+        });
+        let tls = tls.transpose().map_err(StartError::Tls)?;
+        let is_client = |address: &&Address| **address == Address::Stdio;
+        let clients = config.addresses.iter().filter(is_client).map(|_| client_at_stdin());
+        let clients = clients.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
+        let bound = config.addresses.iter().filter(|address| !is_client(address));
+        let bound = bound.map(Listener::bind);
+        let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
+        let metrics = config.metrics.as_deref().map(Metrics::bind);
+        let metrics = metrics.transpose().map_err(StartError::Listen)?;
+        let stop = Arc::new(bell()?);
+        let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
         let shared = Arc::new(Shared {
             bells,
             exports: exports.map_err(StartError::Export)?,
             disks,
+            tls,
             handshake_deadline: config.handshake_deadline,
             lane_bytes_max: config.lane_bytes_max,
             polls: config.polls,
-            connections: AtomicUsize::new(0),
+            events: config.events.clone(),
+            is_metered: metrics.is_some(),
+            connections: Arc::default(),
+            ends_with_last,
         });
-        let stop = Arc::new(bell()?);
         let mut entrances = Vec::new();
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
@@ -149,8 +190,12 @@ impl Server {
             entrances.push(entrance);
             lanes.push(lane);
         }
+        let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
+        let metrics = metrics.map(|listener| start_metrics(listener, &entrances, &shared));
+        let metrics = metrics.transpose()?;
         let acceptor = Acceptor {
             listeners,
+            clients,
             entrances,
             shared,
             stop: Arc::clone(&stop),
@@ -160,13 +205,25 @@ impl Server {
             .name("acceptor".to_owned())
             .spawn(move || acceptor.run())
             .map_err(|error| StartError::System("no thread", error))?;
-        Ok(Self { addresses, stop, acceptor, lanes })
+        Ok(Self { addresses, timing, stop, metrics_address, acceptor, metrics, lanes })
     }
 
     /// Where it listens; the port is the one that was found where 0 was asked for.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// Where metrics are told; the port as in [`Self::addresses`].
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<&Address> {
+        self.metrics_address.as_ref()
+    }
+
+    /// How well the machine keeps up with disks that behave as models, by their names.
+    #[must_use]
+    pub fn timing(&self) -> Vec<(String, Arc<Timing>)> {
+        self.timing.clone()
     }
 
     /// What ends it.
@@ -189,6 +246,10 @@ impl Server {
         let ended: Vec<_> = ended.collect();
         bell::ring(&self.stop); // where a lane has ended by itself
         self.acceptor.join().expect("the acceptor does not panic");
+        if let Some((stop, metrics)) = self.metrics {
+            bell::ring(&stop);
+            metrics.join().expect("what tells metrics does not panic");
+        }
         ended.into_iter().collect()
     }
 }
@@ -196,6 +257,8 @@ impl Server {
 /// Deals clients to lanes.
 struct Acceptor {
     listeners: Vec<Listener>,
+    /// Those that are there from the begin.
+    clients: Vec<OwnedFd>,
     entrances: Vec<Entrance>,
     shared: Arc<Shared>,
     stop: Arc<OwnedFd>,
@@ -203,7 +266,10 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    fn run(self) {
+    fn run(mut self) {
+        for client in core::mem::take(&mut self.clients) {
+            self.deal(client);
+        }
         loop {
             let sources = self.listeners.iter().map(AsFd::as_fd).chain([self.stop.as_fd()]);
             let mut sources: Vec<_> =
@@ -240,6 +306,10 @@ impl Acceptor {
     /// To the lane with the fewest clients.
     fn deal(&self, client: OwnedFd) {
         if self.shared.connections.load(Ordering::Relaxed) >= self.connections_max {
+            if let Some(events) = &self.shared.events {
+                let client = name_of(&client);
+                drop(events.try_send(ClientEvent { client, happened: Happened::CutOff }));
+            }
             return; // closed
         }
         let load = |entrance: &&Entrance| entrance.load.load(Ordering::Relaxed);
@@ -284,6 +354,26 @@ fn start_lane(
         .expect("a lane tells how it begins")
         .map_err(|error| StartError::System("no io_uring", error))?;
     Ok((Entrance { messages, bell, load }, thread))
+}
+
+fn start_metrics(
+    listener: Listener,
+    entrances: &[Entrance],
+    shared: &Shared,
+) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
+    let stop = Arc::new(bell()?);
+    let metrics = Metrics {
+        listener,
+        stop: Arc::clone(&stop),
+        entrances: entrances.to_vec(),
+        names: shared.disks.iter().map(|disk| disk.export().name).collect(),
+        connections: Arc::clone(&shared.connections),
+    };
+    let thread = std::thread::Builder::new()
+        .name("metrics".to_owned())
+        .spawn(move || metrics.run())
+        .map_err(|error| StartError::System("no thread", error))?;
+    Ok((stop, thread))
 }
 
 fn bell() -> Result<OwnedFd, StartError> {

@@ -41,12 +41,12 @@ fn no_wake_up_is_lost_and_no_more_is_taken_than_there_is() {
             .map(|lane| {
                 let (depth, bells, at_device) = (depth.clone(), bells.clone(), at_device.clone());
                 thread::spawn(move || {
-                    while !depth.take(lane, 0, 60) {
+                    while !depth.take_bytes(lane, 60) {
                         bells[lane as usize].wait();
                     }
                     assert_eq!(at_device.fetch_add(1, Ordering::SeqCst), 0, "P1");
                     at_device.fetch_sub(1, Ordering::SeqCst);
-                    depth.put(60, |lane| bells[lane as usize].ring());
+                    depth.put_bytes(60, |lane| bells[lane as usize].ring());
                 })
             })
             .collect();
@@ -62,22 +62,22 @@ fn who_gives_way_is_woken_again() {
     loom::model(|| {
         let depth = Arc::new(Depth::new(2, 100, 2));
         let bells = Arc::new([Bell::default(), Bell::default()]);
-        assert!(depth.take(0, 0, 1) && depth.take(0, 1, 1));
+        assert!(depth.take_request(0, 0) && depth.take_request(0, 1));
         let other = {
             let (depth, bells) = (depth.clone(), bells.clone());
             thread::spawn(move || {
-                while !depth.take(1, 0, 1) {
+                while !depth.take_request(1, 0) {
                     bells[1].wait();
                 }
-                depth.put(1, |lane| bells[lane as usize].ring());
+                depth.put_request(|lane| bells[lane as usize].ring());
             })
         };
-        depth.put(1, |lane| bells[lane as usize].ring());
-        while !depth.take(0, 1, 1) {
+        depth.put_request(|lane| bells[lane as usize].ring());
+        while !depth.take_request(0, 1) {
             bells[0].wait();
         }
-        depth.put(1, |lane| bells[lane as usize].ring());
-        depth.put(1, |lane| bells[lane as usize].ring());
+        depth.put_request(|lane| bells[lane as usize].ring());
+        depth.put_request(|lane| bells[lane as usize].ring());
         other.join().unwrap();
     });
 }

@@ -4,6 +4,7 @@ mod build;
 mod error;
 mod plan;
 
+pub use build::{depth, live};
 pub use error::SimulationError;
 
 use crate::data::verify::{Verified, Verify};

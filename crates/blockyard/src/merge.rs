@@ -97,12 +97,14 @@ impl Extent {
 ///
 /// Costs a few comparisons; changes nothing. On [`Fit::TooBig`] the holder of the request marks it
 /// [`Flags::NO_MERGE`], so that it is not asked again.
+#[inline]
 #[must_use]
 pub fn fit(request: &Extent, other: &Extent, limits: &Limits) -> Fit {
+    // First what most pairs fail at: a plug asks of each of its requests.
+    let Some(merge) = adjacency(request, other, limits) else { return Fit::No };
     if !request.is_mergeable() || !other.is_mergeable() || !agree(request, other) {
         return Fit::No;
     }
-    let Some(merge) = adjacency(request, other, limits) else { return Fit::No };
     if within_limits(request, other, merge, limits) { Fit::Join(merge) } else { Fit::TooBig }
 }
 
@@ -112,6 +114,7 @@ fn agree(a: &Extent, b: &Extent) -> bool {
 }
 
 /// M5, and contiguity for everything else.
+#[inline]
 fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge> {
     if request.op == Op::Discard && limits.max_discard_segments > 1 {
         Some(Merge::Discard)

@@ -324,10 +324,11 @@ struct AtOnce {
     transfers: u32,
     block: [u8; 512],
     packs: u32,
+    target: Target,
 }
 
 impl AtOnce {
-    fn new() -> Self {
+    fn new(target: Target) -> Self {
         let capabilities = HostCapabilities::full();
         Self {
             capabilities,
@@ -335,6 +336,7 @@ impl AtOnce {
             transfers: 0,
             block: [0; 512],
             packs: 0,
+            target,
         }
     }
 }
@@ -394,8 +396,8 @@ impl HostController for AtOnce {
         self.events.clear();
     }
 
-    fn reset(&mut self, _now: Instant) -> Result<(), HostError> {
-        Ok(())
+    fn reset(&mut self, _now: Instant) -> Result<Target, HostError> {
+        Ok(self.target)
     }
 }
 
@@ -509,7 +511,7 @@ fn no_host_path_of_a_card_allocates_after_construction() {
         };
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let policy = HostPolicy { packed, ..policy };
-        let mmc = Mmc::new(AtOnce::new(), target, policy).expect("the controller has it all");
+        let mmc = Mmc::new(AtOnce::new(target), target, policy).expect("the controller has it all");
         let mut host = Host::new(mmc, (), tags);
         let config = QueueConfig::new(1, 1, limits.clone(), Policies::NONE);
         let mut queue = RequestQueue::new(QueueId(0), config, &host);

@@ -82,6 +82,6 @@ fn main() -> io::Result<()> {
             println!("{}", load.run(&socket, &export, server)?);
             Ok(())
         }
-        Command::Bare { socket } => bare::serve(&socket, DISK_BYTES),
+        Command::Bare { socket } => bare::serve(&socket, DISK_BYTES / 4), // for each connection
     }
 }

@@ -28,8 +28,9 @@ pub fn serve(socket: &Path, size_bytes: usize) -> io::Result<()> {
 /// The end of a connection is the end of its memory, whatever ended it.
 fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
     let mut received = vec![0; RECEIVE_BYTES];
-    let mut have = enter(&mut stream, &mut received, size_bytes)?;
+    // All of it is there before the client is greeted.
     let mut memory = vec![1; size_bytes];
+    let mut have = enter(&mut stream, &mut received, size_bytes)?;
     loop {
         have += match stream.read(&mut received[have..])? {
             0 => return Ok(()),

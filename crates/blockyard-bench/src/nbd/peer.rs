@@ -85,7 +85,7 @@ impl Peer {
         }
     }
 
-    fn arguments(self, folder: &Path) -> Vec<OsString> {
+    fn arguments(self, folder: &Path, cpus: &str) -> Vec<OsString> {
         let at = |name| folder.join(name).into_os_string().into_string().expect("we named it");
         let (socket, file) = (at(SOCKET), at(FILE));
         let node = "--nbd-server";
@@ -96,8 +96,11 @@ impl Peer {
         };
         let words = match self {
             Self::Blockyard(design) => {
-                let words = ["serve", "memory:1g", "--nbd", &format!("unix:{socket}"), "--design"];
-                words.map(String::from).into_iter().chain([design.to_owned()]).collect()
+                let (address, lanes) =
+                    (format!("unix:{socket}"), cpus.split(',').count().to_string());
+                let words = ["serve", "memory:1g", "--nbd", &address, "--lanes", &lanes];
+                let words = words.into_iter().chain(["--design", design]);
+                words.map(String::from).collect()
             }
             Self::Bare => vec!["bare".into(), socket],
             Self::NbdkitMemory => ["-f", "-U", &socket, "memory", "1G"].map(String::from).to_vec(),
@@ -139,7 +142,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it on these processors (a list for `taskset`), in a folder of its own.
+    /// Starts it on these processors (a list for `taskset`), in a folder of its own; ours with a lane
+    /// for each.
     ///
     /// # Errors
     ///
@@ -162,7 +166,7 @@ impl Server {
         let child = Command::new("taskset")
             .args(["-c", cpus])
             .arg(program)
-            .args(peer.arguments(&folder))
+            .args(peer.arguments(&folder, cpus))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(folder.join("log"))?)

@@ -2,24 +2,33 @@
 
 use core::str::FromStr;
 use core::time::Duration;
+use std::path::PathBuf;
 
+use blockyard::layer::delay::Extra;
+use blockyard::layer::rate::Rates;
 use blockyard_serve::Address;
 use blockyard_sim::profile;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct Serve {
     /// The disk of the default export: a file, a block device, memory:SIZE or null:SIZE
-    #[arg(value_name = "DISK", required_unless_present = "exports")]
+    #[arg(value_name = "DISK", required_unless_present_any = ["exports", "config"])]
     pub(crate) disk: Option<DiskSource>,
 
     /// A disk under a name, as many as there are
     #[arg(long = "export", value_name = "NAME=DISK")]
     pub(crate) exports: Vec<ServedDisk>,
 
-    /// Where clients come in: unix:PATH or HOST:PORT; may be said more than once
-    #[arg(long, value_name = "ADDRESS", required = true)]
+    /// A file that says what to serve, and how: keys are these options, [[disk]] begins a disk with
+    /// `source` and `name`; see examples/systemd/blockyard.toml
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where clients come in: unix:PATH, HOST:PORT, or stdio for one at standard input; may be said
+    /// more than once, and need not be where a service manager hands over sockets (LISTEN_FDS)
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
 
     /// A design, by name or by path of its file: its [queue]; `none` is mq-none
@@ -29,6 +38,26 @@ pub(crate) struct Serve {
     /// Requests given to a disk at once, by all lanes; where the design does not say, 128
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_240))]
     pub(crate) depth: Option<u16>,
+
+    /// A device, by name or by path of its file: the disk has its timing, depth and errors, in real time
+    #[arg(long = "as", value_name = "DEVICE")]
+    pub(crate) behaves_as: Option<String>,
+
+    /// Fault rules, as `run` takes them; a disk that is served tears and misdirects no writes
+    #[arg(long, value_name = "RULES.toml")]
+    pub(crate) fault: Option<String>,
+
+    /// How much longer requests take: a time, or two of them to draw between, as 1ms-3ms
+    #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
+    pub(crate) delay: Option<Extra>,
+
+    /// Bytes a second, requests a second, and for how long these may be saved up: 20m,500iops,burst=1s
+    #[arg(long, value_name = "LIMITS", value_parser = rates)]
+    pub(crate) rate: Option<Rates>,
+
+    /// Draws what varies: of a model, of delays, of faults by chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
 
     /// Threads, each with connections of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = lanes)]
@@ -46,6 +75,26 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) readonly: bool,
 
+    /// Where metrics are told to Prometheus (/metrics), and health (/healthz)
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) metrics: Option<String>,
+
+    /// The server's certificate, and those above it, in PEM: clients can use TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Certificates, in PEM, of which one must have signed a client's: clients without are refused
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+
+    /// Whether clients have to use TLS where there is a certificate
+    #[arg(long, value_name = "WHETHER", value_enum, default_value_t, requires = "tls_cert")]
+    pub(crate) tls: TlsUse,
+
     /// Never sleep: takes a processor for each lane
     #[arg(long)]
     pub(crate) poll: bool,
@@ -61,6 +110,16 @@ pub(crate) struct Serve {
     /// How long what is under way may take to end when the server is told to
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
+}
+
+/// Whether clients have to use TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TlsUse {
+    /// Without it they are refused.
+    #[default]
+    Require,
+    /// They may.
+    Offer,
 }
 
 /// Where a disk's data is.
@@ -115,6 +174,39 @@ fn lanes(text: &str) -> Result<usize, String> {
     }
 }
 
+/// `TIME` or `TIME-TIME`.
+fn extra(text: &str) -> Result<Extra, String> {
+    let time =
+        |text| profile::time(text).ok_or("a delay is a time with its unit, or two: 500us, 1ms-3ms");
+    let (least, most) = match text.split_once('-') {
+        None => (time(text)?, time(text)?),
+        Some((least, most)) => (time(least)?, time(most)?),
+    };
+    if least > most {
+        return Err("the longer of both comes second".to_owned());
+    }
+    Ok(Extra { least, most, op: None })
+}
+
+/// Of `SIZE`, `Niops` and `burst=TIME`, what there is, between commas.
+fn rates(text: &str) -> Result<Rates, String> {
+    let mut rates = Rates::NONE;
+    for part in text.split(',') {
+        if let Some(time) = part.strip_prefix("burst=") {
+            rates.burst = profile::time(time).ok_or("a burst is a time with its unit: 100ms")?;
+        } else if let Some(count) = part.strip_suffix("iops") {
+            let count = count.parse().ok().filter(|count| *count > 0);
+            rates.requests_per_s = Some(count.ok_or("a rate of requests is a number: 500iops")?);
+        } else {
+            rates.bytes_per_s = Some(bytes(part)?);
+        }
+    }
+    if (rates.bytes_per_s, rates.requests_per_s) == (None, None) {
+        return Err("a burst is of a rate: 20m,burst=1s".to_owned());
+    }
+    Ok(rates)
+}
+
 /// A number of bytes: with k, m, g or t in powers of 1024, as fio has it.
 fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size: 512, 64k, 10m, 1g, 1GiB");
@@ -135,9 +227,22 @@ fn bytes(text: &str) -> Result<u64, String> {
 const SERVE_HELP: &str = "\
   blockyard serve disk.img --nbd unix:/run/disk.sock --design mq-deadline --depth 32
   blockyard serve memory:1g --nbd 127.0.0.1:10809
+  blockyard serve disk.img --nbd 0.0.0.0:10809 --tls-cert server-cert.pem --tls-key server-key.pem
+  blockyard serve disk.img --nbd unix:/run/slow.sock --as emmc-hs400-sprd
   blockyard serve --export root=root.img --export scratch=memory:4g --nbd unix:/run/disks.sock
 
 Of a design its [queue] is used: elevator, dispatch, merging. Each lane has a hardware queue of its own.
+
+Started by its client, it takes the socket that the client made:
+  nbdinfo [ blockyard serve disk.img ]
+So it does under systemd: examples/systemd has units, and a file for --config.
+
+With --tls-client-ca only clients come in whose certificate was signed by one of the file. Metrics of
+disks have node_exporter's names, with the export for the device.
+
+With --as the data is where DISK says; when requests are done is the model's to say, whose processors are
+used for what the driver of a card does, and for nothing else. Where the machine is too slow for it, that
+is said once a second and at the end. Disks with --as, --fault, --delay or --rate have one lane.
 
 Files are read and written by direct I/O where file system and size allow it. Requests need not be
 aligned to anything. Sizes: 1k is 1024 bytes.
@@ -156,6 +261,22 @@ mod tests {
         assert_eq!(bytes("77"), Ok(77));
         for wrong in ["", "g", "1x", "-1", "0", "99999999t", "1.5g", "1g1"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rates_and_delays_are_what_they_say() {
+        let ms = blockyard::time::Duration::from_ms;
+        let all = Rates { bytes_per_s: Some(20 << 20), requests_per_s: Some(500), burst: ms(1000) };
+        assert_eq!(rates("20m,500iops,burst=1s"), Ok(all));
+        assert_eq!(rates("7iops"), Ok(Rates { requests_per_s: Some(7), ..Rates::NONE }));
+        for wrong in ["", "0iops", "iops", "burst=1s", "1m,burst=1", "5mips"] {
+            assert!(rates(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(extra("1ms-3ms"), Ok(Extra { least: ms(1), most: ms(3), op: None }));
+        assert_eq!(extra("2ms"), Ok(Extra::fixed(ms(2))));
+        for wrong in ["", "5", "3ms-1ms", "1ms-", "1ms-2ms-3ms"] {
+            assert!(extra(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -5,6 +5,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod serve;
+mod serve_file;
 mod show;
 mod whatif;
 

@@ -1,24 +1,46 @@
 //! `serve`: a real disk over NBD, until a signal says stop.
 
+mod lateness;
+mod model;
+
+use core::time::Duration;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
-use blockyard_serve::{Config, DiskConfig, Server, Source, StartError};
-use blockyard_sim::profile::Design;
+use blockyard::layer::rate::Rates;
+use blockyard_serve::{
+    Behaviour, ClientEvent, Config, DiskConfig, Layers, Server, Source, StartError, TlsConfig,
+};
+use blockyard_sim::profile::{Design, FaultRules};
+use listenfd::ListenFd;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-use crate::cli::{DiskSource, Serve, ServedDisk};
+use super::serve_file::{self, Given};
+use crate::cli::{DiskSource, Serve, ServedDisk, TlsUse};
 use crate::message::{Failure, note};
+use lateness::Watch;
+use model::Modelled;
 
 /// Depth where neither the design nor the command line says.
 const DEPTH: u16 = 128;
 /// Most bytes of data given to a disk at once.
 const DEPTH_BYTES: u64 = 64 << 20;
+/// Most lines of the log that wait to be written; more are lost.
+const LOG_LINES: usize = 1024;
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
-    let config = config(args)?;
+    let (mut config, drain_timeout) = config(args)?;
+    config.listeners = handed_over()?;
+    if config.addresses.is_empty() && config.listeners.is_empty() {
+        let words = "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let log = start_log(&mut config);
     // Before the first client comes.
     let (mut signals, wake) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM] {
@@ -28,7 +50,11 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     for address in server.addresses() {
         note(&format!("serving at {address}"));
     }
+    if let Some(address) = server.metrics_address() {
+        note(&format!("metrics at http://{address}/metrics"));
+    }
     let stopper = server.stopper();
+    let watch = Watch::begin(server.timing());
     // Ends the wait below where the server ends by itself, and where it has drained.
     let ended = std::thread::spawn(move || {
         let ended = server.join();
@@ -36,9 +62,9 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         ended
     });
     if is_told_to_stop(&mut signals)? {
-        note(&format!("draining, for {} s at most", args.drain_timeout.as_secs()));
+        note(&format!("draining, for {} s at most", drain_timeout.as_secs()));
         stopper.stop();
-        signals.set_read_timeout(Some(args.drain_timeout))?;
+        signals.set_read_timeout(Some(drain_timeout))?;
         match is_told_to_stop(&mut signals) {
             Ok(false) => {}
             Ok(true) => return Err(Failure::Run("stopped before everything was done".to_owned())),
@@ -49,6 +75,9 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         }
     }
     let ended = ended.join().expect("no thread of the server panics");
+    drop(config); // the last that could tell the log something
+    log.join().expect("the log does not panic");
+    watch.end();
     ended.map_err(|error| Failure::Run(error.to_string()))
 }
 
@@ -64,12 +93,37 @@ fn is_told_to_stop(signals: &mut UnixStream) -> Result<bool, Failure> {
     }
 }
 
-fn config(args: &Serve) -> Result<Config, Failure> {
+/// What is to be served, and for how long a drain may take.
+fn config(args: &Serve) -> Result<(Config, Duration), Failure> {
+    let Some(file) = &args.config else {
+        return Ok((server(args, disks(args)?), args.drain_timeout));
+    };
+    let given = serve_file::read(file)?;
+    let mut all = Vec::new();
+    for Given { name, args } in &given {
+        all.extend(disks(args)?.into_iter().map(|disk| DiskConfig { name: name.clone(), ..disk }));
+    }
+    let first = &given.first().expect("a file has a disk").args;
+    Ok((server(first, all), first.drain_timeout))
+}
+
+fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
     let design = match args.design.as_str() {
         "none" => Design::lookup("mq-none")?,
         name => Design::lookup(name)?,
     };
-    let depth = args.depth.or(design.depth).unwrap_or(DEPTH);
+    let model = args.behaves_as.as_deref().map(|device| Modelled::new(device, &design, args.seed));
+    let model = model.transpose()?;
+    let own_depth = model.as_ref().map(|model| model.depth());
+    let depth = args.depth.or(design.depth).or(own_depth).unwrap_or(DEPTH);
+    let faults = args.fault.as_deref().map(FaultRules::read).transpose()?;
+    let layers = Layers {
+        model: model.map(|model| model as _),
+        delay: args.delay,
+        rates: args.rate.unwrap_or(Rates::NONE),
+        faults: faults.map_or_else(Vec::new, |faults| faults.rules),
+        seed: args.seed,
+    };
     let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });
     let disks = default.iter().chain(&args.exports).map(|disk| DiskConfig {
         name: disk.name.clone(),
@@ -86,13 +140,48 @@ fn config(args: &Serve) -> Result<Config, Failure> {
         policies: design.policies,
         depth,
         depth_bytes: DEPTH_BYTES,
+        layers: layers.clone(),
     });
-    let mut config = Config::new(disks.collect(), args.nbd.clone());
+    Ok(disks.collect())
+}
+
+fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
+    let mut config = Config::new(disks, args.nbd.clone());
+    config.metrics.clone_from(&args.metrics);
+    config.tls = tls(args);
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
     config.polls = args.poll;
-    Ok(config)
+    config
+}
+
+/// A thread that says what happens to clients, until nobody is left who could tell it.
+fn start_log(config: &mut Config) -> JoinHandle<()> {
+    let (events, happened) = mpsc::sync_channel::<ClientEvent>(LOG_LINES);
+    config.events = Some(events);
+    std::thread::spawn(move || happened.iter().for_each(|event| note(&event.to_string())))
+}
+
+/// The sockets that who started us opened for us.
+fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
+    let mut given = ListenFd::from_env();
+    let sockets = (0..given.len()).map(|at| {
+        let socket = match given.take_unix_listener(at) {
+            Ok(socket) => socket.map(OwnedFd::from),
+            Err(_) => given.take_tcp_listener(at)?.map(OwnedFd::from),
+        };
+        socket.map(Arc::new).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    });
+    let sockets: std::io::Result<_> = sockets.collect();
+    sockets.map_err(|error| Failure::Input(format!("LISTEN_FDS: {error}")))
+}
+
+fn tls(args: &Serve) -> Option<TlsConfig> {
+    let (certificate, key) = args.tls_cert.clone().zip(args.tls_key.clone())?;
+    let client_authorities = args.tls_client_ca.clone();
+    let is_required = args.tls == TlsUse::Require;
+    Some(TlsConfig { certificate, key, client_authorities, is_required })
 }
 
 impl From<StartError> for Failure {

@@ -16,7 +16,7 @@ use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
 use crate::map::{Pages, Span};
 use crate::ring::{FileIo, FileOp};
 use blockyard::bio::{Flags, Op};
-use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Busy, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use core::ops::Range;
@@ -357,6 +357,10 @@ impl Driver for FileDevice {
         };
         if active.op == Op::Flush && self.has_lost_writes() {
             return Accept::Failed(Status::IoError); // B3
+        }
+        if issue.effect() == DataEffect::Nowhere {
+            self.finished.push_back(active.finished);
+            return Accept::Queued;
         }
         if !self.may_write(&mut active) {
             return Accept::Busy(Busy::Resource);

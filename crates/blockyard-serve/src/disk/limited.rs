@@ -1,4 +1,12 @@
 //! A device held to a depth that lanes share: a layer over the device of one lane.
+//!
+//! A request of the depth is the core's budget: what finds none stays in the elevator, where it can
+//! merge and be overtaken. Its bytes are taken when it is offered, as only then it is known which
+//! request goes.
+//!
+//! A lane is rung for where another gives something back. What it gives back itself it need not be
+//! told: the core runs its queue again after a completion, and after a while where nothing is under
+//! way.
 
 use crate::depth::Depth;
 use crate::job::SECTOR;
@@ -6,7 +14,7 @@ use blockyard::bio::Op;
 use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue};
 use blockyard::request::Request;
 use blockyard::time::Instant;
-use blockyard::unit::{DriverTag, HctxId, QueueId};
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -24,43 +32,73 @@ pub(crate) struct Limited<D> {
     below: D,
     shared: Arc<SharedDepth>,
     lane: u32,
-    in_flight: u32,
+    /// The design asks for budget: what it was given is in flight, or will be given back.
+    has_budget: bool,
+    /// Requests of the depth that this lane has.
+    taken: u64,
 }
 
 impl<D> Limited<D> {
-    pub(crate) fn new(below: D, shared: Arc<SharedDepth>, lane: u32) -> Self {
-        Self { below, shared, lane, in_flight: 0 }
+    /// `below`, held to `shared`; `has_budget` where the design of its queue asks for budget.
+    pub(crate) fn new(below: D, shared: Arc<SharedDepth>, lane: u32, has_budget: bool) -> Self {
+        Self { below, shared, lane, has_budget, taken: 0 }
     }
 
-    fn put(&mut self, request: &Request) {
-        self.in_flight -= 1;
-        let Self { shared, lane, .. } = self;
-        shared.depth.put(bytes_of(request), |woken| {
-            // This lane runs its queue after every completion by itself.
-            if woken != *lane {
-                crate::bell::ring(&shared.bells[woken as usize]);
-            }
-        });
+    fn take_request(&mut self) -> bool {
+        let is_taken = self.shared.depth.take_request(self.lane, self.taken);
+        self.taken += u64::from(is_taken);
+        is_taken
+    }
+
+    fn put_request(&mut self) {
+        self.taken -= 1;
+        self.shared.depth.put_request(|woken| self.wake(woken));
+    }
+
+    fn put_bytes(&self, request: &Request) {
+        self.shared.depth.put_bytes(bytes_of(request), |woken| self.wake(woken));
+    }
+
+    fn wake(&self, woken: u32) {
+        if woken != self.lane {
+            crate::bell::ring(&self.shared.bells[woken as usize]);
+        }
     }
 }
 
 impl<D: Driver> Driver for Limited<D> {
+    fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
+        self.take_request().then_some(Budget(0))
+    }
+
+    fn return_budget(&mut self, _queue: QueueId, _budget: Budget) {
+        self.put_request();
+    }
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
-        if !self.shared.depth.take(self.lane, self.in_flight, bytes_of(request)) {
-            return Accept::Busy(if self.in_flight > 0 { Busy::Device } else { Busy::Resource });
+        if !self.has_budget && !self.take_request() {
+            return Accept::Busy(Busy::Device);
         }
-        self.in_flight += 1;
-        let answer = self.below.queue_rq(issue);
-        if answer != Accept::Queued {
-            self.put(request);
+        let mut answer = Accept::Busy(Busy::Device);
+        if self.shared.depth.take_bytes(self.lane, bytes_of(request)) {
+            answer = self.below.queue_rq(issue);
+            if answer != Accept::Queued {
+                self.put_bytes(request);
+            }
+        }
+        if answer != Accept::Queued && !self.has_budget {
+            self.put_request();
         }
         answer
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         self.below.finish(queue, hctx, tag, request);
-        self.put(request);
+        self.put_bytes(request);
+        if !self.has_budget {
+            self.put_request();
+        }
     }
 }
 
@@ -79,5 +117,100 @@ fn bytes_of(request: &Request) -> u64 {
     match request.op {
         Op::Read | Op::Write => u64::from(request.sectors) * SECTOR,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard::bio::Bio;
+    use blockyard::driver::Outcome;
+    use blockyard::host::Host;
+    use blockyard::limits::Limits;
+    use blockyard::policy::{Dispatch, Policies};
+    use blockyard::request_queue::{QueueConfig, RequestQueue};
+    use blockyard::status::Status;
+    use blockyard::tag::TagSetConfig;
+    use blockyard::unit::CpuId;
+    use std::collections::VecDeque;
+
+    /// Done at once; remembers how long requests were.
+    #[derive(Default)]
+    struct Seen {
+        sectors: Vec<u32>,
+        finished: VecDeque<Finished>,
+    }
+
+    impl Driver for Seen {
+        fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+            self.sectors.push(issue.request().sectors);
+            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+            self.finished.push_back(Finished {
+                queue,
+                hctx,
+                tag,
+                outcome: Outcome::Done(Status::Ok),
+            });
+            Accept::Queued
+        }
+    }
+
+    impl Device for Seen {
+        fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+            self.finished.pop_front()
+        }
+
+        fn poll_at(&self) -> Option<Instant> {
+            None
+        }
+    }
+
+    /// Lane 1 wants two bios read that touch, while lane 0 has all the depth.
+    fn requests_of_two_bios(policies: Policies) -> Vec<u32> {
+        let bells = (0..2).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
+        let shared = Arc::new(SharedDepth { depth: Depth::new(2, 1 << 20, 2), bells });
+        assert!(shared.depth.take_request(0, 0) && shared.depth.take_request(0, 1));
+        let has_budget = policies.dispatch == Dispatch::Budget;
+        let device = Limited::new(Seen::default(), Arc::clone(&shared), 1, has_budget);
+        let tags = TagSetConfig {
+            hctxs: 1,
+            depth: 8,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: 1,
+        };
+        let mut host = Host::new(device, (), tags);
+        let config = QueueConfig::new(1, 1, Limits::new(1 << 20), policies);
+        let mut queue = RequestQueue::new(QueueId(0), config, &host);
+        for (cookie, sector) in [(0, 0), (1, 8)] {
+            let bio = Bio::new(Op::Read, sector, 8, cookie);
+            queue.submit(&mut host, CpuId(0), bio, Instant::ZERO).unwrap();
+            queue.turn(&mut host, Instant::ZERO);
+        }
+        assert!(queue.next_ended().is_none(), "there is no depth left");
+        let mut rung = Vec::new();
+        shared.depth.put_request(|lane| rung.push(lane));
+        assert_eq!(rung, [1]);
+        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a lane that was rung for
+        queue.turn(&mut host, Instant::ZERO);
+        assert_eq!(core::iter::from_fn(|| queue.next_ended()).count(), 2);
+        shared.depth.put_request(|_| {});
+        assert_eq!(host.driver.taken, 0, "everything was given back");
+        assert!(shared.depth.take_request(0, 0) && shared.depth.take_request(0, 1));
+        host.driver.below.sectors
+    }
+
+    #[test]
+    fn who_waits_for_another_lane_stays_where_it_can_merge() {
+        assert_eq!(requests_of_two_bios(Policies::mq_deadline()), [16]);
+        assert_eq!(requests_of_two_bios(Policies::NONE), [16]);
+    }
+
+    #[test]
+    fn a_design_without_budget_is_held_to_the_depth_too() {
+        let policies = Policies { dispatch: Dispatch::DrainAll, ..Policies::mq_deadline() };
+        let sectors: u32 = requests_of_two_bios(policies).iter().sum();
+        assert_eq!(sectors, 16);
     }
 }

@@ -4,7 +4,7 @@ use super::extents::Extents;
 use crate::job::{Jobs, Place, Transfer, job_of};
 use crate::map::Map;
 use blockyard::bio::Op;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use core::ops::Range;
@@ -41,7 +41,7 @@ impl Memory {
         let from = place_of(bytes.start - transfer.offset);
         let (at, len) = (place_of(bytes.start), place_of(bytes.end - bytes.start));
         match &transfer.place {
-            Place::Nowhere => {}
+            Place::Nowhere | Place::Home => {}
             Place::Input(input, start) => {
                 self.map.write(at, &input[start + from..start + from + len]);
             }
@@ -86,8 +86,9 @@ impl MemoryDevice {
 
     fn carry_out(&self, issue: &Issue<'_>) -> Status {
         let op = issue.request().op;
-        if op == Op::Read {
-            return Status::Ok; // its data is sent from where it is
+        // What is read is sent from where it is.
+        if op == Op::Read || issue.effect() == DataEffect::Nowhere {
+            return Status::Ok;
         }
         let jobs = self.jobs.borrow();
         for piece in issue.pieces() {

@@ -5,31 +5,40 @@
 
 mod extents;
 mod file;
+mod layers;
 mod limited;
+mod live;
 mod memory;
 mod null;
 mod open;
 mod overlap;
 
 pub(crate) use file::Outbox;
+pub use layers::Layers;
 pub(crate) use limited::SharedDepth;
+pub use live::{Behaviour, LATE, Lateness, Timing};
 pub use open::OpenError;
 pub(crate) use open::error_words;
 
 use crate::batch::Batch;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::Map;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
+use blockyard::layer::delay::Delayed;
+use blockyard::layer::fault::Faulty;
+use blockyard::layer::rate;
 use blockyard::limits::Limits;
-use blockyard::policy::Policies;
+use blockyard::policy::{Dispatch, Policies};
 use blockyard::request::Request;
+use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
-use blockyard::unit::{DriverTag, HctxId, QueueId};
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportFlags};
 use blockyard_wire::nbd::{STATE_HOLE, STATE_ZERO};
 use file::{File, FileDevice};
 use limited::Limited;
+use live::Live;
 use memory::{Memory, MemoryDevice};
 use null::NullDevice;
 use std::path::PathBuf;
@@ -69,7 +78,7 @@ pub enum Source {
 }
 
 /// A disk to be served.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// What clients ask for; the empty name is the default.
     pub name: String,
@@ -83,6 +92,8 @@ pub struct DiskConfig {
     pub depth: u16,
     /// Most bytes of data of such requests; a larger one goes alone.
     pub depth_bytes: u64,
+    /// What lies between its queue and its data.
+    pub layers: Layers,
 }
 
 /// Where its data is.
@@ -103,6 +114,9 @@ pub(crate) struct Disk {
     pub(crate) read_only: bool,
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
+    pub(crate) layers: Layers,
+    /// How well its model is kept up with.
+    pub(crate) timing: Arc<Timing>,
     kept: Kept,
 }
 
@@ -112,12 +126,22 @@ pub(crate) enum Medium {
     Memory(MemoryDevice),
     Null(NullDevice),
     File(Limited<FileDevice>),
+    Live(Box<Live>),
+    Delayed(Box<Delayed<Medium>>),
+    Rated(Box<rate::Limited<Medium>>),
+    Faulty(Box<Faulty<Medium>>),
 }
 
 impl Disk {
-    /// A device to it for `lane`, that finds its data by `jobs` and its I/O done in `outbox`.
-    pub(crate) fn medium(&self, lane: u32, jobs: &Jobs, outbox: &Rc<Outbox>) -> Medium {
-        match &self.kept {
+    /// A device to it for `lane` with `tags`, that finds its data by `jobs` and its I/O done in `outbox`.
+    pub(crate) fn medium(
+        &self,
+        lane: u32,
+        jobs: &Jobs,
+        outbox: &Rc<Outbox>,
+        tags: &TagSetConfig,
+    ) -> Medium {
+        let medium = match &self.kept {
             Kept::Memory(memory) => {
                 Medium::Memory(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs)))
             }
@@ -125,9 +149,13 @@ impl Disk {
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
                 let device = FileDevice::new(file, jobs, outbox, self.depth);
-                Medium::File(Limited::new(device, Arc::clone(shared), lane))
+                // A model above gives budget of its own.
+                let has_budget =
+                    self.policies.dispatch == Dispatch::Budget && self.layers.model.is_none();
+                Medium::File(Limited::new(device, Arc::clone(shared), lane, has_budget))
             }
-        }
+        };
+        self.layers.over(medium, &self.timing, tags)
     }
 
     /// What is told of it to clients.
@@ -137,13 +165,17 @@ impl Disk {
             Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
             _ => 1,
         };
+        let limits = self.limits();
         let mut flags = ExportFlags::FLUSH
             | ExportFlags::FUA
-            | ExportFlags::TRIM
-            | ExportFlags::WRITE_ZEROES
-            | ExportFlags::FAST_ZERO
             | ExportFlags::CACHE
             | ExportFlags::CAN_MULTI_CONN; // R1: all connections write to one memory or file
+        if limits.max_discard_sectors > 0 {
+            flags = flags | ExportFlags::TRIM;
+        }
+        if limits.max_write_zeroes_sectors > 0 {
+            flags = flags | ExportFlags::WRITE_ZEROES | ExportFlags::FAST_ZERO;
+        }
         if self.read_only {
             flags = flags | ExportFlags::READ_ONLY;
         }
@@ -166,7 +198,7 @@ impl Disk {
         let is_file = matches!(self.kept, Kept::File(..));
         let block_sectors = (self.block_bytes() / SECTOR).max(1);
         let max_sectors = if is_file { FILE_REQUEST_SECTORS } else { MEMORY_REQUEST_SECTORS };
-        Limits {
+        let limits = Limits {
             logical_block_sectors: u32::try_from(block_sectors).expect("blocks are small"),
             max_sectors,
             max_discard_sectors: RANGE_SECTORS_MAX,
@@ -174,20 +206,46 @@ impl Disk {
             write_cache: is_file,
             fua: is_file,
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
+        };
+        match &self.layers.model {
+            None => limits,
+            Some(model) => live::limits(limits, model.limits()),
         }
     }
 
     /// What its device takes multiples of; 1: every byte by itself.
     pub(crate) fn block_bytes(&self) -> u64 {
-        match &self.kept {
+        let own = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => 1,
             Kept::File(file, _) => file.block_bytes,
+        };
+        match self.layers.model.as_ref().map(|model| model.limits().logical_block_sectors) {
+            Some(sectors @ 2..) => own.max(u64::from(sectors) * SECTOR),
+            _ => own,
         }
     }
 
     /// Whether data of requests must lie in buffers of its own, aligned as blocks are.
     pub(crate) fn needs_pages(&self) -> bool {
         matches!(self.kept, Kept::File(..))
+    }
+
+    /// Where the byte at `offset` lies in the disk's own memory, if payload may be received there before
+    /// its write is submitted: nothing on the write's way may refuse it.
+    pub(crate) fn home(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
+        let Kept::Memory(memory) = &self.kept else { return None };
+        if !self.layers.is_empty() {
+            return None;
+        }
+        let start = usize::try_from(offset).expect("the disk is in memory");
+        Some((Arc::clone(&memory.map), start))
+    }
+
+    /// Payload that came [home](Self::home) may be there in part, and no write will follow.
+    pub(crate) fn touched(&self, offset: u64, len: u64) {
+        if let Kept::Memory(memory) = &self.kept {
+            memory.extents.written(offset..offset + len);
+        }
     }
 
     /// Appends to `batch` what `transfer`, a read that is done, has read. Its buffer goes with it.
@@ -229,11 +287,46 @@ macro_rules! each {
             Medium::Memory($device) => $call,
             Medium::Null($device) => $call,
             Medium::File($device) => $call,
+            Medium::Live($device) => $call,
+            Medium::Delayed($device) => $call,
+            Medium::Rated($device) => $call,
+            Medium::Faulty($device) => $call,
         }
     };
 }
 
 impl Driver for Medium {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        each!(self, device => device.take_budget(queue))
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        each!(self, device => device.return_budget(queue, budget));
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        each!(self, device => device.prepare(issue));
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        each!(self, device => device.unprepare(issue));
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        each!(self, device => device.commit(queue, hctx, now));
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        each!(self, device => device.timed_out(queue, hctx, tag, request, now))
+    }
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         each!(self, device => device.queue_rq(issue))
     }

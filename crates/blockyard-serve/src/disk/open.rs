@@ -2,10 +2,12 @@
 
 use super::file::File;
 use super::limited::SharedDepth;
+use super::live::Timing;
 use super::memory::Memory;
 use super::overlap::Overlaps;
 use super::{Disk, DiskConfig, Kept, Source};
-use crate::depth::{Depth, SHARING_LANES_MAX};
+use crate::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
+use crate::job::SECTOR;
 use crate::map::Map;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use core::fmt;
@@ -39,6 +41,17 @@ pub enum OpenError {
         /// The lanes.
         lanes: usize,
     },
+    /// Layers count for themselves, so one lane drives a disk with any.
+    Lanes(usize),
+    /// More bytes than what the disk is to behave as has.
+    TooLarge {
+        /// Bytes to serve.
+        bytes: u64,
+        /// Bytes of the model.
+        most: u64,
+    },
+    /// A fault rule of this name wants a part of a write, or another place for it.
+    Fault(String),
 }
 
 impl fmt::Display for OpenError {
@@ -53,6 +66,17 @@ impl fmt::Display for OpenError {
             Self::Depth { depth, lanes } => {
                 write!(f, "a depth of {depth} cannot be shared by {lanes} lanes")
             }
+            Self::Lanes(lanes) => {
+                write!(f, "a disk with a model, delay, rate or faults has one lane, not {lanes}")
+            }
+            Self::TooLarge { bytes, most } => {
+                write!(f, "{bytes} bytes to serve as a device that has {most}")
+            }
+            Self::Fault(rule) => write!(
+                f,
+                "rule {rule:?}: torn and misdirected writes are for simulations; a disk that is \
+                 served can lose a write or fail it"
+            ),
         }
     }
 }
@@ -75,7 +99,15 @@ impl Disk {
     ///
     /// Each [`OpenError`].
     pub(crate) fn open(config: &DiskConfig, bells: &[Arc<OwnedFd>]) -> Result<Self, OpenError> {
-        let (depth, lanes) = (config.depth, bells.len());
+        let lanes = bells.len();
+        if lanes > 1 && !config.layers.is_empty() {
+            return Err(OpenError::Lanes(lanes));
+        }
+        if let Some(rule) = config.layers.impossible_fault() {
+            return Err(OpenError::Fault(rule.to_owned()));
+        }
+        let modelled = config.layers.model.as_ref().map_or(u16::MAX, |model| model.depth());
+        let depth = config.depth.min(modelled);
         let count = u32::try_from(lanes).ok().filter(|lanes| *lanes <= SHARING_LANES_MAX);
         let Some(count) = count.filter(|_| usize::from(depth) >= lanes) else {
             return Err(OpenError::Depth { depth, lanes });
@@ -95,17 +127,28 @@ impl Disk {
             }
             Source::File { path, buffered } => {
                 let file = File::open(path, config.read_only, *buffered)?;
-                let depth = Depth::new(u64::from(depth), config.depth_bytes, count);
+                // Of a model the depth is its own, in requests.
+                let is_modelled = config.layers.model.is_some();
+                let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
+                let depth = Depth::new(u64::from(depth), bytes, count);
                 let shared = SharedDepth { depth, bells: bells.to_vec() };
                 (file.size_bytes, Kept::File(Arc::new(file), Arc::new(shared)))
             }
         };
+        if let Some(model) = &config.layers.model {
+            let most = model.limits().capacity_sectors.saturating_mul(SECTOR);
+            if size_bytes > most {
+                return Err(OpenError::TooLarge { bytes: size_bytes, most });
+            }
+        }
         Ok(Self {
             name: config.name.clone(),
             size_bytes,
             read_only: config.read_only,
             policies: config.policies,
             depth,
+            layers: config.layers.clone(),
+            timing: Arc::new(Timing::default()),
             kept,
         })
     }

@@ -15,25 +15,36 @@
 //!   it; until then its number is not used again.
 //! - **L4.** Data under way in a lane has a limit; who would go beyond it is not parsed until some is
 //!   given back.
+//! - **L5.** The payload of a long write is received to where it belongs, where the disk says that
+//!   nothing can refuse the write any more. A connection that breaks in the middle leaves it done
+//!   in part, as a write that nobody answered may be; nothing around it is touched.
+//! - **L6.** Once a client asked for TLS, nothing that came before it runs is looked at, and nothing
+//!   it sends is taken for said under TLS but what came out of it.
 
 mod answer;
 mod connection;
 mod parse;
 mod queue;
+mod tls;
 
 use crate::bell;
 use crate::clock;
-use crate::disk::Disk;
+use crate::disk::{Disk, error_words};
+use crate::event::{ClientEvent, ENDING, Happened, name_of};
 use crate::job::{Job, Jobs, Owner, Transfer};
+use crate::metrics::LaneCounts;
 use crate::pool::Pool;
 use crate::ring::{Done, Landing, Memory, Ring, Token};
 use crate::slab::Slab;
 use blockyard::bio::{Bio, Op};
 use blockyard::time::Instant;
-use blockyard_wire::nbd::Exports;
-use connection::{Connection, Receiving, Stage};
+use blockyard_wire::nbd::{Exports, Tls};
+use connection::{Connection, Receiving, Stage, Target, Write};
+use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use queue::DiskQueue;
+use rustix::thread::set_current_timer_slack;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
@@ -50,6 +61,8 @@ const SPARE_BYTES_MAX: usize = 64 << 20;
 pub(crate) enum Message {
     /// A client has come.
     Connection(OwnedFd),
+    /// Tell what was counted.
+    Report(mpsc::Sender<LaneCounts>),
     /// End: answer what is under way, flush, and go.
     Drain,
 }
@@ -60,14 +73,28 @@ pub(crate) struct Shared {
     /// What wakes each lane, by its number: for a message, or some of a shared depth.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
     pub(crate) exports: Exports,
+    pub(crate) tls: Option<TlsShared>,
     pub(crate) disks: Vec<Arc<Disk>>,
     pub(crate) handshake_deadline: Duration,
     /// L4, in bytes.
     pub(crate) lane_bytes_max: usize,
     /// Never sleep.
     pub(crate) polls: bool,
+    /// Whom to tell what happens to clients.
+    pub(crate) events: Option<mpsc::SyncSender<ClientEvent>>,
+    /// Somebody can ask what was counted.
+    pub(crate) is_metered: bool,
     /// Connections there are, of all lanes.
-    pub(crate) connections: AtomicUsize,
+    pub(crate) connections: Arc<AtomicUsize>,
+    /// Rung when the last connection ends, if the server is to end with it.
+    pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
+}
+
+/// How clients may use TLS.
+#[derive(Debug)]
+pub(crate) struct TlsShared {
+    pub(crate) config: Arc<rustls::ServerConfig>,
+    pub(crate) is_required: bool,
 }
 
 /// What a lane is made of.
@@ -111,12 +138,16 @@ impl Lane {
     ///
     /// There is no io_uring.
     pub(crate) fn new(parts: LaneParts) -> io::Result<Self> {
+        if parts.shared.disks.iter().any(|disk| disk.layers.model.is_some()) {
+            // Completions are due to the microsecond; 50 of them is what a thread is given to be late.
+            set_current_timer_slack(NonZeroU64::new(1))?;
+        }
         let jobs = Jobs::new(RefCell::new(Slab::new()));
         let disks = parts
             .shared
             .disks
             .iter()
-            .map(|disk| DiskQueue::new(disk, parts.number, &jobs))
+            .map(|disk| DiskQueue::new(disk, parts.number, &jobs, parts.shared.is_metered))
             .collect();
         Ok(Self {
             parts,
@@ -264,6 +295,11 @@ impl Lane {
         while let Ok(message) = self.parts.messages.try_recv() {
             match message {
                 Message::Connection(fd) => self.adopt(fd),
+                Message::Report(answer) => {
+                    let counts = self.disks.iter().filter_map(|disk| disk.counts(self.now));
+                    // Who asked may have gone.
+                    drop(answer.send(counts.collect()));
+                }
                 Message::Drain => self.drain(),
             }
         }
@@ -279,7 +315,12 @@ impl Lane {
         let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let deadline = self.now + blockyard::time::Duration::from_ns(wait);
         self.deadline = self.deadline.min(deadline);
-        let at = self.connections.insert(Connection::new(fd, deadline));
+        let tls = match &self.parts.shared.tls {
+            None => Tls::Off,
+            Some(tls) if tls.is_required => Tls::Required,
+            Some(_) => Tls::Offered,
+        };
+        let at = self.connections.insert(Connection::new(fd, deadline, tls));
         self.list(at);
     }
 
@@ -300,7 +341,7 @@ impl Lane {
                 continue;
             }
             if deadline <= self.now {
-                self.kill(at);
+                self.kill(at, "it took too long to choose an export");
             } else {
                 self.deadline = self.deadline.min(deadline);
             }
@@ -312,9 +353,16 @@ impl Lane {
         let connection = &mut self.connections[at];
         connection.is_listed = false;
         let fd = connection.fd.as_raw_fd();
-        if !connection.is_dead && !connection.is_sending && !connection.batch.is_empty() {
+        let is_last = connection.is_over && connection.jobs == 0 && connection.batch.is_empty();
+        if is_last && let Some(tls) = &mut connection.tls {
+            tls.say_end();
+        }
+        if !connection.is_dead && !connection.is_sending && connection.has_to_send() {
             let next = connection.spare.take().unwrap_or_default();
-            let batch = core::mem::replace(&mut connection.batch, next);
+            let mut batch = core::mem::replace(&mut connection.batch, next);
+            if let Some(tls) = &mut connection.tls {
+                batch.seal(|bytes| tls.seal(bytes));
+            }
             connection.is_sending = true;
             // Nothing must wait for the end of a quick send, as nobody is woken by it.
             let is_awaited = connection.waits || connection.is_over || !self.held.is_empty();
@@ -342,15 +390,22 @@ impl Lane {
         let fd = connection.fd.as_raw_fd();
         let expected = connection.has_more;
         let token = Token::Receive(at);
+        if let Some(tls) = &mut connection.tls {
+            let room = tls.room();
+            let all = 0..room.len();
+            connection.receiving = Receiving::Input;
+            self.ring.receive(fd, token, Landing::Input(room), all, false, expected);
+            return;
+        }
         if let Some(write) = &connection.write
-            && let Some((pages, lead)) = &write.pages
+            && let Some(target) = &write.target
         {
             let Stage::Transmission { transmission, .. } = &connection.stage else {
                 unreachable!("writes come after the handshake")
             };
             let left = usize::try_from(transmission.payload_left()).expect("payload is short");
-            let start = lead + write.received;
-            let landing = Landing::Pages(Rc::clone(pages));
+            let (landing, start) = target.landing();
+            let start = start + write.received;
             connection.receiving = Receiving::Payload;
             self.ring.receive(fd, token, landing, start..start + left, true, expected);
             return;
@@ -358,7 +413,7 @@ impl Lane {
         connection.make_room();
         let input = connection.input.take().expect("the kernel gave it back");
         connection.receiving = Receiving::Input;
-        let room = connection.to..input.len();
+        let room = connection.room(&input);
         self.ring.receive(fd, token, Landing::Input(input), room, false, expected);
     }
 
@@ -368,11 +423,14 @@ impl Lane {
         connection.has_more = more;
         let bytes = result.as_ref().map_or(0, |bytes| *bytes);
         match landing {
-            Landing::Input(input) => {
-                connection.input = Some(input);
-                connection.to += bytes;
-            }
-            Landing::Pages(_) => {
+            Landing::Input(input) => match &mut connection.tls {
+                Some(tls) => tls.received(input, bytes),
+                None => {
+                    connection.input = Some(input);
+                    connection.to += bytes;
+                }
+            },
+            Landing::Pages(_) | Landing::Home(_) => {
                 let write = connection.write.as_mut().expect("its payload was received");
                 write.received += bytes;
                 if let Stage::Transmission { transmission, .. } = &mut connection.stage {
@@ -381,9 +439,9 @@ impl Lane {
             }
         }
         match result {
-            Ok(0) => connection.is_over = true,
+            Ok(0) => connection.end("it hung up"),
             Ok(_) => {}
-            Err(_) => self.kill(at),
+            Err(error) => self.kill(at, error_words(&error)),
         }
         self.list(at);
     }
@@ -391,8 +449,8 @@ impl Lane {
     fn sent(&mut self, at: u32, mut batch: Box<crate::batch::Batch>, result: io::Result<usize>) {
         let connection = &mut self.connections[at];
         let would_wait = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-        let is_all = match result {
-            Ok(bytes) => batch.advance(bytes),
+        let is_all = match &result {
+            Ok(bytes) => batch.advance(*bytes),
             Err(_) => false,
         };
         if !connection.is_dead && !is_all && (would_wait || result.is_ok()) {
@@ -411,16 +469,17 @@ impl Lane {
         connection.is_sending = false;
         connection.waits = false;
         if !is_all {
-            self.kill(at);
+            let words = result.err().map_or("it hung up".to_owned(), |error| error_words(&error));
+            self.kill(at, words);
         }
         self.list(at);
     }
 
     /// Nobody is at the other end any more, or shall be: nothing is sent or received.
-    fn kill(&mut self, at: u32) {
+    fn kill(&mut self, at: u32, why: impl Into<Cow<'static, str>>) {
         let connection = &mut self.connections[at];
+        connection.end(why);
         connection.is_dead = true;
-        connection.is_over = true;
         // What is under way in the kernel ends by this. A socket that is closed already is no failure.
         let _ = rustix::net::shutdown(&connection.fd, rustix::net::Shutdown::Both);
         self.list(at);
@@ -428,18 +487,58 @@ impl Lane {
 
     /// L3.
     fn forget(&mut self, at: u32) {
+        self.gone(at);
         let mut connection = self.connections.remove(at);
         let pool = &mut self.pool;
         connection.batch.clear(drop, |pages| pool.give(pages));
-        if let Some((pages, _)) = connection.write.and_then(|write| write.pages) {
-            self.pool.give(pages);
+        if let Some(Write { request, target: Some(target), .. }) = connection.write {
+            match target {
+                Target::Pages { pages, .. } => self.pool.give(pages),
+                Target::Home { .. } => {
+                    let Stage::Transmission { disk, .. } = connection.stage else {
+                        unreachable!("writes come after the handshake")
+                    };
+                    self.disks[disk].disk.touched(request.offset(), request.len()); // L5
+                }
+            }
         }
         self.forget_one();
     }
 
+    /// Tells that `at` has chosen `disk`.
+    fn entered(&self, at: u32, disk: usize) {
+        let tls = self.connections[at].tls.as_ref().map(|tls| tls.version());
+        self.tell(at, || Happened::Entered { export: self.disks[disk].disk.export().name, tls });
+    }
+
+    /// Tells that `at` has gone.
+    fn gone(&self, at: u32) {
+        let connection = &self.connections[at];
+        let export = match connection.stage {
+            Stage::Handshake { .. } => None,
+            Stage::Transmission { disk, .. } => Some(self.disks[disk].disk.export().name),
+        };
+        let requests = connection.requests;
+        self.tell(at, || Happened::Gone { export, requests, why: connection.why() });
+    }
+
+    fn tell(&self, at: u32, happened: impl FnOnce() -> Happened) {
+        if let Some(events) = &self.parts.shared.events {
+            let client = name_of(&self.connections[at].fd);
+            // A lane does not wait for a log.
+            drop(events.try_send(ClientEvent { client, happened: happened() }));
+        }
+    }
+
     fn forget_one(&self) {
         self.parts.load.fetch_sub(1, Ordering::Relaxed);
-        self.parts.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        let shared = &self.parts.shared;
+        let were = shared.connections.fetch_sub(1, Ordering::Relaxed);
+        if were == 1
+            && let Some(stop) = &shared.ends_with_last
+        {
+            bell::ring(stop);
+        }
     }
 
     /// Nothing new: what was received is answered, and every connection ends.
@@ -448,10 +547,10 @@ impl Lane {
         for at in 0..self.connections.end() {
             let Some(connection) = self.connections.find_mut(at) else { continue };
             match &mut connection.stage {
-                Stage::Handshake { .. } => self.kill(at),
+                Stage::Handshake { .. } => self.kill(at, ENDING),
                 Stage::Transmission { transmission, .. } => {
                     transmission.shut_down();
-                    connection.is_over = true;
+                    connection.end(ENDING);
                     let _ = rustix::net::shutdown(&connection.fd, rustix::net::Shutdown::Read);
                     self.list(at);
                 }

@@ -1,11 +1,14 @@
 //! From received bytes to bios.
 
 use super::Lane;
-use super::connection::{INLINE_BYTES, Receiving, Stage, Write};
+use super::connection::{INLINE_BYTES, Receiving, Stage, Target, Write};
+use super::tls::Session;
+use crate::event::{words_of_handshake, words_of_transmission};
 use crate::job::{Job, Owner, Place, SECTOR, Transfer};
 use crate::map::Pages;
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard_wire::nbd::{Command, Errno, Event, Limits, Request, Step, Transmission};
+use std::io;
 use std::rc::Rc;
 
 /// A buffer, and where in it the data begins.
@@ -30,6 +33,35 @@ impl Lane {
         if connection.is_dead || connection.receiving == Receiving::Input {
             return;
         }
+        self.understand(at);
+        while self.open(at) {
+            self.understand(at);
+        }
+    }
+
+    /// Opens more of what came through TLS, unless something must happen before; whether there was
+    /// something.
+    fn open(&mut self, at: u32) -> bool {
+        let connection = &mut self.connections[at];
+        let is_handshake = matches!(connection.stage, Stage::Handshake { .. });
+        let is_answering = is_handshake && (connection.is_sending || !connection.batch.is_empty());
+        if connection.waits || connection.is_over || is_answering {
+            return false;
+        }
+        match connection.open() {
+            Ok(has_more) => has_more,
+            Err(error) => {
+                match error.kind() {
+                    io::ErrorKind::UnexpectedEof => connection.end("it ended TLS"),
+                    _ => connection.end(format!("TLS: {error}")),
+                }
+                false
+            }
+        }
+    }
+
+    fn understand(&mut self, at: u32) {
+        let connection = &self.connections[at];
         if matches!(connection.stage, Stage::Handshake { .. }) && !self.haggle(at) {
             return;
         }
@@ -38,8 +70,14 @@ impl Lane {
             match self.find(at) {
                 Found::More => {}
                 Found::Nothing => return,
-                Found::Request(request, place) => self.start(at, request, place),
-                Found::Settled(request, result) => self.answer(at, request, result, Place::Nowhere),
+                Found::Request(request, place) => {
+                    self.connections[at].requests += 1;
+                    self.start(at, request, place);
+                }
+                Found::Settled(request, result) => {
+                    self.connections[at].requests += 1;
+                    self.answer(at, request, result, Place::Nowhere);
+                }
             }
         }
     }
@@ -67,10 +105,17 @@ impl Lane {
                     let disk = agreed.export.0;
                     let transmission = Transmission::new(agreed, Limits::DEFAULT);
                     connection.stage = Stage::Transmission { disk, transmission };
+                    self.entered(at, disk);
                     return true;
                 }
-                Step::StartTls | Step::End(_) => {
-                    connection.is_over = true;
+                Step::StartTls if !connection.batch.is_empty() => return false, // the answer first
+                Step::StartTls => {
+                    let config = &self.parts.shared.tls.as_ref().expect("it was offered").config;
+                    handshake.tls_started();
+                    connection.start_tls(Session::new(config));
+                }
+                Step::End(end) => {
+                    connection.end(words_of_handshake(end));
                     return false;
                 }
             }
@@ -80,8 +125,8 @@ impl Lane {
     /// What is next in what was received.
     fn find(&mut self, at: u32) -> Found {
         // Who has its memory goes on, so that it comes back.
-        let has_pages = |write: &Write| write.pages.is_some();
-        if self.is_full() && !self.connections[at].write.as_ref().is_some_and(has_pages) {
+        let has_target = |write: &Write| write.target.is_some();
+        if self.is_full() && !self.connections[at].write.as_ref().is_some_and(has_target) {
             self.hold(at);
             return Found::Nothing;
         }
@@ -90,13 +135,12 @@ impl Lane {
         let Stage::Transmission { transmission, disk } = &mut connection.stage else {
             unreachable!("the handshake is over")
         };
-        if connection.write.as_ref().is_some_and(has_pages) {
+        if connection.write.as_ref().is_some_and(has_target) {
             if transmission.payload_left() > 0 {
                 return Found::Nothing;
             }
-            let Write { request, pages, .. } = connection.write.take().expect("it was there");
-            let (pages, lead) = pages.expect("it was there");
-            return Found::Request(request, Place::Pages { pages, lead });
+            let Write { request, target, .. } = connection.write.take().expect("it was there");
+            return Found::Request(request, target.expect("it was there").place());
         }
         let input = connection.input.as_ref().expect("the kernel gave it back");
         let next = transmission.next(&input[connection.from..connection.to]);
@@ -104,10 +148,12 @@ impl Lane {
         match next.event {
             Event::Request(request) => match request.command() {
                 Some(Command::Write) => {
-                    connection.write = Some(Write { request, pages: None, received: 0 });
+                    connection.writes_long = request.len() > INLINE_BYTES;
+                    connection.write = Some(Write { request, target: None, received: 0 });
                     Found::More
                 }
                 Some(Command::Read) => {
+                    connection.writes_long = false;
                     let disk = *disk;
                     match self.room_for(disk, &request) {
                         Ok(None) => Found::Request(request, Place::Nowhere),
@@ -126,15 +172,15 @@ impl Lane {
                 connection.waits = true;
                 Found::Nothing
             }
-            Event::End(_) => {
-                connection.is_over = true;
+            Event::End(end) => {
+                connection.end(words_of_transmission(end));
                 Found::Nothing
             }
         }
     }
 
-    /// Payload comes: it is taken from what was received, waited for, or given a buffer of its own
-    /// to be received into.
+    /// Payload comes: it is taken from what was received, waited for, or given a place of its own
+    /// to be received to.
     fn payload(&mut self, at: u32, left: u64) -> Found {
         let connection = &self.connections[at];
         let Stage::Transmission { disk, .. } = connection.stage else {
@@ -147,9 +193,10 @@ impl Lane {
             return Found::Nothing;
         }
         let write = connection.write.as_ref().expect("it came before its payload");
-        let room = match is_all && !self.disks[disk].disk.needs_pages() {
+        let offset = write.request.offset();
+        let target = match is_all && !self.disks[disk].disk.needs_pages() {
             true => Ok(None),
-            false => self.room(disk, write.request.offset(), left).map(Some),
+            false => self.target(disk, offset, left).map(Some),
         };
         let connection = &mut self.connections[at];
         let Stage::Transmission { transmission, .. } = &mut connection.stage else {
@@ -157,7 +204,7 @@ impl Lane {
         };
         let input = connection.input.as_ref().expect("the kernel gave it back");
         let start = connection.from;
-        match room {
+        match target {
             Err(errno) => {
                 transmission.skip_payload();
                 let write = connection.write.take().expect("it came before its payload");
@@ -170,16 +217,25 @@ impl Lane {
                 let write = connection.write.take().expect("it came before its payload");
                 return Found::Request(write.request, place);
             }
-            Ok(Some((pages, lead))) => {
-                pages.write(lead, &input[start..start + here]);
+            Ok(Some(target)) => {
+                target.write(0, &input[start..start + here]);
                 let write = connection.write.as_mut().expect("it came before its payload");
-                write.pages = Some((pages, lead));
+                write.target = Some(target);
                 write.received = here;
             }
         }
         connection.from += here;
         transmission.payload_taken(here as u64);
         Found::More
+    }
+
+    /// Where the payload of a write is received to: home (L5), or a buffer.
+    fn target(&mut self, disk: usize, offset: u64, len: u64) -> Result<Target, Errno> {
+        if let Some((map, start)) = self.disks[disk].disk.home(offset) {
+            return Ok(Target::Home { map, start });
+        }
+        let (pages, lead) = self.room(disk, offset, len)?;
+        Ok(Target::Pages { pages, lead })
     }
 
     /// A buffer for the data of a read, where the disk wants one.

@@ -2,6 +2,7 @@
 
 use crate::disk::{Disk, Medium, Outbox};
 use crate::job::Jobs;
+use crate::meter::{Counts, Meter};
 use blockyard::bio::Bio;
 use blockyard::driver::Device;
 use blockyard::host::Host;
@@ -26,7 +27,7 @@ pub(super) struct DiskQueue {
     pub(super) disk: Arc<Disk>,
     pub(super) outbox: Rc<Outbox>,
     queue: RequestQueue,
-    host: Host<Medium>,
+    host: Host<Medium, Meter>,
     /// Bios that found no tag, oldest first.
     waiting: VecDeque<Bio>,
     /// Bios that the queue will never take.
@@ -35,7 +36,7 @@ pub(super) struct DiskQueue {
 }
 
 impl DiskQueue {
-    pub(super) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs) -> Self {
+    pub(super) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, is_metered: bool) -> Self {
         let outbox = Rc::new(Outbox::default());
         let tags = TagSetConfig {
             hctxs: 1,
@@ -45,12 +46,13 @@ impl DiskQueue {
             queues: 1,
             max_waiters: 1,
         };
-        let host = Host::new(disk.medium(lane, jobs, &outbox), (), tags);
-        let config = QueueConfig {
+        let meter = Meter(is_metered.then(|| Box::new(Counts::new())));
+        let host = Host::new(disk.medium(lane, jobs, &outbox, &tags), meter, tags);
+        let mut config = QueueConfig::new(1, 1, disk.limits(), disk.policies);
+        if disk.layers.is_empty() {
             // The kernel does not give up on a file, and neither do we.
-            timeout: Duration::MAX,
-            ..QueueConfig::new(1, 1, disk.limits(), disk.policies)
-        };
+            config.timeout = Duration::MAX;
+        }
         Self {
             disk: Arc::clone(disk),
             outbox,
@@ -108,6 +110,9 @@ impl DiskQueue {
             if !has_finished {
                 return;
             }
+            if !self.waiting.is_empty() {
+                self.run(now); // who is in the queue came first
+            }
             while let Some(&bio) = self.waiting.front() {
                 if !self.enters(bio, now) {
                     break;
@@ -139,6 +144,11 @@ impl DiskQueue {
     #[inline]
     pub(super) fn next_ended(&mut self) -> Option<Ended> {
         self.queue.next_ended().or_else(|| self.refused.pop_front())
+    }
+
+    /// What was counted until `now`; nothing where it is not counted.
+    pub(super) fn counts(&self, now: Instant) -> Option<Counts> {
+        self.host.sink.0.as_ref().map(|counts| counts.at(now))
     }
 
     /// When to call [`Self::advance`] if nothing happens before.

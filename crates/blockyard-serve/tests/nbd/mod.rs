@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use blockyard::policy::Policies;
-use blockyard_serve::{Address, Config, DiskConfig, Server, Source};
+use blockyard_serve::{Address, Config, DiskConfig, Layers, Server, Source};
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::io::{self, Read, Write};
@@ -42,6 +42,7 @@ pub(crate) fn disk(source: Source) -> DiskConfig {
         policies: Policies::NONE,
         depth: 32,
         depth_bytes: 64 << 20,
+        layers: Layers::default(),
     }
 }
 
@@ -77,20 +78,31 @@ impl Running {
     }
 }
 
-pub(crate) struct Client {
-    pub(crate) stream: UnixStream,
+pub(crate) struct Client<S = UnixStream> {
+    pub(crate) stream: S,
     pub(crate) bytes: u64,
     next: u64,
 }
 
 impl Client {
     pub(crate) fn connect(socket: &Path) -> io::Result<Self> {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting)?;
-        assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
-        stream.write_all(&[0, 0, 0, 3])?;
+        Self::enter(greeted(UnixStream::connect(socket)?)?)
+    }
+}
+
+/// A stream on which the greeting was answered: options are next.
+pub(crate) fn greeted(mut stream: UnixStream) -> io::Result<UnixStream> {
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting)?;
+    assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+    stream.write_all(&[0, 0, 0, 3])?;
+    Ok(stream)
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Chooses the default export, when options are next.
+    pub(crate) fn enter(mut stream: S) -> io::Result<Self> {
         stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
         let mut export = [0; 10];
         stream.read_exact(&mut export)?;

@@ -9,6 +9,7 @@
 pub mod activity;
 mod cache;
 pub mod hba;
+pub mod live;
 pub mod mmc;
 pub mod null;
 pub mod stack;

@@ -6,6 +6,7 @@ use crate::data::medium::Media;
 use crate::data::verify::{Verifier, Verify};
 use crate::device::Model;
 use crate::device::hba::Hba;
+use crate::device::live::Live;
 use crate::device::mmc::host::MmcHost;
 use crate::device::null::Null;
 use crate::device::stack::{Layering, Stack};
@@ -58,32 +59,21 @@ pub(super) fn build_world<O: Observer>(
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
     let draws = all_draws.fork(0);
-    let (own_hctxs, depth, disks, shared_tags) = match device.model {
-        DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
-        DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
-        DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
-    };
+    let (own_hctxs, _, disks, shared_tags) = queues(device, design);
     let default = match policies.model {
         Locking::SingleLock => 1,
         Locking::Multi => design.hw_queues.unwrap_or(own_hctxs).min(own_hctxs).min(machine.cpus),
     };
     let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
     let hctxs = default + reads + polls;
-    let model = match device.model {
-        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
-        DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
-        DeviceModel::Mmc(mmc) => {
-            let mut mmc = mmc_host(&mmc, device, design, draws)?;
-            if conditions.verify.is_some() {
-                mmc.keep_data();
-            }
-            Model::Mmc(Box::new(mmc))
-        }
-    };
+    let mut model = model(device, design, hctxs, draws)?;
+    if let Some(mmc) = model.mmc_mut().filter(|_| conditions.verify.is_some()) {
+        mmc.keep_data();
+    }
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
     let tags = TagSetConfig {
         hctxs,
-        depth: design.depth.unwrap_or(depth).min(depth),
+        depth: depth(device, design),
         reserved: 0,
         shared_over_hctxs: shared_tags,
         queues: disks,
@@ -130,6 +120,50 @@ pub(super) fn build_world<O: Observer>(
     let mut world = World::new(machine, &policies, host, queues, worker_cpu, polled);
     world.read_ahead(design.read_ahead.reach(&device.limits));
     Ok(world)
+}
+
+/// The model of `device` with so many hardware queues, that `draws` decides for.
+fn model(
+    device: &Device,
+    design: &Design,
+    hctxs: u16,
+    draws: Prng,
+) -> Result<Model, SimulationError> {
+    Ok(match device.model {
+        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
+        DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
+        DeviceModel::Mmc(mmc) => Model::Mmc(Box::new(mmc_host(&mmc, device, design, draws)?)),
+    })
+}
+
+/// `device` alone, with one hardware queue, as `design` wants its host to work; `seed` draws what
+/// varies.
+///
+/// # Errors
+///
+/// [`SimulationError::Host`], [`SimulationError::NotMmc`] and their like: design and device do not go
+/// together.
+pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, SimulationError> {
+    check_host(design, device)?;
+    let draws = Prng::new(seed).fork(0);
+    Ok(Live::new(model(device, design, 1, draws)?, device.machine))
+}
+
+/// Requests that `design` has one hardware queue of `device` hold.
+#[must_use]
+pub fn depth(device: &Device, design: &Design) -> u16 {
+    let (_, depth, ..) = queues(device, design);
+    design.depth.map_or(depth, |asked| asked.min(depth))
+}
+
+/// Hardware queues of `device`, the depth of each, its disks, and whether the depth is that of all
+/// queues together.
+fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
+    match device.model {
+        DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
+        DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
+        DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
+    }
 }
 
 /// The host of an eMMC device or SD card, as `design` wants it to work.

@@ -6,7 +6,7 @@ use blockyard::bio::Bio;
 use blockyard::driver::Device;
 use blockyard::host::Host;
 use blockyard::mmc::block::{Context, Mmc, Target};
-use blockyard::mmc::card::{Card, Partition};
+use blockyard::mmc::card::Card;
 use blockyard::mmc::controller::HostController;
 use blockyard::mmc::host::BusyDetect;
 use blockyard::mmc::policy::{HostPolicy, Pipeline};
@@ -37,7 +37,7 @@ impl Disk {
     pub(crate) fn new(chip: Chip, pipeline: Pipeline) -> Self {
         let mut sdhci = Sdhci::new(chip);
         let card = *sdhci.identify().expect("a card is soldered in");
-        let limits = card.limits(Partition::User, sdhci.capabilities()).expect("it has sectors");
+        let limits = card.limits(sdhci.capabilities()).expect("it has sectors");
         let target = Target::of(&card, &sdhci);
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let mmc = Mmc::new(sdhci, target, policy).expect("the controller can do it");

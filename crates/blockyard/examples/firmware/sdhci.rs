@@ -8,6 +8,7 @@ use crate::chip::{
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use blockyard::driver::Issue;
+use blockyard::mmc::block::Target;
 use blockyard::mmc::command::{Direction, Response, ResponseKind};
 use blockyard::mmc::controller::{
     HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
@@ -237,8 +238,9 @@ impl HostController for Sdhci {
     }
 
     /// The card is brought up as at the beginning.
-    fn reset(&mut self, now: Instant) -> Result<(), HostError> {
+    fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         self.abort(now);
-        self.identify().map(|_| ()).map_err(|_| HostError::Timeout)
+        let card = self.identify().map_err(|_| HostError::Timeout)?;
+        Ok(Target::of(&card, self))
     }
 }

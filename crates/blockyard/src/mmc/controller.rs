@@ -23,6 +23,7 @@
 //!   there before the first transfer, and what was read is copied from there after the last, once
 //!   each. A host that copies while the bus runs needs a buffer for each slot, any other one in all.
 
+use super::block::Target;
 use super::command::packed::MAX_ENTRIES;
 use super::command::{Command, Data, Direction, Response};
 use super::engine::{EngineEvent, QueueEngine};
@@ -282,10 +283,12 @@ pub trait HostController {
         Ok(())
     }
 
-    /// Resets controller and card and brings the card back to its mode, in a context that may wait.
+    /// Resets controller and card and [identifies](super::identify) the card once more, in a context
+    /// that may wait, so that it is in its mode again, and all on that was on. Answers what came back:
+    /// the address may be new, as an SD card publishes another each time, and so may the card.
     ///
     /// # Errors
     ///
-    /// The card does not come back.
-    fn reset(&mut self, now: Instant) -> Result<(), HostError>;
+    /// No card comes back.
+    fn reset(&mut self, now: Instant) -> Result<Target, HostError>;
 }

@@ -79,12 +79,9 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
 
 /// Asks a card everything there is to ask.
 fn ask(card: &Card, host: &HostCapabilities) {
-    for partition in Partition::ALL {
-        if let Some(limits) = card.limits(partition, host) {
-            assert!(
-                limits.max_sectors > 0 && limits.max_sectors % limits.logical_block_sectors == 0
-            );
-        }
+    let _ = Partition::ALL.map(|partition| card.partition_sectors(partition));
+    if let Some(limits) = card.limits(host) {
+        assert!(limits.max_sectors > 0 && limits.max_sectors % limits.logical_block_sectors == 0);
     }
     let _ = (card.max_packed(host), card.reliable_write(host), card.queue_depth(host));
     let _ = (card.read_limit(), card.write_limit(), card.switch_limit());

@@ -23,9 +23,11 @@ use super::engine::Engine;
 use super::fault::Faults;
 use super::ledger::Ledger;
 use super::pio::Pio;
+use super::registers::known;
 use super::used::{BusUse, Uses};
 use crate::data::deed::{Deed, Place};
 use blockyard::driver::Issue;
+use blockyard::mmc::block::Target;
 use blockyard::mmc::command::{Command, Direction, Rca};
 use blockyard::mmc::controller::{
     HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
@@ -526,7 +528,7 @@ impl HostController for Controller {
         self.mode.timing.needs_tuning()
     }
 
-    fn reset(&mut self, now: Instant) -> Result<(), HostError> {
+    fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         self.abort(now);
         self.uses.cut_busy(now);
         self.device.cut(now);
@@ -534,6 +536,6 @@ impl HostController for Controller {
         self.card.power_up(now);
         self.card.identify(RCA);
         self.engine = Engine::default();
-        Ok(())
+        Ok(Target::of(&known(self.card.registers(), self.mode, RCA), self))
     }
 }

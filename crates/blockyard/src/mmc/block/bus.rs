@@ -114,8 +114,7 @@ impl<H: HostController> Mmc<H> {
                 let ask = Command::send_status(self.target.rca);
                 self.launch(Transaction::plain(ask), context, now);
             }
-            Errand::Stop => {
-                let direction = self.slots[bus.slot.index()].direction;
+            Errand::Stop(direction) => {
                 let stop = Command::stop_transmission(direction);
                 self.launch(Transaction::plain(stop), context, now);
             }
@@ -195,7 +194,7 @@ impl<H: HostController> Mmc<H> {
             Errand::Status => {
                 self.bus.as_mut().expect("it was asked for it").next(Errand::Heed(exchange), now);
             }
-            Errand::Stop => self.stopped(&exchange, now),
+            Errand::Stop(_) => self.stopped(&exchange, now),
             Errand::Operate | Errand::Upkeep | Errand::Interrupt => self.obeyed(&exchange, now),
             Errand::Look => self.looked_up(&exchange, now),
             _ => unreachable!("no transaction"),
@@ -211,7 +210,7 @@ impl<H: HostController> Mmc<H> {
         }
         let slot = &mut self.slots[bus.slot.index()];
         let reads = slot.direction == Direction::Read;
-        slot.done += u32::from(exchange.blocks());
+        slot.came_over(u32::from(exchange.blocks()));
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
             return self.recover(now);

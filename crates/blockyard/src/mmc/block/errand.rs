@@ -1,6 +1,7 @@
 //! Who has the bus, what for, and how far that is.
 
 use super::{ActKind, Context};
+use crate::mmc::command::Direction;
 use crate::mmc::controller::SlotId;
 use crate::mmc::exchange::{Exchange, Failure};
 use crate::status::Status;
@@ -33,8 +34,8 @@ pub(super) enum Errand {
     Heed(Exchange),
     /// A look at DAT0.
     Line,
-    /// CMD12.
-    Stop,
+    /// CMD12, while the card is at a transfer in this direction.
+    Stop(Direction),
     /// A reset.
     Reset,
     /// The next command of an exclusive operation.
@@ -57,7 +58,7 @@ impl Errand {
             Self::Status => ActKind::SendStatus,
             Self::Heed(_) => ActKind::HeedStatus,
             Self::Line => ActKind::LookAtLine,
-            Self::Stop => ActKind::SendStop,
+            Self::Stop(_) => ActKind::SendStop,
             Self::Reset => ActKind::Reset,
             Self::Operate | Self::Upkeep | Self::Interrupt => ActKind::SendCommand,
             Self::Look => ActKind::ReadRegister,

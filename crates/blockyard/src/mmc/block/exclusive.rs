@@ -16,7 +16,9 @@
 //! - **O5.** A reset may lose what the card's cache holds. If something was written to it since the
 //!   last flush, flushes fail from then on, up to the first that was asked for after the reset and taken when
 //!   all that was held at the reset had been reported: it covers whatever was lost, so who asks after it has
-//!   been told. One that was asked for before, and waited, covers nothing of what waited for the next.
+//!   been told. One that was asked for before, and waited, covers nothing of what waited for the next. Nor
+//!   does any cover a bio that was split, if a part of it was done and lost and the others had not come:
+//!   requests do not say that they are parts.
 
 use super::errand::{BUSY_LIMIT, Errand, OnBus};
 use super::slot::{Slot, Stage};
@@ -116,12 +118,14 @@ pub(super) struct Cache {
     dirty: bool,
     /// Something was, when the card was reset: at this instant for the last time.
     lost: Option<Instant>,
+    /// It did not come back on from a reset (E6).
+    pub(super) is_off: bool,
 }
 
 impl Cache {
     /// A write begins that may stay in it.
     pub(super) const fn written(&mut self) {
-        self.dirty = true;
+        self.dirty = !self.is_off;
     }
 
     /// The card was reset. Says whether something may be lost by that.
@@ -288,6 +292,9 @@ impl<H: HostController> Mmc<H> {
 
     /// The next command of the operation on the bus.
     pub(super) fn operate(&mut self, operation: Operation, context: Context, now: Instant) {
+        if operation == Operation::Flush && self.cache.is_off {
+            return self.all_over(now);
+        }
         let slot = self.bus.as_ref().expect("it has the bus").slot;
         let command = self.target.command_of(operation, &self.slots[slot.index()]);
         let command = command.expect("it is over after its last command");

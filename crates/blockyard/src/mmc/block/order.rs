@@ -233,6 +233,50 @@ mod tests {
         }
     }
 
+    /// Beside a list of those that wait.
+    #[test]
+    fn as_many_are_counted_as_wait() {
+        let mut prng = Prng::new(11);
+        for mut ready in [Ready::fifo(9), Ready::tag_walk(9)] {
+            let mut slow: Vec<SlotId> = Vec::new();
+            let mut on_bus = None;
+            for _ in 0..3000 {
+                let slot = SlotId(u8::try_from(prng.below(9)).unwrap());
+                match prng.below(5) {
+                    0 | 1 if !slow.contains(&slot) && on_bus != Some(slot) => {
+                        slow.push(slot);
+                        ready.push(slot);
+                    }
+                    2 if on_bus.is_none() => {
+                        on_bus = ready.first();
+                        on_bus.into_iter().for_each(|slot| ready.take(slot));
+                        slow.retain(|slot| on_bus != Some(*slot));
+                    }
+                    3 if on_bus.is_some() => {
+                        on_bus = None;
+                        ready.advance();
+                    }
+                    4 if prng.below(4) == 0 => {
+                        // What was taken does not go after all.
+                        on_bus.into_iter().for_each(|slot| ready.put_back(slot));
+                        slow.extend(on_bus.take());
+                    }
+                    4 if prng.below(50) == 0 => {
+                        (on_bus, slow) = (None, Vec::new());
+                        ready.clear();
+                    }
+                    _ => {}
+                }
+                for divisor in 1..4 {
+                    let is_such = |slot: &SlotId| slot.0.is_multiple_of(divisor);
+                    let counted = slow.iter().filter(|slot| is_such(slot)).count();
+                    assert_eq!(ready.count(is_such), counted, "{slow:?} in {ready:?}");
+                }
+                assert_eq!(ready.is_empty(), slow.is_empty());
+            }
+        }
+    }
+
     /// Sends what is first, and lets `arrive` come while it is on the bus.
     fn send(ready: &mut Ready, arrive: &[u8]) -> u8 {
         let slot = ready.first().expect("something waits");

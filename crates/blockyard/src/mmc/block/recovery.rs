@@ -6,17 +6,22 @@
 //! - **E1.** A request is tried again [`RETRIES_MAX`] times. After an error of the data there are at
 //!   most [`DATA_RETRIES`] left.
 //! - **E2.** Before the last of these, controller and card are reset.
-//! - **E3.** A read that still fails is read sector by sector, each tried [`SECTOR_TRIES`] times. The
+//! - **E3.** A read that still fails is read by the card's own sectors, one by one, each tried [`SECTOR_TRIES`] times. The
 //!   first that cannot be read ends the request with an error.
-//! - **E4.** Blocks that came before an error of the bus stay read. Of a transfer of which the card
+//! - **E4.** Blocks that came before an error of the bus stay read, as far as they are whole sectors of
+//!   the card's own. Of a transfer of which the card
 //!   says that it failed, in any response up to the one to CMD13, and of a write, nothing counts. A write has
 //!   failed, too, if a question about it was not answered.
 //! - **E5.** What came damaged has the bus tuned again before the next transfer, where it is tuned.
 //!   Where that fails, controller and card are reset.
+//! - **E6.** What comes back from a reset is looked at. The same card goes on: by the address that it has
+//!   now, and what is not on any more (cache, packed commands, background operations) is not used any
+//!   more. Another card, or one that does not hold what was promised of it, is none.
 
-use super::Mmc;
 use super::errand::Errand;
+use super::packed::Most;
 use super::slot::Slot;
+use super::{Mmc, Target};
 use crate::mmc::command::Direction;
 use crate::mmc::command::state::CardState;
 use crate::mmc::command::status::Status as CardStatus;
@@ -49,11 +54,13 @@ impl<H: HostController> Mmc<H> {
             Some(CardState::Transfer | CardState::Programming) => {
                 self.looked(status.is_ready(), now);
             }
-            Some(CardState::Data | CardState::Receive) => {
-                let errand = self.errand_after_try(Errand::Stop);
+            state => {
+                let errand = match state.and_then(CardState::transfers) {
+                    Some(direction) => self.errand_after_try(Errand::Stop(direction)),
+                    None => Errand::Reset,
+                };
                 self.go_on(NOT_BACK, errand, now);
             }
-            _ => self.go_on(NOT_BACK, Errand::Reset, now),
         }
     }
 
@@ -138,7 +145,8 @@ impl<H: HostController> Mmc<H> {
     /// Resets controller and card. `false`: the card does not come back, and is lost.
     pub(super) fn reset_host(&mut self, now: Instant) -> bool {
         self.counts.resets += 1;
-        let comes_back = self.controller.reset(now).is_ok();
+        let back = self.controller.reset(now).ok();
+        let comes_back = back.is_some_and(|back| self.goes_on_with(back));
         if comes_back {
             self.wants_retune = false;
             self.lose_cache(); // O5
@@ -146,6 +154,19 @@ impl<H: HostController> Mmc<H> {
             self.lose_card();
         }
         comes_back
+    }
+
+    /// Goes on with the card that came `back`, if it can (E6).
+    fn goes_on_with(&mut self, back: Target) -> bool {
+        let can = self.target.is_still(&back);
+        if can {
+            let capabilities = self.controller.capabilities();
+            self.most_packed = Most::of(&self.policy, &back, capabilities).unwrap_or_default();
+            self.cache.is_off = self.target.cache_on && !back.cache_on;
+            // Flushes were promised, and tell of what was lost (O5).
+            self.target = Target { cache_on: self.target.cache_on, ..back };
+        }
+        can
     }
 
     /// Resets controller and card, and goes on with the request if that helps.
@@ -216,7 +237,7 @@ impl Slot {
             }
         } else if self.retries == RETRIES_MAX {
             let is_whole = self.direction == Direction::Write || self.operation.is_some();
-            if is_whole || self.left() == 1 {
+            if is_whole || self.left() == self.unit {
                 return Verdict::Ends(status_of(failure));
             }
             self.single = true; // E3

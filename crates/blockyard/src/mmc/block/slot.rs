@@ -69,6 +69,8 @@ pub(super) struct Slot {
     pub(super) segments: u16,
     /// It is not packed: a pack with it has failed.
     pub(super) alone: bool,
+    /// Sectors in one of the card's own.
+    pub(super) unit: u32,
     /// Its data goes past the cache.
     pub(super) reliable: bool,
     pub(super) sector: u64,
@@ -109,6 +111,7 @@ impl Slot {
         segments: 0,
         alone: false,
         reliable: false,
+        unit: 1,
         sector: 0,
         sectors: 0,
         real_time: false,
@@ -134,6 +137,7 @@ impl Slot {
             tag: issue.tag,
             sector,
             sectors,
+            unit: target.unit_sectors,
             real_time: request.prio.class == PrioClass::RealTime,
             segments: request.segments,
             ..Self::FREE
@@ -147,7 +151,9 @@ impl Slot {
         let fits = u16::try_from(sectors).is_ok() && target.addressing.argument(last).is_some();
         let reliable = target.cache_on && request.flags.contains(Flags::FUA);
         let can = !reliable || target.reliable_write == ReliableWrite::Any;
-        (fits && can).then_some(Self { direction, reliable, ..slot })
+        let is_whole =
+            sector.is_multiple_of(u64::from(slot.unit)) && sectors.is_multiple_of(slot.unit);
+        (fits && can && is_whole).then_some(Self { direction, reliable, ..slot })
     }
 
     /// The same with `operation`, held to what `target` takes. A discard is of the whole units within
@@ -179,7 +185,13 @@ impl Slot {
 
     /// Blocks of its next transfer.
     pub(super) const fn blocks_next(&self) -> u32 {
-        if self.single { 1 } else { self.left() }
+        if self.single { self.unit } else { self.left() }
+    }
+
+    /// So many blocks of its transfer have come over; of the card's own sectors, whole ones count (E4).
+    pub(super) const fn came_over(&mut self, blocks: u32) {
+        self.done += blocks;
+        self.done -= self.done % self.unit;
     }
 
     /// A transfer of its next blocks went well; `false`: more are left.

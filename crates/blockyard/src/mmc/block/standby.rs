@@ -58,11 +58,16 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Takes no more requests as soon as it has none and its command queue engine is off; if that is not so within [`DISABLE_LIMIT`], it
-    /// stays enabled. Until then it takes requests. [`Self::is_enabled`] says how it came out.
+    /// Takes no more requests as soon as it has none and its command queue engine is off; if that is not
+    /// so within [`DISABLE_LIMIT`], it stays enabled. Until then it takes requests. [`Self::is_enabled`] says how it came out.
     ///
     /// A request that comes while it is off is refused for want of a
     /// [resource](crate::driver::Busy::Resource): it is offered again after a while.
+    ///
+    /// Nothing is sent to the card: its cache is not flushed, it is not put to sleep (CMD5), and it is not
+    /// told of a loss of power (POWER_OFF_NOTIFICATION). Who cuts its power flushes before. When it is
+    /// enabled again, the card is to be selected and in its mode, as it was; after a loss of power the
+    /// controller sees to that before.
     pub fn disable(&mut self, now: Instant) {
         if self.power == Power::On {
             self.power = Power::Leaving(now + DISABLE_LIMIT);
@@ -70,7 +75,8 @@ impl<H: HostController> Mmc<H> {
         self.tick(now);
     }
 
-    /// Takes requests again.
+    /// Takes requests again. A bus that is tuned is tuned again before the first: what it was tuned for may
+    /// have changed.
     ///
     /// # Errors
     ///
@@ -80,6 +86,7 @@ impl<H: HostController> Mmc<H> {
             return Err(StillEnabled);
         }
         self.power = Power::On;
+        self.wants_retune = self.controller.is_tuned();
         Ok(())
     }
 

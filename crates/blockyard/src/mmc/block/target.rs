@@ -5,16 +5,21 @@ use crate::mmc::card::time::INTERRUPT;
 use crate::mmc::card::{Card, ReliableWrite};
 use crate::mmc::command::{Addressing, Rca};
 use crate::mmc::controller::HostController;
+use crate::mmc::register::cid::Cid;
 use crate::mmc::register::ext_csd::Hpi;
 use crate::time::Duration;
 
 /// What of a card the request path needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
+    /// Which card it is. `None`: that is not known, nor noticed when it is another.
+    pub cid: Option<Cid>,
     /// Its address.
     pub rca: Rca,
     /// What its addresses count.
     pub addressing: Addressing,
+    /// Sectors of 512 bytes in one of its own, which are transferred whole: 1, or 8.
+    pub unit_sectors: u32,
     /// Whether it knows CMD23.
     pub set_block_count: bool,
     /// Whether its volatile cache is on.
@@ -50,6 +55,8 @@ impl Target {
         let host = controller.capabilities();
         let way = |by| card.erase_way(by);
         Self {
+            cid: Some(card.cid),
+            unit_sectors: card.data_sector_sectors(),
             set_block_count: card.set_block_count(host),
             cache_on: card.cache_on(),
             queue_depth: card.queue_depth(host),
@@ -73,8 +80,10 @@ impl Target {
     #[must_use]
     pub const fn plain(rca: Rca, addressing: Addressing) -> Self {
         Self {
+            cid: None,
             rca,
             addressing,
+            unit_sectors: 1,
             set_block_count: false,
             cache_on: false,
             queue_depth: 0,
@@ -89,5 +98,19 @@ impl Target {
             hpi: None,
             interrupt_limit: INTERRUPT,
         }
+    }
+
+    /// Whether requests that were taken for this can go on with `back`, which came back from a reset: it
+    /// is the same card, and what they were promised holds (E6).
+    pub(super) fn is_still(&self, back: &Self) -> bool {
+        let promises = |of: &Self| {
+            let ranges = |way: Option<EraseWay>| way.map(|way| way.ranges());
+            let erases = [of.discard, of.write_zeroes].map(ranges);
+            let secure = of.secure_erase.map(|ways| ways.map(|way| way.ranges()));
+            let transfers = (of.addressing, of.set_block_count, of.reliable_write, of.queue_depth);
+            (of.cid, of.unit_sectors, transfers, erases, secure)
+        };
+        // Nobody would flush a cache that was off.
+        promises(self) == promises(back) && (self.cache_on || !back.cache_on)
     }
 }

@@ -140,6 +140,20 @@ impl<H: HostController> Mmc<H> {
         is_under_way && self.fresh.is_empty() && self.ended.is_empty() && self.cleaned.is_empty()
     }
 
+    /// Whether [`Self::is_all_under_way`] says so. Where it does, nobody may have a job.
+    #[cfg(test)]
+    pub(super) fn checked_all_under_way(&self, now: Instant) -> bool {
+        let is_so = self.is_all_under_way();
+        for context in [Context::Thread, Context::Interrupt, Context::Deferred] {
+            let job = self.choose_job(context, now);
+            assert!(
+                !is_so || job.is_none(),
+                "all is under way, but {job:?} is due for {context:?}"
+            );
+        }
+        is_so
+    }
+
     /// The first of the jobs of `context` that there is something to do of.
     fn choose_job(&self, context: Context, now: Instant) -> Option<Due> {
         let jobs = match context {

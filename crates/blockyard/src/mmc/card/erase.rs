@@ -5,7 +5,7 @@ use super::{Card, CardKind};
 use crate::mmc::command::erase::{MmcErase, SdErase};
 use crate::mmc::command::{Addressing, Command};
 use crate::mmc::register::csd::Classes;
-use crate::mmc::register::ext_csd::{ExtCsd, SecureFeatures};
+use crate::mmc::register::ext_csd::SecureFeatures;
 use crate::time::Duration;
 
 /// What is preferred on an SD card that does not tell its allocation unit: 4 MiB.
@@ -79,7 +79,7 @@ impl Card {
     pub fn erase_unit_sectors(&self, by: Erase) -> u32 {
         match by {
             Erase::Mmc(by) if by.by_groups() => self.erase_group_sectors(),
-            Erase::Mmc(_) => self.ext_csd().map_or(1, ExtCsd::data_sector_sectors),
+            Erase::Mmc(_) => self.data_sector_sectors(),
             Erase::Sd(_) => self.csd.erase_sectors,
         }
     }
@@ -159,6 +159,11 @@ impl EraseWay {
                 [Command::sd_erase_start(start), Command::sd_erase_end(end), Command::sd_erase(by)]
             }
         })
+    }
+
+    /// What decides which ranges it takes.
+    pub(in crate::mmc) const fn ranges(&self) -> (Erase, u32) {
+        (self.by, self.unit_sectors)
     }
 
     /// The limit of busy after the erase of a range.

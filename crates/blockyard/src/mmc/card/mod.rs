@@ -105,6 +105,13 @@ impl Card {
         card && host.set_block_count
     }
 
+    /// Sectors of 512 bytes in one of its own, which is transferred as a whole: 1, or 8 (eMMC of 4 KiB
+    /// sectors that does not emulate 512 bytes).
+    #[must_use]
+    pub fn data_sector_sectors(&self) -> u32 {
+        self.ext_csd().map_or(1, ExtCsd::data_sector_sectors)
+    }
+
     /// Bytes of the volatile write cache; 0: none. SD's cache is not used here.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
@@ -125,10 +132,14 @@ impl Card {
     }
 
     /// Most writes, and most reads, in one packed command; 0: none. A header of one sector describes
-    /// 63 at most. A card that does not tell which of them failed has none.
+    /// 63 at most. A card that does not tell which of them failed has none, nor has one whose own sectors
+    /// are larger: so would be its headers.
     #[must_use]
     pub fn max_packed(&self, host: &HostCapabilities) -> (u8, u8) {
-        let packs = |ext_csd: &&ExtCsd| self.set_block_count(host) && ext_csd.packed_events_on();
+        let packs = |ext_csd: &&ExtCsd| {
+            let has_short_header = ext_csd.data_sector_sectors() == 1;
+            has_short_header && self.set_block_count(host) && ext_csd.packed_events_on()
+        };
         let Some(ext_csd) = self.ext_csd().filter(packs) else { return (0, 0) };
         (ext_csd.max_packed_writes().min(63), ext_csd.max_packed_reads().min(63))
     }
@@ -173,18 +184,19 @@ impl Card {
         }
     }
 
-    /// The limits of `partition` as a block device behind `host`; `None` where there is no such
-    /// partition, or it is [`Partition::Rpmb`], which takes frames and not blocks.
+    /// The limits of its user area as a block device behind `host`; `None` where it has no sector.
+    ///
+    /// There are none of other [partitions](Partition): the [request path](super::block) never switches
+    /// (PARTITION_CONFIG), so what is meant for one of them would land in the user area.
     ///
     /// A request is one transfer, so it is held to what the host transfers at once and to the 16
     /// bits of CMD23. Discards are limited by nothing but their type, in whole preferred erase units.
     #[must_use]
-    pub fn limits(&self, partition: Partition, host: &HostCapabilities) -> Option<Limits> {
-        let capacity_sectors = self.partition_sectors(partition);
-        if capacity_sectors == 0 || partition == Partition::Rpmb {
+    pub fn limits(&self, host: &HostCapabilities) -> Option<Limits> {
+        if self.sectors == 0 {
             return None;
         }
-        let logical_block_sectors = self.ext_csd().map_or(1, ExtCsd::data_sector_sectors);
+        let logical_block_sectors = self.data_sector_sectors();
         let max_blocks = u32::from(host.max_blocks);
         let unit = self.preferred_erase_sectors();
         let erasable = u32::MAX / unit * unit;
@@ -199,7 +211,7 @@ impl Card {
             max_write_zeroes_sectors: max_if(self.zero_by().is_some()),
             write_cache,
             fua: write_cache && self.reliable_write(host) == ReliableWrite::Any,
-            ..Limits::new(capacity_sectors)
+            ..Limits::new(self.sectors)
         })
     }
 }

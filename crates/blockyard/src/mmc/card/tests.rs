@@ -80,10 +80,10 @@ fn emmc_5_1_offers_what_its_registers_say() {
 }
 
 #[test]
-fn limits_follow_from_card_partition_and_host() {
+fn limits_follow_from_card_and_host() {
     let card = emmc(emmc_5_1(), &[index::CACHE_CTRL, index::ERASE_GROUP_DEF]);
     let host = HostCapabilities { max_blocks: 1023, ..HostCapabilities::full() };
-    let limits = card.limits(Partition::User, &host).unwrap();
+    let limits = card.limits(&host).unwrap();
     assert_eq!((limits.capacity_sectors, limits.max_sectors), (61_071_360, 1023));
     assert_eq!((limits.max_segments, limits.logical_block_sectors), (128, 1));
     assert!(limits.write_cache && limits.fua);
@@ -92,21 +92,25 @@ fn limits_follow_from_card_partition_and_host() {
     assert_eq!(limits.max_write_zeroes_sectors, 4_294_966_272);
     // A write past the cache is a reliable one, which needs CMD23.
     let plain = HostCapabilities { set_block_count: false, ..host.clone() };
-    let limits = card.limits(Partition::User, &plain).unwrap();
+    let limits = card.limits(&plain).unwrap();
     assert!(limits.write_cache && !limits.fua);
-    let boot = card.limits(Partition::Boot(1), &host).unwrap();
-    assert_eq!(boot.capacity_sectors, 8192);
-    assert_eq!(card.limits(Partition::Rpmb, &host), None);
-    assert_eq!(card.limits(Partition::General(0), &host), None);
+    // Of the user area, whatever there is beside it.
+    assert_eq!(card.partition_sectors(Partition::Boot(1)), 8192);
+    let nothing = Card { sectors: 0, ..card.clone() };
+    assert_eq!(nothing.limits(&host), None);
     // Sectors of 4 KiB: whole ones only.
     let card = emmc(emmc_5_1(), &[index::DATA_SECTOR_SIZE]);
-    let limits = card.limits(Partition::User, &host).unwrap();
+    let limits = card.limits(&host).unwrap();
     assert_eq!((limits.logical_block_sectors, limits.max_sectors), (8, 1016));
     assert!(!limits.write_cache && !limits.fua);
+    let mut bytes = emmc_5_1();
+    bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
+    let card = emmc(bytes, &[index::DATA_SECTOR_SIZE]);
+    assert_eq!(card.max_packed(&host), (0, 0), "headers of 4 KiB");
     let card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
-    let limits = card.limits(Partition::User, &host).unwrap();
+    let limits = card.limits(&host).unwrap();
     assert!(limits.max_discard_sectors > 0 && limits.max_write_zeroes_sectors > 0);
-    assert!(!limits.write_cache && card.limits(Partition::Boot(0), &host).is_none());
+    assert!(!limits.write_cache && card.partition_sectors(Partition::Boot(0)) == 0);
 }
 
 #[test]

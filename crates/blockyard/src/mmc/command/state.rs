@@ -2,6 +2,7 @@
 //!
 //! The table itself is beside the opcodes, in [`opcode`](super::opcode).
 
+use super::Direction;
 use super::opcode::{Opcode, QueueRule};
 use core::fmt;
 
@@ -66,6 +67,16 @@ impl CardState {
         match number {
             0..=8 => Some(Self::ALL[number as usize]),
             10 => Some(Self::Sleep),
+            _ => None,
+        }
+    }
+
+    /// The direction of the transfer that it is at, which CMD12 ends.
+    #[must_use]
+    pub const fn transfers(self) -> Option<Direction> {
+        match self {
+            Self::Data => Some(Direction::Read),
+            Self::Receive => Some(Direction::Write),
             _ => None,
         }
     }

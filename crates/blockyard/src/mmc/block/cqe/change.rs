@@ -11,7 +11,7 @@ use crate::mmc::block::Mmc;
 use crate::mmc::block::errand::Phase;
 use crate::mmc::block::recovery::{COMMAND_TRIES, Verdict};
 use crate::mmc::command::state::CardState;
-use crate::mmc::command::{Command, Direction, SwitchAccess};
+use crate::mmc::command::{Command, SwitchAccess};
 use crate::mmc::controller::{HostController, HostError, Part};
 use crate::mmc::exchange::{Cause, Exchange, Failure};
 use crate::mmc::register::ext_csd::index::CMDQ_MODE_EN;
@@ -104,15 +104,13 @@ impl<H: HostController> Mmc<H> {
                 Some(at) => change.phase = Phase::Due(at),
                 None => self.reset_for(None, now),
             },
-            Some(CardState::Data) => {
-                change.stops = Direction::Read;
-                self.try_again(Step::Stop, None, now);
-            }
-            Some(CardState::Receive) => {
-                change.stops = Direction::Write;
-                self.try_again(Step::Stop, None, now);
-            }
-            _ => self.reset_for(None, now),
+            state => match state.and_then(CardState::transfers) {
+                Some(direction) => {
+                    change.stops = direction;
+                    self.try_again(Step::Stop, None, now);
+                }
+                None => self.reset_for(None, now),
+            },
         }
     }
 

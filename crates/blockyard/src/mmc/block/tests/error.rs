@@ -273,3 +273,38 @@ fn what_a_read_has_brought_before_a_bad_sector_is_done() {
         assert_ne!(bench.ended[&0], Status::Ok);
     }
 }
+
+/// A card whose own sectors are of 4 KiB; the script refuses parts of them.
+fn with_large_sectors(pipeline: Pipeline) -> Bench {
+    let target = Target { unit_sectors: 8, ..CARD };
+    let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    Bench::with(Policies::NONE, controller, target, policy)
+}
+
+#[test]
+fn of_sectors_of_4_kib_whole_ones_are_transferred_wherever_the_bus_fails() {
+    for pipeline in one_by_one() {
+        for blocks in 0..24 {
+            let mut bench = with_large_sectors(pipeline);
+            let fault = Fault::Error(Part::Data, HostError::Damaged, blocks);
+            bench.script().faults.insert(0, fault);
+            bench.submit([Bio::read(800, 24, 0), Bio::write(1600, 24, 1)]);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 2);
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_read_by_the_cards_own_sectors_up_to_the_bad_one() {
+    let damaged = Some(Fault::Error(Part::Data, HostError::Damaged, 0));
+    for pipeline in EVERY_PIPELINE {
+        let mut bench = with_large_sectors(pipeline);
+        bench.script().bad_sector = Some((819, damaged, damaged));
+        bench.submit([Bio::read(800, 32, 0)]);
+        bench.settle();
+        let expected = Outcome::Partial { sectors: 16, status: Status::IoError };
+        assert_eq!(bench.outcomes, [expected], "{pipeline:?}");
+    }
+}

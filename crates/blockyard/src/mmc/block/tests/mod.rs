@@ -13,6 +13,7 @@ mod hsq;
 mod overlap;
 mod packed;
 mod recovered;
+mod reset;
 mod retune;
 mod scripted;
 mod swarm;
@@ -94,6 +95,7 @@ fn limits(target: &Target) -> Limits {
         fua: target.cache_on && target.reliable_write == ReliableWrite::Any,
         max_discard_sectors: most(target.discard.is_some()),
         max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
+        logical_block_sectors: target.unit_sectors,
         ..Limits::new(1 << 20)
     }
 }
@@ -176,6 +178,8 @@ struct Bench {
     forgiven: usize,
     /// Of each flush, by cookie: how many of these it is to cover.
     covers: BTreeMap<u64, usize>,
+    /// How often nobody had anything to do, as all was under way.
+    all_under_way: u64,
 }
 
 const CONTEXTS: [Context; 2] = [Context::Thread, Context::Deferred];
@@ -200,7 +204,8 @@ impl Bench {
     }
 
     /// A request queue of this design over `mmc`.
-    fn over(policies: Policies, mmc: Mmc<Scripted>) -> Self {
+    fn over(policies: Policies, mut mmc: Mmc<Scripted>) -> Self {
+        mmc.controller.target = mmc.target;
         let by_tag = mmc.policy.pipeline == Pipeline::Cqe;
         let depth = if by_tag { mmc.plan.slots } else { super::super::policy::HSQ_SLOTS };
         let tags = TagSetConfig::single(depth.into());
@@ -223,6 +228,7 @@ impl Bench {
             outcomes: Vec::new(),
             forgiven: 0,
             covers: BTreeMap::new(),
+            all_under_way: 0,
         }
     }
 
@@ -259,11 +265,19 @@ impl Bench {
         let sector = sector.unwrap_or(ENGINE);
         self.did.push(Did { kind, context, sector, from, to: now });
         self.mmc().finish(act, now);
+        self.look_for_work();
+    }
+
+    /// Somebody may have something to do.
+    fn look_for_work(&mut self) {
+        let now = self.now;
+        self.all_under_way += u64::from(self.mmc().checked_all_under_way(now));
     }
 
     fn interrupt(&mut self, event: HostEvent) {
         let now = self.now;
         self.mmc().interrupt(event, now);
+        self.look_for_work();
         while let Some(act) = self.mmc().begin(Context::Interrupt, now) {
             self.record(act, now);
         }
@@ -312,6 +326,7 @@ impl Bench {
             self.check_durability(&end.bio, end.status);
         }
         self.check_places();
+        self.look_for_work();
         self.most_held = self.most_held.max(self.mmc().held);
         for (at, context) in CONTEXTS.into_iter().enumerate() {
             if self.running[at].is_none()

@@ -225,3 +225,22 @@ fn what_is_packed_and_cannot_start_in_an_interrupt_keeps_its_order() {
         assert!(order.is_sorted(), "{order:?}");
     }
 }
+
+#[test]
+fn a_read_whose_header_fails_is_stopped_as_the_write_that_the_header_is() {
+    for policy in packing(Packed::ReadWrite) {
+        let mut bench = bench(policy, 8);
+        bench.reads(40);
+        // The first request is alone: whatever is ready behind it comes next.
+        let mut settled = self::bench(policy, 8);
+        settled.reads(40);
+        settled.settle();
+        let is_header = |span: &Span| span.command == Opcode::WriteMultiple;
+        let at = settled.spans().iter().position(is_header).expect("some are packed");
+        bench.script().faults.insert(at, Fault::Error(Part::Data, HostError::Damaged, 0));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 40);
+        let stops = bench.script().commands.get(&12).copied();
+        assert_eq!((stops, bench.script().resets), (Some(1), 0), "{policy:?}");
+    }
+}

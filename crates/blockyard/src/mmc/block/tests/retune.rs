@@ -67,3 +67,23 @@ fn a_reset_leaves_nothing_to_tune() {
         .map(|kind| order.iter().position(|&did| did == kind).unwrap());
     assert!(tuned < reset && bench.script().retunes == 1, "{order:?}");
 }
+
+#[test]
+fn a_bus_that_is_tuned_is_tuned_again_after_a_suspend() {
+    for pipeline in EVERY_PIPELINE {
+        for (is_tuned, retunes) in [(true, 1), (false, 0)] {
+            let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+            bench.script().tuned = is_tuned;
+            bench.reads(2);
+            bench.settle();
+            let now = bench.now;
+            bench.mmc().disable(now);
+            bench.until(now + Duration::from_ms(10));
+            bench.mmc().enable().expect("it was idle");
+            bench.submit([Bio::read(500, 8, 2), Bio::read(600, 8, 3)]);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 4);
+            assert_eq!(bench.script().retunes, retunes, "{pipeline:?}");
+        }
+    }
+}

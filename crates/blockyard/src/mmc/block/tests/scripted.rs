@@ -111,6 +111,9 @@ pub(super) struct Scripted {
     pub(super) forced: BTreeSet<u64>,
     /// Starts in interrupt context that are refused.
     pub(super) refusals: u32,
+    /// The card, and how it is another after a reset.
+    pub(super) target: Target,
+    pub(super) at_reset: fn(&mut Target),
     /// Resets that the card does not survive.
     pub(super) dies_at_reset: bool,
     events: VecDeque<(Instant, HostEvent)>,
@@ -178,6 +181,8 @@ impl Scripted {
             lost: BTreeSet::new(),
             forced: BTreeSet::new(),
             refusals: 0,
+            target: CARD,
+            at_reset: |_| {},
             dies_at_reset: false,
             events: VecDeque::new(),
             running: None,
@@ -287,9 +292,23 @@ impl Scripted {
         }
     }
 
+    /// Whether the card is the one that `command` is for.
+    fn is_for_card(&self, command: &Command) -> bool {
+        use Opcode::{InterruptByStatus, InterruptByStop, SendStatus};
+        let is_addressed =
+            matches!(command.opcode, SendStatus | InterruptByStatus | InterruptByStop);
+        !is_addressed || command.argument >> 16 == u32::from(self.target.rca.0)
+    }
+
     fn send(&mut self, command: &Command) {
         let row = command.opcode.row();
         *self.commands.entry(row.index).or_default() += 1;
+        if let (Opcode::StopTransmission, Some(direction)) =
+            (command.opcode, self.state.transfers())
+        {
+            let is_busy = direction == Direction::Write;
+            assert_eq!(command.response.has_busy(), is_busy, "CMD12 in {:?}", self.state);
+        }
         self.state = legal(self.state, command.opcode, self.engine.card_queue())
             .unwrap_or_else(|illegal| panic!("{illegal}"));
         self.engine.heard(command);
@@ -339,7 +358,7 @@ impl Scripted {
         }
         let (bad, in_several, alone) = self.bad_sector?;
         let hit = (first..first + blocks).contains(&bad);
-        let fault = if blocks > 1 { in_several } else { alone };
+        let fault = if blocks > u64::from(self.target.unit_sectors) { in_several } else { alone };
         fault.filter(|_| hit)
     }
 
@@ -358,7 +377,8 @@ impl Scripted {
         for (part, command) in commands {
             let Some(command) = command else { continue };
             at = at + COMMAND;
-            if let Some((error, blocks)) = fails(part) {
+            let nobody = (!self.is_for_card(&command)).then_some((HostError::Timeout, 0));
+            if let Some((error, blocks)) = fails(part).or(nobody) {
                 // The card did not hear it.
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
             }
@@ -388,7 +408,7 @@ impl Scripted {
         if direction == Some(Direction::Write) && transaction.payload == Payload::Block {
             at = at + BLOCK;
             if let Some((error, blocks)) = fails(Part::Data) {
-                self.data_ends(at);
+                // The card waits for the block that did not come, or came damaged.
                 let part = Part::Data;
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
             }
@@ -424,6 +444,9 @@ impl Scripted {
             assert!(skip + u32::from(data.blocks) <= memory.sectors, "more than the request has");
             let first = memory.sector + u64::from(skip);
             assert_eq!(u64::from(transaction.command.argument), first * self.unit);
+            let unit = self.target.unit_sectors;
+            let is_whole = first.is_multiple_of(u64::from(unit));
+            assert!(is_whole && u32::from(data.blocks).is_multiple_of(unit), "{transaction:?}");
             if let Some(announce) = transaction.announce {
                 assert_eq!(announce.argument & 0x3fff_ffff, u32::from(data.blocks));
             }
@@ -442,6 +465,7 @@ impl Scripted {
             let failure = fails(Part::Data);
             let blocks = failure.map_or(data.blocks, |(_, blocks)| blocks);
             memory.moved += u32::from(blocks);
+            memory.moved -= memory.moved % unit;
             self.well.insert(memory.sector, memory.moved);
             at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(blocks.max(1)));
             let bounded = transaction.announce.is_some() || transaction.stop.is_none();
@@ -737,7 +761,7 @@ impl HostController for Scripted {
         self.running = None;
     }
 
-    fn reset(&mut self, now: Instant) -> Result<(), HostError> {
+    fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         assert!(self.running.is_none(), "B1");
         self.resets += 1;
         self.erase = 0;
@@ -745,6 +769,7 @@ impl HostController for Scripted {
         (self.state, self.busy_until) = (CardState::Transfer, now);
         self.engine.reset();
         self.drifted = false;
-        if self.dies_at_reset { Err(HostError::Timeout) } else { Ok(()) }
+        (self.at_reset)(&mut self.target);
+        if self.dies_at_reset { Err(HostError::Timeout) } else { Ok(self.target) }
     }
 }

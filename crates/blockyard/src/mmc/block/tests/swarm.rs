@@ -40,6 +40,7 @@ struct Tally {
     upkeeps: u64,
     interrupts: u64,
     packs: usize,
+    all_under_way: u64,
 }
 
 fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
@@ -106,6 +107,7 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         tally.packs += bench.spans().iter().filter(|span| span.requests > 1).count();
         tally.upkeeps += counts.upkeeps;
         tally.interrupts += counts.interrupts;
+        tally.all_under_way += bench.all_under_way;
         // Whoever says that all is well has moved all of it.
         for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
             if status == Status::Ok && matches!(bio.op, Op::Read | Op::Write) {
@@ -122,7 +124,8 @@ fn whatever_goes_wrong_every_request_ends_once() {
     // The last once found this: a write was reported after a flush that told of its loss, and before one
     // that did not.
     let tally = swarm(&every_policy(), (0..900).chain([14_656]));
-    let Tally { failures, upkeeps, interrupts, packs } = tally;
+    let Tally { failures, upkeeps, interrupts, packs, all_under_way } = tally;
+    assert!(all_under_way > 100_000, "looked in vain {all_under_way} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(packs > 500, "{packs} packs");
     assert!(upkeeps > 500 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
@@ -131,7 +134,8 @@ fn whatever_goes_wrong_every_request_ends_once() {
 #[test]
 fn whatever_goes_wrong_every_task_ends_once() {
     let tally = swarm(&EVERY_BUSY.map(|busy| HostPolicy::new(Pipeline::Cqe, busy)), 0..600);
-    let Tally { failures, upkeeps, interrupts, .. } = tally;
+    let Tally { failures, upkeeps, interrupts, all_under_way, .. } = tally;
+    assert!(all_under_way > 10_000, "looked in vain {all_under_way} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(upkeeps > 300 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
 }

@@ -1,0 +1,260 @@
+//! The file of `serve --config`: several disks, each with options of its own.
+//!
+//! Keys are the command line's options. What they say is made into a command line for each disk, so
+//! that there is one place that understands options; what is wrong is told by file and line.
+
+use std::fs;
+use std::path::Path;
+
+use blockyard_sim::profile::{Problem, ProfileError};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, Command, FromArgMatches};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::cli::Serve;
+use crate::message::Failure;
+
+/// Keys at the top of the file, for the server.
+const TOP: &[&str] = &[
+    "nbd",
+    "lanes",
+    "metrics",
+    "tls",
+    "tls-cert",
+    "tls-key",
+    "tls-client-ca",
+    "poll",
+    "max-connections",
+    "handshake-timeout",
+    "drain-timeout",
+    "disk",
+];
+/// Keys of a disk.
+const DISK: &[&str] = &[
+    "name",
+    "source",
+    "design",
+    "depth",
+    "as",
+    "delay",
+    "rate",
+    "fault",
+    "seed",
+    "buffered",
+    "huge-pages",
+    "readonly",
+];
+/// Those of them that are no options: the name of the export, and what is served under it.
+const NAME: &str = "name";
+const SOURCE: &str = "source";
+
+/// Most bytes such a file may have.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// A disk of the file: its name, and the command line that serves only it.
+pub(super) struct Given {
+    pub(super) name: String,
+    pub(super) args: Serve,
+}
+
+/// An option, and the byte of the file at which its key stands.
+struct Said {
+    option: String,
+    offset: usize,
+}
+
+struct File<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+/// All disks of the file at `path`; one at least.
+pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
+    let name = path.display().to_string();
+    let unreadable = |error| ProfileError::Unreadable { file: name.clone(), error };
+    if fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
+        return Err(Failure::Input(format!("{name}: longer than {} KiB", MAX_FILE_BYTES / 1024)));
+    }
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    Ok(File { name: &name, text: &text }.disks()?)
+}
+
+impl File<'_> {
+    fn disks(&self) -> Result<Vec<Given>, ProfileError> {
+        let top = DeTable::parse(self.text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            self.wrong(offset, Problem::Syntax(error.message().to_owned()))
+        })?;
+        let common = self.options(top.get_ref(), "", TOP)?;
+        let missing = Problem::MissingKey { key: "disk".to_owned(), table: "" };
+        let disks = top.get_ref().get("disk").ok_or_else(|| self.wrong(0, missing))?;
+        let DeValue::Array(disks) = disks.get_ref() else {
+            return Err(self.unsuitable("disk", disks, "an array of tables, begun by `[[disk]]`"));
+        };
+        disks.iter().map(|disk| self.disk(disk, &common)).collect()
+    }
+
+    fn disk(&self, disk: &Spanned<DeValue<'_>>, common: &[Said]) -> Result<Given, ProfileError> {
+        let offset = disk.span().start;
+        let DeValue::Table(table) = disk.get_ref() else {
+            return Err(self.unsuitable("disk", disk, "an array of tables, begun by `[[disk]]`"));
+        };
+        let own = self.options(table, "disk", DISK)?;
+        let name = self.text_of(table, NAME)?.unwrap_or_default();
+        let missing = || Problem::MissingKey { key: SOURCE.to_owned(), table: "disk" };
+        let source = self.text_of(table, SOURCE)?.ok_or_else(|| self.wrong(offset, missing()))?;
+
+        let said: Vec<_> = common.iter().chain(&own).collect();
+        let options = said.iter().map(|said| said.option.clone());
+        let line = options.chain(["--".to_owned(), source]);
+        let command = Serve::augment_args(Command::new("serve").no_binary_name(true));
+        let args = command
+            .try_get_matches_from(line)
+            .and_then(|matches| Serve::from_arg_matches(&matches))
+            .map_err(|error| {
+                // Of which option clap speaks, as `--depth <N>`; without one it is the source.
+                let of = match error.get(ContextKind::InvalidArg) {
+                    Some(ContextValue::String(of)) => of.split(' ').next().unwrap_or_default(),
+                    _ => "",
+                };
+                let is_of = |said: &&&Said| said.option.split('=').next() == Some(of);
+                let source =
+                    || table.get_key_value(SOURCE).map_or(offset, |(key, _)| key.span().start);
+                let at = said.iter().find(is_of).map_or_else(source, |said| said.offset);
+                self.wrong(at, Problem::Syntax(first_line(&error)))
+            })?;
+        Ok(Given { name, args })
+    }
+
+    /// The options that `table` says, all of whose keys must be `known`.
+    fn options(
+        &self,
+        table: &DeTable<'_>,
+        path: &'static str,
+        known: &'static [&'static str],
+    ) -> Result<Vec<Said>, ProfileError> {
+        let mut said = Vec::new();
+        for (key, value) in table {
+            let (offset, key) = (key.span().start, key.get_ref().as_ref());
+            if !known.contains(&key) {
+                let key = key.to_owned();
+                return Err(self.wrong(offset, Problem::UnknownKey { key, table: path, known }));
+            }
+            if [NAME, SOURCE, "disk"].contains(&key) {
+                continue;
+            }
+            let values = match value.get_ref() {
+                DeValue::Array(values) if key == "nbd" => values.iter().collect(),
+                _ => vec![value],
+            };
+            for value in values {
+                let option = match value.get_ref() {
+                    DeValue::String(text) => format!("--{key}={text}"),
+                    DeValue::Integer(digits) => format!("--{key}={digits}"),
+                    DeValue::Boolean(true) => format!("--{key}"),
+                    DeValue::Boolean(false) => continue,
+                    _ => return Err(self.unsuitable(key, value, "text, a whole number or a flag")),
+                };
+                said.push(Said { option, offset });
+            }
+        }
+        Ok(said)
+    }
+
+    fn text_of(&self, table: &DeTable<'_>, key: &str) -> Result<Option<String>, ProfileError> {
+        match table.get(key) {
+            None => Ok(None),
+            Some(value) => match value.get_ref() {
+                DeValue::String(text) => Ok(Some(text.to_string())),
+                _ => Err(self.unsuitable(key, value, "text")),
+            },
+        }
+    }
+
+    fn unsuitable(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        wanted: &'static str,
+    ) -> ProfileError {
+        let given = value.get_ref().type_str().to_owned();
+        self.wrong(value.span().start, Problem::Unsuitable { key: key.to_owned(), given, wanted })
+    }
+
+    fn wrong(&self, offset: usize, problem: Problem) -> ProfileError {
+        let before = self.text.as_bytes().iter().take(offset);
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        ProfileError::Wrong { file: self.name.to_owned(), line, problem }
+    }
+}
+
+/// What clap says, without what surrounds it.
+fn first_line(error: &clap::Error) -> String {
+    let words = error.to_string();
+    let line = words.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disks(text: &str) -> Result<Vec<Given>, String> {
+        File { name: "x.toml", text }.disks().map_err(|error| error.to_string())
+    }
+
+    fn wrong(text: &str) -> String {
+        disks(text).err().expect("it is wrong")
+    }
+
+    #[test]
+    fn each_disk_has_options_of_its_own_and_those_of_all() {
+        let text = r#"
+            nbd = ["unix:/tmp/x", "127.0.0.1:0"]
+            lanes = 2
+            [[disk]]
+            source = "memory:1m"
+            design = "mq-deadline"
+            depth = 7
+            [[disk]]
+            name = "second"
+            source = "null:4k"
+            readonly = true
+            buffered = false
+        "#;
+        let disks = disks(text).expect("it is right");
+        let [first, second] = &*disks else { panic!("there are two") };
+        assert_eq!((&*first.name, &*second.name), ("", "second"));
+        assert_eq!((first.args.lanes, second.args.nbd.len()), (2, 2));
+        assert_eq!((first.args.depth, second.args.depth), (Some(7), None));
+        assert_eq!((first.args.readonly, second.args.readonly), (false, true));
+        assert!(!second.args.buffered);
+        assert_eq!(&*first.args.design, "mq-deadline");
+    }
+
+    #[test]
+    fn the_example_is_understood() {
+        let disks = disks(include_str!("../../../../examples/systemd/blockyard.toml"));
+        let names: Vec<_> = disks.expect("it is right").into_iter().map(|disk| disk.name).collect();
+        assert_eq!(names, ["", "scratch"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_line() {
+        let near = wrong("lanes = 1\n[[disk]]\nsource = \"null:1k\"\ndept = 3\n");
+        assert!(
+            near.starts_with("x.toml:4: unknown key `dept` in `[disk]`: did you mean `depth`?")
+        );
+        assert!(wrong("lane = 1\n").contains(":1: unknown key `lane`: did you mean `lanes`?"));
+        assert_eq!(wrong("lanes = 1\n"), "x.toml:1: missing key `disk`");
+        assert_eq!(wrong("\n[[disk]]\ndepth = 3"), "x.toml:2: missing key `source` in `[disk]`");
+        let range = wrong("[[disk]]\nsource = \"null:1k\"\n\ndepth = 0\n");
+        assert!(range.starts_with("x.toml:4: invalid value '0' for '--depth <N>'"), "{range}");
+        let size = wrong("[[disk]]\n\nsource = \"null:1x\"\n");
+        assert!(size.starts_with("x.toml:3: invalid value 'null:1x' for '[DISK]'"), "{size}");
+        let lone = wrong("[[disk]]\nsource = [1]\n");
+        assert_eq!(lone, "x.toml:2: `source` is `array`, not text");
+        assert!(wrong("nbd = \n").starts_with("x.toml:1: "));
+    }
+}

@@ -1,0 +1,98 @@
+//! What happens to clients, for a log.
+
+use blockyard_wire::nbd::{HandshakeEnd, TransmissionEnd};
+use core::fmt;
+use rustix::fd::OwnedFd;
+use rustix::net::{getpeername, sockopt};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+/// Something that happened to a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientEvent {
+    /// Who it is: address and port, or the process at the other end of a unix socket.
+    pub client: String,
+    /// What happened.
+    pub happened: Happened,
+}
+
+/// What happened to a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// There were as many as may be.
+    CutOff,
+    /// It chose an export.
+    Entered {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// The version of TLS; nothing without.
+        tls: Option<&'static str>,
+    },
+    /// It has gone.
+    Gone {
+        /// The export it had chosen.
+        export: Option<String>,
+        /// How many requests it sent.
+        requests: u64,
+        /// Why.
+        why: Cow<'static, str>,
+    },
+}
+
+impl fmt::Display for ClientEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {}: ", self.client)?;
+        match &self.happened {
+            Happened::CutOff => f.write_str("cut off, as there are too many"),
+            Happened::Entered { export, tls } => {
+                write!(f, "serving export {export:?}, {}", tls.unwrap_or("without TLS"))
+            }
+            Happened::Gone { export: Some(export), requests, why } => {
+                write!(f, "gone from export {export:?} after {requests} requests: {why}")
+            }
+            Happened::Gone { export: None, why, .. } => {
+                write!(f, "gone before it chose an export: {why}")
+            }
+        }
+    }
+}
+
+/// Who is at the other end.
+pub(crate) fn name_of(client: &OwnedFd) -> String {
+    let address =
+        getpeername(client).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
+    if let Some(address) = address {
+        return address.to_string();
+    }
+    match sockopt::socket_peercred(client) {
+        Ok(process) => {
+            format!("process {} of user {}", process.pid.as_raw_nonzero(), process.uid.as_raw())
+        }
+        Err(_) => "of an unknown address".to_owned(),
+    }
+}
+
+pub(crate) const fn words_of_handshake(end: HandshakeEnd) -> &'static str {
+    match end {
+        HandshakeEnd::Aborted => "it was done with asking",
+        HandshakeEnd::NotNewstyle => "it speaks the old style of NBD, or something else",
+        HandshakeEnd::BadMagic => "what should be an option does not begin like one",
+        HandshakeEnd::NotFixed => "it sent options without fixed newstyle",
+        HandshakeEnd::TooLong => "an option was too long",
+        HandshakeEnd::NoSuchExport => "there is no export of the name it asked for",
+        HandshakeEnd::TlsRequired => "it did not ask for TLS, which is required",
+        HandshakeEnd::ExtendedHeaders => "EXPORT_NAME cannot follow extended headers",
+        HandshakeEnd::ShuttingDown => ENDING,
+    }
+}
+
+pub(crate) const fn words_of_transmission(end: TransmissionEnd) -> &'static str {
+    match end {
+        TransmissionEnd::Disconnected => "it disconnected",
+        TransmissionEnd::BadMagic => "what should be a request does not begin like one",
+        TransmissionEnd::TooLong => "a refused request had too much payload",
+    }
+}
+
+/// Why a client goes that is in order.
+pub(crate) const ENDING: &str = "the server ends";

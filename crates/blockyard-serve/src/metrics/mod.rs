@@ -1,0 +1,98 @@
+//! Metrics for Prometheus, and whether the server is well: over HTTP, by a thread of its own.
+//!
+//! For each answer every lane is asked for a copy of what it counted. One that does not answer in
+//! time is not well, which `/healthz` says.
+
+mod http;
+mod text;
+
+use crate::lane::Message;
+use crate::listen::{Address, ListenError, Listener};
+use crate::meter::Counts;
+use crate::server::Entrance;
+use http::{Answer, Asked};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long a lane may take to answer.
+const LANE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What one lane counted, by the number of the disk.
+pub(crate) type LaneCounts = Vec<Counts>;
+
+/// The thread that answers. See the [module](self).
+pub(crate) struct Metrics {
+    pub(crate) listener: Listener,
+    /// Ends it.
+    pub(crate) stop: Arc<OwnedFd>,
+    pub(crate) entrances: Vec<Entrance>,
+    /// Names of the disks, by their numbers.
+    pub(crate) names: Vec<String>,
+    /// Clients there are.
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+impl Metrics {
+    /// Where it will answer.
+    pub(crate) fn bind(address: &str) -> Result<Listener, ListenError> {
+        Listener::bind(&Address::Tcp(address.to_owned()))
+    }
+
+    /// Answers until it is told to stop.
+    pub(crate) fn run(self) {
+        loop {
+            let sources = [self.listener.as_fd(), self.stop.as_fd()];
+            let mut sources = sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            if poll(&mut sources, None).is_err() {
+                continue; // a signal
+            }
+            if !sources[1].revents().is_empty() {
+                return;
+            }
+            // Who could not be accepted, or answered, asks again.
+            if let Ok(Some(client)) = self.listener.accept() {
+                drop(http::serve(&mut TcpStream::from(client), |asked| self.answer(asked)));
+            }
+        }
+    }
+
+    fn answer(&self, asked: Asked) -> Answer {
+        let counts = self.counts();
+        match (asked, counts) {
+            (Asked::Health, Ok(_)) => Answer::ok("ok\n".to_owned()),
+            (Asked::Metrics, Ok(counts)) => {
+                let connections = self.connections.load(Ordering::Relaxed);
+                Answer::ok(text::write(&self.names, &counts, self.entrances.len(), connections))
+            }
+            (_, Err(lane)) => Answer::unavailable(format!("lane {lane} does not answer\n")),
+        }
+    }
+
+    /// What all lanes counted together, by the number of the disk; else which lane does not answer.
+    fn counts(&self) -> Result<LaneCounts, usize> {
+        let asked: Vec<_> = self.entrances.iter().map(Entrance::ask).collect();
+        let until = Instant::now() + LANE_TIMEOUT;
+        let mut all: LaneCounts = self.names.iter().map(|_| Counts::new()).collect();
+        for (lane, answer) in asked.into_iter().enumerate() {
+            let left = until.saturating_duration_since(Instant::now());
+            let counts = answer.recv_timeout(left).map_err(|_| lane)?;
+            for (to, from) in all.iter_mut().zip(&counts) {
+                to.merge(from);
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Entrance {
+    /// Asks a lane for what it counted.
+    fn ask(&self) -> mpsc::Receiver<LaneCounts> {
+        let (tell, told) = mpsc::channel();
+        self.send(Message::Report(tell));
+        told
+    }
+}

@@ -1,0 +1,233 @@
+//! Prometheus' text format: what was counted under node_exporter's names for disks, and under our own
+//! where it has none.
+
+use crate::job::SECTOR;
+use crate::meter::{Counts, Kind};
+use blockyard::stats::{Direction, Histogram, Stage};
+use blockyard::status::Status;
+use blockyard::trace::{Action, Hold};
+use core::fmt::{Display, Write};
+
+/// Upper ends of the buckets are powers of two, from a microsecond to half a minute.
+const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
+
+/// The lines of one answer.
+struct Page<'a> {
+    text: String,
+    names: &'a [String],
+    counts: &'a [Counts],
+}
+
+/// All of it; `counts` are those of `names`.
+pub(super) fn write(
+    names: &[String],
+    counts: &[Counts],
+    lanes: usize,
+    connections: usize,
+) -> String {
+    let mut page = Page { text: String::new(), names, counts };
+    page.head("blockyard_connections", "gauge", "Clients connected.");
+    page.line(format_args!("blockyard_connections {connections}"));
+    page.head("blockyard_lanes", "gauge", "Threads that serve.");
+    page.line(format_args!("blockyard_lanes {lanes}"));
+    page.disk_stats();
+    page.durations();
+    page.holds();
+    page.text
+}
+
+impl Page<'_> {
+    /// What a family of metrics is.
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}"));
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn line(&mut self, line: impl Display) {
+        writeln!(self.text, "{line}").expect("memory takes every line");
+    }
+
+    /// A line for each disk, with further `labels` that begin with a comma.
+    fn samples<V: Display>(&mut self, name: &str, labels: &str, value: impl Fn(&Counts) -> V) {
+        for (disk, counts) in self.names.iter().zip(self.counts) {
+            let value = value(counts);
+            writeln!(self.text, "{name}{{device=\"{}\"{labels}}} {value}", Escaped(disk))
+                .expect("memory takes every line");
+        }
+    }
+
+    fn family<V: Display>(&mut self, name: &str, help: &str, value: impl Fn(&Counts) -> V) {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        self.head(name, kind, help);
+        self.samples(name, "", value);
+    }
+
+    fn disk_stats(&mut self) {
+        for (kind, one, many) in [
+            (Kind::Read, "read", "reads"),
+            (Kind::Write, "write", "writes"),
+            (Kind::Discard, "discard", "discards"),
+        ] {
+            let name = format!("node_disk_{many}_completed_total");
+            let help = format!("The total number of {many} completed successfully.");
+            self.family(&name, &help, |counts| counts.done(kind).requests);
+            let name = format!("node_disk_{many}_merged_total");
+            let help = format!("The total number of {many} merged.");
+            self.family(&name, &help, |counts| counts.done(kind).merged);
+            let (name, help) = match kind {
+                Kind::Read => ("node_disk_read_bytes_total", "read"),
+                Kind::Write => ("node_disk_written_bytes_total", "written"),
+                _ => ("node_disk_discarded_bytes_total", "discarded"),
+            };
+            let help = format!("The total number of bytes {help}.");
+            self.family(name, &help, |counts| counts.done(kind).sectors * SECTOR);
+            let name = format!("node_disk_{one}_time_seconds_total");
+            let help = format!("The total number of seconds spent by all {many}.");
+            self.family(&name, &help, |counts| Seconds(counts.done(kind).ns));
+        }
+        let flushes = |counts: &Counts| counts.done(Kind::Flush).requests;
+        let help = "The total number of flush requests completed.";
+        self.family("node_disk_flush_requests_total", help, flushes);
+        let help = "The total number of seconds spent by all flush requests.";
+        self.family("node_disk_flush_requests_time_seconds_total", help, |counts| {
+            Seconds(counts.done(Kind::Flush).ns)
+        });
+        let help = "The number of requests at the device.";
+        self.family("node_disk_io_now", help, |counts| counts.issued);
+        let help = "Total seconds with a request at the device, of each lane.";
+        self.family("node_disk_io_time_seconds_total", help, |counts| Seconds(counts.busy_ns));
+        let help = "The weighted number of seconds with requests at the device.";
+        self.family("node_disk_io_time_weighted_seconds_total", help, |counts| {
+            Seconds(counts.weighted_ns)
+        });
+    }
+
+    fn durations(&mut self) {
+        const NAME: &str = "blockyard_request_duration_seconds";
+        self.head(NAME, "histogram", "Time that requests spent in each stage.");
+        for direction in Direction::ALL {
+            let op = match direction {
+                Direction::Read => "read",
+                Direction::Write => "write",
+                Direction::Flush => "flush",
+            };
+            for stage in Stage::ALL {
+                let stage_name = match stage {
+                    Stage::Staged => "staged",
+                    Stage::Held => "held",
+                    Stage::InDriver => "driver",
+                    Stage::Flushing => "flushing",
+                    Stage::Total => "total",
+                };
+                let labels = format!(",stage=\"{stage_name}\",op=\"{op}\"");
+                for power in BUCKETS {
+                    // Values are whole nanoseconds: those below the power are up to one less.
+                    let end = (1_u64 << power) - 1;
+                    let labels = format!("{labels},le=\"{}\"", Seconds(end.into()));
+                    self.samples(&format!("{NAME}_bucket"), &labels, |counts| {
+                        count_up_to(counts.stages.times_ns(direction, stage), end)
+                    });
+                }
+                let all = format!("{labels},le=\"+Inf\"");
+                self.samples(&format!("{NAME}_bucket"), &all, |counts| {
+                    counts.stages.times_ns(direction, stage).count()
+                });
+                self.samples(&format!("{NAME}_sum"), &labels, |counts| {
+                    Seconds(counts.stages.times_ns(direction, stage).sum())
+                });
+                self.samples(&format!("{NAME}_count"), &labels, |counts| {
+                    counts.stages.times_ns(direction, stage).count()
+                });
+            }
+        }
+    }
+
+    fn holds(&mut self) {
+        let name = "blockyard_held_total";
+        self.head(name, "counter", "How often requests were held back, by what held them.");
+        for hold in Hold::ALL {
+            let labels = format!(",because=\"{}\"", hold.name());
+            self.samples(name, &labels, |counts| counts.stages.count(Action::Hold(hold)));
+        }
+        let name = "blockyard_held_seconds_total";
+        self.head(name, "counter", "How long queues stood held, by what held them.");
+        for hold in Hold::ALL {
+            let labels = format!(",because=\"{}\"", hold.name());
+            self.samples(name, &labels, |counts| Seconds(counts.stages.held_ns(hold)));
+        }
+        let name = "blockyard_errors_total";
+        self.head(name, "counter", "Requests that the device did not do.");
+        for (status, words) in [
+            (Status::IoError, "io"),
+            (Status::Medium, "medium"),
+            (Status::Timeout, "timeout"),
+            (Status::NoSpace, "no_space"),
+            (Status::NotSupported, "not_supported"),
+            (Status::Gone, "gone"),
+        ] {
+            let labels = format!(",error=\"{words}\"");
+            self.samples(name, &labels, |counts| counts.stages.count(Action::Complete(status)));
+        }
+    }
+}
+
+/// How many values are `end` at most, which is one less than a power of two: where a bucket ends.
+fn count_up_to(times: &Histogram, end: u64) -> u64 {
+    let up_to = times.buckets().take_while(|(values, _)| *values.end() <= end);
+    up_to.map(|(_, count)| count).sum()
+}
+
+/// Nanoseconds, told in seconds.
+struct Seconds(u128);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// A value of a label: the name of a disk, where the default one has a name too.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("(default)");
+        }
+        for letter in self.0.chars() {
+            match letter {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                '\n' => f.write_str("\\n")?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_end_their_quotes() {
+        assert_eq!(Escaped("a\"b\\c\nd").to_string(), "a\\\"b\\\\c\\nd");
+        assert_eq!(Escaped("").to_string(), "(default)");
+    }
+
+    #[test]
+    fn seconds_are_exact() {
+        assert_eq!(Seconds(1023).to_string(), "0.000001023");
+        assert_eq!(Seconds(61_000_000_007).to_string(), "61.000000007");
+    }
+
+    #[test]
+    fn buckets_count_what_is_below_their_end() {
+        let mut times = Histogram::new();
+        for value in [0, 127, 1023, 1024, 2047, 2048, 1 << 40] {
+            times.record(value);
+        }
+        assert_eq!([1023, 2047, 4095].map(|end| count_up_to(&times, end)), [3, 5, 6]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Certificates for one test: an authority, what it signed for a server and for a client, and the
+//! certificate of somebody else. The names of files are those that libnbd and qemu look for.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use blockyard_serve::TlsConfig;
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use std::path::PathBuf;
+
+/// A folder of certificates.
+pub(crate) struct Certificates(pub(crate) PathBuf);
+
+impl Certificates {
+    pub(crate) fn new() -> Self {
+        let folder = crate::nbd::path("certificates");
+        std::fs::create_dir(&folder).unwrap();
+        let this = Self(folder);
+        let authority = this.authority("ca");
+        this.sign(&authority, "server");
+        this.sign(&authority, "client");
+        let somebody = this.authority("other-ca");
+        this.sign(&somebody, "other");
+        this
+    }
+
+    /// A client that knows the authority and has no certificate of its own.
+    pub(crate) fn without_client(&self) -> PathBuf {
+        let folder = self.0.join("nobody");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::copy(self.file("ca-cert.pem"), folder.join("ca-cert.pem")).unwrap();
+        folder
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// For a server that requires TLS, and certificates of its clients if `knows_clients`.
+    pub(crate) fn config(&self, knows_clients: bool) -> TlsConfig {
+        TlsConfig {
+            certificate: self.file("server-cert.pem"),
+            key: self.file("server-key.pem"),
+            client_authorities: knows_clients.then(|| self.file("ca-cert.pem")),
+            is_required: true,
+        }
+    }
+
+    fn authority(&self, name: &str) -> Issuer<'static, KeyPair> {
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().unwrap();
+        self.write(name, &params.self_signed(&key).unwrap().pem(), &key);
+        Issuer::new(params, key)
+    }
+
+    fn sign(&self, authority: &Issuer<'_, KeyPair>, name: &str) {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        self.write(name, &params.signed_by(&key, authority).unwrap().pem(), &key);
+    }
+
+    fn write(&self, name: &str, certificate: &str, key: &KeyPair) {
+        std::fs::write(self.file(&format!("{name}-cert.pem")), certificate).unwrap();
+        std::fs::write(self.file(&format!("{name}-key.pem")), key.serialize_pem()).unwrap();
+    }
+}
+
+impl Drop for Certificates {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

@@ -1,0 +1,159 @@
+//! What is told to Prometheus is what clients did, in a form it reads; and what asks badly is refused.
+
+mod nbd;
+
+use blockyard::policy::Policies;
+use blockyard_serve::{Address, DiskConfig, Source};
+use nbd::{FLUSH, READ, Running, TRIM, disk, file, memory};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn start(lanes: usize, disk: DiskConfig) -> Running {
+    let disk = DiskConfig { policies: Policies::mq_deadline(), ..disk };
+    Running::start(disk, |config| {
+        config.metrics = Some("127.0.0.1:0".to_owned());
+        config.lanes = lanes;
+        let second = DiskConfig { name: "a \"b\"".to_owned(), ..memory(4096) };
+        config.disks.push(second);
+    })
+}
+
+fn ask(running: &Running, question: &[u8]) -> String {
+    let Some(Address::Tcp(address)) = running.server.metrics_address() else {
+        panic!("it tells metrics")
+    };
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(question).unwrap();
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer)); // a reset is an answer too
+    String::from_utf8(answer).unwrap()
+}
+
+fn metrics(running: &Running) -> String {
+    let answer = ask(running, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", text.len())), "{head}");
+    text.to_owned()
+}
+
+/// Every sample by its name and labels, once; each family has said what it is before.
+fn samples(text: &str) -> BTreeMap<&str, f64> {
+    assert!(text.ends_with('\n'));
+    let (mut samples, mut families) = (BTreeMap::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = family.split_once(' ').unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert!(!families.contains(&name), "{line}");
+            families.push(name);
+        } else if !line.starts_with("# HELP ") {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            let family = name.split('{').next().unwrap();
+            let last = families.last().unwrap();
+            let of_histogram = ["_bucket", "_sum", "_count"].map(|end| format!("{last}{end}"));
+            assert!(family == *last || of_histogram.iter().any(|name| name == family), "{line}");
+            assert!(samples.insert(name, value.parse().unwrap()).is_none(), "{line}");
+        }
+    }
+    samples
+}
+
+#[test]
+fn counts_are_those_of_the_clients() {
+    let path = file(1 << 20);
+    let running = start(2, disk(Source::File { path: path.clone(), buffered: true }));
+    let before = metrics(&running);
+    assert_eq!(samples(&before)["node_disk_reads_completed_total{device=\"(default)\"}"], 0.0);
+    let (mut one, mut two) = (running.client(), running.client());
+    for at in 0..7 {
+        assert_eq!(one.call(READ, at * 8192, 4096), 0);
+        drain(&mut one, 4096);
+    }
+    for at in 0..5 {
+        assert_eq!(two.write(at * 16_384, &[1; 8192]), 0);
+    }
+    assert_eq!(two.call(TRIM, 0, 65_536), 0);
+    assert_eq!(one.call(FLUSH, 0, 0), 0);
+
+    let text = metrics(&running);
+    let found = samples(&text);
+    let of = |name: &str| found[&*format!("{name}{{device=\"(default)\"}}")];
+    assert_eq!(of("node_disk_reads_completed_total"), 7.0);
+    assert_eq!(of("node_disk_read_bytes_total"), 7.0 * 4096.0);
+    assert_eq!(of("node_disk_writes_completed_total"), 5.0);
+    assert_eq!(of("node_disk_written_bytes_total"), 5.0 * 8192.0);
+    assert_eq!(of("node_disk_discards_completed_total"), 1.0);
+    assert_eq!(of("node_disk_discarded_bytes_total"), 65_536.0);
+    assert_eq!(of("node_disk_io_now"), 0.0);
+    assert!(of("node_disk_read_time_seconds_total") > 0.0);
+    assert_eq!(found["blockyard_connections"], 2.0);
+    assert_eq!(found["node_disk_reads_completed_total{device=\"a \\\"b\\\"\"}"], 0.0);
+
+    let labels = "device=\"(default)\",stage=\"total\",op=\"read\"";
+    let duration = |end: &str| found[&*format!("blockyard_request_duration_seconds_{end}")];
+    assert_eq!(duration(&format!("count{{{labels}}}")), 7.0);
+    assert_eq!(duration(&format!("bucket{{{labels},le=\"+Inf\"}}")), 7.0);
+    let buckets: Vec<_> = text
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix(&format!("blockyard_request_duration_seconds_bucket{{{labels},le=\""))
+        })
+        .map(|rest| rest.split_once("\"} ").unwrap())
+        .map(|(end, count)| (end.parse::<f64>().unwrap(), count.parse::<u64>().unwrap()))
+        .collect();
+    assert!(buckets.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1));
+    check_by_promtool(&text);
+    drop((one, two));
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
+fn drain(client: &mut nbd::Client, bytes: usize) {
+    client.stream.read_exact(&mut vec![0; bytes]).unwrap();
+}
+
+/// Prometheus' own checker, where it is installed.
+fn check_by_promtool(text: &str) {
+    let tool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut tool) = tool else {
+        eprintln!("skipped: promtool is not installed");
+        return;
+    };
+    tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = tool.wait_with_output().unwrap();
+    // 3 is a matter of taste: names are node_exporter's.
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}");
+}
+
+#[test]
+fn health_is_told_and_bad_questions_are_refused() {
+    let running = start(1, memory(4096));
+    assert!(ask(&running, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    let head = ask(&running, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(ask(&running, b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(ask(&running, b"PUT /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(ask(&running, b"\x16\x03\x01\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    let endless = [&b"GET /metrics HTTP/1.1\r\nA: "[..], &[b'a'; 12_000]].concat();
+    ask(&running, &endless);
+
+    // Who says nothing is not waited for long.
+    let Some(Address::Tcp(address)) = running.server.metrics_address() else {
+        panic!("it tells metrics")
+    };
+    let _silent = TcpStream::connect(address).unwrap();
+    let start = Instant::now();
+    assert!(ask(&running, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"));
+    assert!(start.elapsed() < Duration::from_secs(10));
+    running.stop();
+}

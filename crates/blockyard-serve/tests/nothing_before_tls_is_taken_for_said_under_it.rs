@@ -1,0 +1,186 @@
+//! TLS: who may come in, what is forgotten when it starts, and that data comes through it whole.
+
+mod certificates;
+mod nbd;
+
+use certificates::Certificates;
+use core::time::Duration;
+use nbd::{Client, FLUSH, Random, Running, disk, file, greeted, memory};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+use blockyard_serve::Source;
+
+type Protected = StreamOwned<ClientConnection, UnixStream>;
+
+const STARTTLS: &[u8] = b"IHAVEOPT\0\0\0\x05\0\0\0\0";
+const LIST: &[u8] = b"IHAVEOPT\0\0\0\x03\0\0\0\0";
+const STRUCTURED_REPLY: &[u8] = b"IHAVEOPT\0\0\0\x08\0\0\0\0";
+const ACK: [u8; 4] = [0, 0, 0, 1];
+
+/// A client that knows the authority and shows the certificate of `name`, if any.
+fn config(certificates: &Certificates, name: Option<&str>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let read = |name: &str| {
+        CertificateDer::from_pem_file(certificates.file(&format!("{name}-cert.pem"))).unwrap()
+    };
+    roots.add(read("ca")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.unwrap().with_root_certificates(roots);
+    Arc::new(match name {
+        None => builder.with_no_client_auth(),
+        Some(name) => {
+            let key = certificates.file(&format!("{name}-key.pem"));
+            let key = PrivateKeyDer::from_pem_file(key).unwrap();
+            builder.with_client_auth_cert(vec![read(name)], key).unwrap()
+        }
+    })
+}
+
+/// The reply to an option: its kind.
+fn reply(stream: &mut impl Read, option: u8) -> io::Result<[u8; 4]> {
+    let mut reply = [0; 20];
+    stream.read_exact(&mut reply)?;
+    assert_eq!(reply[8..12], [0, 0, 0, option], "the reply is to this option");
+    let len = u32::from_be_bytes(reply[16..].try_into().unwrap());
+    io::copy(&mut stream.take(len.into()), &mut io::sink())?;
+    Ok(reply[12..16].try_into().unwrap())
+}
+
+/// A stream that is protected, after `said` in one piece without protection.
+fn protected(running: &Running, config: &Arc<ClientConfig>, said: &[u8]) -> io::Result<Protected> {
+    let mut stream = greeted(UnixStream::connect(&running.socket)?)?;
+    stream.write_all(said)?;
+    assert_eq!(reply(&mut stream, 5)?, ACK);
+    let name = ServerName::try_from("localhost").unwrap();
+    let session = ClientConnection::new(Arc::clone(config), name).unwrap();
+    let mut stream = StreamOwned::new(session, stream);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock)?;
+    }
+    Ok(stream)
+}
+
+#[test]
+fn starttls_forgets_what_came_before_and_behind_it() {
+    let certificates = Certificates::new();
+    let running = Running::start(memory(1 << 20), |server| {
+        let tls = certificates.config(false);
+        server.tls = Some(blockyard_serve::TlsConfig { is_required: false, ..tls });
+    });
+    let config = config(&certificates, None);
+
+    // Agreed on without protection.
+    let mut stream = greeted(UnixStream::connect(&running.socket).unwrap()).unwrap();
+    stream.write_all(STRUCTURED_REPLY).unwrap();
+    assert_eq!(reply(&mut stream, 8).unwrap(), ACK);
+    stream.write_all(STARTTLS).unwrap();
+    assert_eq!(reply(&mut stream, 5).unwrap(), ACK);
+    let name = ServerName::try_from("localhost").unwrap();
+    let session = ClientConnection::new(Arc::clone(&config), name).unwrap();
+    let mut client = Client::enter(StreamOwned::new(session, stream)).unwrap();
+    // A structured reply would not begin like a simple one.
+    assert_eq!(client.read(4095, 3), [0; 3]);
+
+    // Put behind STARTTLS by somebody in between.
+    for behind in [LIST, STRUCTURED_REPLY, &[LIST, LIST, b"IHAVE"].concat()] {
+        let said = [STARTTLS, behind].concat();
+        let mut stream = protected(&running, &config, &said).unwrap();
+        stream.write_all(b"IHAVEOPT\0\0\0\x63\0\0\0\0").unwrap();
+        assert_eq!(reply(&mut stream, 0x63).unwrap(), [0x80, 0, 0, 1], "unknown, and the first");
+        assert_eq!(Client::enter(stream).unwrap().read(0, 3), [0; 3]);
+    }
+    running.stop();
+}
+
+#[test]
+fn where_tls_is_required_nobody_comes_in_without_it() {
+    let certificates = Certificates::new();
+    let running =
+        Running::start(memory(1 << 20), |server| server.tls = Some(certificates.config(true)));
+    assert!(Client::connect(&running.socket).is_err(), "EXPORT_NAME can only be cut off");
+    let mut stream = greeted(UnixStream::connect(&running.socket).unwrap()).unwrap();
+    stream.write_all(LIST).unwrap();
+    assert_eq!(reply(&mut stream, 3).unwrap(), [0x80, 0, 0, 5], "TLS_REQD");
+
+    let enter = |name| {
+        let stream = protected(&running, &config(&certificates, name), STARTTLS)?;
+        Client::enter(stream)
+    };
+    assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2]);
+    // With TLS 1.3 a client believes to be in until it hears otherwise.
+    assert!(enter(None).is_err(), "no certificate");
+    assert!(enter(Some("other")).is_err(), "of an authority nobody knows");
+    assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2], "the server serves on");
+    running.stop();
+}
+
+#[test]
+fn who_speaks_no_tls_after_starttls_is_cut_off_and_costs_nobody_else() {
+    let certificates = Certificates::new();
+    let running = Running::start(memory(1 << 20), |server| {
+        server.tls = Some(certificates.config(false));
+        server.handshake_deadline = Duration::from_millis(300);
+    });
+    let config = config(&certificates, None);
+    let mut good = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
+    let start = Instant::now();
+    for said in [&b"GET / HTTP/1.1\r\n\r\n"[..], LIST, &[0x16, 3, 1, 0xff, 0xff], &[0x16, 3], &[]] {
+        let mut stream = greeted(UnixStream::connect(&running.socket).unwrap()).unwrap();
+        stream.write_all(STARTTLS).unwrap();
+        assert_eq!(reply(&mut stream, 5).unwrap(), ACK);
+        stream.write_all(said).unwrap();
+        let mut rest = Vec::new();
+        // Cut off, if need be by the deadline; whether gracefully does not matter.
+        drop(stream.read_to_end(&mut rest));
+        assert!(rest.len() < 16, "an alert at most, no answer");
+        assert_eq!(good.write(0, &[1; 5]), 0);
+    }
+    assert!(start.elapsed() < Duration::from_secs(10));
+    drop(good);
+    running.stop();
+}
+
+#[test]
+fn every_byte_comes_through() {
+    let certificates = Certificates::new();
+    let path = file(4 << 20);
+    let on_file = disk(Source::File { path: path.clone(), buffered: true });
+    for disk in [memory(4 << 20), on_file] {
+        let running = Running::start(disk, |server| server.tls = Some(certificates.config(true)));
+        let config = config(&certificates, Some("client"));
+        let mut client = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
+        let mut random = Random(5);
+        let mut oracle = vec![0; 4 << 20];
+        for len in [1, 511, 4096, 16_384, 16_385, 65_535, 65_537, 300_001, 1 << 20, 3 << 20] {
+            let at = usize::try_from(random.below((4 << 20) - len as u64)).unwrap();
+            let data: Vec<u8> = (0..len).map(|_| random.below(256).to_be_bytes()[7]).collect();
+            assert_eq!(client.write(at as u64, &data), 0);
+            oracle[at..at + len].copy_from_slice(&data);
+            assert_eq!(client.read(at as u64, len), data);
+        }
+        // Many at once, by a reader that begins late.
+        for at in 0..64 {
+            client.ask(nbd::READ, at << 16, 1 << 16).unwrap();
+        }
+        for _ in 0..64 {
+            let (cookie, error) = client.reply().unwrap();
+            assert_eq!(error, 0);
+            let mut data = vec![0; 1 << 16];
+            client.stream.read_exact(&mut data).unwrap();
+            let at = usize::try_from(cookie - 21).unwrap() << 16;
+            assert!(data == oracle[at..at + (1 << 16)], "read {cookie}");
+        }
+        assert_eq!(client.call(FLUSH, 0, 0), 0);
+        client.bye();
+        running.stop();
+    }
+    std::fs::remove_file(path).unwrap();
+}
