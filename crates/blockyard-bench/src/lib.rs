@@ -14,6 +14,7 @@
 //! second: of the jobs in [`simulated`].
 
 pub mod nbd;
+pub mod pmemblk;
 pub mod simulated;
 
 use blockyard::bio::Bio;
@@ -23,9 +24,11 @@ use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::{ElevatorKind, Policies, SchedDepth};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::stats::StageStats;
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
+use blockyard::trace::{Event, Sink};
 use blockyard::unit::{CpuId, QueueId};
 
 /// Requests that the device takes: the queue depth of every measurement.
@@ -55,10 +58,28 @@ impl Sectors {
     }
 }
 
+/// A sink like the one that each lane of the server has: it counts where somebody can ask.
+#[derive(Debug)]
+pub struct Meter(pub Option<Box<StageStats>>);
+
+impl Sink for Meter {
+    #[inline]
+    fn listens(&self) -> bool {
+        self.0.is_some()
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        if let Some(stages) = &mut self.0 {
+            stages.event(event);
+        }
+    }
+}
+
 /// A queue over a device that completes at once.
 #[derive(Debug)]
-pub struct IoLoop {
-    host: Host<NullDevice>,
+pub struct IoLoop<S = ()> {
+    host: Host<NullDevice, S>,
     queue: RequestQueue,
     sectors: Sectors,
     /// Where sequential writes go on.
@@ -74,6 +95,18 @@ impl IoLoop {
     /// If `held` is not 0 without an elevator.
     #[must_use]
     pub fn new(policies: Policies, held: u32) -> Self {
+        Self::told(policies, held, ())
+    }
+}
+
+impl<S: Sink> IoLoop<S> {
+    /// The same, of which `sink` is told.
+    ///
+    /// # Panics
+    ///
+    /// As [`IoLoop::new`].
+    #[must_use]
+    pub fn told(policies: Policies, held: u32, sink: S) -> Self {
         assert!(held == 0 || policies.elevator != ElevatorKind::None, "nothing holds requests");
         let tags = TagSetConfig {
             hctxs: 1,
@@ -83,7 +116,7 @@ impl IoLoop {
             queues: 1,
             max_waiters: 1,
         };
-        let host = Host::new(NullDevice::new(1, DEPTH), (), tags);
+        let host = Host::new(NullDevice::new(1, DEPTH), sink, tags);
         let all = u32::from(DEPTH) + held;
         let policies = Policies { sched_depth: SchedDepth::Fixed(2 * all), ..policies };
         let config = QueueConfig {

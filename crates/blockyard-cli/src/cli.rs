@@ -1,5 +1,6 @@
 //! What can be asked: commands and their options.
 
+mod btt;
 mod serve;
 mod setting;
 
@@ -10,6 +11,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
 
+pub(crate) use btt::{
+    Btt, BttCommand, Check, Convert, CopySectors, Create, DumpMap, Inspected, Repair, VersionName,
+};
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
@@ -25,7 +29,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input.";
+Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input; of `btt check` and `btt repair` also 3
+repairable, 4 broken.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -39,6 +44,8 @@ pub(crate) enum Command {
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
+    /// Make, check, repair, copy and convert block translation tables
+    Btt(Btt),
     /// List the devices and designs that are built in, and the options of jobs
     List(List),
     /// Print the file of a built-in device or design
@@ -360,7 +367,11 @@ What jobs spend their time on, all of them together, where they have one I/O at 
   pausing           asleep because it wants to be: thinktime, rate
 
 On eMMC and SD, what the bus carried: how often each command was sent, and
-  CMD13/write       questions after the card's state for each command that writes
+  CMD13/QSR         questions which tasks of the card's command queue are ready (CMD13 with bit 15): when
+                    one is, so that a real engine, which asks at its own period, asks more often
+  CMD13/write       questions after the card's state (CMD13 without it) for each command that writes
+  lost writes       writes that were reported as done, and of which the card then said that they failed:
+                    nobody asks after a write where the controller or DAT0 tells of the end of busy
 
 What the host did; a transaction is on the bus from its start to its interrupt, so that a busy card is
 part of it where the host waits for that, and else is not:
@@ -384,13 +395,16 @@ and each design, in the order asked for:
    "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
    "holds": {REASON: {"count", "per_io", "percent"}},
    "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
-   "mmc": {"commands": {"CMD13": COUNT, ...}, "status_per_write", "bus_busy_percent",
-     "mean_bus_gap_ns", "memory_percent", "map_percent": {"inside", "outside"},
+    "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes",
+      "bus_busy_percent", "mean_bus_gap_ns", "unnoticed_ns", "memory_percent",
+      "map_percent": {"inside", "outside"},
      "unmap_percent": {"inside", "outside"},
      "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
      "transfer_ns": {"work", "idle", "absent"}} of eMMC and SD: the last from one transfer to the
      next, bus or card at work, both idle though there is a request, no request; memory_percent the
-     share of the time in which the card programmed pages or read ahead, seen on the bus or not,
+     share of the time in which the card programmed pages or read ahead, seen on the bus or not;
+     unnoticed_ns the time in which a transaction was over and nobody knew, as a fault lost its
+     interrupt,
    "faults": [{"name", "matched", "fired"}, ...] with --faults,
    "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
      "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],

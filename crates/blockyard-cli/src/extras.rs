@@ -42,7 +42,7 @@ pub(crate) fn text<'a>(of: impl Iterator<Item = (Option<&'a str>, &'a Extras)> +
     let hosts = of.clone().filter_map(|(name, extras)| Some((name, extras.mmc.as_ref()?)));
     let mut text = mmc::text(hosts);
     let rules = of.clone().filter_map(|(name, extras)| Some((name, extras.faults.as_deref()?)));
-    if let Some(rules) = faults::table(rules) {
+    if let Some(rules) = faults::table("design", rules) {
         write!(text, "\nFaults, of requests offered to the device:\n{rules}")
             .expect("a string takes everything");
     }

@@ -10,6 +10,8 @@ use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
+use crate::progress::above_standing;
+
 /// Why a command did not end well.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -19,6 +21,8 @@ pub(crate) enum Failure {
     Input(String),
     /// The run failed: exit code 1.
     Run(String),
+    /// The answer is this exit code, and was printed.
+    Verdict(u8),
     /// The result could not be delivered. A reader that has gone is not an error.
     Output(io::Error),
 }
@@ -34,6 +38,7 @@ impl Failure {
             }
             Self::Input(words) => fail(2, &words),
             Self::Run(words) => fail(1, &words),
+            Self::Verdict(code) => ExitCode::from(code),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::Output(error) => fail(1, &error.to_string()),
         }
@@ -44,7 +49,9 @@ fn fail(code: u8, words: &str) -> ExitCode {
     use std::io::Write;
     let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
     // As above: there is nowhere left to tell.
-    drop(writeln!(anstream::stderr(), "blockyard: {red}error{red:#}: {words}"));
+    above_standing(|| {
+        drop(writeln!(anstream::stderr(), "blockyard: {red}error{red:#}: {words}"));
+    });
     ExitCode::from(code)
 }
 
@@ -52,7 +59,7 @@ fn fail(code: u8, words: &str) -> ExitCode {
 pub(crate) fn note(words: &str) {
     use std::io::Write;
     // What cannot be printed cannot be reported either.
-    drop(writeln!(anstream::stderr(), "blockyard: note: {words}"));
+    above_standing(|| drop(writeln!(anstream::stderr(), "blockyard: note: {words}")));
 }
 
 /// Says that something looks wrong.
@@ -60,7 +67,9 @@ pub(crate) fn warning(words: &str) {
     use std::io::Write;
     let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into())).bold();
     // As above.
-    drop(writeln!(anstream::stderr(), "blockyard: {yellow}warning{yellow:#}: {words}"));
+    above_standing(|| {
+        drop(writeln!(anstream::stderr(), "blockyard: {yellow}warning{yellow:#}: {words}"));
+    });
 }
 
 impl From<clap::Error> for Failure {

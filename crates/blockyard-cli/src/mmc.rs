@@ -13,6 +13,9 @@ use crate::table::{Align, Table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Command(usize);
 
+/// How the columns name CMD13 with bit 15, which reads the queue status register.
+const QUEUE_STATUS: &str = "CMD13/QSR";
+
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CMD{}", self.0)
@@ -30,10 +33,15 @@ impl Serialize for Command {
 pub(crate) struct MmcRow {
     /// Those that were sent.
     commands: BTreeMap<Command, u64>,
+    /// Of CMD13 with bit 15, which are not among them.
+    queue_status: u64,
     /// Of CMD13; `None` where nothing was written.
     status_per_write: Option<f64>,
+    /// Reported as done, and failed later.
+    lost_writes: u64,
     bus_busy_percent: f64,
     mean_bus_gap_ns: u64,
+    unnoticed_ns: u64,
     memory_percent: f64,
     map_percent: Shares,
     unmap_percent: Shares,
@@ -70,9 +78,12 @@ impl From<HostFigures> for MmcRow {
         let transfer = figures.transfer;
         Self {
             commands: sent.map(|(number, count)| (Command(number), count)).collect(),
+            queue_status: figures.queue_status,
             status_per_write: figures.status_per_write,
+            lost_writes: figures.lost_writes,
             bus_busy_percent: figures.bus_busy_percent,
             mean_bus_gap_ns: figures.mean_bus_gap_ns,
+            unnoticed_ns: figures.unnoticed_ns,
             memory_percent: figures.memory_percent,
             map_percent: figures.map.into(),
             unmap_percent: figures.unmap.into(),
@@ -119,34 +130,38 @@ pub(crate) fn text<'a>(of: impl Iterator<Item = (Option<&'a str>, &'a MmcRow)>) 
     }
 }
 
-/// Commands side by side: with more of them a line gets too long.
+/// Columns side by side: with more of them a line gets too long.
 const BESIDE: usize = 8;
 
-/// A column for each command that was sent under any design; several tables where there are many.
+/// A column of numbers of every design.
+type Column = (String, Vec<String>);
+
+/// A column for each command that was sent under any design, and behind them what else is told of any;
+/// several tables where there are many.
 fn commands(rows: &[(&str, &MmcRow)]) -> String {
     let sent: BTreeSet<_> = rows.iter().flat_map(|(_, row)| row.commands.keys().copied()).collect();
-    let sent: Vec<_> = sent.into_iter().collect();
-    let mut groups: Vec<_> = sent.chunks(BESIDE).map(|group| commands_of(rows, group)).collect();
-    if rows.iter().any(|(_, row)| row.status_per_write.is_some())
-        && let Some(last) = groups.last_mut()
-    {
-        last.column(
-            ("CMD13/write", Align::Right),
-            rows.iter().map(|(_, row)| row.status_of_write()),
-        );
-    }
-    groups.iter().map(Table::to_string).collect()
+    let of = |name: String, cell: &dyn Fn(&MmcRow) -> String| -> Column {
+        (name, rows.iter().map(|(_, row)| cell(row)).collect())
+    };
+    let count_of = |row: &MmcRow, command| number(row.commands.get(command).copied().unwrap_or(0));
+    let mut columns: Vec<Column> =
+        sent.iter().map(|command| of(command.to_string(), &|row| count_of(row, command))).collect();
+    let mut tell = |name: &str, is_told: fn(&MmcRow) -> bool, cell: fn(&MmcRow) -> String| {
+        if rows.iter().any(|(_, row)| is_told(row)) {
+            columns.push(of(name.to_owned(), &cell));
+        }
+    };
+    tell(QUEUE_STATUS, |row| row.queue_status > 0, |row| number(row.queue_status));
+    tell("CMD13/write", |row| row.status_per_write.is_some(), MmcRow::status_of_write);
+    tell("lost writes", |row| row.lost_writes > 0, |row| number(row.lost_writes));
+    columns.chunks(BESIDE).map(|group| table_of(rows, group).to_string()).collect()
 }
 
-fn commands_of(rows: &[(&str, &MmcRow)], sent: &[Command]) -> Table {
-    let names: Vec<_> = sent.iter().map(Command::to_string).collect();
-    let numbers = names.iter().map(|name| (name.as_str(), Align::Right));
-    let columns: Vec<_> = [("design", Align::Left)].into_iter().chain(numbers).collect();
-    let mut table = Table::new(&columns);
-    for (name, row) in rows {
-        let count = |sent: &u64| count(approximate(*sent));
-        let cell = |command| row.commands.get(command).map_or_else(|| "-".to_owned(), count);
-        table.row([(*name).to_owned()].into_iter().chain(sent.iter().map(cell)));
+fn table_of(rows: &[(&str, &MmcRow)], columns: &[Column]) -> Table {
+    let mut table = Table::new(&[("design", Align::Left)]);
+    rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));
+    for (name, cells) in columns {
+        table.column((name, Align::Right), cells.iter().cloned());
     }
     table
 }
@@ -166,7 +181,16 @@ fn host(rows: &[(&str, &MmcRow)]) -> Table {
             digits(row.switches_per_io),
         ]);
     }
+    if rows.iter().any(|(_, row)| row.unnoticed_ns > 0) {
+        let cells = rows.iter().map(|(_, row)| time(row.unnoticed_ns));
+        table.column(("unnoticed", Align::Right), cells);
+    }
     table
+}
+
+/// Of how often something happened; a dash where it did not.
+fn number(times: u64) -> String {
+    if times == 0 { "-".to_owned() } else { count(approximate(times)) }
 }
 
 fn share(percent: f64) -> String {
@@ -185,13 +209,25 @@ impl MmcRow {
             write!(commands, "{command}={}, ", count(approximate(*sent)))
                 .expect("a string takes everything");
         }
+        let unnoticed = match self.unnoticed_ns {
+            0 => String::new(),
+            ns => format!(", unnoticed={}", time(ns)),
+        };
+        if self.queue_status > 0 {
+            write!(commands, "{QUEUE_STATUS}={}, ", number(self.queue_status))
+                .expect("a string takes everything");
+        }
+        let lost = match self.lost_writes {
+            0 => String::new(),
+            lost => format!("  lost writes  : {lost}\n"),
+        };
         let pair = |shares: Shares| share(shares.inside) + "/" + &share(shares.outside);
         format!(
             "\nMMC host:\n  \
                commands     : {commands}CMD13/write={}\n  \
-               bus          : busy={}, gap={}\n  \
+               bus          : busy={}, gap={}{unnoticed}\n  \
                bus busy/idle: map={}, unmap={}\n  \
-               each I/O     : wake={}, awaited={}, ctx={}\n",
+               each I/O     : wake={}, awaited={}, ctx={}\n{lost}",
             self.status_of_write(),
             share(self.bus_busy_percent),
             time(self.mean_bus_gap_ns),
@@ -219,9 +255,12 @@ pub(crate) mod tests {
         let beside = |inside_percent, outside_percent| Beside { inside_percent, outside_percent };
         MmcRow::from(HostFigures {
             commands,
+            queue_status: 0,
             status_per_write: (writes > 0).then_some(1.0),
+            lost_writes: 0,
             bus_busy_percent: 53.21,
             mean_bus_gap_ns: 18_853,
+            unnoticed_ns: 0,
             absent_percent: 0.0,
             memory_percent: 0.0,
             map: beside(2.49, 0.0),
@@ -282,6 +321,41 @@ MMC host:
     }
 
     #[test]
+    fn what_lost_interrupts_hid_is_told_only_where_there_were_any() {
+        let (good, lossy) = (row(7, 0), MmcRow { unnoticed_ns: 10_000_000_000, ..row(7, 0) });
+        let both = text([(Some("a"), &good), (Some("b"), &lossy)].into_iter());
+        let ends: Vec<_> = both.lines().filter_map(|line| line.split_whitespace().last()).collect();
+        assert_eq!(ends[ends.len() - 3..], ["unnoticed", "0ns", "10.0s"], "{both}");
+        let alone = text([(None, &lossy)].into_iter());
+        assert!(alone.contains("gap=18.9us, unnoticed=10.0s\n"), "{alone}");
+        let none = text([(None, &good)].into_iter()) + &text([(Some("a"), &good)].into_iter());
+        assert!(!none.contains("unnoticed"), "{none}");
+    }
+
+    #[test]
+    fn questions_after_a_queue_and_writes_that_were_lost_are_told_where_there_are_any() {
+        let plain = row(0, 1200);
+        let queue = MmcRow {
+            queue_status: 18,
+            status_per_write: Some(0.0),
+            lost_writes: 3,
+            ..plain.clone()
+        };
+        let rows = [(Some("mmc-blkmq"), &plain), (Some("cqe"), &queue)];
+        let expected = "
+What the bus carried, by number of the command:
+design     CMD13  CMD25  CMD13/QSR  CMD13/write  lost writes
+mmc-blkmq  1.20k  1.20k          -         1.00            -
+cqe        1.20k  1.20k         18         0.00            3
+";
+        let told = text(rows.into_iter());
+        assert!(told.starts_with(expected), "{told}");
+        let alone = text([(None, &queue)].into_iter());
+        assert!(alone.contains("CMD25=1.20k, CMD13/QSR=18, CMD13/write=0.00\n"), "{alone}");
+        assert!(alone.ends_with("\n  lost writes  : 3\n"), "{alone}");
+    }
+
+    #[test]
     fn programs_get_commands_by_name_and_null_where_nothing_was_written() {
         let object: Value = serde_json::to_value(row(7, 0)).unwrap();
         assert_eq!(object["commands"], serde_json::json!({ "CMD18": 7 }));
@@ -291,13 +365,16 @@ MMC host:
             "awaited_wakeups_per_io",
             "bus_busy_percent",
             "commands",
+            "lost_writes",
             "map_percent",
             "mean_bus_gap_ns",
             "memory_percent",
+            "queue_status",
             "status_per_write",
             "switches_per_io",
             "transfer_ns",
             "unmap_percent",
+            "unnoticed_ns",
             "wakeups_per_io",
         ];
         assert_eq!(keys, documented);

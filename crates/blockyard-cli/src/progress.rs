@@ -1,8 +1,9 @@
-//! How far a simulation is, on a terminal: one line that replaces itself.
+//! How far something is, on a terminal: one line that replaces itself.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use blockyard_sim::data::verify::Verify;
@@ -155,6 +156,44 @@ impl<'a> Line<'a> {
     }
 }
 
+/// What stands at the foot of the terminal; empty where nothing does.
+static STANDING: Mutex<String> = Mutex::new(String::new());
+
+/// A line that stands below all that is said while it does. One at a time.
+pub(crate) struct Standing(());
+
+impl Standing {
+    /// Nowhere, if standard error is no terminal.
+    pub(crate) fn begin() -> Option<Self> {
+        io::stderr().is_terminal().then_some(Self(()))
+    }
+
+    /// Now it is `text`.
+    pub(crate) fn write(&self, text: String) {
+        // A line of progress that cannot be written is no loss; nor is a poisoned one harmful.
+        let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(write!(io::stderr(), "{ERASE}{text}"));
+        *standing = text;
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.write(String::new());
+    }
+}
+
+/// Does `say`, which writes whole lines to standard error, above the line that stands there.
+pub(crate) fn above_standing(say: impl FnOnce()) {
+    let standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
+    if standing.is_empty() {
+        return say();
+    }
+    drop(write!(io::stderr(), "{ERASE}"));
+    say();
+    drop(write!(io::stderr(), "{standing}"));
+}
+
 /// How many of several things are done, told from any thread.
 pub(crate) struct Tally {
     what: &'static str,
@@ -175,6 +214,44 @@ impl Tally {
         if self.shown {
             drop(write!(io::stderr(), "{ERASE}{done} of {} {}", self.of, self.what));
         }
+    }
+
+    /// Erases the line.
+    pub(crate) fn erase(&self) {
+        if self.shown {
+            drop(write!(io::stderr(), "{ERASE}"));
+        }
+    }
+}
+
+/// How much of something is done, and when the rest will be.
+pub(crate) struct Share {
+    begun: Instant,
+    /// When the line was written last; `None`: standard error is no terminal.
+    written: Option<Instant>,
+    shown: bool,
+}
+
+impl Share {
+    /// Nothing is done.
+    pub(crate) fn new() -> Self {
+        let begun = Instant::now();
+        let written = io::stderr().is_terminal().then_some(begun);
+        Self { begun, written, shown: false }
+    }
+
+    /// `done` of `of` is done, which is not 0; unless it was told just now, the line is written.
+    #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+    pub(crate) fn tell(&mut self, what: impl core::fmt::Display, done: u64, of: u64) {
+        if self.written.is_none_or(|written| written.elapsed() < PAUSE) {
+            return;
+        }
+        let (part, spent) = (approximate(done) / approximate(of), self.begun.elapsed());
+        let left = digits(spent.as_secs_f64() * (1.0 - part) / part.max(1e-9));
+        let percent = digits(part * 100.0);
+        drop(write!(io::stderr(), "{ERASE}{what}: {percent} %, {left} s left"));
+        self.shown = true;
+        self.written = Some(Instant::now());
     }
 
     /// Erases the line.

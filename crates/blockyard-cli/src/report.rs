@@ -14,8 +14,9 @@
 //!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
 //!  "holds": {REASON: {"count", "per_io", "percent"}},
 //!  "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
-//!  "mmc": {"commands": {"CMD13": COUNT, ...}, "status_per_write", "bus_busy_percent",
-//!   "mean_bus_gap_ns", "memory_percent", "map_percent": {"inside", "outside"},
+//!  "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes",
+//!   "bus_busy_percent", "mean_bus_gap_ns", "unnoticed_ns", "memory_percent",
+//!   "map_percent": {"inside", "outside"},
 //!   "unmap_percent": {"inside", "outside"},
 //!   "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
 //!   "transfer_ns": {"work", "idle", "absent"}},
@@ -26,9 +27,12 @@
 //! ```
 //!
 //! `mmc` is there where the device is an MMC host's, `faults` where faults were asked for, `verified`
-//! where that was. Of `transfer_ns` the parts are from one transfer to the next: bus or card at work,
-//! both idle though there is a request, no request. `memory_percent` is the share of the time in which
-//! the card programmed pages or read ahead, seen on the bus or not.
+//! where that was. `queue_status` counts CMD13 with bit 15, which asks after the card's command queue
+//! and is not among `commands`; `lost_writes` those writes that were reported as done before the card
+//! said that they had failed. Of `transfer_ns` the parts are from one transfer to the next: bus or card
+//! at work, both idle though there is a request, no request. `memory_percent` is the share of the time in
+//! which the card programmed pages or read ahead, seen on the bus or not; `unnoticed_ns` is the time in
+//! which a transaction was over and nobody knew, as a fault lost its interrupt.
 //!
 //! Numbers are in the unit their name ends in; `null` stands for a ratio to nothing. Keys may be
 //! added, never renamed. The fields of [`Report`] and [`Row`] say what each is.

@@ -134,6 +134,85 @@ fn qemu_converts_compares_and_finds_its_patterns() {
     fs::remove_file(source).unwrap();
 }
 
+/// The script says which: each command, with each flag, and what has to be refused.
+#[test]
+fn libnbd_does_every_command_with_every_flag() {
+    if !has("nbdsh") {
+        return;
+    }
+    let check = |running: &Running, read_only: bool| {
+        let mut nbdsh = Command::new("nbdsh");
+        nbdsh.args(["-c", include_str!("peers/every_command.py")]).env("NBD_URI", uri(running));
+        // Debian's Python has the module, another one before it in the path may not.
+        let path = std::env::var("PATH").unwrap();
+        nbdsh.env("PATH", format!("/usr/bin:{path}"));
+        if read_only {
+            nbdsh.env("READ_ONLY", "yes");
+        }
+        let output = nbdsh.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.ends_with(" kinds of sessions\n"), "{said}");
+        if said.starts_with('2') {
+            nbd::not_checked("extended headers by libnbd, which has them since 1.18");
+        }
+    };
+    each_kind(|running| check(running, false));
+    let (path, _) = half_full();
+    let file = disk(Source::File { path: path.clone(), buffered: false });
+    let running = Running::start(DiskConfig { read_only: true, ..file }, |_| ());
+    check(&running, true);
+    running.stop();
+    fs::remove_file(path).unwrap();
+}
+
+/// A folder of files becomes a file system on the disk, which is sound, and has them.
+#[test]
+fn a_file_system_is_made_and_checked_through_fuse() {
+    if !has("nbdfuse") || Command::new("mkfs.ext4").arg("-V").output().is_err() {
+        return;
+    }
+    if fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
+        nbd::not_checked("a file system on what is served, as there is no /dev/fuse here");
+        return;
+    }
+    let (mount, files) = (nbd::path("mount"), nbd::path("files"));
+    for folder in [&mount, &files] {
+        fs::create_dir(folder).unwrap();
+    }
+    let mut random = Random(3);
+    for file in 0..20_u8 {
+        let bytes: Vec<u8> =
+            (0..random.below(300_000)).map(|_| random.below(256).to_be_bytes()[7]).collect();
+        fs::write(files.join(file.to_string()), bytes).unwrap();
+    }
+    let back = nbd::path("back");
+    each_kind(|running| {
+        let image = mount.join("disk");
+        let mut fuse = Command::new("nbdfuse").arg(&image).arg(uri(running)).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while !image.exists() {
+            assert!(fuse.try_wait().unwrap().is_none(), "nbdfuse runs");
+            assert!(start.elapsed().as_secs() < 20, "it is mounted");
+            std::thread::sleep(core::time::Duration::from_millis(10));
+        }
+        let image = image.to_str().unwrap();
+        run("mkfs.ext4", &["-q", "-F", "-d", files.to_str().unwrap(), image]);
+        run("e2fsck", &["-f", "-n", image]);
+        for file in 0..20_u8 {
+            let dump = format!("dump /{file} {}", back.display());
+            run("debugfs", &["-R", &dump, image]);
+            assert!(fs::read(&back).unwrap() == fs::read(files.join(file.to_string())).unwrap());
+        }
+        run("fusermount3", &["-u", mount.to_str().unwrap()]);
+        assert!(fuse.wait().unwrap().success());
+    });
+    fs::remove_file(back).unwrap();
+    fs::remove_dir(mount).unwrap();
+    fs::remove_dir_all(files).unwrap();
+}
+
 /// `[ ... ]`: libnbd makes the socket, and the server finds it by LISTEN_FDS.
 #[test]
 fn libnbd_starts_a_server_of_its_own() {

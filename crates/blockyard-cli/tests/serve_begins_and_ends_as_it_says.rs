@@ -226,6 +226,62 @@ fn a_signal_lets_it_end_what_was_begun() {
     fs::remove_file(path).unwrap();
 }
 
+/// Each rule has a line at the end, as in what `run` prints.
+#[test]
+fn faults_are_counted_at_the_end() {
+    let (socket, rules) = (socket(), nbd::path("rules"));
+    let said =
+        "[[rule]]\nname = \"second\"\nop = [\"write\"]\nfirst = 2\nlast = 2\nerror = \"io\"\n";
+    fs::write(&rules, said).unwrap();
+    let server = start("memory:1m", &socket, &["--fault", text(&rules)]);
+    let mut client = Client::connect(&socket).unwrap();
+    assert_eq!([0, 0, 0].map(|at| client.write(at, &[1; 512])), [0, nbd::EIO, 0]);
+    client.bye();
+    signal(&server, "-TERM");
+    let log = String::from_utf8(end(server).stderr).unwrap();
+    let words = "blockyard: note: faults, of requests offered to the device:\n\
+                 rule    matched  fired\nsecond        3      1\n";
+    assert!(log.ends_with(words), "{log}");
+    assert!(!log.contains("MiB/s"), "rates are for terminals: {log}");
+    fs::remove_file(rules).unwrap();
+}
+
+/// On a terminal there is a line of rates, below what is said; `script` makes one.
+#[test]
+fn a_terminal_shows_rates() {
+    let has = Command::new("script").arg("--version").output().is_ok();
+    assert!(has || std::env::var_os("CI").is_none(), "CI has to have script");
+    if !has {
+        eprintln!("skipped: script is not installed");
+        return;
+    }
+    let socket = socket();
+    let serve = format!(
+        "timeout -s TERM 3.5 {} serve memory:1m --nbd unix:{}",
+        env!("CARGO_BIN_EXE_blockyard"),
+        text(&socket)
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &serve, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let server = wait(command.spawn().unwrap(), &socket);
+    let mut client = Client::connect(&socket).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        client.read(0, 4096);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let shown = String::from_utf8(end(server).stdout).unwrap();
+    let line = shown.split("\r\x1b[K").find(|line| line.contains("1 client, ")).expect(&shown);
+    let words: Vec<_> = line.split(' ').collect();
+    assert_eq!((words[0], words[3]), ("read", "MiB/s;"), "{line}");
+    let rate: f64 = words[1].strip_suffix("/s,").unwrap().parse().expect(line);
+    assert!(rate > 0.0 && line.contains("; write 0/s, 0.00 MiB/s; "), "{line}");
+    // What is said stands on a line of its own, and the last of the rates is erased.
+    assert!(shown.contains("\r\x1b[Kblockyard: note: draining"), "{shown}");
+    let last = shown.rsplit("\r\x1b[K").next().unwrap();
+    assert!(!last.contains("MiB/s"), "{shown}");
+}
+
 /// Killed while it writes, again and again: what was flushed is there.
 #[test]
 fn nothing_that_was_flushed_is_lost_when_it_is_killed() {

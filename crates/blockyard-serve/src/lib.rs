@@ -21,7 +21,8 @@
 //!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`], P1–P3; `layers`
 //!   lie over these, `live` among them, V1–V4: a disk that behaves as a model.
 //! - `metrics`: what lanes counted by their `meter`s, over HTTP.
-//! - `event`: what happens to clients, for a log.
+//! - `event`: what happens to clients, for a log; `watcher`: who is told every step of every request;
+//!   `traffic`: what clients had, for who looks on.
 //! - `ring`, I1–I3, and `map`: io_uring and mappings. All `unsafe` code is in these two.
 //! - `batch`, `pool`, `job`, `slab`: what goes to a client at once; buffers; requests on their way.
 //!
@@ -67,9 +68,15 @@ mod ring;
 mod server;
 mod slab;
 mod tls;
+mod traffic;
+mod watcher;
 
-pub use disk::{Behaviour, DiskConfig, LATE, Lateness, Layers, OpenError, Source, Timing};
+pub use disk::{
+    Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
+};
 pub use event::{ClientEvent, Happened};
 pub use listen::{Address, ListenError};
 pub use server::{Config, Server, StartError, Stopper};
 pub use tls::{TlsConfig, TlsError};
+pub use traffic::{Gauge, Traffic};
+pub use watcher::{Tell, Watcher};

@@ -1,4 +1,5 @@
-//! What a lane counts of a disk: a sink of the core's events, and copies of it for whoever asks.
+//! What a lane counts of a disk: a sink of the core's events, and copies of it for whoever asks; and
+//! whoever is told all of them.
 //!
 //! Nothing is counted where nobody can ask. Where somebody can, the lane counts in memory of its own,
 //! and is told to copy it: so asking costs the requests of others a copy now and then, and nothing else.
@@ -6,6 +7,7 @@
 //! Times are those of the lane's clock, which is read once a turn: what a disk in memory does within one
 //! takes no time.
 
+use crate::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::request::Request;
 use blockyard::stats::StageStats;
@@ -134,15 +136,31 @@ impl Sink for Counts {
     }
 }
 
-/// Counts, where somebody can ask.
+/// Counts, where somebody can ask, and tells, where somebody wants to hear.
 #[derive(Debug, Default)]
-pub(crate) struct Meter(pub(crate) Option<Box<Counts>>);
+pub(crate) struct Meter(pub(crate) Option<Box<Metered>>);
+
+/// What is counted of a disk, and who is told.
+#[derive(Debug)]
+pub(crate) struct Metered {
+    pub(crate) counts: Counts,
+    /// The number of the disk, and who hears of all disks of the lane.
+    pub(crate) watcher: Option<(u16, LaneWatcher)>,
+}
 
 impl Sink for Meter {
     #[inline]
+    fn listens(&self) -> bool {
+        self.0.is_some()
+    }
+
+    #[inline]
     fn event(&mut self, event: &Event<'_>) {
-        if let Some(counts) = &mut self.0 {
-            counts.event(event);
+        if let Some(metered) = &mut self.0 {
+            metered.counts.event(event);
+            if let Some((disk, watcher)) = &metered.watcher {
+                watcher.tell(*disk, event);
+            }
         }
     }
 }

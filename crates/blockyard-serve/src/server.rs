@@ -1,12 +1,14 @@
 //! A server: lanes, and a thread that deals clients to them.
 
 use crate::bell;
-use crate::disk::{Disk, DiskConfig, OpenError, Timing, error_words};
+use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing, error_words};
 use crate::event::{ClientEvent, Happened, name_of};
 use crate::lane::{Lane, LaneParts, Message, Shared, TlsShared};
 use crate::listen::{Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::tls::{TlsConfig, TlsError};
+use crate::traffic::Gauge;
+use crate::watcher::Watcher;
 use blockyard_wire::nbd::{ExportError, Exports};
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +36,8 @@ pub struct Config {
     /// Where it is told what happens to clients. What finds no room there is lost: no client waits
     /// for a log.
     pub events: Option<mpsc::SyncSender<ClientEvent>>,
+    /// Who is told every step of every request.
+    pub watcher: Option<Arc<dyn Watcher>>,
     /// TLS, where there is some.
     pub tls: Option<TlsConfig>,
     /// Threads; 1 at least.
@@ -58,6 +62,7 @@ impl Config {
             listeners: Vec::new(),
             metrics: None,
             events: None,
+            watcher: None,
             tls: None,
             lanes: 1,
             connections_max: 1024,
@@ -118,6 +123,8 @@ impl Entrance {
 pub struct Server {
     addresses: Vec<Address>,
     timing: Vec<(String, Arc<Timing>)>,
+    faults: Vec<(String, Arc<FaultCounts>)>,
+    gauge: Gauge,
     stop: Arc<OwnedFd>,
     metrics_address: Option<Address>,
     acceptor: JoinHandle<()>,
@@ -152,6 +159,8 @@ impl Server {
         let disks: Vec<_> = disks.into_iter().map(Arc::new).collect();
         let modelled = disks.iter().filter(|disk| disk.layers.model.is_some());
         let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
+        let faulty = disks.iter().filter(|disk| !disk.layers.faults.is_empty());
+        let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
         let exports = Exports::new(disks.iter().map(|disk| disk.export()).collect());
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
@@ -180,6 +189,7 @@ impl Server {
             polls: config.polls,
             events: config.events.clone(),
             is_metered: metrics.is_some(),
+            watcher: config.watcher.clone(),
             connections: Arc::default(),
             ends_with_last,
         });
@@ -193,6 +203,8 @@ impl Server {
         let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
         let metrics = metrics.map(|listener| start_metrics(listener, &entrances, &shared));
         let metrics = metrics.transpose()?;
+        let connections = Arc::clone(&shared.connections);
+        let gauge = Gauge { entrances: entrances.clone(), connections };
         let acceptor = Acceptor {
             listeners,
             clients,
@@ -205,7 +217,17 @@ impl Server {
             .name("acceptor".to_owned())
             .spawn(move || acceptor.run())
             .map_err(|error| StartError::System("no thread", error))?;
-        Ok(Self { addresses, timing, stop, metrics_address, acceptor, metrics, lanes })
+        Ok(Self {
+            addresses,
+            timing,
+            faults,
+            gauge,
+            stop,
+            metrics_address,
+            acceptor,
+            metrics,
+            lanes,
+        })
     }
 
     /// Where it listens; the port is the one that was found where 0 was asked for.
@@ -224,6 +246,18 @@ impl Server {
     #[must_use]
     pub fn timing(&self) -> Vec<(String, Arc<Timing>)> {
         self.timing.clone()
+    }
+
+    /// How often fault rules were met, by the names of the disks that have any.
+    #[must_use]
+    pub fn faults(&self) -> Vec<(String, Arc<FaultCounts>)> {
+        self.faults.clone()
+    }
+
+    /// What tells its traffic.
+    #[must_use]
+    pub fn gauge(&self) -> Gauge {
+        self.gauge.clone()
     }
 
     /// What ends it.
@@ -366,7 +400,7 @@ fn start_metrics(
         listener,
         stop: Arc::clone(&stop),
         entrances: entrances.to_vec(),
-        names: shared.disks.iter().map(|disk| disk.export().name).collect(),
+        disks: shared.disks.clone(),
         connections: Arc::clone(&shared.connections),
     };
     let thread = std::thread::Builder::new()

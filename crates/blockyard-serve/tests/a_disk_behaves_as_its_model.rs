@@ -185,7 +185,12 @@ fn faults_fail_or_lose_what_their_rules_say() {
         let kept = [1, 2, 3, 4].map(|at| client.read(at * 4096, 1)[0]);
         assert_eq!(kept, [1, 0, 0, 1]);
         client.bye();
+        let counts = running.server.faults();
         running.stop();
+        let [(disk, counts)] = &counts[..] else { panic!("one disk has rules") };
+        let counts: Vec<_> =
+            counts.read().into_iter().map(|(_, met)| (met.matched, met.fired)).collect();
+        assert_eq!((disk.as_str(), &counts[..]), ("", &[(4, 1), (3, 1)][..]));
     }
 }
 

@@ -1,8 +1,10 @@
 //! Long payload is received to where it belongs: whatever becomes of the connection or the request, no
 //! byte around it changes.
 
+mod extended;
 mod nbd;
 
+use extended::{Extended, HOLE};
 use nbd::{ENOSPC, READ, Running, WRITE, disk, file, memory};
 use std::io::Write;
 
@@ -59,6 +61,32 @@ fn cut_off_in_a_file() {
     let source = blockyard_serve::Source::File { path: path.clone(), buffered: false };
     assert_eq!(a_cut_write(disk(source)), 0, "it was never given to the disk");
     std::fs::remove_file(path).unwrap();
+}
+
+/// A disk that nobody has written to yet has holes; what a write brought that was cut off is none.
+#[test]
+fn cut_off_where_there_was_a_hole() {
+    let running = Running::start(memory(3 * LEN as u64), |_| {});
+    let mut client = running.client();
+    client.ask(WRITE, AT as u64, u32::try_from(LEN).unwrap()).unwrap();
+    client.stream.write_all(&vec![AFTER; 300_001]).unwrap();
+    client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(client.reply().is_err());
+    let bytes = all(&running);
+    assert!(bytes.contains(&AFTER), "some of it is in place");
+    let mut client = Extended::connect(&running.socket);
+    let mut from = 0;
+    for (len, state) in client.status(0, 3 * LEN as u64) {
+        let range = usize::try_from(from).unwrap()..usize::try_from(from + len).unwrap();
+        assert!(
+            state & HOLE == 0 || bytes[range.clone()].iter().all(|byte| *byte == 0),
+            "{range:?}"
+        );
+        from += len;
+    }
+    assert_eq!(from, 3 * LEN as u64);
+    drop(client);
+    running.stop();
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Clients that are cut off anywhere: others do not notice, and nothing stays behind. Alone in its file, as
-//! it counts what belongs to the process.
+//! Ten thousand sessions that are cut off anywhere, talk garbage, or end well: others do not notice, and
+//! nothing stays behind. Alone in its file, as it counts what belongs to the process.
 
 mod nbd;
 
@@ -7,6 +7,9 @@ use nbd::{Client, READ, Random, Running, WRITE, header, memory};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// Of each of two disks.
+const SESSIONS: u32 = 5000;
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -53,6 +56,44 @@ fn cut_session(running: &Running, random: &mut Random) {
     let _ = client.stream.write_all(&bytes[..cut]);
 }
 
+/// Random bytes: instead of the handshake, behind its first words, or instead of requests, some of which
+/// begin as requests do.
+fn garbage_session(running: &Running, random: &mut Random) {
+    let mut bytes: Vec<u8> =
+        (0..random.below(3000)).map(|_| random.below(256).to_be_bytes()[7]).collect();
+    let stream = match random.below(3) {
+        0 => UnixStream::connect(&running.socket).ok(),
+        1 => UnixStream::connect(&running.socket).and_then(nbd::greeted).ok(),
+        _ => {
+            if random.below(2) == 0 {
+                let begin = header(u16::try_from(random.below(10)).unwrap(), 1, 0, 0);
+                bytes.splice(0..0, begin[..8].iter().copied());
+            }
+            Client::connect(&running.socket).ok().map(|client| client.stream)
+        }
+    };
+    if let Some(mut stream) = stream {
+        stream.set_write_timeout(Some(Duration::from_millis(2))).unwrap();
+        let _ = stream.write_all(&bytes);
+    }
+}
+
+/// Where only sessions write that end well, one after the other.
+const OWN: u64 = 800_000;
+
+/// It finds what it writes, and says good-bye.
+fn valid_session(running: &Running, random: &mut Random) {
+    let mut client = running.client();
+    for _ in 0..=random.below(5) {
+        let len = usize::try_from(1 + random.below(20_000)).unwrap();
+        let at = OWN + random.below(100_000);
+        let bytes = vec![random.below(256).to_be_bytes()[7]; len];
+        assert_eq!(client.write(at, &bytes), 0);
+        assert_eq!(client.read(at, len), bytes);
+    }
+    client.bye();
+}
+
 #[test]
 fn cut_connections_leak_nothing_and_disturb_nobody() {
     let path = nbd::file(1 << 20);
@@ -66,14 +107,18 @@ fn cut_connections_leak_nothing_and_disturb_nobody() {
         let mut steady = running.client();
         let mut random = Random(1);
         let mut resident = 0;
-        for session in 0..2000_u32 {
-            cut_session(&running, &mut random);
+        for session in 0..SESSIONS {
+            match random.below(4) {
+                0 => garbage_session(&running, &mut random),
+                1 => valid_session(&running, &mut random),
+                _ => cut_session(&running, &mut random),
+            }
             if session % 16 == 0 {
                 let byte = session.to_be_bytes()[2];
                 assert_eq!(steady.write(1_000_000, &[byte; 100]), 0);
                 assert_eq!(steady.read(1_000_000, 100), [byte; 100]);
             }
-            if session == 1000 {
+            if session == SESSIONS / 2 {
                 resident = resident_kib();
             }
         }

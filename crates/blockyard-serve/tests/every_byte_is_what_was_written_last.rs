@@ -3,10 +3,14 @@
 
 mod nbd;
 
+use blockyard::driver::Busy;
 use blockyard::policy::Policies;
-use blockyard_serve::{DiskConfig, Source};
-use nbd::{Random, Running, TRIM, ZEROES, disk, file, memory};
-use std::sync::{Arc, Barrier};
+use blockyard::time::Instant;
+use blockyard::trace;
+use blockyard_serve::{DiskConfig, Source, Tell, Watcher};
+use nbd::{Random, Running, TRIM, WRITE, ZEROES, disk, file, memory};
+use std::io::Write;
+use std::sync::{Arc, Barrier, Mutex};
 
 /// What belongs to one client in a row: no multiple of anything.
 const STRIPE_BYTES: u64 = 777;
@@ -80,6 +84,53 @@ fn by_direct_io() {
     let path = file(16 << 10);
     let source = Source::File { path: path.clone(), buffered: false };
     check(DiskConfig { policies: Policies::mq_deadline(), depth: 16, ..disk(source) }, 2, 500);
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Who met a write that keeps edges in a lane of its own or in another.
+#[derive(Debug, Default)]
+struct Refusals(Arc<Mutex<Vec<Busy>>>);
+
+impl Watcher for Refusals {
+    fn lane(&self, _lane: u32, _now: Instant) -> Tell {
+        let all = Arc::clone(&self.0);
+        Box::new(move |_disk, event| {
+            if let trace::Action::Refuse(busy) = event.action {
+                all.lock().unwrap().push(busy);
+            }
+        })
+    }
+}
+
+/// Parts of one block, written by several clients at once: who has to wait is woken when it may go on,
+/// and is not left to look again after a while, as it would be if something had run out.
+#[test]
+fn who_waits_for_a_neighbour_by_direct_io_is_woken() {
+    let path = file(4096);
+    for lanes in [1, 2] {
+        let refusals = Arc::default();
+        let source = Source::File { path: path.clone(), buffered: false };
+        let running = Running::start(disk(source), |config| {
+            config.lanes = lanes;
+            config.watcher = Some(Arc::new(Refusals(Arc::clone(&refusals))));
+        });
+        let mut clients = [(); 4].map(|()| running.client());
+        for _ in 0..50 {
+            let cookies = [0, 1, 2, 3].map(|at: usize| {
+                let cookie = clients[at].ask(WRITE, at as u64 * 100, 100).unwrap();
+                clients[at].stream.write_all(&[1; 100]).unwrap();
+                cookie
+            });
+            for (client, cookie) in clients.iter_mut().zip(cookies) {
+                assert_eq!(client.reply().unwrap(), (cookie, 0));
+            }
+        }
+        clients.into_iter().for_each(nbd::Client::bye);
+        running.stop();
+        let refusals = refusals.lock().unwrap();
+        assert!(refusals.iter().all(|busy| *busy == Busy::Device), "{lanes} lanes: {refusals:?}");
+        assert!(!refusals.is_empty(), "{lanes} lanes: they never met");
+    }
     std::fs::remove_file(path).unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! Whether a job can run on a device at all: asked before anything runs.
 
 use crate::job::{BlockSizes, Job, Op, Place, Resolved};
-use blockyard::limits::Limits;
+use crate::profile::Device;
 use blockyard::unit::SECTOR_BYTES;
 use std::fmt;
 
@@ -19,7 +19,12 @@ pub enum Unfit {
         block_bytes: u64,
     },
     /// It trims, and the device does not discard.
-    NoDiscard,
+    NoDiscard {
+        /// The option that says so.
+        option: &'static str,
+        /// The device.
+        device: String,
+    },
     /// Its files have more names than the device has disks.
     TooFewDisks {
         /// How many disks there are.
@@ -41,7 +46,11 @@ impl fmt::Display for Unfit {
                 f,
                 "`{option}`: offsets and lengths must be multiples of the device's {block_bytes} bytes"
             ),
-            Self::NoDiscard => f.write_str("the device does not take trims"),
+            Self::NoDiscard { option, device } => write!(
+                f,
+                "`{option}` trims, and device `{device}` does not discard: give it `max-discard-sectors` in \
+                 `[limits]`"
+            ),
             Self::TooFewDisks { disks } => {
                 write!(f, "more file names than disks: the device has {disks}")
             }
@@ -57,12 +66,13 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Checks `job`, which covers `resolved`, against a device with `limits`.
+/// Checks `job`, which covers `resolved`, against `device`.
 ///
 /// # Errors
 ///
 /// What does not fit first, and where the job says so.
-pub fn check(job: &Job, resolved: &Resolved, limits: &Limits) -> Result<(), (Place, Unfit)> {
+pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Place, Unfit)> {
+    let limits = &device.limits;
     let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
     if let Some(option) = misaligned(job, resolved, block_bytes) {
         let place = job.place_of(option).clone();
@@ -70,7 +80,9 @@ pub fn check(job: &Job, resolved: &Resolved, limits: &Limits) -> Result<(), (Pla
     }
     let trims = job.pattern.mix.ops().contains(&Op::Trim);
     if trims && limits.max_discard_sectors == 0 {
-        return Err((job.place_of("rw").clone(), Unfit::NoDiscard));
+        let option = "rw";
+        let device = device.name.clone();
+        return Err((job.place_of(option).clone(), Unfit::NoDiscard { option, device }));
     }
     Ok(())
 }

@@ -19,8 +19,8 @@ use blockyard::unit::CpuId;
 /// What a world is made of, as far as an observer has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The name of the design.
-    pub design: String,
+    /// What it is called: by its design.
+    pub name: String,
     /// The name of the device.
     pub device: String,
     /// Processors of the machine.
@@ -29,11 +29,11 @@ pub struct Setting {
     pub hctxs: u16,
     /// Driver tags of each hardware queue.
     pub depth: u16,
-    /// Whether requests pass an elevator. Without one a request has its driver tag from the first
-    /// bio on.
-    pub elevator: bool,
     /// Whether there is an MMC host, whose bus is told of.
     pub mmc: bool,
+    /// In real time, how many lanes tell what happens in them, each in the order of time, and nothing
+    /// of processors. `None` in a simulation.
+    pub lanes: Option<u16>,
 }
 
 /// Receives the events of every queue, and what the machine around them does.

@@ -274,7 +274,11 @@ fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
         ("bs=513", TIMER, "a.fio:5: `bs`: offsets and lengths"),
         ("bs=512", large, "a.fio:5: `bs`: offsets and lengths"),
         ("offset=1k", large, "a.fio:5: `offset`: offsets and lengths"),
-        ("rw=trim", no_discard, "a.fio:5: the device does not take trims"),
+        (
+            "rw=trim",
+            no_discard,
+            "a.fio:5: `rw` trims, and device `test` does not discard: give it `max-discard-sectors`",
+        ),
         ("filename=/dev/a:/dev/b", TIMER, "a.fio:5: more file names than disks"),
         ("ioengine=libaio\niodepth=1000000\nnumjobs=2", TIMER, "a.fio:6: more than 1048576 I/Os"),
     ] {

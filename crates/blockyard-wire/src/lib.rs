@@ -5,6 +5,7 @@
 //! any socket, in a simulation and under a fuzzer.
 //!
 //! - [`nbd`]: the server's side of NBD.
+//! - [`http`]: questions of those who read metrics.
 //!
 //! # The whole loop
 //!
@@ -88,4 +89,5 @@
 
 extern crate alloc;
 
+pub mod http;
 pub mod nbd;

@@ -21,6 +21,10 @@
 //! - **H5.** What passes the elevator by (flushes, data behind a flush, passthrough) is offered
 //!   before everything else: it may be what the rest waits for. Only what lacks a reserved tag stands
 //!   aside, as others do not need one.
+//! - **H6.** Without an elevator a request may go to the driver past the software queues, but past
+//!   nothing that waits in those of its hardware queue: it is staged behind, and the queue is run. Else
+//!   the submitter whose request has just ended would take the room each time before the run that the
+//!   same completion has asked for, and who waits would wait for good.
 
 use crate::bio::{Bio, Flags};
 use crate::flush::FlushQueue;

@@ -169,8 +169,10 @@ pub struct Event<'a> {
 
 /// Receives every event, in the order of the steps.
 pub trait Sink {
-    /// Whether events are made at all. Only a sink that ignores all of them says `false`.
-    const ENABLED: bool = true;
+    /// Whether it wants events, asked before each is made. A sink that says `false` is told nothing.
+    fn listens(&self) -> bool {
+        true
+    }
 
     /// One step was taken. It must not call back into the queue.
     fn event(&mut self, event: &Event<'_>);
@@ -178,14 +180,18 @@ pub trait Sink {
 
 /// The sink that receives nothing, at no cost.
 impl Sink for () {
-    const ENABLED: bool = false;
+    fn listens(&self) -> bool {
+        false
+    }
 
     fn event(&mut self, _event: &Event<'_>) {}
 }
 
 /// A sink that somebody else keeps.
 impl<S: Sink> Sink for &mut S {
-    const ENABLED: bool = S::ENABLED;
+    fn listens(&self) -> bool {
+        (**self).listens()
+    }
 
     fn event(&mut self, event: &Event<'_>) {
         (**self).event(event);
@@ -194,10 +200,16 @@ impl<S: Sink> Sink for &mut S {
 
 /// Both of two sinks, the first one first.
 impl<A: Sink, B: Sink> Sink for (A, B) {
-    const ENABLED: bool = A::ENABLED || B::ENABLED;
+    fn listens(&self) -> bool {
+        self.0.listens() || self.1.listens()
+    }
 
     fn event(&mut self, event: &Event<'_>) {
-        self.0.event(event);
-        self.1.event(event);
+        if self.0.listens() {
+            self.0.event(event);
+        }
+        if self.1.listens() {
+            self.1.event(event);
+        }
     }
 }

@@ -410,7 +410,8 @@ impl QueueEngine for AtOnce {
         self.transfers += 1;
         if self.transfers.is_multiple_of(5) {
             let (tasks, status) = (TaskSet::of(task), CardStatus(CardStatus::EXCEPTION_EVENT));
-            self.events.push_back(HostEvent::Engine(EngineEvent::Responded { tasks, status }));
+            let event = EngineEvent::Responded { command: 44, tasks, status };
+            self.events.push_back(HostEvent::Engine(event));
         }
         self.events.push_back(HostEvent::Engine(if self.transfers.is_multiple_of(7) {
             let (part, error) = (Part::Data, HostError::Damaged);

@@ -9,8 +9,9 @@
 //! and a count it does that many I/Os, which is what callgrind counts.
 
 use blockyard::policy::Policies;
-use blockyard_bench::IoLoop;
+use blockyard::stats::StageStats;
 use blockyard_bench::simulated::{EMMC, SCSI, Workload};
+use blockyard_bench::{IoLoop, Meter};
 use core::error::Error;
 use std::process::Command;
 
@@ -36,6 +37,8 @@ enum What {
         step: Step,
         ios_per_step: u32,
     },
+    /// Random reads, with a meter: whether somebody asks it.
+    Metered { policies: fn() -> Policies, counts: bool },
     /// The simulator: a workload, what it does, under a design.
     Simulated(Workload, &'static str, &'static str),
 }
@@ -54,7 +57,17 @@ fn cases() -> Vec<Case> {
         sequential_writes("mq-deadline/sequential-write", Policies::mq_deadline),
         sequential_writes("kyber/sequential-write", Policies::mq_kyber),
     ];
-    core.into_iter().chain([SCSI, EMMC].into_iter().flat_map(simulated)).collect()
+    let metered = [
+        ("none/random-read/meter-off", NONE, false),
+        ("none/random-read/meter-on", NONE, true),
+        ("mq-deadline/random-read/meter-off", Policies::mq_deadline as fn() -> Policies, false),
+        ("mq-deadline/random-read/meter-on", Policies::mq_deadline, true),
+    ];
+    let metered = metered.into_iter().map(|(name, policies, counts)| Case {
+        name: name.to_owned(),
+        what: What::Metered { policies, counts },
+    });
+    core.into_iter().chain(metered).chain([SCSI, EMMC].into_iter().flat_map(simulated)).collect()
 }
 
 fn random_reads(name: &str, policies: fn() -> Policies, held: u32) -> Case {
@@ -101,6 +114,11 @@ fn perform(case: &Case, ios: u64) {
             for _ in 0..ios / u64::from(ios_per_step) {
                 step(&mut io);
             }
+        }
+        What::Metered { policies, counts } => {
+            let meter = Meter(counts.then(|| Box::new(StageStats::watching(1, 1))));
+            let mut io = IoLoop::told(policies(), 0, meter);
+            (0..ios).for_each(|_| io.random_read());
         }
         What::Simulated(workload, op, design) => {
             let _ = workload.simulate(op, design, &workload.amount(ios));

@@ -79,6 +79,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) metrics: Option<String>,
 
+    /// Write a trace for ui.perfetto.dev (Chrome's JSON): the stages of each request, holds and merges
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Write what blktrace would to PREFIX.blktrace.N for each lane N, for blkparse, btt and `replay`
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) blktrace: Option<PathBuf>,
+
     /// The server's certificate, and those above it, in PEM: clients can use TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
@@ -208,7 +216,7 @@ fn rates(text: &str) -> Result<Rates, String> {
 }
 
 /// A number of bytes: with k, m, g or t in powers of 1024, as fio has it.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size: 512, 64k, 10m, 1g, 1GiB");
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -246,6 +254,10 @@ is said once a second and at the end. Disks with --as, --fault, --delay or --rat
 
 Files are read and written by direct I/O where file system and size allow it. Requests need not be
 aligned to anything. Sizes: 1k is 1024 bytes.
+
+Traces are complete when the server has ended by the first signal. They tell every request: some 100 to
+300 bytes of --blktrace, and up to 1100 of --trace. Where a file is slower than clients, these wait for it;
+one that cannot be written any more does not end the server, which says so at its end.
 
 SIGTERM or SIGINT ends the server: no new request is taken, what is under way is answered, disks are
 flushed. A second one ends it at once. What was flushed, or written with FUA, is durable in any case.";

@@ -1,5 +1,6 @@
 //! A command to a file.
 
+mod btt;
 mod list;
 mod replay;
 mod reproduce;
@@ -11,6 +12,8 @@ mod whatif;
 
 use std::io::Write;
 
+use blockyard_sim::profile::ProfileError;
+
 use crate::cli::Command;
 use crate::message::Failure;
 
@@ -21,8 +24,14 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Whatif(args) => whatif::whatif(args, out),
         Command::Replay(args) => replay::replay(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
+        Command::Btt(args) => btt::btt(&args.command, out),
         Command::Serve(args) => serve::serve(args),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),
     }
+}
+
+/// How many disks the text of a file for `serve --config` describes.
+pub(crate) fn disks_of_config(name: &str, text: &str) -> Result<usize, ProfileError> {
+    Ok(serve_file::parse(name, text)?.len())
 }

@@ -2,6 +2,8 @@
 
 mod lateness;
 mod model;
+mod ticker;
+mod trace;
 
 use core::time::Duration;
 use std::io::Read;
@@ -13,8 +15,10 @@ use std::thread::JoinHandle;
 
 use blockyard::layer::rate::Rates;
 use blockyard_serve::{
-    Behaviour, ClientEvent, Config, DiskConfig, Layers, Server, Source, StartError, TlsConfig,
+    Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,
+    TlsConfig,
 };
+use blockyard_sim::output::Files;
 use blockyard_sim::profile::{Design, FaultRules};
 use listenfd::ListenFd;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -22,9 +26,12 @@ use signal_hook::low_level::pipe;
 
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, TlsUse};
+use crate::faults::{self, rows_served};
 use crate::message::{Failure, note};
 use lateness::Watch;
 use model::Modelled;
+use ticker::Ticker;
+use trace::Traces;
 
 /// Depth where neither the design nor the command line says.
 const DEPTH: u16 = 128;
@@ -34,12 +41,14 @@ const DEPTH_BYTES: u64 = 64 << 20;
 const LOG_LINES: usize = 1024;
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
-    let (mut config, drain_timeout) = config(args)?;
+    let Asked { mut config, design, traces, drain_timeout } = asked(args)?;
     config.listeners = handed_over()?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
         let words = "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio";
         return Err(Failure::Input(words.to_owned()));
     }
+    let traces = Traces::begin(&traces, &mut config, &design)
+        .map_err(|error| Failure::Input(error.to_string()))?;
     let log = start_log(&mut config);
     // Before the first client comes.
     let (mut signals, wake) = UnixStream::pair()?;
@@ -55,6 +64,8 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     }
     let stopper = server.stopper();
     let watch = Watch::begin(server.timing());
+    let struck = server.faults();
+    let ticker = Ticker::begin(server.gauge());
     // Ends the wait below where the server ends by itself, and where it has drained.
     let ended = std::thread::spawn(move || {
         let ended = server.join();
@@ -75,10 +86,14 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         }
     }
     let ended = ended.join().expect("no thread of the server panics");
+    ticker.end();
     drop(config); // the last that could tell the log something
     log.join().expect("the log does not panic");
     watch.end();
-    ended.map_err(|error| Failure::Run(error.to_string()))
+    tell_faults(&struck);
+    let traced = traces.finish();
+    ended.map_err(|error| Failure::Run(error.to_string()))?;
+    Ok(traced?)
 }
 
 /// Waits for a signal; `false` if the server ended before.
@@ -93,18 +108,45 @@ fn is_told_to_stop(signals: &mut UnixStream) -> Result<bool, Failure> {
     }
 }
 
-/// What is to be served, and for how long a drain may take.
-fn config(args: &Serve) -> Result<(Config, Duration), Failure> {
-    let Some(file) = &args.config else {
-        return Ok((server(args, disks(args)?), args.drain_timeout));
-    };
-    let given = serve_file::read(file)?;
-    let mut all = Vec::new();
-    for Given { name, args } in &given {
-        all.extend(disks(args)?.into_iter().map(|disk| DiskConfig { name: name.clone(), ..disk }));
+/// How often fault rules were met, where there are any.
+fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
+    let is_named = disks.len() > 1;
+    let rows = disks.iter().map(|(name, counts)| (name, rows_served(counts.read())));
+    let rows: Vec<_> = rows.collect();
+    let of = rows.iter().map(|(name, rows)| (is_named.then_some(name.as_str()), &rows[..]));
+    if let Some(table) = faults::table("disk", of) {
+        note(format!("faults, of requests offered to the device:\n{table}").trim_end());
     }
-    let first = &given.first().expect("a file has a disk").args;
-    Ok((server(first, all), first.drain_timeout))
+}
+
+/// What is to be served, and what is to be done beside it.
+struct Asked {
+    config: Config,
+    /// The name of the design; of designs, the first one's.
+    design: String,
+    traces: Files,
+    drain_timeout: Duration,
+}
+
+fn asked(args: &Serve) -> Result<Asked, Failure> {
+    let (args, disks) = match &args.config {
+        None => (args.clone(), disks(args)?),
+        Some(file) => {
+            let given = serve_file::read(file)?;
+            let mut all = Vec::new();
+            for Given { name, args } in &given {
+                let named = |disk| DiskConfig { name: name.clone(), ..disk };
+                all.extend(disks(args)?.into_iter().map(named));
+            }
+            (given.into_iter().next().expect("a file has a disk").args, all)
+        }
+    };
+    Ok(Asked {
+        config: server(&args, disks),
+        traces: Files { perfetto: args.trace, blktrace: args.blktrace },
+        design: args.design,
+        drain_timeout: args.drain_timeout,
+    })
 }
 
 fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {

@@ -20,6 +20,8 @@ const TOP: &[&str] = &[
     "nbd",
     "lanes",
     "metrics",
+    "trace",
+    "blktrace",
     "tls",
     "tls-cert",
     "tls-key",
@@ -77,7 +79,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
         return Err(Failure::Input(format!("{name}: longer than {} KiB", MAX_FILE_BYTES / 1024)));
     }
     let text = fs::read_to_string(path).map_err(unreadable)?;
-    Ok(File { name: &name, text: &text }.disks()?)
+    Ok(parse(&name, &text)?)
+}
+
+/// All disks of `text`, which is that of the file called `name`; one at least.
+pub(super) fn parse(name: &str, text: &str) -> Result<Vec<Given>, ProfileError> {
+    File { name, text }.disks()
 }
 
 impl File<'_> {
@@ -201,7 +208,7 @@ mod tests {
     use super::*;
 
     fn disks(text: &str) -> Result<Vec<Given>, String> {
-        File { name: "x.toml", text }.disks().map_err(|error| error.to_string())
+        parse("x.toml", text).map_err(|error| error.to_string())
     }
 
     fn wrong(text: &str) -> String {

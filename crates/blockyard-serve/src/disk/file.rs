@@ -5,7 +5,7 @@
 //! - **B1.** Through the page cache every byte can be written by itself, and is. Direct I/O takes whole
 //!   blocks: what is less reads the blocks at its edges, and writes them with its bytes between.
 //! - **B2.** While edges are kept, nobody else writes to those blocks ([`Overlaps`]); who comes then is
-//!   told to ask again later.
+//!   told that the device is full, and rung for when a write has ended.
 //! - **B3.** A flush that failed is never followed by one that succeeds: the kernel tells of lost writes
 //!   once, and may have forgotten them after.
 //! - **B4.** What a write lacks that was done in part is written on; a read that meets the end of the
@@ -108,11 +108,18 @@ pub(crate) struct FileDevice {
     active: Vec<Option<Active>>,
     finished: VecDeque<Finished>,
     zeroes: Option<Rc<Pages>>,
+    lane: u32,
 }
 
 impl FileDevice {
-    /// For as many requests at once as `depth` says.
-    pub(crate) fn new(file: Arc<File>, jobs: Jobs, outbox: Rc<Outbox>, depth: u16) -> Self {
+    /// For `lane`, and as many requests at once as `depth` says.
+    pub(crate) fn new(
+        file: Arc<File>,
+        lane: u32,
+        jobs: Jobs,
+        outbox: Rc<Outbox>,
+        depth: u16,
+    ) -> Self {
         Self {
             file,
             jobs,
@@ -120,6 +127,7 @@ impl FileDevice {
             active: (0..depth).map(|_| None).collect(),
             finished: VecDeque::new(),
             zeroes: None,
+            lane,
         }
     }
 
@@ -198,7 +206,7 @@ impl FileDevice {
             return true;
         }
         let keeps_edges = matches!(active.step, Step::Edges { .. });
-        let may = self.file.overlaps.begin(active.bytes.clone(), keeps_edges);
+        let may = self.file.overlaps.begin(self.lane, active.bytes.clone(), keeps_edges);
         active.writing = may.then_some(keeps_edges);
         may
     }
@@ -363,7 +371,7 @@ impl Driver for FileDevice {
             return Accept::Queued;
         }
         if !self.may_write(&mut active) {
-            return Accept::Busy(Busy::Resource);
+            return Accept::Busy(Busy::Device); // B2
         }
         self.begin(&active);
         self.active[issue.tag.index()] = Some(active);

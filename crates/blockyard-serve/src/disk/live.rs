@@ -238,15 +238,13 @@ impl Device for Live {
 
 /// The limits of a disk on a medium with those of `medium`, that behaves as one with those of `model`.
 pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
-    let least = |one: u32, other: u32| one.min(other);
     Limits {
         logical_block_sectors: medium.logical_block_sectors.max(model.logical_block_sectors),
-        max_sectors: least(medium.max_sectors, model.max_sectors),
-        max_discard_sectors: least(medium.max_discard_sectors, model.max_discard_sectors),
-        max_write_zeroes_sectors: least(
-            medium.max_write_zeroes_sectors,
-            model.max_write_zeroes_sectors,
-        ),
+        max_sectors: medium.max_sectors.min(model.max_sectors),
+        max_discard_sectors: medium.max_discard_sectors.min(model.max_discard_sectors),
+        max_write_zeroes_sectors: medium
+            .max_write_zeroes_sectors
+            .min(model.max_write_zeroes_sectors),
         max_discard_segments: 1,
         write_cache: medium.write_cache || model.write_cache,
         // V4: what only the medium needs is asked of it by a flush.

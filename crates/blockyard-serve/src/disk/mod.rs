@@ -4,6 +4,7 @@
 //! core, for its own request queue.
 
 mod extents;
+mod fault_counts;
 mod file;
 mod layers;
 mod limited;
@@ -13,6 +14,7 @@ mod null;
 mod open;
 mod overlap;
 
+pub use fault_counts::FaultCounts;
 pub(crate) use file::Outbox;
 pub use layers::Layers;
 pub(crate) use limited::SharedDepth;
@@ -117,6 +119,8 @@ pub(crate) struct Disk {
     pub(crate) layers: Layers,
     /// How well its model is kept up with.
     pub(crate) timing: Arc<Timing>,
+    /// How often its fault rules were met.
+    pub(crate) faults: Arc<FaultCounts>,
     kept: Kept,
 }
 
@@ -148,7 +152,7 @@ impl Disk {
             Kept::Null(_) => Medium::Null(NullDevice::default()),
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
-                let device = FileDevice::new(file, jobs, outbox, self.depth);
+                let device = FileDevice::new(file, lane, jobs, outbox, self.depth);
                 // A model above gives budget of its own.
                 let has_budget =
                     self.policies.dispatch == Dispatch::Budget && self.layers.model.is_none();
@@ -277,6 +281,15 @@ impl Disk {
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if let Kept::File(file, _) = &self.kept {
             file.cache(offset, len);
+        }
+    }
+}
+
+impl Medium {
+    /// Tells how often each fault rule was met.
+    pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
+        if let Self::Faulty(faulty) = self {
+            counts.set(faulty.counts().map(|(_, count)| count));
         }
     }
 }

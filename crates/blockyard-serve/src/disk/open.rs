@@ -5,7 +5,7 @@ use super::limited::SharedDepth;
 use super::live::Timing;
 use super::memory::Memory;
 use super::overlap::Overlaps;
-use super::{Disk, DiskConfig, Kept, Source};
+use super::{Disk, DiskConfig, FaultCounts, Kept, Source};
 use crate::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use crate::job::SECTOR;
 use crate::map::Map;
@@ -126,7 +126,7 @@ impl Disk {
                 (*bytes, Kept::Null(Arc::new(zeroes)))
             }
             Source::File { path, buffered } => {
-                let file = File::open(path, config.read_only, *buffered)?;
+                let file = File::open(path, config.read_only, *buffered, bells)?;
                 // Of a model the depth is its own, in requests.
                 let is_modelled = config.layers.model.is_some();
                 let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
@@ -149,13 +149,19 @@ impl Disk {
             depth,
             layers: config.layers.clone(),
             timing: Arc::new(Timing::default()),
+            faults: Arc::new(FaultCounts::new(&config.layers.faults)),
             kept,
         })
     }
 }
 
 impl File {
-    fn open(path: &Path, read_only: bool, buffered: bool) -> Result<Self, OpenError> {
+    fn open(
+        path: &Path,
+        read_only: bool,
+        buffered: bool,
+        bells: &[Arc<OwnedFd>],
+    ) -> Result<Self, OpenError> {
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
         let open = |flags| rustix::fs::open(path, access | flags, Mode::empty());
@@ -184,7 +190,7 @@ impl File {
             block_bytes,
             size_bytes,
             is_block_device,
-            overlaps: Overlaps::default(),
+            overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
         })
     }

@@ -2,7 +2,9 @@
 
 use super::Lane;
 use super::connection::Stage;
+use super::parse::next_bio;
 use crate::job::{Job, Owner, Place, Transfer, job_of};
+use blockyard::bio::Bio;
 use blockyard::request::Ended;
 use blockyard::status::Status;
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
@@ -12,11 +14,18 @@ use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request};
 const STATUS_BYTES: usize = STATUS_BYTES_MIN + 4000;
 
 impl Lane {
-    /// A bio is over: its client is told.
-    pub(super) fn ended(&mut self, disk: usize, ended: &Ended) {
+    /// A bio is over: its client is told, or what follows on it is submitted. Whether that was so.
+    pub(super) fn ended(&mut self, disk: usize, ended: &Ended) -> bool {
+        if ended.status == Status::Ok
+            && let Some(next) = self.next_of(disk, ended)
+        {
+            self.disks[disk].submit(next, self.now);
+            return true;
+        }
         let Job { transfer, owner } = self.jobs.borrow_mut().remove(job_of(ended.bio.cookie));
         match owner {
             Owner::Client { connection, request } => {
+                self.traffic.count(ended.bio.op, transfer.len);
                 self.connections[connection].jobs -= 1;
                 self.list(connection);
                 self.reply(disk, connection, request, result_of(ended.status), transfer);
@@ -27,6 +36,13 @@ impl Lane {
                 *left -= 1;
             }
         }
+        false
+    }
+
+    #[inline]
+    fn next_of(&self, disk: usize, ended: &Ended) -> Option<Bio> {
+        let transfer = &self.jobs.borrow()[job_of(ended.bio.cookie)].transfer;
+        next_bio(&ended.bio, transfer, self.disks[disk].disk.block_bytes())
     }
 
     /// Answers what never was a job; a read that is done has been one.

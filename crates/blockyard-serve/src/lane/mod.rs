@@ -32,10 +32,13 @@ use crate::clock;
 use crate::disk::{Disk, error_words};
 use crate::event::{ClientEvent, ENDING, Happened, name_of};
 use crate::job::{Job, Jobs, Owner, Transfer};
+use crate::meter::{Counts, Meter, Metered};
 use crate::metrics::LaneCounts;
 use crate::pool::Pool;
 use crate::ring::{Done, Landing, Memory, Ring, Token};
 use crate::slab::Slab;
+use crate::traffic::Traffic;
+use crate::watcher::{LaneWatcher, Watcher};
 use blockyard::bio::{Bio, Op};
 use blockyard::time::Instant;
 use blockyard_wire::nbd::{Exports, Tls};
@@ -63,6 +66,8 @@ pub(crate) enum Message {
     Connection(OwnedFd),
     /// Tell what was counted.
     Report(mpsc::Sender<LaneCounts>),
+    /// Tell what clients had.
+    Traffic(mpsc::Sender<Traffic>),
     /// End: answer what is under way, flush, and go.
     Drain,
 }
@@ -84,6 +89,8 @@ pub(crate) struct Shared {
     pub(crate) events: Option<mpsc::SyncSender<ClientEvent>>,
     /// Somebody can ask what was counted.
     pub(crate) is_metered: bool,
+    /// Who is told every step of every request.
+    pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// Connections there are, of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
     /// Rung when the last connection ends, if the server is to end with it.
@@ -128,6 +135,7 @@ pub(crate) struct Lane {
     /// Flushes before the end that have not ended; none before they are submitted.
     flushes_left: Option<usize>,
     flush_failed: bool,
+    traffic: Traffic,
     now: Instant,
 }
 
@@ -143,12 +151,18 @@ impl Lane {
             set_current_timer_slack(NonZeroU64::new(1))?;
         }
         let jobs = Jobs::new(RefCell::new(Slab::new()));
-        let disks = parts
-            .shared
-            .disks
-            .iter()
-            .map(|disk| DiskQueue::new(disk, parts.number, &jobs, parts.shared.is_metered))
-            .collect();
+        let (shared, now) = (&parts.shared, clock::now());
+        let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
+        let watcher = watcher.map(LaneWatcher::new);
+        let is_metered = shared.is_metered || watcher.is_some();
+        let disks = (0..).zip(&shared.disks).map(|(number, disk)| {
+            let meter = Meter(is_metered.then(|| {
+                let watcher = watcher.clone().map(|watcher| (number, watcher));
+                Box::new(Metered { counts: Counts::new(), watcher })
+            }));
+            DiskQueue::new(disk, parts.number, &jobs, meter)
+        });
+        let disks = disks.collect();
         Ok(Self {
             parts,
             ring: Ring::new()?,
@@ -162,7 +176,8 @@ impl Lane {
             is_draining: false,
             flushes_left: None,
             flush_failed: false,
-            now: clock::now(),
+            traffic: Traffic::default(),
+            now,
         })
     }
 
@@ -172,6 +187,12 @@ impl Lane {
     ///
     /// The io_uring or a last flush failed.
     pub(crate) fn serve(mut self) -> io::Result<()> {
+        let ended = self.run();
+        self.disks.iter().for_each(DiskQueue::tell_faults);
+        ended
+    }
+
+    fn run(&mut self) -> io::Result<()> {
         self.ring.readable(self.parts.bell.as_raw_fd(), Token::Bell);
         loop {
             let wait = self.wait();
@@ -243,9 +264,13 @@ impl Lane {
 
     /// Lets `disk` do what it can, and answers what has ended.
     fn advance(&mut self, disk: usize) {
-        self.disks[disk].advance(self.now);
-        while let Some(ended) = self.disks[disk].next_ended() {
-            self.ended(disk, &ended);
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            self.disks[disk].advance(self.now);
+            while let Some(ended) = self.disks[disk].next_ended() {
+                goes_on |= self.ended(disk, &ended);
+            }
         }
         let number_of_disk = u16::try_from(disk).expect("there are 1024 exports at most");
         let outbox = Rc::clone(&self.disks[disk].outbox);
@@ -296,9 +321,15 @@ impl Lane {
             match message {
                 Message::Connection(fd) => self.adopt(fd),
                 Message::Report(answer) => {
+                    self.disks.iter().for_each(DiskQueue::tell_faults);
                     let counts = self.disks.iter().filter_map(|disk| disk.counts(self.now));
                     // Who asked may have gone.
                     drop(answer.send(counts.collect()));
+                }
+                Message::Traffic(answer) => {
+                    let in_flight = self.jobs.borrow().len();
+                    // As above.
+                    let _ = answer.send(Traffic { in_flight, ..self.traffic });
                 }
                 Message::Drain => self.drain(),
             }
@@ -508,7 +539,7 @@ impl Lane {
     /// Tells that `at` has chosen `disk`.
     fn entered(&self, at: u32, disk: usize) {
         let tls = self.connections[at].tls.as_ref().map(|tls| tls.version());
-        self.tell(at, || Happened::Entered { export: self.disks[disk].disk.export().name, tls });
+        self.tell(at, || Happened::Entered { export: self.disks[disk].disk.name.clone(), tls });
     }
 
     /// Tells that `at` has gone.
@@ -516,7 +547,7 @@ impl Lane {
         let connection = &self.connections[at];
         let export = match connection.stage {
             Stage::Handshake { .. } => None,
-            Stage::Transmission { disk, .. } => Some(self.disks[disk].disk.export().name),
+            Stage::Transmission { disk, .. } => Some(self.disks[disk].disk.name.clone()),
         };
         let requests = connection.requests;
         self.tell(at, || Happened::Gone { export, requests, why: connection.why() });

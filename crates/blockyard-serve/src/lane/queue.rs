@@ -36,7 +36,7 @@ pub(super) struct DiskQueue {
 }
 
 impl DiskQueue {
-    pub(super) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, is_metered: bool) -> Self {
+    pub(super) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, meter: Meter) -> Self {
         let outbox = Rc::new(Outbox::default());
         let tags = TagSetConfig {
             hctxs: 1,
@@ -46,7 +46,6 @@ impl DiskQueue {
             queues: 1,
             max_waiters: 1,
         };
-        let meter = Meter(is_metered.then(|| Box::new(Counts::new())));
         let host = Host::new(disk.medium(lane, jobs, &outbox, &tags), meter, tags);
         let mut config = QueueConfig::new(1, 1, disk.limits(), disk.policies);
         if disk.layers.is_empty() {
@@ -148,7 +147,12 @@ impl DiskQueue {
 
     /// What was counted until `now`; nothing where it is not counted.
     pub(super) fn counts(&self, now: Instant) -> Option<Counts> {
-        self.host.sink.0.as_ref().map(|counts| counts.at(now))
+        self.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
+    }
+
+    /// Tells those outside how often each fault rule was met.
+    pub(super) fn tell_faults(&self) {
+        self.host.driver.tell_faults(&self.disk.faults);
     }
 
     /// When to call [`Self::advance`] if nothing happens before.

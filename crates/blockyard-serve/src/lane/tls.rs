@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 /// Room for what is received at once.
 const RECEIVED_BYTES: usize = 128 << 10;
-/// Most memory kept for what is sealed next, in bytes.
-const SPARE_BYTES: usize = 1 << 20;
+/// Most memory kept for what is sealed next, in bytes: room for a batch of long reads. What is given back
+/// to the system comes again page by page, which took a third of the time of such reads.
+const SPARE_BYTES: usize = 16 << 20;
 
 /// TLS of one connection. See the [module](self).
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 mod http;
 mod text;
 
+use crate::disk::Disk;
 use crate::lane::Message;
 use crate::listen::{Address, ListenError, Listener};
 use crate::meter::Counts;
@@ -30,8 +31,7 @@ pub(crate) struct Metrics {
     /// Ends it.
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) entrances: Vec<Entrance>,
-    /// Names of the disks, by their numbers.
-    pub(crate) names: Vec<String>,
+    pub(crate) disks: Vec<Arc<Disk>>,
     /// Clients there are.
     pub(crate) connections: Arc<AtomicUsize>,
 }
@@ -66,7 +66,7 @@ impl Metrics {
             (Asked::Health, Ok(_)) => Answer::ok("ok\n".to_owned()),
             (Asked::Metrics, Ok(counts)) => {
                 let connections = self.connections.load(Ordering::Relaxed);
-                Answer::ok(text::write(&self.names, &counts, self.entrances.len(), connections))
+                Answer::ok(text::write(&self.disks, &counts, self.entrances.len(), connections))
             }
             (_, Err(lane)) => Answer::unavailable(format!("lane {lane} does not answer\n")),
         }
@@ -76,7 +76,7 @@ impl Metrics {
     fn counts(&self) -> Result<LaneCounts, usize> {
         let asked: Vec<_> = self.entrances.iter().map(Entrance::ask).collect();
         let until = Instant::now() + LANE_TIMEOUT;
-        let mut all: LaneCounts = self.names.iter().map(|_| Counts::new()).collect();
+        let mut all: LaneCounts = self.disks.iter().map(|_| Counts::new()).collect();
         for (lane, answer) in asked.into_iter().enumerate() {
             let left = until.saturating_duration_since(Instant::now());
             let counts = answer.recv_timeout(left).map_err(|_| lane)?;

@@ -1,12 +1,15 @@
 //! Prometheus' text format: what was counted under node_exporter's names for disks, and under our own
 //! where it has none.
 
+use crate::disk::Disk;
 use crate::job::SECTOR;
 use crate::meter::{Counts, Kind};
+use blockyard::layer::fault::Count;
 use blockyard::stats::{Direction, Histogram, Stage};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use core::fmt::{Display, Write};
+use std::sync::Arc;
 
 /// Upper ends of the buckets are powers of two, from a microsecond to half a minute.
 const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
@@ -14,18 +17,18 @@ const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
 /// The lines of one answer.
 struct Page<'a> {
     text: String,
-    names: &'a [String],
+    disks: &'a [Arc<Disk>],
     counts: &'a [Counts],
 }
 
-/// All of it; `counts` are those of `names`.
+/// All of it; `counts` are those of `disks`.
 pub(super) fn write(
-    names: &[String],
+    disks: &[Arc<Disk>],
     counts: &[Counts],
     lanes: usize,
     connections: usize,
 ) -> String {
-    let mut page = Page { text: String::new(), names, counts };
+    let mut page = Page { text: String::new(), disks, counts };
     page.head("blockyard_connections", "gauge", "Clients connected.");
     page.line(format_args!("blockyard_connections {connections}"));
     page.head("blockyard_lanes", "gauge", "Threads that serve.");
@@ -33,6 +36,7 @@ pub(super) fn write(
     page.disk_stats();
     page.durations();
     page.holds();
+    page.faults();
     page.text
 }
 
@@ -49,9 +53,9 @@ impl Page<'_> {
 
     /// A line for each disk, with further `labels` that begin with a comma.
     fn samples<V: Display>(&mut self, name: &str, labels: &str, value: impl Fn(&Counts) -> V) {
-        for (disk, counts) in self.names.iter().zip(self.counts) {
-            let value = value(counts);
-            writeln!(self.text, "{name}{{device=\"{}\"{labels}}} {value}", Escaped(disk))
+        for (disk, counts) in self.disks.iter().zip(self.counts) {
+            let (disk, value) = (Escaped(&disk.name), value(counts));
+            writeln!(self.text, "{name}{{device=\"{disk}\"{labels}}} {value}")
                 .expect("memory takes every line");
         }
     }
@@ -167,6 +171,38 @@ impl Page<'_> {
         ] {
             let labels = format!(",error=\"{words}\"");
             self.samples(name, &labels, |counts| counts.stages.count(Action::Complete(status)));
+        }
+    }
+}
+
+impl Page<'_> {
+    /// Nothing where no disk has rules.
+    fn faults(&mut self) {
+        let counts: Vec<_> = self.disks.iter().map(|disk| disk.faults.read()).collect();
+        if counts.iter().all(Vec::is_empty) {
+            return;
+        }
+        let help = "Requests that a fault rule is about.";
+        self.rules("blockyard_fault_matched_total", help, &counts, |count| count.matched);
+        let help = "Requests that a fault rule struck.";
+        self.rules("blockyard_fault_fired_total", help, &counts, |count| count.fired);
+    }
+
+    /// A line for each fault rule of each disk.
+    fn rules(
+        &mut self,
+        name: &str,
+        help: &str,
+        counts: &[Vec<(String, Count)>],
+        value: impl Fn(&Count) -> u64,
+    ) {
+        self.head(name, "counter", help);
+        for (disk, counts) in self.disks.iter().zip(counts) {
+            for (rule, count) in counts {
+                let (disk, rule, value) = (Escaped(&disk.name), Escaped(rule), value(count));
+                writeln!(self.text, "{name}{{device=\"{disk}\",rule=\"{rule}\"}} {value}")
+                    .expect("memory takes every line");
+            }
         }
     }
 }

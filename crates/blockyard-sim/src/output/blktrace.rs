@@ -21,18 +21,19 @@
 //!
 //! - **K1.** A record stands in the file of the processor that did it, as blktrace has it: a
 //!   completion in that of the processor which handled it. So each file is in the order of time.
+//!   A lane is a processor, and writes to its own file only.
 //! - **K2.** What blktrace has no letter for is left out: a request leaving the elevator, a hold, a
 //!   refusal. Two requests that become one are an `M` with the range of the one that ends.
 //! - **K3.** A note gives each process its name before its first record. Job instances are processes
-//!   from 1000 on, in the order they began; a worker is a `kworker`; interrupts and timers are
-//!   process 0.
+//!   from 1000 on, in the order they began, and so are lanes; a worker is a `kworker`; interrupts and
+//!   timers are process 0.
 //! - **K4.** Disk N is device 8, 16 N.
 //! - **K5.** The payload of `U` is how many requests were released, that of `X` the first sector of
 //!   what remains; 8 bytes each, big-endian.
 
 use super::Output;
 use super::file::{OutputError, OutputFile};
-use super::record::{Record, Step, Thread};
+use super::record::{LaneId, Record, Step, Thread};
 use crate::machine::cpu::TaskId;
 use crate::observe::Setting;
 use blockyard::bio::{Flags, Op};
@@ -200,7 +201,7 @@ impl Output for Blktrace {
         Ok(())
     }
 
-    fn records(&mut self, records: &[Record]) -> Result<(), OutputError> {
+    fn records(&mut self, _lane: LaneId, records: &[Record]) -> Result<(), OutputError> {
         for record in records {
             if let Record::Step(step) = record {
                 self.step(step)?;

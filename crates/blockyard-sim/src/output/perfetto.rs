@@ -1,6 +1,7 @@
 //! Chrome's trace-event JSON, which <https://ui.perfetto.dev> and `trace_processor` read.
 //!
-//! One file may hold several worlds, each with processes of its own, named after its design:
+//! One file may hold several worlds, each with processes of its own, named after its design; of what
+//! several lanes do in real time each lane has processes, of which there are no processors:
 //!
 //! | process | its tracks |
 //! |---|---|
@@ -13,10 +14,10 @@
 //!
 //! # Rules
 //!
-//! - **P1.** A request's stages are spans of one id, the request's number in its disk's queue (times
-//!   2^32 the disk), which later requests use again: `staged` from its first bio until it leaves
-//!   elevator or software queue; `held` from there until the driver takes it, with what held it as
-//!   `reason`; `in driver` until the driver is done with it or gives it back.
+//! - **P1.** A request's stages are spans of one id, the request's number in its disk's queue (plus
+//!   2^32 times the disk and 2^48 times the lane), which later requests use again: `staged` from its
+//!   first bio until it leaves elevator or software queue; `held` from there until the driver takes
+//!   it, with what held it as `reason`; `in driver` until the driver is done with it or gives it back.
 //! - **P2.** There is a span `in driver` for each command issued. A stage before it that took no
 //!   time has no span.
 //! - **P3.** A stage that has not ended when its world does is a span without end.
@@ -37,7 +38,7 @@ mod state;
 use super::Output;
 use super::file::OutputError;
 use super::json::escaped;
-use super::record::{Record, Step};
+use super::record::{LaneId, Record, Step};
 use crate::device::mmc::used::{BusUse, BusUseKind};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Setting;
@@ -57,13 +58,34 @@ const COUNTERS_EVERY: Duration = Duration::from_us(50);
 #[derive(Debug)]
 pub(super) struct Perfetto {
     lines: Lines,
+    /// Names of job instances, escaped.
+    tasks: Vec<String>,
+    /// The lane that records are of.
+    lane: LaneId,
     world: World,
+    /// By lane; that of `lane` is in `world` meanwhile.
+    worlds: Vec<World>,
 }
 
 impl Perfetto {
     /// An empty trace at `path`.
     pub(super) fn create(path: &Path) -> Result<Self, OutputError> {
-        Ok(Self { lines: Lines::create(path)?, world: World::default() })
+        Ok(Self {
+            lines: Lines::create(path)?,
+            tasks: Vec::new(),
+            lane: LaneId(0),
+            world: World::default(),
+            worlds: Vec::new(),
+        })
+    }
+
+    /// What follows is of `lane`.
+    fn go_on(&mut self, lane: LaneId) {
+        let before = usize::from(core::mem::replace(&mut self.lane, lane).0);
+        let lane = usize::from(lane.0);
+        self.worlds[before] = core::mem::take(&mut self.world);
+        self.world = core::mem::take(&mut self.worlds[lane]);
+        self.lines.go_on(lane);
     }
 
     fn record(&mut self, record: &Record) {
@@ -113,7 +135,7 @@ impl Perfetto {
         let mut line = self.lines.line(b'X', track, begin);
         line.lasts(end.since(begin));
         let name = match work {
-            Work::Step(task) => &self.world.tasks[task.0 as usize],
+            Work::Step(task) => &self.tasks[task.0 as usize],
             Work::Complete { interrupt: true, .. } => "interrupt",
             Work::Complete { interrupt: false, .. } => "complete",
             Work::Run { .. } => "run",
@@ -239,8 +261,8 @@ impl Perfetto {
             Action::GetRequest => Some(Stage::Staged),
             Action::Schedule => Some(Stage::Held),
             Action::Issue => Some(Stage::InDriver),
-            // It goes back to the elevator, or without one to the dispatch list.
-            Action::Requeue if self.world.elevator => Some(Stage::Staged),
+            // It goes back to the elevator, or without one, with its tag, to the dispatch list.
+            Action::Requeue if step.tag.is_none() => Some(Stage::Staged),
             Action::Requeue => Some(Stage::Held),
             Action::Complete(_) | Action::SequenceEnd(_) | Action::Join => None,
             Action::Refuse(busy) => {
@@ -251,9 +273,10 @@ impl Perfetto {
             }
             _ => return,
         };
-        let life = next.map(|stage| Life { stage, since: step.at, refused: None });
+        let tagged = step.tag.is_some();
+        let life = next.map(|stage| Life { stage, since: step.at, tagged, refused: None });
         let before = core::mem::replace(self.world.disk(step.queue).request(id), life);
-        self.count(step, before.map(|life| life.stage), next);
+        self.count(step, before.as_ref(), life.as_ref());
         if let Some(before) = before {
             self.write_stage(step, id, &before);
         }
@@ -266,18 +289,16 @@ impl Perfetto {
         }
     }
 
-    /// A request that was in stage `before` is in `after`.
-    fn count(&mut self, step: &Step, before: Option<Stage>, after: Option<Stage>) {
-        let elevator = self.world.elevator;
+    /// A request that was as `before` says is as `after` does.
+    fn count(&mut self, step: &Step, before: Option<&Life>, after: Option<&Life>) {
         let disk = self.world.disk(step.queue);
         let moved = |counter: &mut u64, was: bool, is: bool| {
             *counter = *counter + u64::from(is) - u64::from(was);
         };
-        let flies = |stage| stage == Some(Stage::InDriver);
+        let flies = |life: Option<&Life>| life.is_some_and(|life| life.stage == Stage::InDriver);
         moved(&mut disk.held.now, before.is_some(), after.is_some());
         moved(&mut disk.in_flight.now, flies(before), flies(after));
-        // Without an elevator a request has its driver tag from the begin.
-        let tagged = |stage: Option<Stage>| if elevator { flies(stage) } else { stage.is_some() };
+        let tagged = |life: Option<&Life>| life.is_some_and(|life| life.tagged);
         moved(&mut self.world.tags[step.hctx.index()].now, tagged(before), tagged(after));
     }
 
@@ -307,7 +328,7 @@ impl Perfetto {
     /// Begins a line of a request's span.
     fn span(&mut self, phase: u8, disk: QueueId, id: RequestId, at: Instant) -> Line<'_> {
         let mut line = self.lines.line(phase, Process::Requests.itself(), at);
-        let id = u64::from(disk.0) << 32 | u64::from(id.0);
+        let id = u64::from(self.lane.0) << 48 | u64::from(disk.0) << 32 | u64::from(id.0);
         line.text(",\"cat\":\"request\",\"id\":").number(id);
         line
     }
@@ -346,6 +367,13 @@ impl Perfetto {
 
     /// The world is over: what is left of it is written (P3).
     fn end_world(&mut self) {
+        for lane in (0..).take(self.worlds.len()) {
+            self.go_on(LaneId(lane));
+            self.end_lane();
+        }
+    }
+
+    fn end_lane(&mut self) {
         self.write_counters();
         for (disk, number) in core::mem::take(&mut self.world.disks).iter().zip(0..) {
             for (life, id) in disk.requests.iter().zip(0..) {
@@ -362,18 +390,40 @@ impl Perfetto {
 impl Output for Perfetto {
     fn world(&mut self, setting: &Setting) -> Result<(), OutputError> {
         self.end_world();
-        self.world = World::new(setting);
-        self.lines.begin_world(&escaped(&setting.design), setting.mmc);
+        self.tasks.clear();
+        self.lines.begin_world();
+        let processes: Vec<_> = Process::ALL
+            .into_iter()
+            .filter(|(process, _)| match process {
+                Process::Processors => setting.lanes.is_none(),
+                Process::Bus => setting.mmc,
+                _ => true,
+            })
+            .collect();
+        let lanes = setting.lanes.unwrap_or(1);
+        for lane in 0..lanes {
+            let name = escaped(&setting.name);
+            let name = if lanes > 1 { format!("{name}, lane {lane}") } else { name };
+            self.lines.begin_lane(&name, &processes);
+        }
+        self.worlds = (0..lanes).map(|_| World::new(setting)).collect();
+        self.world = core::mem::take(&mut self.worlds[0]);
+        self.lane = LaneId(0);
+        self.lines.go_on(0);
         self.lines.spill()
     }
 
     fn task(&mut self, task: TaskId, name: &str) -> Result<(), OutputError> {
-        assert_eq!(task.0 as usize, self.world.tasks.len(), "tasks are numbered in order");
-        self.world.tasks.push(escaped(name));
+        assert_eq!(task.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        self.tasks.push(escaped(name));
         Ok(())
     }
 
-    fn records(&mut self, records: &[Record]) -> Result<(), OutputError> {
+    fn records(&mut self, lane: LaneId, records: &[Record]) -> Result<(), OutputError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.go_on(lane);
         for record in records {
             self.record(record);
             self.lines.spill()?;

@@ -4,8 +4,12 @@ use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;
-use blockyard::trace::Action;
+use blockyard::trace::{Action, Event};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
+
+/// Who notes: all of one lane is in the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LaneId(pub(super) u16);
 
 /// Whose doing something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,28 @@ pub(super) struct Step {
     pub(super) action: Action,
     pub(super) op: Op,
     pub(super) flags: Flags,
+}
+
+impl Step {
+    /// What `event` tells, that happened on processor `on` by the doing of `by`.
+    #[inline]
+    pub(super) fn of(event: &Event<'_>, on: CpuId, by: Thread) -> Self {
+        Self {
+            at: event.at,
+            sector: event.sector,
+            sectors: event.sectors,
+            request: event.request.map(|(id, _)| id),
+            on,
+            by,
+            queue: event.queue,
+            cpu: event.cpu,
+            hctx: event.hctx,
+            tag: event.request.and_then(|(_, request)| request.driver_tag()),
+            action: event.action,
+            op: event.op,
+            flags: event.flags,
+        }
+    }
 }
 
 /// One thing that happened.

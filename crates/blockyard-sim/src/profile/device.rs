@@ -238,7 +238,7 @@ impl Device {
         let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let model = model(&top)?;
-        let limits = limits(&top)?;
+        let limits = limits(&top, &model)?;
         if let DeviceModel::Mmc(mmc) = &model {
             mmc.agrees(&limits)
                 .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
@@ -372,12 +372,14 @@ fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, Profi
     }))
 }
 
-/// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none.
-fn limits(top: &Table<'_>) -> Result<Limits, ProfileError> {
+/// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none, or
+/// does not follow from the `model`.
+fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> {
     let table = top.table("limits", LIMITS)?;
     let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;
     let usual = Limits::new(capacity / u64::from(SECTOR_BYTES));
     let any = || Count(0..=u32::MAX);
+    let has_cache = matches!(model, DeviceModel::Mmc(mmc) if mmc.write_cache());
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,
         logical_block_sectors: table.take("logical-block", OneOf(LOGICAL_BLOCK))?.unwrap_or(1),
@@ -390,7 +392,7 @@ fn limits(top: &Table<'_>) -> Result<Limits, ProfileError> {
         max_write_zeroes_sectors: table.take("max-write-zeroes-sectors", any())?.unwrap_or(0),
         chunk_sectors: table.take("chunk-sectors", any())?.unwrap_or(0),
         virt_boundary: table.take("virt-boundary", Flag)?.unwrap_or(false),
-        write_cache: table.take("write-cache", Flag)?.unwrap_or(false),
+        write_cache: table.take("write-cache", Flag)?.unwrap_or(has_cache),
         fua: table.take("fua", Flag)?.unwrap_or(false),
     })
 }

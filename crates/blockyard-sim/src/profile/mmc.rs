@@ -1,7 +1,7 @@
 //! eMMC devices and SD cards: the card's figures, and those of the host that it is behind.
 
 use blockyard::limits::Limits;
-use blockyard::mmc::host::BusyDetect;
+use blockyard::mmc::host::{BusyDetect, HostCapabilities};
 use blockyard::mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
 use blockyard::mmc::policy::{HostPolicy, Pipeline};
 use blockyard::time::Duration;
@@ -27,11 +27,21 @@ pub struct MmcProfile {
 impl MmcProfile {
     /// Driver tags under `policy`: where there is a command queue, as many as it holds at most.
     pub(crate) fn tags(&self, policy: Option<HostPolicy>) -> u16 {
-        let held = self.host.queue_engine_depth.min(self.card.features.queue_depth);
+        let engine = HostCapabilities {
+            queue_engine_depth: self.host.queue_engine_depth,
+            queue_engine_direct: self.host.queue_engine_direct,
+            ..HostCapabilities::full()
+        };
+        let held = engine.queue_engine_tasks().min(self.card.features.queue_depth);
         match policy.map(|policy| policy.pipeline) {
             Some(Pipeline::Cqe) if held > 0 => self.host.tags.min(held.into()),
             _ => self.host.tags,
         }
+    }
+
+    /// Whether the disk has a volatile cache: if its card has one, so that `[limits]` need not say.
+    pub(super) const fn write_cache(&self) -> bool {
+        self.card.features.cache_bytes > 0
     }
 
     /// Whether the device that this is can have such `limits`; else why not.
@@ -39,19 +49,13 @@ impl MmcProfile {
         if limits.max_sectors > u16::MAX as u32 {
             return Err("a transfer of a card has at most 65535 sectors: `max-sectors`");
         }
-        let has_cache = self.card.features.cache_bytes > 0;
-        if has_cache && !limits.write_cache {
+        if limits.write_cache != self.write_cache() {
             return Err(
-                "a card with a `cache` in `[card]` says `write-cache = true` in `[limits]`",
+                "whether a card has a write cache follows from `cache` in `[card]`, 0 for \
+                        none: `write-cache` need not be said here, and not differently",
             );
         }
-        if limits.write_cache && !has_cache {
-            return Err(
-                "a card with `write-cache = true` in `[limits]` says in `[card]` how large its \
-                        `cache` is",
-            );
-        }
-        if limits.fua && !(has_cache && self.host.set_block_count) {
+        if limits.fua && !(limits.write_cache && self.host.set_block_count) {
             return Err("`fua` of a card is a reliable write: it needs a `cache` in `[card]` and \
                         `set-block-count = true` in `[host]`");
         }
@@ -72,6 +76,8 @@ pub struct MmcHostProfile {
     pub set_block_count: bool,
     /// Tasks that its command queue engine holds; 0: it has none.
     pub queue_engine_depth: u8,
+    /// Whether that takes direct commands, and 31 tasks at most with them.
+    pub queue_engine_direct: bool,
     /// Whether it has bounce buffers.
     pub bounce_buffers: bool,
     /// The processor that takes its interrupts.
@@ -91,6 +97,8 @@ pub struct HostFaults {
     pub not_now_one_in: Option<u32>,
     /// The sampling of the bus has drifted after a transaction: it is to be tuned, where it is.
     pub drift_one_in: Option<u32>,
+    /// The bus is tuned again, and no sampling point works.
+    pub tuning_fails_one_in: Option<u32>,
     /// The card is pulled out then, in virtual time. The host notices when it next uses the bus.
     pub removed_at: Option<Duration>,
 }
@@ -182,6 +190,7 @@ const HOST: &[&str] = &[
     "non-removable",
     "set-block-count",
     "queue-engine-depth",
+    "queue-engine-direct",
     "bounce-buffers",
     "interrupt-cpu",
     "map",
@@ -198,8 +207,13 @@ const HOST: &[&str] = &[
     "reset",
     "faults",
 ];
-const HOST_FAULTS: &[&str] =
-    &["interrupt-lost-one-in", "not-now-one-in", "drift-one-in", "removed-at"];
+const HOST_FAULTS: &[&str] = &[
+    "interrupt-lost-one-in",
+    "not-now-one-in",
+    "drift-one-in",
+    "tuning-fails-one-in",
+    "removed-at",
+];
 const CARD: &[&str] = &[
     "timing",
     "width",
@@ -311,6 +325,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
         non_removable: host.need("non-removable", Flag)?,
         set_block_count: host.need("set-block-count", Flag)?,
         queue_engine_depth: host.take("queue-engine-depth", Count(0..=32))?.unwrap_or(0),
+        queue_engine_direct: host.take("queue-engine-direct", Flag)?.unwrap_or(false),
         bounce_buffers: host.take("bounce-buffers", Flag)?.unwrap_or(false),
         interrupt_cpu: host.take("interrupt-cpu", Count(0..=1023))?.unwrap_or(0),
         costs: HostCosts {
@@ -336,6 +351,7 @@ fn host_faults(faults: &Table<'_>) -> Result<HostFaults, ProfileError> {
         interrupt_lost_one_in: one_in("interrupt-lost-one-in")?,
         not_now_one_in: one_in("not-now-one-in")?,
         drift_one_in: one_in("drift-one-in")?,
+        tuning_fails_one_in: one_in("tuning-fails-one-in")?,
         removed_at: faults.take("removed-at", Time)?,
     })
 }

@@ -26,7 +26,7 @@ use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::Action;
 use blockyard::mmc::policy::{HostPolicy, Pipeline};
-use blockyard::policy::{ElevatorKind, Model as Locking};
+use blockyard::policy::Model as Locking;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
@@ -80,13 +80,13 @@ pub(super) fn build_world<O: Observer>(
         max_waiters: instances,
     };
     observer.world_begins(&Setting {
-        design: design.name.clone(),
+        name: design.name.clone(),
         device: device.name.clone(),
         cpus: machine.cpus,
         hctxs,
         depth: tags.depth,
-        elevator: policies.elevator != ElevatorKind::None,
         mmc: matches!(device.model, DeviceModel::Mmc(_)),
+        lanes: None,
     });
     let counts = (CostSink::new(&machine, &policies), StageStats::watching(disks, hctxs));
     let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);

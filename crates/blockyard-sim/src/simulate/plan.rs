@@ -44,7 +44,7 @@ pub(super) fn plan(
         }
         for number in 0..job.numjobs {
             let resolved = job.resolve(number, files.disk_bytes)?;
-            fit::check(job, &resolved, &device.limits)
+            fit::check(job, &resolved, device)
                 .map_err(|(place, unfit)| SimulationError::Unfit { place, unfit })?;
             let placements = files.place(job, &resolved)?;
             let joins_group = job.group_reporting

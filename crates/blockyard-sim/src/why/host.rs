@@ -17,15 +17,22 @@ const WRITES: [Opcode; 3] = [Opcode::WriteSingle, Opcode::WriteMultiple, Opcode:
 /// The figures of an MMC host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostFigures {
-    /// How often each command was sent, by its number.
+    /// How often each command was sent, by its number, [`Self::queue_status`] apart.
     pub commands: [u64; 64],
-    /// CMD13s for each command that writes; `None` where nothing was written.
+    /// Questions which tasks of a command queue are ready: CMD13 with bit 15.
+    pub queue_status: u64,
+    /// CMD13s after the card's state for each command that writes; `None` where nothing was written.
     pub status_per_write: Option<f64>,
+    /// Writes that were reported as done, and of which the card then said that they failed.
+    pub lost_writes: u64,
     /// Part of the time with a transaction on the bus. Where the controller waits for a busy card,
     /// that belongs to the transaction.
     pub bus_busy_percent: f64,
-    /// Mean time without a transaction between two, nanoseconds.
+    /// Mean time without a transaction between two, nanoseconds; without [`Self::unnoticed_ns`].
     pub mean_bus_gap_ns: u64,
+    /// Time in which a transaction was over and nobody knew, as its interrupt was lost, nanoseconds: a
+    /// fault's doing, and no design's.
+    pub unnoticed_ns: u64,
     /// Part of the time without a request, in the driver or waiting for it.
     pub absent_percent: f64,
     /// Part of the time in which the card's memory worked on what the bus does not show: it programmed
@@ -65,7 +72,7 @@ pub struct Transfer {
     pub absent_ns: f64,
     /// I/Os in it.
     pub ios: f64,
-    /// CMD13s.
+    /// CMD13s after the card's state.
     pub status: f64,
     /// Memory was mapped without a transaction on the bus, nanoseconds.
     pub map_ns: f64,
@@ -97,9 +104,12 @@ impl HostFigures {
         let absent = ns(host.absent);
         Some(Self {
             commands: host.commands,
+            queue_status: host.queue_status,
+            lost_writes: host.lost_writes,
             status_per_write: (writes > 0.0).then(|| status / writes),
             bus_busy_percent: percent(host.bus_busy),
             mean_bus_gap_ns: host.bus_gap.as_ns(),
+            unnoticed_ns: host.unnoticed.as_ns(),
             absent_percent: percent(host.absent),
             memory_percent: percent(host.memory),
             map: beside(host.map),
@@ -276,9 +286,12 @@ mod tests {
     fn hosted(transfer: Transfer) -> Figures {
         let host = HostFigures {
             commands: [0; 64],
+            queue_status: 0,
+            lost_writes: 0,
             status_per_write: Some(transfer.status),
             bus_busy_percent: 50.0,
             mean_bus_gap_ns: 0,
+            unnoticed_ns: 0,
             absent_percent: 100.0 * transfer.absent_ns / transfer.whole_ns(),
             memory_percent: 0.0,
             map: Beside::default(),

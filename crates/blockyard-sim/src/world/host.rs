@@ -116,7 +116,14 @@ impl<O: Observer> World<O> {
 
     /// Threads that are `wanted` are woken at `at`, by what then is paid for it, and runs that are
     /// wanted are given to theirs.
+    #[inline]
     pub(super) fn wake_host(&mut self, wanted: [bool; 2], at: Instant) {
+        if wanted != [false; 2] || !self.wanted_runs.is_empty() {
+            self.wake_wanted(wanted, at);
+        }
+    }
+
+    fn wake_wanted(&mut self, wanted: [bool; 2], at: Instant) {
         for (context, is_wanted) in THREADS.into_iter().zip(wanted) {
             if !is_wanted || self.thread(context).awake {
                 continue;

@@ -40,7 +40,8 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::ForgetQuiesce, &["[quiesce]"]),
     (Flaw::PullOverLeftovers, &["[H1]"]),
     (Flaw::KeepTags, &["[H3]", "[starved]"]),
-    (Flaw::HideDirect, &["[H5]"]),
+    (Flaw::HideDirect, &["[H5]", "[H1]"]),
+    (Flaw::HideSchedule, &["[H6]"]),
     (Flaw::DoubleTags, &["[share]", "[H3]"]),
 ];
 

@@ -80,6 +80,8 @@ pub(crate) enum Flaw {
     PullOverLeftovers,
     /// Nobody is told that passthrough went to the driver.
     HideDirect,
+    /// Nobody is told that a request has left its software queue.
+    HideSchedule,
     /// The queue has no elevator, so its driver tags are kept by what waits.
     KeepTags,
     /// The host has twice the tags.

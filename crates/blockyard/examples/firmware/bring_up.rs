@@ -39,7 +39,7 @@ impl Sdhci {
     fn send(&mut self, command: Command, limit: Duration) -> Answer<'_> {
         let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
         let end = self.chip.now() + limit;
-        self.start(&Transaction { payload, ..Transaction::plain(command) }, self.chip.now());
+        self.start(&Transaction { payload, ..Transaction::plain(command, limit) }, self.chip.now());
         let mut response = Response::None;
         loop {
             match self.next_event() {

@@ -22,6 +22,8 @@
 //! - **B5.** With bounce buffers, transfers use the host's own buffer: what is written is copied
 //!   there before the first transfer, and what was read is copied from there after the last, once
 //!   each. A host that copies while the bus runs needs a buffer for each slot, any other one in all.
+//! - **B6.** Where the card keeps the host waiting for longer than [`Transaction::limit`], the part that it was
+//!   waited for times out: the data, or busy where the controller finds its end.
 
 use super::block::Target;
 use super::command::packed::MAX_ENTRIES;
@@ -29,7 +31,7 @@ use super::command::{Command, Data, Direction, Response};
 use super::engine::{EngineEvent, QueueEngine};
 use super::host::HostCapabilities;
 use crate::driver::Issue;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use core::fmt;
 
 /// A place for one request, from its acceptance to its end: below the number of slots that the
@@ -108,13 +110,19 @@ pub struct Transaction {
     pub stop: Option<Command>,
     /// The memory of the transfer.
     pub payload: Payload,
+    /// The longest that the card may keep the host waiting: before a block that is read, before it takes one
+    /// that is written, and with busy; counted anew for each. Whole nanoseconds, from what the card's
+    /// registers grant it. A controller whose counter is coarser rounds up, and one whose counter does not
+    /// reach so far leaves it off: the request path has a limit of its own. Zero where the card neither
+    /// moves data nor is busy. A response has its own limit, 64 clocks.
+    pub limit: Duration,
 }
 
 impl Transaction {
-    /// A command without transfer.
+    /// A command by itself, which may keep the host waiting up to `limit`.
     #[must_use]
-    pub const fn plain(command: Command) -> Self {
-        Self { announce: None, command, stop: None, payload: Payload::None }
+    pub const fn plain(command: Command, limit: Duration) -> Self {
+        Self { announce: None, command, stop: None, payload: Payload::None, limit }
     }
 
     /// What it consists of, in order: what a controller tells the end of, one by one or at once.
@@ -273,7 +281,8 @@ pub trait HostController {
     }
 
     /// Tunes the bus again, with the card ready and nothing on the bus, in a context that may wait.
-    /// Only of a bus that [is tuned](Self::is_tuned).
+    /// Only of a bus that [is tuned](Self::is_tuned). What to send is
+    /// [`Retune`](super::identify::Retune)'s matter.
     ///
     /// # Errors
     ///

@@ -11,7 +11,8 @@
 //! - **N2.** A task's number is that of its slot, whose memory is prepared (B4). It is the engine's
 //!   until it is reported done, or the engine is cleared, disabled or reset, or the card is gone:
 //!   until then no other task has the number, and after that nothing is reported of it and its
-//!   memory is left alone. A direct command has number 31.
+//!   memory is left alone. A direct command has number 31. Of two things that happened, the first is
+//!   reported first.
 //! - **N3.** What failed is the engine's still. After a failure it may go on with other tasks or not,
 //!   and it takes no new ones before it has been cleared.
 //! - **N4.** An engine that is told to halt ends the transfer that runs, sends nothing more, and says
@@ -83,6 +84,8 @@ pub enum EngineEvent {
     /// The card's response to a command of the engine's has bits that are to be seen: errors, or
     /// [`EXCEPTION_EVENT`](Status::EXCEPTION_EVENT) alone, which is no failure.
     Responded {
+        /// The number of the command, 0 to 63.
+        command: u8,
         /// Those that it is known to be about; maybe none.
         tasks: TaskSet,
         /// The response.

@@ -8,6 +8,8 @@
 //! - **X2.** What went wrong first is what is kept: the rest follows from it.
 //! - **X3.** Bits of a response that speak of the command *before* it fail the transaction only where
 //!   that command is one of its own.
+//! - **X4.** The same holds, [after a write](Exchange::after_write) of which nobody asked whether it failed,
+//!   for [`Status::OF_WORK_BEFORE`].
 
 use super::command::status::Status;
 use super::command::{Direction, Response};
@@ -63,6 +65,8 @@ pub struct Exchange {
     reads: bool,
     ends_busy: bool,
     announced: bool,
+    after_write: bool,
+    write_before_failed: bool,
     blocks: u16,
     failure: Option<Failure>,
     /// The status in the last response.
@@ -90,11 +94,26 @@ impl Exchange {
             reads: data.is_some_and(|data| data.direction == Direction::Read),
             ends_busy: transaction.ends_busy(),
             announced: transaction.announce.is_some(),
+            after_write: false,
+            write_before_failed: false,
             blocks: 0,
             failure: None,
             status: None,
             exception: false,
         }
+    }
+
+    /// The same; `is`: its first response may say that a write before it failed (X4).
+    #[must_use]
+    pub const fn after_write(mut self, is: bool) -> Self {
+        self.after_write = is;
+        self
+    }
+
+    /// Whether its first response said so (X4).
+    #[must_use]
+    pub const fn write_before_failed(&self) -> bool {
+        self.write_before_failed
     }
 
     /// The controller says `event`. Bounded work; a [stray](Progress::Stray) event changes nothing.
@@ -193,6 +212,10 @@ impl Exchange {
         let mut errors = status.errors();
         if first {
             errors &= !OF_COMMAND_BEFORE; // X3
+            if self.after_write {
+                self.write_before_failed = status.has(Status::OF_WORK_BEFORE);
+                errors &= !Status::OF_WORK_BEFORE; // X4
+            }
         }
         // A card that reads ahead may run over its end after the last block that was asked for.
         if part == Part::Stop && self.reads && self.blocks == self.blocks_planned {

@@ -1,6 +1,6 @@
 //! From staging to the driver: what a run sends, and what it does with what is refused.
 //!
-//! The rules H1 to H5 are those of [`hardware_queue`](crate::hardware_queue).
+//! The rules H1 to H6 are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::{RequestQueue, is_in_flight};
 use crate::bio::{Flags, Op};
@@ -377,8 +377,9 @@ impl RequestQueue {
 
     /// Offers a request to the driver without staging it; says whether the driver took it. What
     /// finds no budget is staged, where it can merge; what is refused joins the dispatch list. Both
-    /// hold the hardware queue (H4): running it again at this instant would do no more. Where
-    /// `last` is not set, or the driver does not take it, the caller ends the run (D2).
+    /// hold the hardware queue (H4): running it again at this instant would do no more. What finds
+    /// others staged is staged behind them, and the hardware queue is to be run (H6). Where `last` is
+    /// not set, or the driver does not take it, the caller ends the run (D2).
     pub(super) fn issue_directly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -387,13 +388,20 @@ impl RequestQueue {
         now: Instant,
     ) -> bool {
         let hctx = self.requests[id].hctx;
-        let direct = &self.hctxs[hctx.index()].direct;
         let hold = if self.is_quiesced() {
             Hold::Quiesced
-        } else if !direct.is_empty() || !self.dispatch_list(hctx).is_empty() {
+        } else if !self.hctxs[hctx.index()].direct.is_empty()
+            || !self.dispatch_list(hctx).is_empty()
+        {
             Hold::Leftovers
         } else if !self.take_budget_for(host, id) {
+            self.hctxs[hctx.index()].busy.run_ended(true);
             Hold::Budget
+        } else if !self.hctxs[hctx.index()].pending.is_empty() {
+            self.put_budget(host, id); // H6
+            self.insert(host, self.ctx_serving(self.requests[id].cpu, hctx), id, now);
+            self.mark_run(hctx, false);
+            return false;
         } else {
             self.requests[id].times.scheduled = now;
             let Accept::Busy(busy) = self.offer(host, id, last, now) else { return true };
@@ -597,7 +605,7 @@ impl RequestQueue {
         hold: Hold,
         now: Instant,
     ) -> RunStop {
-        if S::ENABLED {
+        if host.sink.listens() {
             host.sink.event(&Event {
                 at: now,
                 action: Action::Hold(hold),

@@ -116,7 +116,7 @@ impl RequestQueue {
             }
             None => host.tags.wait(hctx, waiter, reserved)?,
         }
-        if S::ENABLED {
+        if host.sink.listens() {
             host.sink.event(&self.bio_event(now, Action::Sleep, cpu, hctx, bio));
         }
         self.release_plug(host, cpu, true, now);
@@ -603,7 +603,7 @@ impl RequestQueue {
         cpu: CpuId,
         bio: BioId,
     ) {
-        if !S::ENABLED {
+        if !host.sink.listens() {
             return;
         }
         let Some(whole) = self.bios.whole_of(bio) else {
@@ -626,7 +626,7 @@ impl RequestQueue {
         bio: BioId,
         (id, side): (RequestId, Merge),
     ) {
-        if S::ENABLED {
+        if host.sink.listens() {
             let action = if side == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
             let rq = &self.requests[id];
             let event = self.bio_event(now, action, cpu, rq.hctx, &self.bios[bio]);
@@ -642,7 +642,7 @@ impl RequestQueue {
         cpu: CpuId,
         bio: BioId,
     ) {
-        if S::ENABLED {
+        if host.sink.listens() {
             host.sink.event(&self.bio_event(now, action, cpu, hctx_id(0), &self.bios[bio]));
         }
     }

@@ -516,7 +516,7 @@ impl RequestQueue {
     }
 
     fn emit<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, action: Action, id: RequestId) {
-        if S::ENABLED {
+        if host.sink.listens() {
             let rq = &self.requests[id];
             host.sink.event(&Event {
                 at: now,

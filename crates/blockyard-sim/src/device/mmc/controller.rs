@@ -11,14 +11,15 @@
 //!   piece.
 //! - **S2.** What the card says a host must not do ends the simulation: it is a bug of the request
 //!   path, not an error of the card.
-//! - **S3.** A response that does not come is missed when it would have begun; data when the time
-//!   limit of the standards is over, 100 ms of a read, 250 ms of a write.
+//! - **S3.** A response that does not come is missed when it would have begun. Data, and with a controller
+//!   that finds the end of busy in hardware that end, when the transaction's
+//!   [limit](Transaction::limit) is over.
 //! - **S4.** A controller that finds the end of busy in hardware ends no transaction before that, asked
 //!   or not: as SDHCI's *transfer complete*, and a host that waits while the card is busy. A request
 //!   path that asks the card all the same finds it ready.
 
 use super::bus::InUse;
-use super::card::{Card, DataError, NoAnswer, Reaction, Transferred};
+use super::card::{Card, DataError, Reaction, Transferred};
 use super::engine::Engine;
 use super::fault::Faults;
 use super::ledger::Ledger;
@@ -28,7 +29,7 @@ use super::used::{BusUse, Uses};
 use crate::data::deed::{Deed, Place};
 use blockyard::driver::Issue;
 use blockyard::mmc::block::Target;
-use blockyard::mmc::command::{Command, Direction, Rca};
+use blockyard::mmc::command::{Command, Direction, Opcode, Rca};
 use blockyard::mmc::controller::{
     HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
 };
@@ -41,10 +42,6 @@ use std::collections::VecDeque;
 
 /// The card's address.
 pub(super) const RCA: Rca = Rca(1);
-/// S3.
-pub(super) const READ_LIMIT: Duration = Duration::from_ms(100);
-/// S3.
-pub(super) const WRITE_LIMIT: Duration = Duration::from_ms(250);
 
 /// A transaction on the bus.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +61,7 @@ struct Running {
 pub struct Controller {
     pub(super) card: Card,
     capabilities: HostCapabilities,
-    mode: Mode,
+    pub(super) mode: Mode,
     has_bounce_buffers: bool,
     /// It is asked to tell of the end of busy.
     tells_busy: bool,
@@ -85,8 +82,10 @@ pub struct Controller {
     pub(super) wakes_at: Option<Instant>,
     /// Changes with each transaction: what was scheduled for another one is stale.
     pub(super) serial: u32,
-    /// How often each command was sent, by its number.
+    /// How often each command was sent, by its number, [`Self::queue_status`] apart.
     pub(super) commands: [u64; 64],
+    /// How often the card was asked which tasks are ready: CMD13 with bit 15.
+    pub(super) queue_status: u64,
     /// When a transaction was on the bus; with PIO, commands and pieces of data.
     pub(super) bus: InUse,
     /// The same, and when the card was busy.
@@ -130,6 +129,7 @@ impl Controller {
             wakes_at: None,
             serial: 0,
             commands: [0; 64],
+            queue_status: 0,
             bus: InUse::default(),
             device: InUse::default(),
             uses: Uses::default(),
@@ -317,7 +317,8 @@ impl Controller {
         at: Instant,
     ) -> Transferred {
         self.take_deeds(None);
-        let done = self.card.transfer(blocks, at).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        let done = self.card.transfer_within(transaction.limit, blocks, at);
+        let done = done.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
         if let Some(until) = done.busy_until {
             self.uses.card_busy(done.end, until);
         }
@@ -326,7 +327,10 @@ impl Controller {
     }
 
     pub(super) fn send(&mut self, command: &Command, at: Instant) -> Reaction {
-        self.commands[usize::from(command.opcode.index())] += 1;
+        match command.opcode {
+            Opcode::SendQueueStatus => self.queue_status += 1,
+            opcode => self.commands[usize::from(opcode.index())] += 1,
+        }
         let arrives = at + self.card.command_time();
         let reaction = self.card.command(command, arrives);
         let reaction = reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
@@ -344,10 +348,16 @@ impl Controller {
         if part != Part::Announce && status.is_some_and(|status| status.errors() != 0) {
             self.ledger.disowned(self.card.failed_entry());
         }
+        if reaction.answer.is_err() && self.running().data().is_some() {
+            self.ledger.failed();
+        }
+        let asks = self.running().command.opcode == Opcode::SendStatus;
+        if asks && status.is_some_and(|status| status.is_ready()) {
+            self.ledger.recovered();
+        }
         self.events.push_back(match reaction.answer {
             Ok(response) => HostEvent::CommandDone { part, response },
-            Err(NoAnswer::Timeout) => error(HostError::Timeout),
-            Err(NoAnswer::Crc) => error(HostError::Damaged),
+            Err(no) => error(no.into()),
         });
         reaction.answer.is_ok()
     }
@@ -361,13 +371,13 @@ impl Controller {
     }
 
     fn data_failed(&mut self, at: Instant, error: DataError, blocks: u32) {
-        let (error, at) = match (error, self.running().data().map(|data| data.direction)) {
-            (DataError::Crc, _) => (HostError::Damaged, at),
-            (DataError::Timeout, Some(Direction::Write)) => (HostError::Timeout, at + WRITE_LIMIT),
-            (DataError::Timeout, _) => (HostError::Timeout, at + READ_LIMIT),
-        };
         let transaction = *self.running();
+        let (error, at) = match error {
+            DataError::Crc => (HostError::Damaged, at),
+            DataError::Timeout => (HostError::Timeout, at + transaction.limit), // S3
+        };
         self.ledger.passed(&transaction, blocks);
+        self.ledger.failed();
         let blocks = u16::try_from(blocks).expect("no more than the transaction has");
         self.events.push_back(HostEvent::Error { part: Part::Data, error, blocks });
         self.ends(at, None);
@@ -401,10 +411,19 @@ impl Controller {
         if !waits || !self.running().ends_busy() {
             return self.ends(at, busy_until);
         }
+        let released = busy_until.unwrap_or(at).max(at); // S4
+        let given_up = at + self.running().limit; // S3
         if self.tells_busy {
-            self.events.push_back(HostEvent::BusyReleased);
+            let part = Part::Busy;
+            let blocks = self.running().data().map_or(0, |data| data.blocks);
+            let timeout = HostEvent::Error { part, error: HostError::Timeout, blocks };
+            let is_late = released > given_up;
+            if is_late && self.running().data().is_some() {
+                self.ledger.failed();
+            }
+            self.events.push_back(if is_late { timeout } else { HostEvent::BusyReleased });
         }
-        self.ends(busy_until.unwrap_or(at).max(at), busy_until); // S4
+        self.ends(released.min(given_up), busy_until);
     }
 
     /// The transaction is over at `at`.
@@ -437,7 +456,7 @@ impl Controller {
 
     /// Measuring begins at `now`: what was before does not count.
     pub(super) fn forget(&mut self, now: Instant) {
-        self.commands = [0; 64];
+        (self.commands, self.queue_status) = ([0; 64], 0);
         self.bus.forget(now);
         self.device.forget(now);
         self.unnoticed = Duration::ZERO;
@@ -516,6 +535,9 @@ impl HostController for Controller {
 
     fn abort(&mut self, now: Instant) {
         self.events.clear();
+        if self.running.is_some_and(|running| running.transaction.data().is_some()) {
+            self.ledger.failed();
+        }
         self.notice(now);
         self.leave_bus(now);
         (self.running, self.pio, self.wakes_at) = (None, None, None);
@@ -528,6 +550,10 @@ impl HostController for Controller {
         self.mode.timing.needs_tuning()
     }
 
+    fn retune(&mut self, now: Instant) -> Result<(), HostError> {
+        self.tune(now)
+    }
+
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         self.abort(now);
         self.uses.cut_busy(now);
@@ -535,6 +561,8 @@ impl HostController for Controller {
         self.card.power_cut(now);
         self.card.power_up(now);
         self.card.identify(RCA);
+        self.card.drive(self.mode);
+        self.ledger.recovered();
         self.engine = Engine::default();
         Ok(Target::of(&known(self.card.registers(), self.mode, RCA), self))
     }

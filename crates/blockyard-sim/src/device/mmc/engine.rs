@@ -12,22 +12,27 @@
 //! - **V4.** Each task that is done interrupts. None is held back to be told with others.
 //!   Where an interrupt is lost, the next tells of it, too.
 //! - **V5.** After a failure nothing is begun, until the engine is cleared.
-//!
-//! There are no direct commands.
+//! - **V6.** A direct command is sent when the tasks before it are done, and done when the card is not
+//!   busy any more. The card is not told of tasks that come meanwhile.
+//! - **V7.** Of data the engine waits for as long as an SDHCI's counter can say, whatever the task: it is not
+//!   told the card's limits.
 
-use super::card::{DataError, NoAnswer, Reaction};
-use super::controller::{Controller, RCA, READ_LIMIT, WRITE_LIMIT};
+use super::card::{DataError, Reaction};
+use super::controller::{Controller, RCA};
 use blockyard::mmc::command::queue::TaskId;
 use blockyard::mmc::command::status::Status;
 use blockyard::mmc::command::{Command, Direction, Opcode};
 use blockyard::mmc::controller::{
     HostController, HostError, HostEvent, Part, Payload, SlotId, Transaction,
 };
-use blockyard::mmc::engine::{EngineEvent, QueueEngine, Task, TaskSet};
-use blockyard::time::Instant;
+use blockyard::mmc::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
+use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// A task whose data passes.
+/// V7: 2^27 clocks of 50 MHz.
+const DATA_LIMIT: Duration = Duration::from_ns((1 << 27) * 20);
+
+/// A task whose data passes, or the direct command that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     task: TaskId,
@@ -51,6 +56,10 @@ pub(super) struct Engine {
     /// In the order in which they came; the one whose data passes is not among them.
     tasks: Vec<Task>,
     moving: Option<Moving>,
+    /// A direct command that was not sent.
+    direct: Option<Command>,
+    /// Tasks that came after a direct command which is not done.
+    behind: Vec<Task>,
     /// Those that the card has said are ready, bit by bit.
     ready: u32,
     /// What is to be told, and when.
@@ -61,6 +70,11 @@ impl Engine {
     /// Whether the bus is its own.
     pub(super) const fn has_bus(&self) -> bool {
         self.enabled && !self.halted
+    }
+
+    /// Whether a direct command is not done.
+    fn has_direct(&self) -> bool {
+        self.direct.is_some() || self.moving.is_some_and(|moving| moving.task == DIRECT)
     }
 
     /// The bus is taken from it.
@@ -111,6 +125,9 @@ impl Controller {
         if let Some(moved) = self.engine.moving.take_if(|moving| moving.until <= now) {
             self.uses.transaction(&moved.transaction, moved.since, moved.until);
             self.engine.told.push_back((now, moved.end));
+            for task in core::mem::take(&mut self.engine.behind) {
+                self.take_task(&task, now); // V6
+            }
         }
         if self.engine.moving.is_some() {
             return;
@@ -119,8 +136,13 @@ impl Controller {
             self.engine.halted = true;
             self.engine.told.push_back((now, EngineEvent::Halted));
         }
-        if self.engine.has_bus() && !self.engine.failed && !self.engine.tasks.is_empty() {
+        if !self.engine.has_bus() || self.engine.failed {
+            return;
+        }
+        if !self.engine.tasks.is_empty() {
             self.begin_transfer(now);
+        } else if let Some(command) = self.engine.direct.take() {
+            self.begin_direct(command, now);
         }
     }
 
@@ -164,9 +186,9 @@ impl Controller {
         let Some(at) = self.engine.first_ready() else { return };
         let task = self.engine.tasks[at];
         let (number, blocks) = (task.parameters.task, task.parameters.blocks);
-        let (command, limit) = match task.parameters.direction {
-            Direction::Read => (Command::execute_read(number, blocks), READ_LIMIT),
-            Direction::Write => (Command::execute_write(number, blocks), WRITE_LIMIT),
+        let command = match task.parameters.direction {
+            Direction::Read => Command::execute_read(number, blocks),
+            Direction::Write => Command::execute_write(number, blocks),
         };
         self.engine.ready &= !(1 << number.number());
         let Some(reaction) = self.send_for_engine(&command, TaskSet::of(number), now) else {
@@ -174,7 +196,7 @@ impl Controller {
         };
         self.engine.tasks.remove(at);
         let payload = Payload::Slot { slot: SlotId(number.number()), skip: task.skip };
-        let transaction = Transaction { payload, ..Transaction::plain(command) };
+        let transaction = Transaction { payload, ..Transaction::plain(command, DATA_LIMIT) };
         let done = self.transfer(&transaction, u32::from(blocks), reaction.at);
         if done.error.is_none() {
             self.ledger.passed(&transaction, u32::from(blocks));
@@ -183,12 +205,49 @@ impl Controller {
             None => (EngineEvent::TaskDone(number), done.busy_until.unwrap_or(done.end)),
             Some(DataError::Crc) => (failed(number, Part::Data, HostError::Damaged), done.end),
             Some(DataError::Timeout) => {
-                (failed(number, Part::Data, HostError::Timeout), done.end + limit)
+                (failed(number, Part::Data, HostError::Timeout), done.end + DATA_LIMIT)
             }
         };
         self.engine.failed |= done.error.is_some();
         self.bus.add(now, done.end.max(done.busy_until.unwrap_or(done.end)));
         self.engine.moving = Some(Moving { task: number, transaction, since: now, until, end });
+    }
+
+    /// Sends the direct command (V6).
+    fn begin_direct(&mut self, command: Command, now: Instant) {
+        self.ledger.leaves();
+        let reaction = self.send(&command, now.max(self.free_at));
+        self.free_at = reaction.at + self.command_gap();
+        let (end, until) = match reaction.answer {
+            Ok(response) => {
+                if response.status().is_some_and(|status| status.errors() != 0) {
+                    self.ledger.disowned(None);
+                }
+                let busy_until = reaction.busy_until.unwrap_or(reaction.at);
+                (EngineEvent::DirectDone(response), busy_until.max(reaction.at))
+            }
+            Err(no) => (failed(DIRECT, Part::Command, no.into()), reaction.at),
+        };
+        self.engine.failed |= reaction.answer.is_err();
+        self.bus.add(now, until);
+        let transaction = Transaction::plain(command, DATA_LIMIT);
+        self.engine.moving = Some(Moving { task: DIRECT, transaction, since: now, until, end });
+    }
+
+    /// The card is told of `task`, unless a direct command goes before (V6).
+    fn take_task(&mut self, task: &Task, now: Instant) {
+        if self.engine.has_direct() {
+            return self.engine.behind.push(*task);
+        }
+        let tasks = TaskSet::of(task.parameters.task);
+        self.engine.tasks.push(*task);
+        if !self.engine.failed {
+            let parameters = Command::queue_task_parameters(task.parameters);
+            let address = Command::queue_task_address(task.address);
+            let _ = self
+                .send_for_engine(&parameters, tasks, now)
+                .and_then(|_| self.send_for_engine(&address, tasks, now));
+        }
     }
 
     /// Sends `command`, which is about `tasks`; `None`: it failed, which is told.
@@ -198,6 +257,9 @@ impl Controller {
         tasks: TaskSet,
         now: Instant,
     ) -> Option<Reaction> {
+        if self.engine.moving.is_none() {
+            self.ledger.leaves();
+        }
         let from = now.max(self.free_at);
         let reaction = self.send(command, from);
         self.free_at = reaction.at + self.command_gap();
@@ -212,11 +274,11 @@ impl Controller {
                 if status.errors() != 0 {
                     self.ledger.disowned(None);
                 }
-                let event = EngineEvent::Responded { tasks, status };
+                let command = command.opcode.index();
+                let event = EngineEvent::Responded { command, tasks, status };
                 (status.errors() != 0, is_seen.then_some(event))
             }
-            Err(NoAnswer::Timeout) => (true, Some(command_failed(HostError::Timeout))),
-            Err(NoAnswer::Crc) => (true, Some(command_failed(HostError::Damaged))),
+            Err(no) => (true, Some(command_failed(no.into()))),
         };
         self.engine.told.extend(event.map(|event| (reaction.at, event)));
         self.engine.failed |= failed;
@@ -243,15 +305,15 @@ impl QueueEngine for Controller {
     }
 
     fn queue(&mut self, task: &Task, now: Instant) {
-        let tasks = TaskSet::of(task.parameters.task);
-        self.engine.tasks.push(*task);
-        if !self.engine.failed {
-            let parameters = Command::queue_task_parameters(task.parameters);
-            let address = Command::queue_task_address(task.address);
-            let _ = self
-                .send_for_engine(&parameters, tasks, now)
-                .and_then(|_| self.send_for_engine(&address, tasks, now));
-        }
+        self.take_task(task, now);
+        self.run_engine(now);
+        self.schedule_engine(now);
+    }
+
+    fn direct(&mut self, command: &Command, now: Instant) {
+        assert!(self.capabilities().queue_engine_direct, "it takes no direct commands");
+        assert!(!self.engine.has_direct(), "one direct command at a time");
+        self.engine.direct = Some(*command);
         self.run_engine(now);
         self.schedule_engine(now);
     }

@@ -31,6 +31,11 @@ impl Faults {
         self.one_in(self.odds.drift_one_in)
     }
 
+    /// Whether a bus that is tuned finds no sampling point.
+    pub(super) fn fails_tuning(&mut self) -> bool {
+        self.one_in(self.odds.tuning_fails_one_in)
+    }
+
     /// Whether the card is gone at `at`: since when.
     pub(super) fn gone_by(&self, at: Instant) -> Option<Instant> {
         let removed = self.odds.removed_at.map(|after: Duration| Instant::ZERO + after);

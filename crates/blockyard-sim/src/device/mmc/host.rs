@@ -33,8 +33,14 @@ pub struct Overlap {
 /// What a host did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostReport {
-    /// How often each command was sent, by its number.
+    /// How often each command was sent, by its number, [`Self::queue_status`] apart.
     pub commands: [u64; 64],
+    /// How often the card was asked which tasks of its queue are ready: CMD13 with bit 15. The simulated
+    /// engine asks when one is (V3), so that a real one, which asks at its period, does so more often.
+    pub queue_status: u64,
+    /// How often the card said that a write failed which had been reported as done. See
+    /// [`Counts::told_done`].
+    pub lost_writes: u64,
     /// Time with a transaction on the bus; with PIO, with commands or pieces of data on it.
     pub bus_busy: Duration,
     /// Mean time without a transaction between two, and without [`Self::unnoticed`].
@@ -68,6 +74,8 @@ pub struct MmcHost {
     absent: Duration,
     /// What the card's memory had worked when measuring began.
     memory_before: Duration,
+    /// Writes that had been lost by then.
+    lost_before: u64,
     map: Overlap,
     unmap: Overlap,
     awaited_wakeups: u64,
@@ -106,7 +114,7 @@ impl MmcHost {
             busy_detect: host.busy_detect,
             transfer: policy.transfer,
             queue_engine_depth: host.queue_engine_depth,
-            queue_engine_direct: false,
+            queue_engine_direct: host.queue_engine_direct,
             ..HostCapabilities::full()
         };
         let tells_busy = policy.busy == BusyDetect::Hardware;
@@ -124,6 +132,7 @@ impl MmcHost {
             empty_since: Some(Instant::ZERO),
             absent: Duration::ZERO,
             memory_before: Duration::ZERO,
+            lost_before: 0,
             map: Overlap::default(),
             unmap: Overlap::default(),
             awaited_wakeups: 0,
@@ -290,6 +299,7 @@ impl MmcHost {
         self.awaited_wakeups = 0;
         self.absent = Duration::ZERO;
         self.memory_before = self.mmc.controller.memory_time(now);
+        self.lost_before = self.counts().told_done;
         self.empty_since = self.empty_since.map(|_| now);
     }
 
@@ -309,6 +319,8 @@ impl MmcHost {
         let controller = &self.mmc.controller;
         HostReport {
             commands: controller.commands,
+            queue_status: controller.queue_status,
+            lost_writes: self.counts().told_done - self.lost_before,
             bus_busy: controller.bus.total(now),
             bus_gap: controller.bus.mean_gap(),
             unnoticed: controller.unnoticed,

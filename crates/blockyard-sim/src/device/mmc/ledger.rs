@@ -3,12 +3,16 @@
 //! - **L1.** A transfer for a slot is of that slot's request: its direction, its sectors from the one
 //!   that the transfer skips to, and no more than it has.
 //! - **L2.** A request that ends well has passed whole: from its first sector on without a gap, and
-//!   nothing that the card disowned.
+//!   nothing that the card disowned, as far as it did so before something else was begun. After that it is
+//!   too late to be sure who is told, and what was told already is counted
+//!   ([`told_done`](blockyard::mmc::block::Counts::told_done)).
+//! - **L3.** After a transfer of which the controller said that it failed, none is begun before the card was
+//!   asked (CMD13) and was ready, or was reset.
 
 use crate::data::deed::Place;
 use blockyard::bio::Op;
 use blockyard::driver::Issue;
-use blockyard::mmc::command::Direction;
+use blockyard::mmc::command::{Direction, Opcode};
 use blockyard::mmc::controller::{Payload, SlotId, Transaction};
 use blockyard::unit::DriverTag;
 
@@ -46,11 +50,18 @@ pub(super) struct Ledger {
     slots: Vec<usize>,
     /// The slots of the last transfer.
     last: Vec<usize>,
+    /// A transfer failed, and is not recovered from (L3).
+    failed: bool,
 }
 
 impl Ledger {
     pub(super) fn new() -> Self {
-        Self { entries: vec![Entry::NONE; SLOTS], slots: vec![SLOTS; SLOTS], last: Vec::new() }
+        Self {
+            entries: vec![Entry::NONE; SLOTS],
+            slots: vec![SLOTS; SLOTS],
+            last: Vec::new(),
+            failed: false,
+        }
     }
 
     /// `slot` has the request of `issue`.
@@ -91,9 +102,15 @@ impl Ledger {
     ///
     /// # Panics
     ///
-    /// It breaks L1.
+    /// It breaks L1 or L3.
     pub(super) fn begin(&mut self, transaction: &Transaction) {
+        // By these a request path asks after what has passed; others speak of it by the way.
+        let opcode = transaction.command.opcode;
+        if !matches!(opcode, Opcode::SendStatus | Opcode::StopTransmission) {
+            self.leaves();
+        }
         let Some(data) = transaction.data() else { return };
+        assert!(!self.failed, "L3: {transaction:?} before the card was asked");
         let (slot, skip) = match transaction.payload {
             Payload::None | Payload::Block => return,
             Payload::Slot { slot, skip } => (slot, skip),
@@ -111,6 +128,16 @@ impl Ledger {
             && u64::from(transaction.command.argument) == entry.sector + u64::from(skip)
             && entry.direction == Some(data.direction);
         assert!(fits, "L1: {transaction:?} for {entry:?}");
+    }
+
+    /// The controller says that the transfer failed.
+    pub(super) const fn failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// The card has said that it is ready, or was reset.
+    pub(super) const fn recovered(&mut self) {
+        self.failed = false;
     }
 
     /// So many blocks of `transaction` have passed well.
@@ -139,6 +166,11 @@ impl Ledger {
         }
         self.last.clear();
         self.last.push(slot.index());
+    }
+
+    /// What has passed has left the bus: it is not disowned any more.
+    pub(super) fn leaves(&mut self) {
+        self.last.clear();
     }
 
     /// The card disowns the last transfer: of a packed one all from this entry on, counted from 1.

@@ -10,4 +10,7 @@ pub mod host;
 mod ledger;
 mod pio;
 mod registers;
+#[cfg(test)]
+mod tests;
+mod tuning;
 pub mod used;

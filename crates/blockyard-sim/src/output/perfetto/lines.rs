@@ -7,7 +7,7 @@ use blockyard::mmc::controller::SlotId;
 use blockyard::time::{Duration, Instant};
 use std::path::Path;
 
-/// The processes of a world, in the order they are shown.
+/// The processes of a lane, in the order they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Process {
     Processors,
@@ -50,13 +50,15 @@ pub(super) struct Track {
 #[derive(Debug)]
 pub(super) struct Lines {
     file: OutputFile,
-    /// Worlds that have begun.
-    worlds: u32,
+    /// Lanes of worlds that are over.
+    lanes_before: u32,
+    /// The lane whose lines follow.
+    lane: usize,
     /// A line stands in the file, so that a comma comes before the next.
     begun: bool,
-    /// By process and thread of this world: what its lines have between phase and time; empty for a
-    /// track that has no name in the file yet.
-    heads: [Vec<Vec<u8>>; Process::ALL.len()],
+    /// By lane of this world, process and thread: what its lines have between phase and time; empty
+    /// for a track that has no name in the file yet.
+    heads: Vec<[Vec<Vec<u8>>; Process::ALL.len()]>,
     /// The latest time written, and its digits: many lines share it.
     now: (Instant, Vec<u8>),
 }
@@ -67,32 +69,45 @@ impl Lines {
         let mut file = OutputFile::create(path)?;
         file.bytes.extend_from_slice(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
         let now = (Instant::ZERO, b"0.000".to_vec());
-        Ok(Self { file, worlds: 0, begun: false, heads: Default::default(), now })
+        Ok(Self { file, lanes_before: 0, lane: 0, begun: false, heads: Vec::new(), now })
     }
 
-    /// What follows belongs to a new world, whose processes are named after `design`; only one
-    /// with an MMC host has a bus.
-    pub(super) fn begin_world(&mut self, design: &str, mmc: bool) {
-        let has = |(process, _): &(Process, _)| mmc || *process != Process::Bus;
-        for (process, name) in Process::ALL.into_iter().filter(has) {
-            let pid = self.worlds * 10 + process as u32 + 1;
-            self.heads[process as usize] = vec![format!("\",\"pid\":{pid},\"ts\":").into_bytes()];
-            self.metadata(
-                process.itself(),
-                "process_name",
-                "name",
-                &format!("\"{design}: {name}\""),
-            );
-            self.metadata(process.itself(), "process_sort_index", "sort_index", &pid.to_string());
-        }
-        self.worlds += 1;
+    /// What follows belongs to another world.
+    pub(super) fn begin_world(&mut self) {
+        self.lanes_before += u32::try_from(self.heads.len()).expect("there are few lanes");
+        self.heads.clear();
         self.now = (Instant::ZERO, b"0.000".to_vec());
+    }
+
+    /// What follows belongs to a further lane of the world, with `processes` named after `name`.
+    pub(super) fn begin_lane(&mut self, name: &str, processes: &[(Process, &'static str)]) {
+        self.lane = self.heads.len();
+        self.heads.push(Default::default());
+        for (process, what) in processes {
+            let pid = self.pid(*process);
+            let head = format!("\",\"pid\":{pid},\"ts\":").into_bytes();
+            self.heads[self.lane][*process as usize] = vec![head];
+            let track = process.itself();
+            self.metadata(track, "process_name", "name", &format!("\"{name}: {what}\""));
+            self.metadata(track, "process_sort_index", "sort_index", &pid.to_string());
+        }
+    }
+
+    /// What follows belongs to this lane.
+    pub(super) const fn go_on(&mut self, lane: usize) {
+        self.lane = lane;
+    }
+
+    fn pid(&self, process: Process) -> u32 {
+        let lane = u32::try_from(self.lane).expect("there are few lanes");
+        (self.lanes_before + lane) * 10 + process as u32 + 1
     }
 
     /// Gives `track` a name, unless it has one.
     #[inline]
     pub(super) fn name_track(&mut self, track: Track, name: impl FnOnce() -> String) {
-        let heads = &mut self.heads[track.process as usize];
+        let pid = self.pid(track.process);
+        let heads = &mut self.heads[self.lane][track.process as usize];
         let at = track.thread as usize;
         if heads.get(at).is_some_and(|head| !head.is_empty()) {
             return;
@@ -100,7 +115,6 @@ impl Lines {
         if heads.len() <= at {
             heads.resize(at + 1, Vec::new());
         }
-        let pid = (self.worlds - 1) * 10 + track.process as u32 + 1;
         heads[at] = format!("\",\"pid\":{pid},\"tid\":{at},\"ts\":").into_bytes();
         self.metadata(track, "thread_name", "name", &format!("\"{}\"", name()));
         self.metadata(track, "thread_sort_index", "sort_index", &at.to_string());
@@ -122,7 +136,7 @@ impl Lines {
         to.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"\n{\"ph\":\"" });
         self.begun = true;
         to.push(phase);
-        to.extend_from_slice(&self.heads[track.process as usize][track.thread as usize]);
+        to.extend_from_slice(&self.heads[self.lane][track.process as usize][track.thread as usize]);
         let ns = at.since(Instant::ZERO);
         if at > self.now.0 {
             self.now.0 = at;

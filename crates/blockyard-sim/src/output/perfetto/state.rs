@@ -51,6 +51,8 @@ impl Stage {
 pub(super) struct Life {
     pub(super) stage: Stage,
     pub(super) since: Instant,
+    /// It has a driver tag, as it always has without an elevator.
+    pub(super) tagged: bool,
     /// How the driver has refused it in this stage.
     pub(super) refused: Option<Busy>,
 }
@@ -94,15 +96,12 @@ impl Slot {
     const EMPTY: Self = Self { since: Instant::ZERO, op: Op::Read };
 }
 
-/// A world.
+/// A world, or a lane of it.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) cpus: u32,
     pub(super) hctxs: u32,
     depth: u32,
-    pub(super) elevator: bool,
-    /// Names of job instances, escaped.
-    pub(super) tasks: Vec<String>,
     pub(super) disks: Vec<Disk>,
     /// By hardware queue: driver tags in use.
     pub(super) tags: Vec<Counter>,
@@ -123,7 +122,6 @@ impl World {
             cpus: u32::from(setting.cpus),
             hctxs: u32::from(setting.hctxs),
             depth: u32::from(setting.depth),
-            elevator: setting.elevator,
             tags: vec![Counter::default(); usize::from(setting.hctxs)],
             slots: vec![Slot::EMPTY; slots],
             ..Self::default()

@@ -1,4 +1,4 @@
-//! What runs of hardware queues do, in the events (H1, H5); for H2 and H3 see [`seam`](super::seam),
+//! What hardware queues send when, in the events (H1, H5, H6); for H2 and H3 see [`seam`](super::seam),
 //! for H4 [`progress`](super::progress).
 //!
 //! - **\[H1\]** A run takes nothing out of the elevator or software queues while something waits on
@@ -8,6 +8,8 @@
 //!   Data behind a flush cannot be told from other data in the events and is left out; so is what
 //!   was requeued, which goes to the dispatch list; and so are reserved commands under an elevator,
 //!   which stand aside where they find no tag.
+//! - **\[H6\]** What was never staged is not taken by the driver while something is staged in the
+//!   software queues of its hardware queue. What passes the elevator by is left out, as for H5.
 
 use crate::draw::Plan;
 use crate::tally::Step;
@@ -44,6 +46,10 @@ pub(crate) struct HardwareQueues {
     leftovers: BTreeMap<(QueueId, HctxId), Ids>,
     /// Waiting to pass the elevator by.
     direct: BTreeMap<(QueueId, HctxId), Ids>,
+    /// In the software queues of each hardware queue, where there is no elevator.
+    staged: BTreeMap<(QueueId, HctxId), Ids>,
+    /// Neither staged nor offered since they got their numbers.
+    fresh: BTreeSet<(QueueId, RequestId)>,
     /// Requeued since they got their numbers.
     requeued: BTreeSet<(QueueId, RequestId)>,
     run: Option<Run>,
@@ -61,6 +67,8 @@ impl HardwareQueues {
             designs: designs.collect(),
             leftovers: BTreeMap::new(),
             direct: BTreeMap::new(),
+            staged: BTreeMap::new(),
+            fresh: BTreeSet::new(),
             requeued: BTreeSet::new(),
             run: None,
         }
@@ -93,6 +101,7 @@ impl HardwareQueues {
     }
 
     pub(crate) fn step(&mut self, step: &Step) {
+        self.stage(step);
         let design = self.designs[step.queue.index()];
         match step.action {
             Action::GetRequest => {
@@ -129,6 +138,30 @@ impl HardwareQueues {
                 if !design.has_elevator {
                     self.leftovers.entry((step.queue, step.hctx)).or_default().insert(step.id);
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is staged, and that nothing goes past it (H6).
+    fn stage(&mut self, step: &Step) {
+        let number = (step.queue, step.id);
+        let staged = self.staged.entry((step.queue, step.hctx)).or_default();
+        match step.action {
+            Action::GetRequest => _ = self.fresh.insert(number),
+            Action::Insert if !self.designs[step.queue.index()].has_elevator => {
+                staged.insert(step.id);
+                self.fresh.remove(&number);
+            }
+            Action::Schedule | Action::Complete(_) => {
+                staged.remove(&step.id);
+                self.fresh.remove(&number);
+            }
+            Action::Refuse(_) => _ = self.fresh.remove(&number),
+            Action::Issue => {
+                let waits = staged.first().copied();
+                let goes_past = self.fresh.remove(&number) && self.passes_by(step) == Some(false);
+                assert!(waits.is_none() || !goes_past, "[H6] {step:?} before {waits:?}");
             }
             _ => {}
         }

@@ -37,8 +37,13 @@ impl Machine {
     fn tell_steps(&mut self) {
         let mut steps = core::mem::take(&mut self.host.sink.steps);
         for step in steps.drain(..) {
-            let direct = step.action == Action::Issue && step.op.is_passthrough();
-            if !(direct && self.striker.strikes(Flaw::HideDirect)) {
+            let policies = &self.plan.queues[step.queue.index()].policies;
+            let flaw = match step.action {
+                Action::Issue if step.op.is_passthrough() => Some(Flaw::HideDirect),
+                Action::Schedule if policies.issues_directly() => Some(Flaw::HideSchedule),
+                _ => None,
+            };
+            if !flaw.is_some_and(|flaw| self.striker.strikes(flaw)) {
                 self.checkers.hardware_queues.step(&step);
             }
         }

@@ -4,13 +4,14 @@
 use super::cqe::Cqe;
 use super::errand::{BUSY_LIMIT, Errand, OnBus, Phase, TRANSACTION_LIMIT};
 use super::standby::Power;
+use super::unasked::Unasked;
 use super::{ActKind, Bounce, Context, Job, Mmc};
 use crate::mmc::command::{BlockCount, Command, Direction};
 use crate::mmc::controller::{HostController, HostEvent, NotNow, Payload, SlotId, Transaction};
 use crate::mmc::exchange::{Cause, Exchange, Progress};
 use crate::mmc::host::BusyDetect;
 use crate::status::Status;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 impl<H: HostController> Mmc<H> {
     /// The controller's interrupt handler says `event`. Only notes it: what follows is for
@@ -21,7 +22,14 @@ impl<H: HostController> Mmc<H> {
             return self.engine_says(event, now);
         }
         let progress = match &mut self.bus {
-            Some(OnBus { phase: Phase::Running(exchange, _), .. }) => exchange.event(event),
+            Some(OnBus { phase: Phase::Running(exchange, _), .. }) => {
+                let progress = exchange.event(event);
+                if self.unasked != Unasked::None {
+                    let exchange = *exchange;
+                    self.heed_unasked(&exchange);
+                }
+                progress
+            }
             _ => self.engine_exchange().map_or(Progress::Stray, |exchange| exchange.event(event)),
         };
         match event {
@@ -112,11 +120,11 @@ impl<H: HostController> Mmc<H> {
             }
             Errand::Status => {
                 let ask = Command::send_status(self.target.rca);
-                self.launch(Transaction::plain(ask), context, now);
+                self.launch(Transaction::plain(ask, Duration::ZERO), context, now);
             }
             Errand::Stop(direction) => {
                 let stop = Command::stop_transmission(direction);
-                self.launch(Transaction::plain(stop), context, now);
+                self.launch(Transaction::plain(stop, self.target.write_limit), context, now);
             }
             Errand::Operate => {
                 let operation = self.operation_on_bus().expect("it has commands");
@@ -129,7 +137,8 @@ impl<H: HostController> Mmc<H> {
     }
 
     pub(super) fn launch(&mut self, transaction: Transaction, context: Context, now: Instant) {
-        let exchange = Exchange::new(&transaction, self.policy.busy);
+        let exchange =
+            Exchange::new(&transaction, self.policy.busy).after_write(self.has_unasked());
         let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
         let limit = own_limit.unwrap_or(TRANSACTION_LIMIT);
         let started = if context == Context::Interrupt {
@@ -176,6 +185,7 @@ impl<H: HostController> Mmc<H> {
             },
             stop: (several && !announced).then(|| Command::stop_transmission(of.direction)),
             payload: Payload::Slot { slot, skip: of.done },
+            limit: self.target.transfer_limit(of.direction),
         }
     }
 
@@ -214,6 +224,9 @@ impl<H: HostController> Mmc<H> {
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
             return self.recover(now);
+        }
+        if !reads && self.policy.busy != BusyDetect::Status {
+            self.unasked = Unasked::Held(bus.slot); // A1
         }
         match self.policy.busy {
             _ if reads => self.went_well(now),

@@ -1,6 +1,6 @@
 //! Operations that have the card for themselves: flush, discard, write-zeroes, secure erase,
 //! sanitize. None transfers data; each is one or several commands, after the last of which the card
-//! is busy, perhaps for long. A command queue engine is turned off for them.
+//! is busy, perhaps for long. A command queue engine is turned off for them, but for a flush (O6).
 //!
 //! # Rules
 //!
@@ -19,17 +19,22 @@
 //!   been told. One that was asked for before, and waited, covers nothing of what waited for the next. Nor
 //!   does any cover a bio that was split, if a part of it was done and lost and the others had not come:
 //!   requests do not say that they are parts.
+//! - **O6.** Where the engine is on and takes direct commands, a flush is one, with another behind that asks
+//!   how it went (O3), and the engine stays on. If one of them fails, the flush is begun anew, without
+//!   the engine.
 
-use super::errand::{BUSY_LIMIT, Errand, OnBus};
+use super::cqe::direct::DirectEnd;
+use super::errand::{BUSY_LIMIT, Errand, OnBus, TRANSACTION_LIMIT};
 use super::slot::{Slot, Stage};
 use super::work::Due;
 use super::{Context, Job, Mmc, Target};
 use crate::bio::Op;
 use crate::mmc::card::erase::EraseWay;
 use crate::mmc::card::time::{BKOPS, FLUSH, SANITIZE};
+use crate::mmc::command::status::Status as CardStatus;
 use crate::mmc::command::{Command, SwitchAccess};
 use crate::mmc::controller::{HostController, Part, SlotId, Transaction};
-use crate::mmc::exchange::Exchange;
+use crate::mmc::exchange::{Cause, Exchange, Failure};
 use crate::mmc::host::BusyDetect;
 use crate::mmc::register::ext_csd::index;
 use crate::status::Status;
@@ -260,11 +265,53 @@ impl<H: HostController> Mmc<H> {
     /// The exclusive operation that waits, if it may start.
     fn exclusive_start(&self) -> Option<SlotId> {
         let is_free = self.bus.is_none() && self.engine_is_off(); // P1
-        self.exclusive_is_next().filter(|_| is_free)
+        self.exclusive_is_next().filter(|slot| is_free || self.goes_direct(*slot))
+    }
+
+    /// Whether the operation in `slot`, which is next, goes through the engine (O6).
+    pub(super) fn goes_direct(&self, slot: SlotId) -> bool {
+        let of = &self.slots[slot.index()];
+        let is_first_try = of.operation == Some(Operation::Flush) && of.retries == 0;
+        is_first_try && !self.cache.is_off && !self.wants_retune && self.takes_direct()
+    }
+
+    /// Sends the next command of the flush in `slot` through the engine, unless that has come to be not
+    /// possible.
+    pub(super) fn operate_directly(&mut self, slot: SlotId, now: Instant) {
+        if self.gone {
+            return self.retire(slot, Status::Gone, Context::Thread);
+        }
+        let of = &self.slots[slot.index()];
+        let (command, limit) = match self.target.command_of(Operation::Flush, of) {
+            Some(flush) => (flush, self.target.limit_of(Operation::Flush, of)),
+            None => (Command::send_status(self.target.rca), TRANSACTION_LIMIT),
+        };
+        let is_sent = self.send_direct(&command, limit, now).is_ok();
+        self.slots[slot.index()].stage = if is_sent { Stage::Direct } else { Stage::Apart };
+    }
+
+    /// The direct command of the flush in `slot` has ended (O6).
+    pub(super) fn operated_directly(&mut self, slot: SlotId, end: DirectEnd) {
+        let of = &mut self.slots[slot.index()];
+        of.stage = Stage::Apart;
+        match end {
+            DirectEnd::Done(_) if of.step == 0 => of.step = 1,
+            DirectEnd::Done(said) if said.status().is_some_and(CardStatus::is_ready) => {
+                self.retire(slot, Status::Ok, Context::Thread);
+            }
+            DirectEnd::Failed(Failure { cause: Cause::Gone, .. }) => {
+                self.retire(slot, Status::Gone, Context::Thread);
+            }
+            DirectEnd::Done(_) | DirectEnd::Failed(_) | DirectEnd::Cleared => {
+                of.retries += 1;
+                self.counts.failures += 1;
+            }
+        }
     }
 
     /// An act begins `slot`, which is the exclusive operation's.
     pub(super) fn claim_apart(&mut self, slot: SlotId) {
+        self.slots[slot.index()].begin_again(); // O6
         let errand = self.next_errand(slot);
         let is_upkeep = self.slots[slot.index()].operation == Some(Operation::Upkeep);
         let over = is_upkeep.then_some(Status::Ok); // U1: there was nothing before it
@@ -298,7 +345,8 @@ impl<H: HostController> Mmc<H> {
         let slot = self.bus.as_ref().expect("it has the bus").slot;
         let command = self.target.command_of(operation, &self.slots[slot.index()]);
         let command = command.expect("it is over after its last command");
-        self.launch(Transaction::plain(command), context, now);
+        let limit = self.busy_limit().expect("such commands have one");
+        self.launch(Transaction::plain(command, limit), context, now);
     }
 
     /// A command by which the card does something itself is over, but for its busy.

@@ -35,7 +35,8 @@
 //! - **P6.** What a read has brought before it failed is reported as done, where no bounce buffer keeps
 //!   it.
 //!
-//! What transfers nothing (flushes, erases) has the card for itself: rules O1 to O5 of `exclusive`.
+//! What a card says late of a write: rules A1 to A3 of `unasked`.
+//! What transfers nothing (flushes, erases) has the card for itself: rules O1 to O6 of `exclusive`.
 //! Background operations that become urgent are run between two requests: U1 to U5 of `upkeep`.
 //! Several requests go over in one packed command: Q1 to Q4 of `packed`. [`Driver::queue_rq`] refuses
 //! commands of the driver's own.
@@ -52,6 +53,7 @@ mod recovery;
 mod slot;
 mod standby;
 mod target;
+mod unasked;
 mod upkeep;
 mod work;
 
@@ -86,6 +88,7 @@ use order::{Fifo, Ready};
 use packed::Most;
 use slot::{Slot, Stage};
 use standby::Power;
+use unasked::Unasked;
 
 /// What happened beside the plain way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +111,10 @@ pub struct Counts {
     pub upkeeps: u64,
     /// How often they were interrupted.
     pub interrupts: u64,
+    /// How often the card said that a write failed which had been reported as done: it is lost, and nobody
+    /// can be told. Only where nobody asks after each write, as the controller or DAT0 says when busy is
+    /// over. With a command queue engine it may have been a write that was done again: see rule A3.
+    pub told_done: u64,
 }
 
 /// The driver of one card.
@@ -144,6 +151,7 @@ pub struct Mmc<H> {
     /// How a sanitize has ended.
     sanitized: Option<Status>,
     cache: Cache,
+    unasked: Unasked,
     finished: VecDeque<Finished>,
     gone: bool,
     /// The bus is to be tuned before the next transfer.
@@ -226,6 +234,7 @@ impl<H: HostController> Mmc<H> {
             exclusive: None,
             sanitized: None,
             cache: Cache::default(),
+            unasked: Unasked::None,
             finished: VecDeque::with_capacity(usize::from(slots)),
             gone: false,
             wants_retune: false,
@@ -267,6 +276,7 @@ impl<H: HostController> Mmc<H> {
     }
 
     fn complete(&mut self, slot: SlotId) {
+        self.reported(slot);
         let of = core::mem::replace(&mut self.slots[slot.index()], Slot::FREE);
         self.held -= 1;
         let Slot { queue, tag, status, .. } = of;

@@ -15,6 +15,7 @@
 use super::errand::{BUSY_LIMIT, Errand};
 use super::slot::{Slot, Stage};
 use super::{Context, Mmc, Target};
+use crate::mmc::card::time::times;
 use crate::mmc::command::packed::{MAX_ENTRIES, write_header};
 use crate::mmc::command::{BlockCount, Command, Direction};
 use crate::mmc::controller::{HostController, Pack, Payload, SlotId, Transaction};
@@ -151,6 +152,12 @@ impl<H: HostController> Mmc<H> {
             command,
             stop: None,
             payload,
+            // The card may be busy with each as long as if it came alone.
+            limit: match payload {
+                Payload::Packed(_) if direction == Direction::Read => target.read_limit,
+                Payload::Packed(_) => times(target.write_limit, pack.len() as u64),
+                _ => target.write_limit,
+            },
         }
     }
 

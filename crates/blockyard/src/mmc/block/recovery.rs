@@ -11,7 +11,9 @@
 //! - **E4.** Blocks that came before an error of the bus stay read, as far as they are whole sectors of
 //!   the card's own. Of a transfer of which the card
 //!   says that it failed, in any response up to the one to CMD13, and of a write, nothing counts. A write has
-//!   failed, too, if a question about it was not answered.
+//!   failed, too, if a question about it was not answered. An SD card would say how many blocks of a write
+//!   are good (ACMD22, which Linux asks): it is not asked, as no partial success of a write is reported (P6),
+//!   and to write the same blocks again costs time and wear after an error, and nothing else.
 //! - **E5.** What came damaged has the bus tuned again before the next transfer, where it is tuned.
 //!   Where that fails, controller and card are reset.
 //! - **E6.** What comes back from a reset is looked at. The same card goes on: by the address that it has
@@ -21,6 +23,7 @@
 use super::errand::Errand;
 use super::packed::Most;
 use super::slot::Slot;
+use super::unasked::Unasked;
 use super::{Mmc, Target};
 use crate::mmc::command::Direction;
 use crate::mmc::command::state::CardState;
@@ -129,10 +132,16 @@ impl<H: HostController> Mmc<H> {
         self.go_on(NOT_BACK, Errand::Reset, now);
     }
 
+    /// Tunes the bus again. What the card says meanwhile of a write before nobody hears.
+    pub(super) fn tune_again(&mut self, now: Instant) -> Result<(), HostError> {
+        self.wants_retune = false;
+        self.unasked = Unasked::None;
+        self.controller.retune(now)
+    }
+
     /// Tunes the bus again, and goes on with the request.
     pub(super) fn retune(&mut self, now: Instant) {
-        self.wants_retune = false;
-        match self.controller.retune(now) {
+        match self.tune_again(now) {
             Ok(()) => self.next_transfer(now),
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
@@ -150,6 +159,7 @@ impl<H: HostController> Mmc<H> {
         if comes_back {
             self.wants_retune = false;
             self.lose_cache(); // O5
+            self.unasked = Unasked::None; // a card that was reset says nothing of before
         } else {
             self.lose_card();
         }

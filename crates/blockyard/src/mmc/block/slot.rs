@@ -30,6 +30,8 @@ pub(super) enum Stage {
     Starting,
     /// It is a task of the command queue engine.
     Queued,
+    /// Its command is the engine's direct one.
+    Direct,
     /// Its transfers are over.
     Ended,
     /// An act cleans it up.
@@ -45,7 +47,7 @@ impl Stage {
     pub(super) const fn is_before_its_end(self) -> bool {
         match self {
             Self::Fresh | Self::Preparing | Self::Ready | Self::OnBus => true,
-            Self::Starting | Self::Queued => true,
+            Self::Starting | Self::Queued | Self::Direct => true,
             Self::Free | Self::Apart => false,
             Self::Ended | Self::Cleaning | Self::Cleaned | Self::Completing => false,
         }

@@ -1,9 +1,9 @@
 //! What of a card the request path needs.
 
 use crate::mmc::card::erase::EraseWay;
-use crate::mmc::card::time::INTERRUPT;
+use crate::mmc::card::time::{INTERRUPT, SD_READ, SD_WRITE, SWITCH};
 use crate::mmc::card::{Card, ReliableWrite};
-use crate::mmc::command::{Addressing, Rca};
+use crate::mmc::command::{Addressing, Direction, Rca};
 use crate::mmc::controller::HostController;
 use crate::mmc::register::cid::Cid;
 use crate::mmc::register::ext_csd::Hpi;
@@ -44,6 +44,12 @@ pub struct Target {
     pub bkops: bool,
     /// How the card is interrupted, if it can be.
     pub hpi: Option<Hpi>,
+    /// How long it may take before a block that is read, in nanoseconds as all of these.
+    pub read_limit: Duration,
+    /// How long it may be busy with a block that is written.
+    pub write_limit: Duration,
+    /// How long it may be busy with a switch.
+    pub switch_limit: Duration,
     /// How long it may take to leave what was interrupted.
     pub interrupt_limit: Duration,
 }
@@ -71,6 +77,9 @@ impl Target {
             packed_reads: card.max_packed(host).1,
             bkops: card.bkops_by_host(),
             hpi: card.hpi(),
+            read_limit: card.read_limit(),
+            write_limit: card.write_limit(),
+            switch_limit: card.switch_limit(),
             interrupt_limit: card.interrupt_limit(),
             ..Self::plain(card.rca, card.addressing)
         }
@@ -96,7 +105,18 @@ impl Target {
             packed_reads: 0,
             bkops: false,
             hpi: None,
+            read_limit: SD_READ,
+            write_limit: SD_WRITE,
+            switch_limit: SWITCH,
             interrupt_limit: INTERRUPT,
+        }
+    }
+
+    /// How long it may keep the host waiting in a transfer.
+    pub(super) const fn transfer_limit(&self, direction: Direction) -> Duration {
+        match direction {
+            Direction::Read => self.read_limit,
+            Direction::Write => self.write_limit,
         }
     }
 

@@ -6,7 +6,7 @@
 //!   had the exception bit, EXT_CSD is read once that is over and before the bus is free. From
 //!   [`Impacted`](BkopsLevel::Impacted) on they are started and waited for, as in Linux. Until then
 //!   the request is not reported, and none is taken (P4).
-//! - **U2.** They have [`BKOPS`](crate::mmc::card::time::BKOPS). Then the card is interrupted in its way
+//! - **U2.** They have [`BKOPS`]. Then the card is interrupted in its way
 //!   (HPI), and has its own time to come back; where it cannot be, or does not, it is reset.
 //! - **U3.** Nothing that goes wrong here is tried again, or fails the request: the card is brought back
 //!   as after any error, and that is all.
@@ -17,6 +17,7 @@
 use super::Mmc;
 use super::errand::Errand;
 use super::exclusive::Operation;
+use crate::mmc::card::time::BKOPS;
 use crate::mmc::command::{Command, SwitchAccess};
 use crate::mmc::controller::{HostController, Payload, Transaction};
 use crate::mmc::exchange::Exchange;
@@ -55,13 +56,17 @@ impl<H: HostController> Mmc<H> {
         match errand {
             Errand::Look => {
                 let payload = Payload::Block;
-                Transaction { payload, ..Transaction::plain(Command::send_ext_csd()) }
+                let limit = self.target.read_limit;
+                Transaction { payload, ..Transaction::plain(Command::send_ext_csd(), limit) }
             }
             Errand::Upkeep => {
                 let start = index::BKOPS_START;
-                Transaction::plain(Command::switch(SwitchAccess::WriteByte, start, 1))
+                Transaction::plain(Command::switch(SwitchAccess::WriteByte, start, 1), BKOPS)
             }
-            _ => Transaction::plain(interrupt(self.target.hpi.expect("it can be interrupted"))),
+            _ => {
+                let by = self.target.hpi.expect("it can be interrupted");
+                Transaction::plain(interrupt(by), self.target.interrupt_limit)
+            }
         }
     }
 

@@ -78,6 +78,7 @@ impl<H: HostController> Mmc<H> {
             }
             ActKind::Complete => self.complete(slot),
             ActKind::Start if stage == Stage::Starting => self.queue_task(slot, now),
+            ActKind::SendCommand if stage == Stage::Starting => self.operate_directly(slot, now),
             ActKind::Start
             | ActKind::CopyIn
             | ActKind::CopyOut
@@ -289,6 +290,7 @@ impl<H: HostController> Mmc<H> {
                 self.bus = Some(OnBus::starting(slot, errand, by));
                 Stage::OnBus
             }
+            Stage::Apart if self.goes_direct(slot) => Stage::Starting,
             Stage::Apart => {
                 self.claim_apart(slot);
                 Stage::OnBus
@@ -309,6 +311,7 @@ impl<H: HostController> Mmc<H> {
             | Stage::Preparing
             | Stage::Starting
             | Stage::Queued
+            | Stage::Direct
             | Stage::Cleaning
             | Stage::Completing => {
                 unreachable!("P3: {kind:?} for a slot that is {stage:?}")

@@ -169,6 +169,6 @@ fn touched(sector: u64, sectors: u64, unit: u32) -> u64 {
 }
 
 /// `span` so many times. Saturates.
-fn times(span: Duration, factor: u64) -> Duration {
+pub(in crate::mmc) fn times(span: Duration, factor: u64) -> Duration {
     Duration::from_ns(span.as_ns().saturating_mul(factor))
 }

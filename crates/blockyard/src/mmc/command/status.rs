@@ -66,6 +66,9 @@ impl Status {
         | Self::WP_ERASE_SKIP
         | Self::SWITCH_ERROR;
 
+    /// Bits that may speak of what the card did after the response before: it could not program a page.
+    pub const OF_WORK_BEFORE: u32 = Self::ERROR | Self::CC_ERROR;
+
     /// Whether any of `bits` is set.
     #[must_use]
     pub const fn has(self, bits: u32) -> bool {

@@ -4,6 +4,7 @@ use super::*;
 use crate::mmc::command::state::CardState;
 use crate::mmc::command::{BlockCount, Command};
 use crate::mmc::controller::{Payload, SlotId};
+use crate::time::Duration;
 use std::vec::Vec;
 
 const BLOCKS: u16 = 8;
@@ -14,6 +15,7 @@ fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> Transa
         command,
         stop: stop.map(Command::stop_transmission),
         payload: Payload::Slot { slot: SlotId(0), skip: 0 },
+        limit: Duration::ZERO,
     }
 }
 
@@ -29,7 +31,10 @@ fn ways() -> Vec<(Transaction, Vec<Part>)> {
         (transfer(false, write, Some(Direction::Write)), std::vec![Cmd, Data, Stop]),
         (transfer(true, write, None), std::vec![Announce, Cmd, Data]),
         (transfer(false, Command::write_single(0), None), std::vec![Cmd, Data]),
-        (Transaction::plain(Command::send_status(crate::mmc::command::Rca(1))), std::vec![Cmd]),
+        (
+            Transaction::plain(Command::send_status(crate::mmc::command::Rca(1)), Duration::ZERO),
+            std::vec![Cmd],
+        ),
     ]
 }
 

@@ -23,6 +23,8 @@
 //!   commands that failed) do not fail it.
 //! - **I5.** A mode counts only once the card's data arrives well in it.
 //!
+//! A bus that is tuned, and has drifted, is tuned again by the steps of a [`Retune`].
+//!
 //! Memory is allocated here; a [`Card`] needs none later on.
 //!
 //! # Examples
@@ -69,10 +71,13 @@ use alloc::collections::VecDeque;
 use core::fmt;
 
 mod plan;
+mod retune;
 mod take;
 
 #[cfg(test)]
 mod tests;
+
+pub use retune::Retune;
 
 use plan::Move;
 use take::Taken;

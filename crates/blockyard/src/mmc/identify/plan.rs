@@ -292,7 +292,7 @@ impl Identify {
 }
 
 /// From there to `best`, which is HS400: high speed, both edges, HS400.
-fn by_high_speed(best: Mode) -> [Move; 8] {
+pub(super) fn by_high_speed(best: Mode) -> [Move; 8] {
     [
         Move::Switch(index::HS_TIMING, 1),
         Move::Drive(high_speed(best)),
@@ -306,7 +306,7 @@ fn by_high_speed(best: Mode) -> [Move; 8] {
 }
 
 /// `mode` with the timing and clock of high speed.
-fn high_speed(mode: Mode) -> Mode {
+pub(super) fn high_speed(mode: Mode) -> Mode {
     let timing = Timing::MmcHighSpeed;
     Mode { timing, clock_hz: mode.clock_hz.min(timing.max_clock_hz()), ..mode }
 }
@@ -328,7 +328,7 @@ fn to_lanes(best: Mode) -> Vec<Move> {
 }
 
 /// BUS_WIDTH (183) of a mode: lanes, both edges (4 added), and strobe (bit 7).
-fn wide(mode: Mode) -> Move {
+pub(super) fn wide(mode: Mode) -> Move {
     let lanes = match mode.width {
         Width::One => 0,
         Width::Four => 1,

@@ -98,6 +98,24 @@ impl Slot {
         }
     }
 
+    /// Tunes the bus of `card`, which is in the slot, again.
+    fn retune(&mut self, card: &Card) -> Result<(), BusError> {
+        self.tuned = false;
+        for step in Retune::of(card) {
+            match step {
+                Step::Drive(mode) => self.host = Some(mode),
+                Step::Tune(command) => drop(self.tune(command)?),
+                Step::Send { command, limit } => {
+                    assert!(limit > Duration::ZERO);
+                    let (response, _) = self.send(command)?;
+                    assert_eq!(response.status().unwrap().errors(), 0, "{command}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        Ok(())
+    }
+
     /// Identifies what is in the slot.
     fn identify(&mut self, host: &HostCapabilities) -> Result<Box<Card>, Failure> {
         let mut identify = Identify::new(host.clone());
@@ -419,7 +437,8 @@ impl Slot {
             (index::HS_TIMING, 0) => true,
             (index::HS_TIMING, 1) => types & 0x03 != 0,
             (index::HS_TIMING, 2) => {
-                types & 0x30 != 0 && width != 0 && before == Some(Timing::MmcLegacy)
+                let single_edge = [Timing::MmcLegacy, Timing::MmcHighSpeed].map(Some);
+                types & 0x30 != 0 && width != 0 && single_edge.contains(&before)
             }
             (index::HS_TIMING, 3) => {
                 types & 0xc0 != 0 && (width == 6 && self.tuned || width == 0x86)
@@ -761,4 +780,24 @@ fn an_end_stays_the_end() {
     }
     identify.answered(Answer::Done);
     assert!(matches!(identify.next(), Step::Failed(_)));
+}
+
+#[test]
+fn a_bus_is_tuned_again_in_the_mode_in_which_the_card_can_and_is_as_before() {
+    use Timing::*;
+    for (timing, steps) in [(Hs200, 1), (Hs400, 19), (Hs400Es, 0), (MmcHighSpeed, 0)] {
+        let mut slot = emmc(emmc_5_1(), Flaws::default());
+        let card = slot.identify(&with(&[timing])).unwrap();
+        assert_eq!((card.mode.timing, Retune::of(&card).count()), (timing, steps));
+        slot.retune(&card).unwrap();
+        assert_eq!((slot.tuned, slot.host), (timing.needs_tuning(), Some(card.mode)));
+        assert!(slot.agree(false), "{timing:?}: data arrives");
+    }
+    for (timing, steps) in [(Sdr104, 1), (Sdr50, 1), (Sdr25, 0)] {
+        let mut slot = sdxc(Flaws::default());
+        let card = slot.identify(&with(&[timing])).unwrap();
+        assert_eq!(Retune::of(&card).count(), steps);
+        slot.retune(&card).unwrap();
+        assert!(slot.agree(false) && slot.tuned == (steps > 0), "{timing:?}");
+    }
 }

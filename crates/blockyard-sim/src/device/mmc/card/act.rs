@@ -11,6 +11,7 @@ use blockyard::mmc::command::status::Status;
 use blockyard::mmc::command::{
     Addressing, Command, Direction, Opcode, Rca, Response, ResponseKind, Standard,
 };
+use blockyard::mmc::mode::Timing;
 use blockyard::mmc::register::Bits;
 use blockyard::mmc::register::ext_csd::{ExtCsd, index};
 use blockyard::time::Instant;
@@ -69,6 +70,12 @@ impl Card {
                 let (number, direction) = (task_number(argument), direction_of(command));
                 let blocks = blocks_of(command);
                 self.tasks.check_execute(number, direction, blocks, at).map(|_| ())
+            }
+            Opcode::MmcTuningBlock if self.mode.timing != Timing::Hs200 => Err(Wrong::Tuning),
+            Opcode::SdTuningBlock
+                if !matches!(self.mode.timing, Timing::Sdr50 | Timing::Sdr104) =>
+            {
+                Err(Wrong::Tuning)
             }
             Opcode::SetBlockLen if argument != SECTOR_BYTES => {
                 Err(Wrong::Unmodelled("a block of other than 512 bytes"))

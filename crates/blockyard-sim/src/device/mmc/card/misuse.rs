@@ -45,6 +45,8 @@ pub enum Wrong {
     NoTask,
     /// Interrupts (HPI) are not on, or are by the other command.
     Interrupt,
+    /// A tuning block in a timing that is not tuned: HS400 is in HS200.
+    Tuning,
     /// No transfer of so many blocks is going on.
     Transfer(u32),
     /// A packed write whose header was not shown, or a header of no packed write.
@@ -80,6 +82,7 @@ impl fmt::Display for Wrong {
             Self::Task(task) => write!(f, "task {task} cannot be queued or is not ready for it"),
             Self::NoTask => f.write_str("CMD44 must come before it"),
             Self::Interrupt => f.write_str("such interrupts are not on"),
+            Self::Tuning => f.write_str("the bus is not in a timing that is tuned"),
             Self::Transfer(blocks) => write!(f, "{blocks} blocks are not what is transferred now"),
             Self::Header => f.write_str("a packed write has one header, shown before its data"),
             Self::BadHeader(error) => error.fmt(f),

@@ -60,6 +60,7 @@ use ahead::Stream;
 use blockyard::mmc::command::state::{CardState, Queue, legal};
 use blockyard::mmc::command::status::Status;
 use blockyard::mmc::command::{Addressing, Command, Opcode, Rca, Response, Standard};
+use blockyard::mmc::controller::HostError;
 use blockyard::mmc::mode::{COMMAND_CLOCKS, Mode, NCR_MAX};
 use blockyard::mmc::register::ext_csd::{ExtCsd, Hpi, index};
 use blockyard::prng::Prng;
@@ -131,6 +132,15 @@ pub enum NoAnswer {
     Timeout,
     /// It came with a wrong CRC; the card did what it was told.
     Crc,
+}
+
+impl From<NoAnswer> for HostError {
+    fn from(no: NoAnswer) -> Self {
+        match no {
+            NoAnswer::Timeout => Self::Timeout,
+            NoAnswer::Crc => Self::Damaged,
+        }
+    }
 }
 
 /// What EXT_CSD says once and for all.
@@ -526,11 +536,15 @@ impl Card {
     }
 
     /// An interrupt crosses with the end of what it is to interrupt, which came after the host's last
-    /// command, as it is not settled yet: no fault of the host's.
+    /// command, as it is not settled yet. No fault of the host's, if that was to ask whether the card is
+    /// still at it: it takes interrupts in its programming state only (JESD84-B51 6.6.23), of which a host
+    /// that has not asked knows nothing.
     fn late_interrupt(&self, command: &Command, at: Instant) -> bool {
+        let has_asked = self.last_command.is_some_and(|last| last.opcode == Opcode::SendStatus);
         matches!(command.opcode, Opcode::InterruptByStatus | Opcode::InterruptByStop)
             && self.state(at) == CardState::Transfer
             && self.busy.is_some()
+            && has_asked
     }
 
     /// Brings the card to `at`: what ended by then has ended.

@@ -33,7 +33,7 @@ pub struct Transferred {
 /// What happened to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataError {
-    /// It never came. How long the host waits is its own matter.
+    /// It did not come, or was not taken, for as long as the host waits.
     Timeout,
     /// It arrived with a wrong CRC, at the host or, which then says so, at the card.
     Crc,
@@ -126,6 +126,13 @@ impl Transfer {
         }
     }
 
+    /// The host waits in vain since `end` for the block behind `blocks` that were good (K5).
+    fn times_out(&mut self, blocks: u32, begin: Instant, end: Instant) -> Transferred {
+        self.failed = true;
+        let error = Some(DataError::Timeout);
+        Transferred { begin, end, blocks, error, busy_until: None }
+    }
+
     /// Whether it ended by itself by `at`.
     pub(super) fn ended_by(&self, at: Instant) -> bool {
         self.ended.is_some_and(|end| end <= at)
@@ -192,6 +199,21 @@ impl Card {
     /// So many blocks are not to come, a block before failed, or the header of a packed write is
     /// missing. Nothing changed.
     pub fn transfer(&mut self, blocks: u32, at: Instant) -> Result<Transferred, Misuse> {
+        self.transfer_within(Duration::MAX, blocks, at)
+    }
+
+    /// As [`Self::transfer`], with a host that waits no longer than `limit` for a block that it reads, or
+    /// for the card to take one that it writes. When that is over, it has waited since the end of the run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::transfer`].
+    pub fn transfer_within(
+        &mut self,
+        limit: Duration,
+        blocks: u32,
+        at: Instant,
+    ) -> Result<Transferred, Misuse> {
         if self.silent {
             let error = Some(DataError::Timeout);
             return Ok(Transferred { begin: at, end: at, blocks: 0, error, busy_until: None });
@@ -211,16 +233,14 @@ impl Card {
             return Err(self.data_misuse(wrong));
         }
         let mut done = if transfer.mute {
-            transfer.failed = true;
-            let error = Some(DataError::Timeout);
-            Transferred { begin: at, end: at, blocks: 0, error, busy_until: None }
+            transfer.times_out(0, at, at)
         } else {
             match transfer.direction {
                 Direction::Read if transfer.packed.is_some() => {
-                    self.send_packed(&mut transfer, blocks, at)
+                    self.send_packed(&mut transfer, limit, blocks, at)
                 }
-                Direction::Read => self.send(&mut transfer, blocks, at),
-                Direction::Write => self.receive(&mut transfer, blocks, at),
+                Direction::Read => self.send(&mut transfer, limit, blocks, at),
+                Direction::Write => self.receive(&mut transfer, limit, blocks, at),
             }
         };
         if transfer.left == 0 && !transfer.failed && !transfer.open_ended {
@@ -234,11 +254,17 @@ impl Card {
     }
 
     /// The card sends what several reads asked for, one after the other.
-    fn send_packed(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
+    fn send_packed(
+        &mut self,
+        transfer: &mut Transfer,
+        limit: Duration,
+        blocks: u32,
+        at: Instant,
+    ) -> Transferred {
         let (mut left, mut at, mut begin) = (blocks, at, None);
         loop {
             let run = self.next_read(transfer, at).min(left);
-            let done = self.send(transfer, run, at);
+            let done = self.send(transfer, limit, run, at);
             if let Some(packed) = &mut transfer.packed {
                 packed.left -= run;
             }
@@ -266,7 +292,13 @@ impl Card {
     }
 
     /// The card sends.
-    fn send(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
+    fn send(
+        &mut self,
+        transfer: &mut Transfer,
+        limit: Duration,
+        blocks: u32,
+        at: Instant,
+    ) -> Transferred {
         let bytes = match transfer.what {
             What::Register(bytes) => bytes,
             What::Medium => SECTOR_BYTES,
@@ -290,6 +322,9 @@ impl Card {
                 _ => {}
             }
         }
+        if begin.since(at) > limit {
+            return transfer.times_out(0, at, at);
+        }
         let on_wire = self.mode.time(self.mode.read_clocks(bytes, passed))
             + times(gap, u64::from(passed - 1));
         let end = (begin + on_wire).max(fetched);
@@ -312,7 +347,13 @@ impl Card {
     }
 
     /// The card receives.
-    fn receive(&mut self, transfer: &mut Transfer, blocks: u32, at: Instant) -> Transferred {
+    fn receive(
+        &mut self,
+        transfer: &mut Transfer,
+        limit: Duration,
+        blocks: u32,
+        at: Instant,
+    ) -> Transferred {
         self.stream = None;
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;
@@ -331,10 +372,14 @@ impl Card {
             }
             if transfer.page.1 == 0 {
                 let sectors = self.next_page(transfer);
-                transfer.page = (sectors, sectors);
                 let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
                 self.engine.settle(end);
-                end = self.engine.room_at(bytes, self.buffer_bytes(), end); // K4
+                let room_at = self.engine.room_at(bytes, self.buffer_bytes(), end); // K4
+                if room_at.since(end) > limit {
+                    return transfer.times_out(good - to_come, begin.unwrap_or(end), end);
+                }
+                transfer.page = (sectors, sectors);
+                end = room_at;
             }
             begin.get_or_insert(end);
             let run = to_come.min(transfer.page.1);

@@ -43,6 +43,11 @@ impl<H: HostController> Mmc<H> {
         if (is_by_card(&exchange) || is_hidden) && self.is_recovering() {
             self.distrust_tasks(); // T3
         }
+        if is_by_card(&exchange) && self.is_recovering() {
+            self.unasked_failed(); // A3
+        } else {
+            self.heed_unasked(&exchange);
+        }
         if exchange.status().is_none() {
             return self.no_answer(&exchange, now);
         }
@@ -116,8 +121,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Tunes the bus, as a request is ready and the engine off.
     pub(super) fn retune_before_tasks(&mut self, now: Instant) {
-        self.wants_retune = false;
-        match self.controller.retune(now) {
+        match self.tune_again(now) {
             Ok(()) => self.engine_is(State::Off),
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };

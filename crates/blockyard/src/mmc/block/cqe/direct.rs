@@ -3,9 +3,11 @@
 //! They are for what is to be done without turning the engine off, as a flush of the card's cache.
 //! What one means, and whether it is sent again, is its sender's.
 
-use super::{Mmc, State};
+use super::{Cqe, Mmc, State};
+use crate::mmc::block::slot::Stage;
+use crate::mmc::command::status::Status;
 use crate::mmc::command::{Command, Response};
-use crate::mmc::controller::{HostController, Part};
+use crate::mmc::controller::{HostController, Part, SlotId};
 use crate::mmc::exchange::{Cause, Failure};
 use crate::time::{Duration, Instant};
 
@@ -52,20 +54,12 @@ impl Direct {
     }
 
     /// The command that the engine has ended with `end`; `false`: it has none.
-    pub(super) const fn end(&mut self, end: DirectEnd) -> bool {
+    const fn end(&mut self, end: DirectEnd) -> bool {
         let is_sent = self.is_sent();
         if is_sent {
             *self = Self::Ended(end);
         }
         is_sent
-    }
-
-    pub(super) const fn fail(&mut self, failure: Failure) -> bool {
-        self.end(DirectEnd::Failed(failure))
-    }
-
-    pub(super) const fn lose(&mut self) {
-        self.end(DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Gone }));
     }
 }
 
@@ -85,13 +79,51 @@ impl<H: HostController> Mmc<H> {
         now: Instant,
     ) -> Result<(), NotDirect> {
         self.tick(now);
-        let can = self.controller.capabilities().queue_engine_direct;
-        let has_place = can && self.exclusive.is_none();
-        let cqe = self.cqe.as_mut().filter(|_| has_place).ok_or(NotDirect)?;
-        let (State::On, Direct::Free) = (cqe.state, cqe.direct) else { return Err(NotDirect) };
+        if self.exclusive.is_some() {
+            return Err(NotDirect);
+        }
+        self.send_direct(command, limit, now)
+    }
+
+    /// As [`Self::direct`], whatever waits.
+    pub(in crate::mmc::block) fn send_direct(
+        &mut self,
+        command: &Command,
+        limit: Duration,
+        now: Instant,
+    ) -> Result<(), NotDirect> {
+        let takes = self.takes_direct();
+        let cqe = self.cqe.as_mut().filter(|_| takes).ok_or(NotDirect)?;
         cqe.direct = Direct::Sent(now + limit);
         self.engine().direct(command, now);
         Ok(())
+    }
+
+    /// Whether a direct command can be sent now.
+    pub(in crate::mmc::block) fn takes_direct(&self) -> bool {
+        let is_free = |cqe: &Cqe| matches!((cqe.state, cqe.direct), (State::On, Direct::Free));
+        let can = || self.controller.capabilities().queue_engine_direct;
+        self.cqe.as_ref().is_some_and(is_free) && can()
+    }
+
+    /// The direct command has ended with `end`, and its sender, where that is a flush, goes on;
+    /// `false`: the engine has none.
+    pub(super) fn end_direct(&mut self, end: DirectEnd) -> bool {
+        let Some(cqe) = self.cqe.as_mut() else { return false };
+        if !cqe.direct.end(end) {
+            return false;
+        }
+        let is_sender = |slot: &SlotId| self.slots[slot.index()].stage == Stage::Direct;
+        if let Some(flush) = self.exclusive.filter(is_sender) {
+            cqe.direct = Direct::Free;
+            self.operated_directly(flush, end);
+        }
+        true
+    }
+
+    /// As [`Self::end_direct`], with the card gone.
+    pub(super) fn lose_direct(&mut self) {
+        self.end_direct(DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Gone }));
     }
 
     /// How the last direct command ended, once.
@@ -105,16 +137,22 @@ impl<H: HostController> Mmc<H> {
     /// The engine says that its direct command was answered. `false`: it has none.
     pub(super) fn direct_done(&mut self, response: Response) -> bool {
         let status = response.status();
-        let end = match status.filter(|status| status.errors() != 0) {
+        let errors = status.map_or(0, Status::errors);
+        // A1: the tasks before it are done, so it is the first response after the last write.
+        let is_of_write = self.has_unasked() && errors & !Status::OF_WORK_BEFORE == 0;
+        let end = match status.filter(|_| errors != 0 && !is_of_write) {
             None => DirectEnd::Done(response),
             Some(status) => {
                 DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Card(status) })
             }
         };
-        let has_exception = status
-            .is_some_and(|status| status.has(crate::mmc::command::status::Status::EXCEPTION_EVENT));
-        let cqe = self.cqe.as_mut().expect("it has an engine");
-        let is_ours = cqe.direct.end(end);
+        if errors != 0 && is_of_write {
+            self.unasked_failed();
+        } else {
+            self.nobody_unasked();
+        }
+        let has_exception = status.is_some_and(|status| status.has(Status::EXCEPTION_EVENT));
+        let is_ours = self.end_direct(end);
         if is_ours && has_exception {
             self.exception_at_engine();
         }

@@ -85,8 +85,8 @@ impl<H: HostController> Mmc<H> {
                 let failure = Failure { part, cause: Cause::Host(error) };
                 !self.tasks_failed(state, tasks, failure, now)
             }
-            (Some(state), EngineEvent::Responded { tasks, status }) => {
-                !self.card_responded(state, tasks, status, now)
+            (Some(state), EngineEvent::Responded { command, tasks, status }) => {
+                !self.card_responded(state, command, tasks, status, now)
             }
             (Some(State::Changing(change)), EngineEvent::Halted | EngineEvent::Cleared) => {
                 !self.engine_obeyed(&change, event, now)
@@ -139,7 +139,7 @@ impl<H: HostController> Mmc<H> {
         if !ends_itself {
             cqe.state = State::Off;
         }
-        cqe.direct.lose();
+        self.lose_direct();
         while let Some(slot) = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first()) {
             self.cqe.as_mut().expect("it has a task").tasks.remove(slot);
             self.retire(slot, Status::Gone, by);

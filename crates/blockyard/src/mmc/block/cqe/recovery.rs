@@ -17,7 +17,7 @@
 //!   the reset of this recovery. The others are tried again for nothing.
 //! - **T3.** A task that is done while the engine is recovered is only noted, and ends with the
 //!   others; unless the card then says that something failed, or may have said so in a response that got
-//!   lost: it may have been this.
+//!   lost: it may have been this. Once a response to the engine has said so (A3), none is noted any more.
 //! - **T4.** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than
 //!   it may, is a failure.
 
@@ -30,6 +30,7 @@ use crate::mmc::block::errand::Phase;
 use crate::mmc::block::recovery::Verdict;
 use crate::mmc::block::slot::Stage;
 use crate::mmc::command::status::Status as CardStatus;
+use crate::mmc::command::{Direction, Opcode};
 use crate::mmc::controller::{HostController, HostError, Part, SlotId};
 use crate::mmc::engine::{DIRECT, EngineEvent, TaskSet};
 use crate::mmc::exchange::{Cause, Failure};
@@ -44,10 +45,39 @@ pub const CLEAR_LIMIT: Duration = Duration::from_ms(20);
 /// How long a task may take.
 pub const TASK_LIMIT: Duration = Duration::from_secs(60);
 
+/// These are sent while no data of another task passes.
+const EXECUTE_READ: u8 = Opcode::ExecuteRead.index();
+/// See [`EXECUTE_READ`].
+const EXECUTE_WRITE: u8 = Opcode::ExecuteWrite.index();
+
 impl<H: HostController> Mmc<H> {
     /// Something failed, and it may be known of which `tasks`. `false`: there is no engine that could
     /// have failed.
     pub(super) fn tasks_failed(
+        &mut self,
+        state: State,
+        tasks: TaskSet,
+        failure: Failure,
+        now: Instant,
+    ) -> bool {
+        let names_some = (0..self.plan.slots).any(|number| {
+            let task = task_of(SlotId(number));
+            tasks.contains(task) && self.open_task(task).is_some()
+        });
+        let names_direct = tasks.contains(DIRECT) && self.has_direct();
+        let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
+        let tasks = match oldest {
+            Some(oldest) if matches!(state, State::On) && !names_some && !names_direct => {
+                TaskSet::of(task_of(oldest)) // T1
+            }
+            _ => tasks,
+        };
+        self.recovers_from(state, tasks, failure, now)
+    }
+
+    /// The engine is recovered from now on, if it is not already; `tasks` have failed. As
+    /// [`Self::tasks_failed`].
+    fn recovers_from(
         &mut self,
         state: State,
         tasks: TaskSet,
@@ -62,29 +92,25 @@ impl<H: HostController> Mmc<H> {
         if failure.cause == Cause::Host(HostError::Damaged) {
             self.wants_retune = self.controller.is_tuned(); // E5
         }
-        let mut is_marked = tasks.contains(DIRECT) && self.direct_failed(failure);
-        for number in 0..self.plan.slots {
-            let slot = SlotId(number);
+        if tasks.contains(DIRECT) {
+            self.end_direct(DirectEnd::Failed(failure));
+        }
+        for slot in (0..self.plan.slots).map(SlotId) {
             if tasks.contains(task_of(slot)) {
-                is_marked |= self.mark(slot, failure);
+                self.mark(slot, failure);
             }
         }
         if is_new {
-            let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
-            if let Some(oldest) = oldest.filter(|_| !is_marked) {
-                self.mark(oldest, failure); // T1
-            }
             self.recover_engine(now);
         }
         true
     }
 
-    /// Marks the task in `slot` as failed; `false` where it is none, or more is known of it already.
-    fn mark(&mut self, slot: SlotId, failure: Failure) -> bool {
-        let Some((_, of)) = self.open_task(task_of(slot)) else { return false };
+    /// Marks the task in `slot` as failed, unless it is none, or more is known of it already.
+    fn mark(&mut self, slot: SlotId, failure: Failure) {
+        let Some((_, of)) = self.open_task(task_of(slot)) else { return };
         of.mark = Mark::Failed(failure);
         self.counts.failures += 1;
-        true
     }
 
     fn recover_engine(&mut self, now: Instant) {
@@ -92,10 +118,11 @@ impl<H: HostController> Mmc<H> {
         self.engine_is(State::Changing(Change { recovers: true, ..change }));
     }
 
-    /// The card responded to the engine with `status`.
+    /// The card responded to the engine's `command` with `status`.
     pub(super) fn card_responded(
         &mut self,
         state: State,
+        command: u8,
         tasks: TaskSet,
         status: CardStatus,
         now: Instant,
@@ -108,7 +135,35 @@ impl<H: HostController> Mmc<H> {
             return has_exception;
         }
         let failure = Failure { part: Part::Command, cause: Cause::Card(status) };
-        self.tasks_failed(state, tasks, failure, now)
+        let is_of_command = status.errors() & !CardStatus::OF_WORK_BEFORE != 0;
+        if is_of_command {
+            return self.tasks_failed(state, tasks, failure, now);
+        }
+        // A3: it is not about the command that it responds to.
+        let suspects = match command {
+            EXECUTE_READ | EXECUTE_WRITE => TaskSet::NONE,
+            _ => self.begun_write(tasks),
+        };
+        if suspects == TaskSet::NONE && !self.has_unasked() {
+            return self.tasks_failed(state, tasks, failure, now);
+        }
+        if !self.recovers_from(state, suspects, failure, now) {
+            return false;
+        }
+        self.unasked_failed();
+        self.distrust_tasks();
+        self.change().distrusts = true;
+        true
+    }
+
+    /// The oldest write that the engine may be at, which is none of `others`.
+    fn begun_write(&self, others: TaskSet) -> TaskSet {
+        let Some(cqe) = &self.cqe else { return TaskSet::NONE };
+        let is_write = |slot: &SlotId| {
+            let of = &self.slots[slot.index()];
+            of.direction == Direction::Write && !others.contains(task_of(*slot))
+        };
+        cqe.tasks.iter().find(is_write).map_or(TaskSet::NONE, |slot| TaskSet::of(task_of(slot)))
     }
 
     /// Begins the step that the engine itself is to do.
@@ -180,7 +235,7 @@ impl<H: HostController> Mmc<H> {
 
     /// What becomes of each task? Answers whether there is to be a reset before any is tried again.
     pub(super) fn decide_tasks(&mut self) -> bool {
-        self.decide_direct();
+        self.end_direct(DirectEnd::Cleared);
         let mut resets = false;
         // The last first, as each goes before all that wait.
         while let Some(slot) = self.cqe.as_ref().and_then(|cqe| cqe.tasks.iter().last()) {
@@ -229,15 +284,5 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn task_limit(&self, cqe: &Cqe) -> Option<Instant> {
         let oldest = cqe.tasks.first().map(|slot| self.slots[slot.index()].since + TASK_LIMIT);
         earlier(oldest, cqe.direct.limit())
-    }
-
-    fn direct_failed(&mut self, failure: Failure) -> bool {
-        self.cqe.as_mut().is_some_and(|cqe| cqe.direct.fail(failure))
-    }
-
-    fn decide_direct(&mut self) {
-        if let Some(cqe) = &mut self.cqe {
-            cqe.direct.end(DirectEnd::Cleared);
-        }
     }
 }

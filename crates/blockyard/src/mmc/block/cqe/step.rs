@@ -23,6 +23,8 @@ pub(super) struct Change {
     pub(super) tries: u8,
     /// Something failed: it is being recovered.
     pub(super) recovers: bool,
+    /// The card has said that something failed, so what is noted as done may be meant (T3).
+    pub(super) distrusts: bool,
     /// It has not halted, or not forgotten its tasks.
     pub(super) is_stuck: bool,
     /// Why the card's queue cannot be turned on.
@@ -91,6 +93,7 @@ impl Change {
             stops: Direction::Read,
             tries: 0,
             recovers: false,
+            distrusts: false,
             is_stuck: false,
             failure: None,
         }
@@ -139,7 +142,8 @@ impl<H: HostController> Mmc<H> {
     /// Whether somebody else wants the bus as soon as the engine has no task.
     fn wants_bus(&self, request_waits: bool) -> bool {
         let leaves = matches!(self.power, Power::Leaving(_)) && self.held == 0;
-        (self.wants_retune && request_waits) || self.exclusive_is_next().is_some() || leaves
+        let operates = self.exclusive_is_next().is_some_and(|slot| !self.goes_direct(slot)); // O6
+        (self.wants_retune && request_waits) || operates || leaves
     }
 
     /// An act for the engine begins.
@@ -189,8 +193,14 @@ impl<H: HostController> Mmc<H> {
     }
 
     fn send_for_engine(&mut self, command: Command, now: Instant) {
-        let transaction = Transaction::plain(command);
-        let exchange = Exchange::new(&transaction, self.policy.busy);
+        let limit = match self.change().step {
+            Step::Stop => self.target.write_limit,
+            _ => self.target.switch_limit,
+        };
+        let transaction = Transaction::plain(command, limit);
+        // While something is recovered from, the tasks that were under way may be meant, too (T3).
+        let after_write = self.has_unasked() && !self.change().recovers;
+        let exchange = Exchange::new(&transaction, self.policy.busy).after_write(after_write);
         self.controller.start(&transaction, now);
         self.change().phase = Phase::Running(exchange, now + TRANSACTION_LIMIT);
     }

@@ -3,6 +3,7 @@
 use super::Cqe;
 use crate::mmc::block::Mmc;
 use crate::mmc::block::slot::{Slot, Stage};
+use crate::mmc::block::unasked::Unasked;
 use crate::mmc::command::Direction;
 use crate::mmc::command::queue::{TaskId, TaskParameters};
 use crate::mmc::controller::{HostController, SlotId};
@@ -80,8 +81,11 @@ impl<H: HostController> Mmc<H> {
     /// The engine is done with `task`. `false`: it did not have it, or not well.
     pub(super) fn task_done(&mut self, task: TaskId) -> bool {
         let recovers = self.is_recovering();
+        let distrusts = recovers && self.change().distrusts;
         let Some((slot, of)) = self.open_task(task) else { return false };
-        if recovers {
+        if distrusts {
+            // It is tried again (T3).
+        } else if recovers {
             of.mark = Mark::Done;
         } else {
             self.cqe.as_mut().expect("it had the task").tasks.remove(slot);
@@ -93,6 +97,10 @@ impl<H: HostController> Mmc<H> {
     /// The task in `slot`, which the engine has no more, is done: so is its request, or the rest of it
     /// comes next.
     pub(super) fn task_went_well(&mut self, slot: SlotId) {
+        self.unasked = match self.slots[slot.index()].direction {
+            Direction::Write => Unasked::Held(slot), // A3
+            Direction::Read => Unasked::None,
+        };
         if self.slots[slot.index()].went_well() {
             self.retire(slot, Status::Ok, self.who_ends());
         } else {

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::bio::{IoPrio, PrioClass};
+use crate::mmc::command::Opcode;
 use crate::mmc::command::queue::TaskId;
 use crate::mmc::command::status::Status as CardStatus;
 use crate::mmc::controller::{HostError, Part};
-use crate::mmc::engine::EngineEvent;
+use crate::mmc::engine::{EngineEvent, TaskSet};
 
 fn cqe() -> Bench {
     Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware))
@@ -255,5 +256,33 @@ fn an_engine_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
         // Each of them is tried six times, and reads as often as a sector is alone.
         assert_eq!(bench.script().resets, 2 * (6 + 2));
         assert!(bench.script().engine.tasks.is_empty());
+    }
+}
+
+#[test]
+fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() {
+    // The first write is reported, and cannot be told; or the engine is at it, and it is written again.
+    // While data passes, it may be about any write; before data does, about none that has not begun.
+    for (when, opcode, told_done, failures, transfers) in [
+        (1500, Opcode::ExecuteWrite, 1, 0, 3),
+        (1500, Opcode::QueueTaskAddress, 1, 1, 3),
+        (250, Opcode::QueueTaskAddress, 0, 1, 4),
+    ] {
+        let mut bench = cqe();
+        bench.script().engine.access.extend([(100, us(3000)), (200, us(3000))]);
+        bench.submit([0, 1, 2].map(|at| Bio::write(100 * at, 8, at)));
+        bench.until(at(when));
+        assert_eq!(bench.ended.contains_key(&0), told_done == 1);
+        bench.interrupt(HostEvent::Engine(EngineEvent::Responded {
+            command: opcode.index(),
+            tasks: TaskSet::of(TaskId::new(1)),
+            status: CardStatus(CardStatus::ERROR),
+        }));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 3);
+        let counts = bench.mmc().counts();
+        let writes = bench.spans().iter().filter(|span| span.sector.is_some()).count();
+        let came = (counts.told_done, counts.failures, writes);
+        assert_eq!(came, (told_done, failures, transfers), "{opcode} at {when} us");
     }
 }

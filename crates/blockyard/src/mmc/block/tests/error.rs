@@ -187,6 +187,38 @@ fn a_write_that_the_card_reports_as_failed_afterwards_is_written_again() {
     }
 }
 
+/// Of a page that could not be programmed the card speaks in its next response, once.
+#[test]
+fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
+    let is_late = Fault::Bits(Part::Announce, CardStatus::ERROR);
+    for (pipeline, told_done) in
+        [(Pipeline::Serial, true), (Pipeline::Hsq(HsqPolicy::TODAY), false)]
+    {
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+        bench.script().faults.insert(1, is_late);
+        bench.submit([Bio::write(0, 8, 0), Bio::write(100, 8, 1)]);
+        bench.settle();
+        let writes = bench.spans().iter().filter(|span| span.sector.is_some()).count();
+        let counts = bench.mmc().counts();
+        assert_eq!(
+            (writes, bench.ended[&1]),
+            (2, Status::Ok),
+            "{pipeline:?}: the next is innocent"
+        );
+        // One at a time: the first was reported before. Else it was not, and can still be told.
+        let first = if told_done { Status::Ok } else { Status::IoError };
+        assert_eq!((bench.ended[&0], counts.told_done), (first, u64::from(told_done)));
+    }
+    // Who asks hears in time, and the next request speaks for itself.
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Status));
+    bench.script().busy = us(1);
+    bench.script().faults.insert(2, is_late);
+    bench.submit([Bio::write(0, 8, 0), Bio::write(100, 8, 1)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+    assert_eq!((bench.mmc().counts().failures, bench.mmc().counts().told_done), (1, 0));
+}
+
 #[test]
 fn a_lost_interrupt_costs_ten_seconds_and_no_request() {
     for pipeline in one_by_one() {

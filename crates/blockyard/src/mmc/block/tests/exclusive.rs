@@ -45,12 +45,83 @@ fn each_operation_is_its_commands() {
             bench.all_ended_with(Status::Ok, 2);
             assert_eq!(sent(&mut bench), expected, "{policy:?}");
             let alone = bench.did.iter().skip_while(|did| did.kind != ActKind::SendCommand);
-            assert!(alone.clone().all(|did| did.context == Context::Thread), "O2: {policy:?}");
+            assert!(alone.into_iter().all(|did| did.context == Context::Thread), "O2: {policy:?}");
+            let on_bus: Vec<_> = bench.spans().iter().map(|span| span.command).collect();
+            let by_itself = |command| matches!(command, Opcode::Switch | Opcode::Erase);
+            let ends = on_bus.iter().zip(&on_bus[1..]).filter(|(command, _)| by_itself(**command));
             let busy_ends = expected.iter().filter(|(index, _)| matches!(index, 6 | 38)).count();
-            let asked = alone.filter(|did| did.kind == ActKind::SendStatus).count();
-            assert!(asked >= busy_ends, "O3: {policy:?}");
+            assert!(ends.clone().count() >= busy_ends, "{policy:?}");
+            assert!(
+                ends.into_iter().all(|(_, next)| *next == Opcode::SendStatus),
+                "O3: {policy:?}"
+            );
         }
     }
+}
+
+/// What a flush is through an engine with two tasks before it: the queue stays on (O6).
+#[test]
+fn a_flush_is_a_direct_command_where_the_engine_takes_such() {
+    for direct in [true, false] {
+        let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+        bench.script().capabilities.queue_engine_direct = direct;
+        bench.writes(2);
+        bench.settle();
+        let before = bench.spans().len();
+        bench.submit([FLUSH, Bio::read(500, 8, 901)]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 4);
+        assert!(bench.script().is_durable(0));
+        let commands: Vec<_> = bench.spans()[before..].iter().map(|span| span.command).collect();
+        let (switch, status) = (Opcode::Switch, Opcode::SendStatus);
+        let expected = match direct {
+            true => vec![switch, status, Opcode::ExecuteRead],
+            // Off, the flush, and on.
+            false => vec![switch, status, switch, status, switch, status, Opcode::ExecuteRead],
+        };
+        assert_eq!(commands, expected);
+        assert_eq!(bench.script().engine.disables.len(), usize::from(!direct));
+    }
+}
+
+/// What fails on the way through the engine is begun anew without it (O6): the flush, or the question
+/// how it went.
+#[test]
+fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
+    let said = Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR);
+    let lost = Fault::Error(Part::Command, HostError::Timeout, 0);
+    for fault in [said, lost, Fault::Silence] {
+        for at in 0..2 {
+            let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+            bench.writes(1);
+            bench.settle();
+            let next = bench.spans().len();
+            bench.script().faults.insert(next + at, fault);
+            bench.submit([FLUSH]);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 2);
+            assert!(bench.script().is_durable(0), "{fault:?} at {at}");
+            assert!(!bench.script().engine.disables.is_empty(), "{fault:?} at {at}");
+            let flushes = sent(&mut bench).len();
+            assert!(flushes > 0 && flushes <= 2, "{fault:?} at {at}: {flushes}");
+        }
+    }
+}
+
+/// What the response to a direct command says of work before it is about the write before (A1), which was
+/// told by then; the flush is done, and the queue stays on.
+#[test]
+fn a_write_that_failed_unasked_is_not_the_failure_of_a_direct_flush() {
+    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.writes(1);
+    bench.settle();
+    let next = bench.spans().len();
+    bench.script().faults.insert(next, Fault::Bits(Part::Command, CardStatus::ERROR));
+    bench.submit([FLUSH]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+    assert_eq!(bench.mmc().counts().told_done, 1);
+    assert!(bench.script().engine.disables.is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod direct;
 mod error;
 mod exclusive;
 mod hsq;
+mod limit;
 mod overlap;
 mod packed;
 mod recovered;
@@ -394,7 +395,9 @@ impl Bench {
             let others = mmc.slots.iter().filter(|slot| slot.stage.is_before_its_end());
             assert_eq!(others.count(), 1, "O1");
         }
-        let waits = |slot: &&Slot| matches!(slot.stage, Stage::Apart | Stage::OnBus);
+        let waits = |slot: &&Slot| {
+            matches!(slot.stage, Stage::Apart | Stage::OnBus | Stage::Starting | Stage::Direct)
+        };
         let unfinished = mmc.slots.iter().filter(is_apart).filter(waits).count();
         assert_eq!(usize::from(mmc.exclusive.is_some()), unfinished);
     }

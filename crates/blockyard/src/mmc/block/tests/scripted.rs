@@ -37,6 +37,8 @@ pub(super) struct Span {
     pub(super) sector: Option<u64>,
     /// Requests that it transfers.
     pub(super) requests: usize,
+    /// How long the card may keep the controller waiting; of an engine's, nothing.
+    pub(super) limit: Duration,
     pub(super) from: Instant,
     pub(super) to: Instant,
 }
@@ -144,6 +146,8 @@ pub(super) struct Scripted {
     drifted: bool,
     /// Blocks that went over well of each request, by its first sector.
     pub(super) well: BTreeMap<u64, u32>,
+    /// A write was sent after which the card has not responded.
+    untold: bool,
     /// It has bounce buffers: one, or one for each slot.
     pub(super) bounces: Option<Bounce>,
     pub(super) engine: Engine,
@@ -204,6 +208,7 @@ impl Scripted {
             deaf: 0,
             drifted: false,
             well: BTreeMap::new(),
+            untold: false,
             bounces: None,
             engine: Engine::default(),
         }
@@ -271,10 +276,7 @@ impl Scripted {
         let for_engine = command.opcode == Opcode::ManageTasks || is_queue_switch(command);
         let is_plain = command.data.is_none() && command.opcode != Opcode::StopTransmission;
         if is_plain && !for_engine {
-            self.log.push(*command);
-        }
-        if *command == Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1) {
-            self.volatile.clear();
+            self.note(command);
         }
         if self.state == CardState::Programming && command.response.has_busy() {
             let busy = match command.opcode {
@@ -289,6 +291,14 @@ impl Scripted {
                 _ => self.busy,
             };
             self.busy_until = at + busy;
+        }
+    }
+
+    /// `command`, by which the card does something itself, has been obeyed.
+    fn note(&mut self, command: &Command) {
+        self.log.push(*command);
+        if *command == Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1) {
+            self.volatile.clear();
         }
     }
 
@@ -635,6 +645,8 @@ impl HostController for Scripted {
     fn start(&mut self, transaction: &Transaction, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?} runs", self.running);
         assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
+        let waits = transaction.data().is_some() || transaction.ends_busy();
+        assert!(!waits || transaction.limit > Duration::ZERO, "B6: {transaction:?}");
         self.settle_busy(now);
         let sector = match transaction.payload {
             Payload::None | Payload::Block => None,
@@ -670,12 +682,22 @@ impl HostController for Scripted {
             (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
             _ => (self.last, self.last_pack) = (None, Vec::new()),
         }
-        // What the card says failed, has moved nothing.
-        let disowns = |(_, event): &(Instant, HostEvent)| match event {
-            HostEvent::CommandDone { response, .. } => response.status().unwrap().errors() != 0,
-            _ => false,
+        // What the card says failed, has moved nothing; but the first response after a write may speak of that.
+        let errors = |(_, event): &(Instant, HostEvent)| match event {
+            HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
+            _ => None,
         };
-        let disowned = self.events.iter().any(disowns);
+        let of_write_before = match self.untold && transaction.data().is_some() {
+            true => CardStatus::OF_WORK_BEFORE,
+            false => 0,
+        };
+        let mut responses = self.events.iter().filter_map(errors);
+        let first = responses.next();
+        let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
+            || responses.any(|errors| errors != 0);
+        self.untold &= first.is_none();
+        let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
+        self.untold |= writes && first.is_some();
         if disowned {
             self.disown_noted();
         }
@@ -686,7 +708,7 @@ impl HostController for Scripted {
             memory.moved = before;
             self.well.insert(memory.sector, before);
         }
-        if self.last.is_none() && self.events.iter().any(disowns) {
+        if self.last.is_none() && disowned {
             for slot in core::mem::take(&mut self.last_pack) {
                 let memory = &mut self.memory[slot.index()];
                 memory.moved = 0;
@@ -695,7 +717,8 @@ impl HostController for Scripted {
         }
         let to = self.events.back().map_or(now, |(at, _)| *at);
         let command = transaction.command.opcode;
-        self.spans.push(Span { command, sector, requests, from: now, to });
+        let limit = transaction.limit;
+        self.spans.push(Span { command, sector, requests, limit, from: now, to });
     }
 
     fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
@@ -762,6 +785,7 @@ impl HostController for Scripted {
     }
 
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
+        self.untold = false;
         assert!(self.running.is_none(), "B1");
         self.resets += 1;
         self.erase = 0;

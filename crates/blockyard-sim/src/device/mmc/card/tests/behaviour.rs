@@ -229,6 +229,34 @@ fn a_stall_comes_as_often_and_lasts_as_long_as_the_figures_say() {
 }
 
 #[test]
+fn a_host_that_waits_no_longer_has_the_blocks_before_and_must_stop_the_card() {
+    let limit = Duration::from_us(100);
+    // There is room for a page; the next waits until that is programmed.
+    for (program, good) in [(Duration::from_us(400), 8), (Duration::from_us(20), 24)] {
+        let mut timing = CardTiming::instant(4096);
+        timing.write.program = program;
+        let mut host = Host::new(sd(), timing);
+        let from = host.begin_write(0, 24);
+        let done = host.card.transfer_within(limit, 24, from).unwrap();
+        assert_eq!(done.blocks, good);
+        assert_eq!(done.error.is_some(), good < 24);
+        if good < 24 {
+            assert_eq!(done.error, Some(DataError::Timeout));
+            assert_eq!(done.end, from + PAGE, "it waits from then on");
+            host.now = done.end + limit;
+            assert_eq!(host.card.state(host.now), CardState::Receive);
+            let _ = host.send(&Command::stop_transmission(Direction::Write));
+        }
+    }
+    let mut timing = CardTiming::instant(4096);
+    timing.read.access = Duration::from_us(101);
+    let mut host = Host::new(sd(), timing);
+    let from = host.send(&Command::read_single(0)).at;
+    let done = host.card.transfer_within(limit, 1, from).unwrap();
+    assert_eq!((done.error, done.blocks, done.end), (Some(DataError::Timeout), 0, from));
+}
+
+#[test]
 fn what_a_host_must_not_do_is_named_with_command_state_and_instant() {
     let mut host = Host::new(emmc(), slow());
     let _ = host.begin_write(0, 8);
@@ -368,6 +396,11 @@ fn an_interrupt_that_crosses_with_the_end_of_busy_is_nobody_s_fault() {
     assert_eq!(reaction.busy_until, None);
     // Now the host could have known.
     assert!(matches!(host.misuse(&Command::interrupt_by_status(RCA)), Wrong::Illegal(_)));
+    // Nor does one know who has not asked.
+    let _ = host.begin_write(0, 8);
+    let _ = host.transfer(8);
+    host.wait();
+    assert!(matches!(host.misuse(&Command::interrupt_by_status(RCA)), Wrong::Illegal(_)));
 }
 
 #[test]
@@ -377,8 +410,9 @@ fn an_interrupt_by_stop_ends_a_write_that_still_receives() {
         ext_csd[usize::from(index::HPI_FEATURES)] = 3;
     }
     let mut host = Host::new(registers, slow());
-    host.switch(index::HPI_MGMT, 1);
+    let _ = host.send(&Command::switch(SwitchAccess::WriteByte, index::HPI_MGMT, 1));
     assert_eq!(host.misuse(&Command::interrupt_by_status(RCA)), Wrong::Interrupt);
+    host.wait();
     // Of 3 pages 2 and a block are received; the first is programmed 1 ms after it, and the
     // interrupt comes later than that.
     let _ = host.send(&Command::write_multiple(0, 24));
@@ -388,6 +422,7 @@ fn an_interrupt_by_stop_ends_a_write_that_still_receives() {
     // What is left takes less than the 5 ms that an interrupt may: a page, the block's, and 50 us.
     let left = reaction.busy_until.unwrap().since(reaction.at);
     assert!(left > ONE_MS && left < Duration::from_ms(3), "{left:?}");
+    assert!(!host.status().is_ready());
     host.wait();
     // It comes too late once more, and is what such a card does not know when it is not busy.
     let late = host.send(&interrupt);

@@ -188,7 +188,8 @@ impl Scripted {
             Direction::Write => Command::execute_write(number, blocks),
         };
         let opcode = command.opcode;
-        self.spans.push(Span { command: opcode, sector: Some(sector), requests: 1, from, to });
+        let (sector_of, limit) = (Some(sector), Duration::ZERO);
+        self.spans.push(Span { command: opcode, sector: sector_of, requests: 1, limit, from, to });
         self.engine.free_at = to;
         let own = TaskSet::of(number);
         let others = TaskSet(own.0.rotate_left(1));
@@ -224,7 +225,7 @@ impl Scripted {
             Some(Fault::Bits(part, bits)) => {
                 let status = CardStatus(CardStatus::new(CardState::Transfer, true).0 | bits);
                 let tasks = if part == Part::Announce { TaskSet::NONE } else { own };
-                let event = EngineEvent::Responded { tasks, status };
+                let event = EngineEvent::Responded { command: opcode.index(), tasks, status };
                 if status.errors() == 0 {
                     self.engine_tells(to, event);
                     None
@@ -259,7 +260,8 @@ impl Scripted {
         }
         if self.level >= 2 {
             let status = CardStatus(CardStatus::EXCEPTION_EVENT);
-            self.engine_tells(to, EngineEvent::Responded { tasks: own, status });
+            let command = opcode.index();
+            self.engine_tells(to, EngineEvent::Responded { command, tasks: own, status });
         }
         self.engine_tells(to, EngineEvent::TaskDone(number));
     }
@@ -282,10 +284,15 @@ impl Scripted {
         let fault = self.faults.get(&self.spans.len()).copied();
         let opcode = command.opcode;
         let from = self.engine.free_at;
-        self.spans.push(Span { command: opcode, sector: None, requests: 0, from, to: at });
+        let limit = Duration::ZERO;
+        self.spans.push(Span { command: opcode, sector: None, requests: 0, limit, from, to: at });
         self.engine.free_at = at;
         match fault {
             Some(Fault::Silence) => self.engine.hangs = true,
+            Some(Fault::Gone) => {
+                self.engine.forget();
+                self.events.push_back((at, HostEvent::CardGone));
+            }
             Some(Fault::Error(part, error, _)) => {
                 let tasks = TaskSet::of(DIRECT);
                 self.engine_tells(at, EngineEvent::Failed { tasks, part, error });
@@ -296,6 +303,9 @@ impl Scripted {
                     unreachable!("a response")
                 };
                 self.send(&command);
+                if command.opcode != Opcode::SendStatus {
+                    self.note(&command);
+                }
                 self.state = self.state.after_busy();
                 self.engine_tells(at, EngineEvent::DirectDone(response));
                 (0..self.engine.held.len()).for_each(|index| self.tell_card(index, at));

@@ -1,0 +1,78 @@
+//! `btt check` and `btt repair`: what is wrong with a BTT, and what of that is mended.
+
+use std::io::Write;
+use std::path::Path;
+
+use blockyard::btt::check::{Report, Severity};
+
+use super::{checked, failed, map, name};
+use crate::cli::{Check, Repair};
+use crate::message::Failure;
+use crate::progress::Share;
+
+/// Findings of each severity that `repair` prints.
+const FINDINGS: usize = 100;
+
+pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
+    let file = &args.inspected.file;
+    let image = map(&args.inspected, true)?;
+    let (report, _) = checked(&image, args.findings).map_err(|error| failed(file, error))?;
+    tell(file, &report, out)?;
+    verdict(&report)
+}
+
+pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> {
+    let file = &args.inspected.file;
+    let image = map(&args.inspected, !args.yes)?;
+    let (before, plan) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
+    for step in plan.steps() {
+        writeln!(out, "{step}")?;
+    }
+    if args.dry_run {
+        tell(file, &before, out)?;
+        return verdict(&before);
+    }
+    let (mut line, mut done) = (Share::new(), 0);
+    let of = plan.steps().len() as u64;
+    let applied = plan.apply(&image.memory, &mut || {
+        done += 1;
+        line.tell("repairing", done, of);
+    });
+    line.erase();
+    applied.map_err(|error| failed(file, error))?;
+    let (after, _) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
+    tell(file, &after, out)?;
+    verdict(&after)
+}
+
+/// Prints what was found, worst last.
+fn tell(file: &Path, report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
+    for severity in [Severity::Note, Severity::Repairable, Severity::Broken] {
+        let found = report.findings().iter().filter(|finding| finding.severity == severity);
+        let mut told = 0;
+        for finding in found {
+            writeln!(out, "{finding}")?;
+            told += 1;
+        }
+        let more = report.count(severity) - told;
+        if more > 0 {
+            writeln!(out, "{severity}: {more} more")?;
+        }
+    }
+    let worst = report.worst().map_or("clean".to_owned(), |worst| worst.to_string());
+    let Report { container, arenas, sectors, .. } = report;
+    let (file, container) = (file.display(), name(*container));
+    writeln!(out, "{file}: {worst}: {container}, arenas: {arenas}, sectors: {sectors}")?;
+    if report.at_risk() > 0 {
+        writeln!(out, "{file}: findings with data at risk: {}", report.at_risk())?;
+    }
+    Ok(out.flush()?)
+}
+
+fn verdict(report: &Report) -> Result<(), Failure> {
+    match report.worst() {
+        None | Some(Severity::Note) => Ok(()),
+        Some(Severity::Repairable) => Err(Failure::Verdict(3)),
+        Some(Severity::Broken) => Err(Failure::Verdict(4)),
+    }
+}

@@ -1,0 +1,219 @@
+//! `btt copy` and `btt convert`: all sectors of a BTT elsewhere, without room for zeroes.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use blockyard::btt::{Btt, Container, Format, FormatError, IoError, Memory, Uuid};
+use blockyard_pmem::{Image, Mapped, NewImage};
+
+use super::{failed, open, options, unusable};
+use crate::cli::{Convert, CopySectors};
+use crate::message::Failure;
+use crate::progress::Share;
+
+/// Sectors that are copied at once.
+const RUN: u8 = 64;
+
+pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {
+    if args.to.exists() { from_raw(args) } else { to_raw(args) }
+}
+
+fn from_raw(args: &CopySectors) -> Result<(), Failure> {
+    let raw = File::open(&args.from).map_err(|error| unusable(&args.from, error))?;
+    let (_, btt) = open(&args.to, false)?;
+    let len = raw.metadata().map_err(|error| unusable(&args.from, error))?.len();
+    let bytes = u64::from(btt.sector_bytes());
+    if !len.is_multiple_of(bytes) {
+        let words = format_args!("its {len} bytes are no whole sectors of {bytes}");
+        return Err(unusable(&args.from, words));
+    }
+    let (sectors, room) = (len / bytes, btt.sectors());
+    if sectors > room {
+        let words = format_args!("its {sectors} sectors are more than the {room} of the BTT");
+        return Err(unusable(&args.from, words));
+    }
+    let mut worker = btt.worker();
+    each_run(sectors, btt.sector_bytes(), |lba, run| {
+        raw.read_exact_at(run, lba * bytes).map_err(|error| failed(&args.from, error))?;
+        for one in alike(lba, btt.sector_bytes(), run) {
+            match one.is_zeroes {
+                true => worker.set_zero(one.lba, one.count),
+                false => worker.write(one.lba, one.bytes),
+            }
+            .map_err(|error| sector(&args.to, one.lba, error))?;
+        }
+        Ok(())
+    })?;
+    drop(worker);
+    btt.flush().map_err(|error| failed(&args.to, error))
+}
+
+fn to_raw(args: &CopySectors) -> Result<(), Failure> {
+    let (_, btt) = open(&args.from, true)?;
+    let made = OpenOptions::new().write(true).create_new(true).open(&args.to);
+    let raw = made.map_err(|error| unusable(&args.to, error))?;
+    let copied = fill_raw(args, &btt, &raw);
+    if copied.is_err() {
+        // What is left of it is ours.
+        drop(std::fs::remove_file(&args.to));
+    }
+    copied
+}
+
+fn fill_raw(args: &CopySectors, btt: &Btt<Mapped>, raw: &File) -> Result<(), Failure> {
+    let bytes = u64::from(btt.sector_bytes());
+    let unwritten = |error: io::Error| failed(&args.to, error);
+    raw.set_len(btt.sectors() * bytes).map_err(unwritten)?;
+    each_run(btt.sectors(), btt.sector_bytes(), |lba, run| {
+        read(btt, &args.from, lba, run, |_| args.zero_lost)?;
+        for one in alike(lba, btt.sector_bytes(), run).filter(|one| !one.is_zeroes) {
+            raw.write_all_at(one.bytes, one.lba * bytes).map_err(unwritten)?;
+        }
+        Ok(())
+    })?;
+    raw.sync_all().map_err(unwritten)
+}
+
+pub(super) fn convert(args: &Convert) -> Result<(), Failure> {
+    let (was, from) = open(&args.from, true)?;
+    let container = Container::from(args.container);
+    let bytes = room_for(&from, was, container).map_err(|error| unusable(&args.from, error))?;
+    let new = NewImage { bytes, sector_bytes: from.sector_bytes(), container };
+    let made = Image::create(&args.to, &new, &options(false, None));
+    let to = made.map_err(|error| unusable(&args.to, error))?;
+    let copied = fill(args, &from, &to);
+    if copied.is_err() {
+        // As above.
+        drop(std::fs::remove_file(&args.to));
+    }
+    copied
+}
+
+fn fill(args: &Convert, from: &Btt<Mapped>, to: &Btt<Mapped>) -> Result<(), Failure> {
+    let mut worker = to.worker();
+    each_run(from.sectors(), from.sector_bytes(), |first, run| {
+        let mut lost = Vec::new();
+        read(from, &args.from, first, run, |lba| {
+            lost.push(lba);
+            true
+        })?;
+        let unwritten = |lba, error| sector(&args.to, lba, error);
+        for one in alike(first, from.sector_bytes(), run).filter(|one| !one.is_zeroes) {
+            worker.write(one.lba, one.bytes).map_err(|error| unwritten(one.lba, error))?;
+        }
+        lost.iter().try_for_each(|&lba| to.set_error(lba).map_err(|error| unwritten(lba, error)))
+    })?;
+    drop(worker);
+    to.flush().map_err(|error| failed(&args.to, error))
+}
+
+/// Bytes of a file in which a container has the sectors of `from`, which lies in `was`: the same arenas, or
+/// larger ones where blocks are larger there.
+fn room_for(from: &Btt<Mapped>, was: Container, container: Container) -> Result<u64, FormatError> {
+    let format = Format {
+        container,
+        sector_bytes: from.sector_bytes(),
+        uuid: Uuid::NIL,
+        parent_uuid: Uuid::NIL,
+        blank: true,
+    };
+    let mut bytes = from.memory().len() - was.first_arena() + container.first_arena();
+    loop {
+        let plan = format.plan(bytes)?;
+        let layouts = plan.iter().map(|(_, info)| info.layout);
+        let sectors: u64 = layouts.clone().map(|layout| u64::from(layout.external_nlba)).sum();
+        let missing = from.sectors().saturating_sub(sectors);
+        if missing == 0 {
+            return Ok(bytes);
+        }
+        let block = layouts.map(|layout| u64::from(layout.internal_lbasize)).max().unwrap_or(1);
+        bytes = (bytes + missing * (block + 4)).next_multiple_of(4096);
+    }
+}
+
+/// Calls `copy` with the number and room for each run of sectors, until one fails.
+fn each_run(
+    sectors: u64,
+    sector_bytes: u32,
+    mut copy: impl FnMut(u64, &mut [u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let bytes = sector_bytes as usize;
+    let mut run = vec![0; bytes * usize::from(RUN)];
+    let mut line = Share::new();
+    let mut copied = Ok(());
+    let mut lba = 0;
+    while lba < sectors && copied.is_ok() {
+        let count = u8::try_from(sectors - lba).map_or(RUN, |left| left.min(RUN));
+        copied = copy(lba, &mut run[..bytes * usize::from(count)]);
+        lba += u64::from(count);
+        line.tell("copying", lba, sectors);
+    }
+    line.erase();
+    copied
+}
+
+/// Reads sectors from `first` on; those that are lost are zeroed, if they `may` be.
+fn read(
+    btt: &Btt<Mapped>,
+    file: &Path,
+    first: u64,
+    run: &mut [u8],
+    mut may: impl FnMut(u64) -> bool,
+) -> Result<(), Failure> {
+    if btt.read(first, run).is_ok() {
+        return Ok(());
+    }
+    for (lba, to) in (first..).zip(run.chunks_exact_mut(btt.sector_bytes() as usize)) {
+        match btt.read(lba, to) {
+            Ok(()) => {}
+            Err(IoError::Lost) if may(lba) => to.fill(0),
+            Err(error) => return Err(sector(file, lba, error)),
+        }
+    }
+    Ok(())
+}
+
+/// What was wrong with a sector.
+fn sector(file: &Path, lba: u64, error: IoError) -> Failure {
+    failed(file, format_args!("sector {lba}: {error}"))
+}
+
+/// Neighbours that are all zeroes, or all not, of the sectors from `first` on.
+fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alike<'_>> {
+    let bytes = sector_bytes as usize;
+    let is_zero = |sector: &[u8]| sector.iter().all(|&byte| byte == 0);
+    let mut lba = first;
+    let mut rest = run;
+    core::iter::from_fn(move || {
+        let is_zeroes = is_zero(rest.get(..bytes)?);
+        let same = |sector: &&[u8]| is_zero(sector) == is_zeroes;
+        let count = rest.chunks_exact(bytes).take_while(same).count();
+        let (bytes, later) = rest.split_at(count * bytes);
+        let alike = Alike { lba, count: count as u64, is_zeroes, bytes };
+        (lba, rest) = (lba + alike.count, later);
+        Some(alike)
+    })
+}
+
+/// Neighbouring sectors.
+struct Alike<'a> {
+    lba: u64,
+    count: u64,
+    is_zeroes: bool,
+    bytes: &'a [u8],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroes_are_told_from_the_rest() {
+        let run = [0, 0, 1, 0, 0, 2, 3, 3, 0, 0];
+        let found: Vec<_> = alike(7, 2, &run).map(|a| (a.lba, a.count, a.is_zeroes)).collect();
+        assert_eq!(found, [(7, 1, true), (8, 3, false), (11, 1, true)]);
+        assert!(alike(0, 2, &[]).next().is_none());
+    }
+}

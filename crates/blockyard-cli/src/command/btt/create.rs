@@ -1,0 +1,20 @@
+//! `btt create`: a file with an empty BTT.
+
+use blockyard::btt::Container;
+use blockyard_pmem::{Image, NewImage};
+
+use super::{options, unusable};
+use crate::cli::{Create, VersionName};
+use crate::message::Failure;
+
+pub(super) fn create(args: &Create) -> Result<(), Failure> {
+    let container = match (args.pmemblk_pool, args.format) {
+        (true, _) => Container::Pool,
+        (false, VersionName::V1) => Container::Namespace,
+        (false, VersionName::V2) => Container::LabelledNamespace,
+    };
+    let new = NewImage { bytes: args.size, sector_bytes: args.sector_size, container };
+    let made = Image::create(&args.file, &new, &options(false, None));
+    let btt = made.map_err(|error| unusable(&args.file, error))?;
+    btt.flush().map_err(|error| super::failed(&args.file, error))
+}

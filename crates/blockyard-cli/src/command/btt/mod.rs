@@ -1,0 +1,99 @@
+//! `btt`: block translation tables in files.
+
+mod check;
+mod copy;
+mod create;
+mod dump_map;
+mod info;
+
+use std::io::Write;
+use std::path::Path;
+
+use blockyard::btt::check::{Options, Report, check as look};
+use blockyard::btt::repair::Plan;
+use blockyard::btt::{Btt, Container, MediaError};
+use blockyard_pmem::{Image, ImageError, ImageOptions, Mapped};
+
+use crate::cli::{BttCommand, Inspected};
+use crate::message::Failure;
+use crate::progress::Share;
+
+pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        BttCommand::Create(args) => create::create(args),
+        BttCommand::Info(args) => info::info(args, out),
+        BttCommand::Check(args) => check::check(args, out),
+        BttCommand::Repair(args) => check::repair(args, out),
+        BttCommand::DumpMap(args) => dump_map::dump_map(args, out),
+        BttCommand::Copy(args) => copy::copy(args),
+        BttCommand::Convert(args) => copy::convert(args),
+    }
+}
+
+/// What was wrong with a file that was given.
+fn unusable(file: &Path, error: impl core::fmt::Display) -> Failure {
+    Failure::Input(format!("{}: {error}", file.display()))
+}
+
+/// What went wrong while a file was used.
+fn failed(file: &Path, error: impl core::fmt::Display) -> Failure {
+    Failure::Run(format!("{}: {error}", file.display()))
+}
+
+/// How a file is mapped.
+fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
+    ImageOptions { read_only, container, ..ImageOptions::default() }
+}
+
+/// Maps a file in which there is a BTT, damaged or not.
+fn map(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
+    let container = args.container.map(Container::from);
+    let mapped = |container| Image::map(&args.file, &options(read_only, container));
+    match mapped(container) {
+        // None was found anywhere: what is wrong is told of the container where most is in order.
+        Err(ImageError::Btt(_)) if container.is_none() => {
+            let image = mapped(Some(Container::LabelledNamespace));
+            match image {
+                Ok(image) if arenas(&image) > 0 => Ok(image),
+                _ => mapped(Some(Container::Namespace)),
+            }
+        }
+        other => other,
+    }
+    .map_err(|error| unusable(&args.file, error))
+}
+
+/// How many arenas are found in order.
+fn arenas(image: &Image) -> usize {
+    checked(image, 1).map_or(0, |(report, _)| report.arenas)
+}
+
+/// Checks an image, remembering `keep` findings of each severity.
+fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
+    let Image { memory, container, own_uuid } = image;
+    let options = Options { container: *container, own_uuid: *own_uuid, keep };
+    let mut line = Share::new();
+    let checked = look(memory, &options, &mut |progress| {
+        let what = format_args!("checking arena {}", progress.arena);
+        line.tell(what, progress.done.into(), progress.of.into());
+    });
+    line.erase();
+    checked
+}
+
+/// Opens the BTT in a file, and says what it lies in.
+fn open(file: &Path, read_only: bool) -> Result<(Container, Btt<Mapped>), Failure> {
+    let options = options(read_only, None);
+    let opened =
+        Image::map(file, &options).and_then(|image| Ok((image.container, image.open(&options)?)));
+    opened.map_err(|error| unusable(file, error))
+}
+
+/// What a container is called.
+const fn name(container: Container) -> &'static str {
+    match container {
+        Container::Namespace => "namespace without label",
+        Container::LabelledNamespace => "namespace with a label",
+        Container::Pool => "pool of libpmemblk",
+    }
+}

@@ -1,0 +1,84 @@
+//! What clients have at the moment, in a line of a terminal.
+
+#![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+
+use core::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use blockyard_serve::{Gauge, Traffic};
+
+use crate::human::{approximate, count, digits};
+use crate::progress::Standing;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A thread that writes the line; none where standard error is no terminal.
+pub(super) struct Ticker(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Ticker {
+    pub(super) fn begin(gauge: Gauge) -> Self {
+        Self(Standing::begin().map(|line| {
+            let (end, ended) = channel();
+            let tell = move || {
+                let mut before = (Instant::now(), Traffic::default());
+                while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
+                    let Some(traffic) = gauge.read() else { continue };
+                    let now = Instant::now();
+                    line.write(text(&before.1, &traffic, now - before.0));
+                    before = (now, traffic);
+                }
+            };
+            (end, std::thread::spawn(tell))
+        }))
+    }
+
+    /// Erases the line.
+    pub(super) fn end(self) {
+        if let Some((end, thread)) = self.0 {
+            drop(end);
+            thread.join().expect("a line of rates does not panic");
+        }
+    }
+}
+
+/// The rates between `before` and `now`, so long after it.
+fn text(before: &Traffic, now: &Traffic, passed: Duration) -> String {
+    let rate = |now: u64, before: u64| approximate(now - before) / passed.as_secs_f64();
+    let mib = |now, before| digits(rate(now, before) / f64::from(1 << 20));
+    let clients = if now.clients == 1 { "1 client" } else { &format!("{} clients", now.clients) };
+    format!(
+        "read {}/s, {} MiB/s; write {}/s, {} MiB/s; {clients}, {} in flight",
+        count(rate(now.reads, before.reads)),
+        mib(now.read_bytes, before.read_bytes),
+        count(rate(now.writes, before.writes)),
+        mib(now.written_bytes, before.written_bytes),
+        now.in_flight,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_since_the_last_look() {
+        let before = Traffic { reads: 100, read_bytes: 1 << 20, ..Traffic::default() };
+        let now = Traffic {
+            reads: 60_100,
+            read_bytes: 257 << 20,
+            writes: 3,
+            written_bytes: 1 << 19,
+            in_flight: 17,
+            clients: 2,
+        };
+        assert_eq!(
+            text(&before, &now, Duration::from_secs(2)),
+            "read 30.0k/s, 128 MiB/s; write 2/s, 0.25 MiB/s; 2 clients, 17 in flight"
+        );
+        let idle = text(&now, &Traffic { clients: 1, in_flight: 0, ..now }, Duration::from_secs(1));
+        assert_eq!(idle, "read 0/s, 0.00 MiB/s; write 0/s, 0.00 MiB/s; 1 client, 0 in flight");
+    }
+}

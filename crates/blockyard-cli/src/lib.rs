@@ -1,0 +1,55 @@
+//! The `blockyard` command: what would this queueing design do on that device?
+//!
+//! `cli` says what can be asked, a file in `command` answers each question, `report` and `table`
+//! print, and `message` says what went wrong. Results go to standard output, all else
+//! to standard error; exit codes are 0 for done, 1 for a run that failed, 2 for bad usage
+//! or input, and 3 and 4 for what `btt check` finds.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod command;
+mod extras;
+mod faults;
+mod fio;
+mod human;
+mod job;
+mod life;
+mod message;
+mod mmc;
+mod progress;
+mod report;
+mod spent;
+mod table;
+mod trace;
+mod verify;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use message::Failure;
+
+/// Answers the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    match answer() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn answer() -> Result<(), Failure> {
+    let cli = cli::parse(std::env::args_os())?;
+    let mut out = anstream::stdout().lock();
+    command::run(&cli.command, &mut out)?;
+    Ok(out.flush()?)
+}
+
+/// How many disks the text of a file for `serve --config` describes; `name` stands for the file's.
+///
+/// # Errors
+///
+/// What is wrong with it, as `serve` says it.
+pub fn disks_of_config(name: &str, text: &str) -> Result<usize, String> {
+    command::disks_of_config(name, text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,152 @@
+//! `btt` in a shell: images are made, damaged, checked, repaired, copied and converted.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder that is gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("blockyard-btt-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("there is a place for it");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a plain name").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn btt(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.arg("btt").args(args).output().expect("it runs")
+}
+
+/// What `btt` with these arguments prints, with exit code `code`.
+fn answers(args: &[&str], code: i32) -> String {
+    let output = btt(args);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {words}");
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// How `btt` with these arguments fails.
+fn fails(args: &[&str], code: i32) -> String {
+    let output = btt(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+    String::from_utf8(output.stderr).expect("it prints text")
+}
+
+fn put(file: &str, at: u64, bytes: &[u8]) {
+    let file = fs::OpenOptions::new().write(true).open(file).expect("it is there");
+    file.write_all_at(bytes, at).expect("it is written");
+}
+
+#[test]
+fn a_new_image_is_clean_and_says_what_it_is() {
+    let folder = Folder::new("new");
+    let kinds = [
+        (&["--version", "1.1"][..], "namespace without label", "4096"),
+        (&["--version", "2.0"], "namespace with a label", "0"),
+        (&["--pmemblk-pool"], "pool of libpmemblk", "8192"),
+    ];
+    for (n, (options, container, start)) in kinds.into_iter().enumerate() {
+        let file = folder.file(&n.to_string());
+        let create = ["create", &file, "--size", "32m", "--sector-size", "4096"];
+        answers(&[&create, options].concat(), 0);
+        let info = answers(&["info", &file], 0);
+        assert!(
+            info.contains(container) && info.contains(&format!("byte          {start}\n")),
+            "{info}"
+        );
+        assert!(info.contains("sector size  4096\n"));
+        let check = answers(&["check", &file], 0);
+        assert!(check.starts_with(&format!("{file}: clean: {container}, arenas: 1, ")), "{check}");
+        let again = fails(&[&create, options].concat(), 2);
+        assert!(again.starts_with(&format!("blockyard: error: {file}: ")), "{again}");
+    }
+}
+
+#[test]
+fn damage_is_told_by_exit_code_and_mended_when_it_is_said_so() {
+    let folder = Folder::new("damage");
+    let file = folder.file("x");
+    answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
+    let whole = fs::read(&file).expect("it is there");
+    put(&file, 20, &[0xff]);
+    let check = answers(&["check", &file], 3);
+    assert!(check.starts_with("repairable, data at risk: arena 0, byte 0: "), "{check}");
+    let neither = fails(&["repair", &file], 2);
+    assert!(neither.contains("--dry-run"), "{neither}");
+    let damaged = fs::read(&file).expect("it is there");
+    let plan = answers(&["repair", &file, "--dry-run"], 3);
+    assert!(plan.starts_with("arena 0: copy the info block at byte "), "{plan}");
+    assert_eq!(fs::read(&file).expect("it is there"), damaged, "a dry run writes nothing");
+    let done = answers(&["repair", &file, "--yes"], 0);
+    assert!(done.starts_with(&plan[..plan.find('\n').expect("a line")]), "{done}");
+    assert_eq!(fs::read(&file).expect("it is there"), whole);
+
+    put(&file, 20, &[0xff]);
+    put(&file, (16 << 20) - 4096, &[0xff]);
+    let check = answers(&["check", &file, "--container", "labelled"], 4);
+    assert!(check.starts_with("broken, data at risk: arena 0, byte 0: "), "{check}");
+    assert_eq!(answers(&["repair", &file, "--container", "labelled", "--yes"], 4), check);
+    let gone = fails(&["check", &folder.file("none")], 2);
+    assert!(gone.contains("none: "), "{gone}");
+}
+
+/// A raw image of `sectors`, of which every third is zeroes.
+fn raw(path: &str, sectors: u64, bytes: usize) -> Vec<u8> {
+    let sector =
+        |lba: u64| vec![if lba.is_multiple_of(3) { 0 } else { lba.to_le_bytes()[0] | 1 }; bytes];
+    let all: Vec<u8> = (0..sectors).flat_map(sector).collect();
+    fs::write(path, &all).expect("there is room");
+    all
+}
+
+#[test]
+fn sectors_come_through_copies_and_conversions() {
+    let folder = Folder::new("copy");
+    let (source, file, back) = (folder.file("raw"), folder.file("btt"), folder.file("back"));
+    let all = raw(&source, 300, 520);
+    answers(&["create", &file, "--size", "17m", "--sector-size", "520"], 0);
+    answers(&["copy", &source, &file], 0);
+    answers(&["check", &file], 0);
+    let map = answers(&["dump-map", &file, "--count", "3"], 0);
+    let lines: Vec<_> = map.lines().collect();
+    assert_eq!(lines[0], "sector state block arena");
+    assert!(lines[1].starts_with("0 zero 0 ") && lines[2].starts_with("1 normal "), "{map}");
+    answers(&["copy", &file, &back], 0);
+    let copied = fs::read(&back).expect("it is there");
+    assert_eq!(copied[..all.len()], all);
+    assert!(copied[all.len()..].iter().all(|&byte| byte == 0));
+    let room = fs::metadata(&back).expect("it is there").blocks() * 512;
+    assert!(room < copied.len() as u64 / 4, "{room} bytes of room for {}", copied.len());
+
+    let mut last = file;
+    for container in ["labelled", "pool", "namespace"] {
+        let next = folder.file(container);
+        answers(&["convert", &last, &next, "--to", container], 0);
+        answers(&["check", &next], 0);
+        let raw = folder.file(&format!("{container}.raw"));
+        answers(&["copy", &next, &raw], 0);
+        let now = fs::read(&raw).expect("it is there");
+        assert!(now.len() >= copied.len() && now[..copied.len()] == copied, "{container}");
+        last = next;
+    }
+    let short = folder.file("short");
+    raw(&short, 1, 100);
+    assert!(fails(&["copy", &short, &last], 2).contains("no whole sectors of 520"));
+    assert!(Path::new(&last).exists());
+}

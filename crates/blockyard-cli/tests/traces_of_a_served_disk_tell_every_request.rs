@@ -1,0 +1,212 @@
+//! `serve --trace --blktrace`: after SIGTERM both are whole, and tell of every request of every client once,
+//! in each lane and of each disk.
+//!
+//! Without blkparse (Debian's package `blktrace`) its part is skipped, but in CI (`CI` is set) it must be
+//! there.
+
+#[path = "../../blockyard-serve/tests/nbd/mod.rs"]
+mod nbd;
+
+use core::time::Duration;
+use nbd::Client;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+const LANES: usize = 2;
+const DISKS: usize = 2;
+
+/// A folder of its own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = nbd::path("traces");
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn serve(args: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.arg("serve").args(args).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn terminate(server: Child) -> Output {
+    let sent = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(sent.success());
+    server.wait_with_output().unwrap()
+}
+
+/// A client of the export of this name.
+fn enter(socket: &Path, export: &str) -> Client {
+    let start = Instant::now();
+    let stream = loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(start.elapsed() < Duration::from_secs(20), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut stream = nbd::greeted(stream).unwrap();
+    stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0").unwrap();
+    stream.write_all(&[u8::try_from(export.len()).unwrap()]).unwrap();
+    stream.write_all(export.as_bytes()).unwrap();
+    let mut answer = [0; 10];
+    stream.read_exact(&mut answer).unwrap();
+    Client { stream, bytes: u64::from_be_bytes(answer[..8].try_into().unwrap()), next: 1 }
+}
+
+/// By disk: how many reads and writes its clients did, one after the other.
+const DONE: [(usize, usize); DISKS] = [(300, 200), (70, 30)];
+
+/// Serves two disks, a file and memory, in two lanes, to two clients of each.
+fn trace(folder: &Folder) {
+    let socket = std::env::temp_dir().join(nbd::path("tr").file_name().unwrap());
+    let (address, disk) = (format!("unix:{}", socket.display()), nbd::file(1 << 20));
+    let file = format!("file={}", disk.display());
+    let server = serve(&[
+        "--export",
+        &file,
+        "--export",
+        "memory=memory:1m",
+        "--nbd",
+        &address,
+        "--lanes",
+        "2",
+        "--design",
+        "mq-deadline",
+        "--trace",
+        &folder.file("trace.json"),
+        "--blktrace",
+        &folder.file("trace"),
+    ]);
+    // Each goes to the lane that has fewer, so that none may leave before all are there.
+    let clients = ["file", "memory"].map(|export| [(); LANES].map(|()| enter(&socket, export)));
+    for (mut clients, (reads, writes)) in clients.into_iter().zip(DONE) {
+        for at in 0..reads {
+            clients[at % LANES].read(at as u64 * 512, 512);
+        }
+        for at in 0..writes {
+            assert_eq!(clients[at % LANES].write(at as u64 * 4096, &[1; 4096]), 0);
+        }
+    }
+    let output = terminate(server);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::remove_file(disk).unwrap();
+}
+
+#[test]
+fn perfetto_json_is_whole_and_has_a_span_of_each_request() {
+    let folder = Folder::new();
+    trace(&folder);
+    let text = fs::read_to_string(folder.file("trace.json")).unwrap();
+    let trace: Value = serde_json::from_str(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let (mut open, mut ops) = (BTreeMap::new(), BTreeMap::new());
+    let mut of_lanes = [0; LANES];
+    for event in events {
+        let id = (event["id"].as_u64(), event["pid"].as_u64());
+        match event["ph"].as_str().unwrap() {
+            "b" => assert!(open.insert(id, event["name"].clone()).is_none(), "{event}"),
+            "e" => assert_eq!(open.remove(&id).as_ref(), Some(&event["name"]), "{event}"),
+            _ => {}
+        }
+        if let Some(op) = event["args"]["op"].as_str() {
+            let id = event["id"].as_u64().unwrap();
+            let disk = id >> 32 & 0xffff;
+            of_lanes[usize::try_from(id >> 48).unwrap()] += usize::from(op != "flush");
+            *ops.entry((disk, op.to_owned())).or_insert(0) += 1;
+        }
+    }
+    assert!(open.is_empty(), "without end: {open:?}");
+    for (disk, (reads, writes)) in (0..).zip(DONE) {
+        assert_eq!(ops[&(disk, "read".to_owned())], reads);
+        assert_eq!(ops[&(disk, "write".to_owned())], writes);
+    }
+    // The clients of each disk took turns, one in each lane.
+    let done: usize = DONE.iter().map(|(reads, writes)| reads + writes).sum();
+    assert_eq!(of_lanes, [done / LANES; LANES]);
+    let named = |name: &str| {
+        events.iter().any(|event| {
+            event["name"] == "process_name" && event["args"]["name"].as_str() == Some(name)
+        })
+    };
+    assert!(named("mq-deadline, lane 0: requests") && named("mq-deadline, lane 1: device slots"));
+    assert!(!text.contains("processors"), "nothing is known of them");
+    // One command at a time stands in a slot, and each stands in one.
+    let slots = events.iter().filter(|event| event["ph"] == "X");
+    let flushes = ops.iter().filter(|((_, op), _)| op == "flush").map(|(_, count)| count);
+    assert_eq!(slots.count(), done + flushes.sum::<usize>());
+}
+
+#[test]
+fn blkparse_completes_as_many_requests_as_clients_did() {
+    let has = Command::new("blkparse").arg("-V").output().is_ok();
+    assert!(has || std::env::var_os("CI").is_none(), "CI has to have blkparse");
+    if !has {
+        eprintln!("skipped: blkparse is not installed");
+        return;
+    }
+    let folder = Folder::new();
+    trace(&folder);
+    let output = Command::new("blkparse").args(["-i", "trace"]).current_dir(&folder.0).output();
+    let Output { status, stdout, stderr } = output.unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let text = String::from_utf8(stdout).unwrap();
+    assert!(text.contains("Skips: 0 forward"), "{text}");
+    let mut count = BTreeMap::new();
+    let mut lanes = [false; LANES];
+    for line in text.lines().filter(|line| line.trim_start().starts_with("8,")) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        lanes[words[1].parse::<usize>().unwrap()] = true;
+        // The direction alone: R, W, and of flushes F.
+        *count
+            .entry((words[0].to_owned(), words[5].to_owned(), words[6][..1].to_owned()))
+            .or_insert(0) += 1;
+    }
+    assert_eq!(lanes, [true; LANES], "each lane has a file");
+    for (disk, (reads, writes)) in ["8,0", "8,16"].into_iter().zip(DONE) {
+        for action in ["Q", "D", "C"] {
+            let of = |op: &str| count[&(disk.to_owned(), action.to_owned(), op.to_owned())];
+            assert_eq!((of("R"), of("W")), (reads, writes), "{disk} {action}");
+        }
+    }
+}
+
+#[test]
+fn what_was_recorded_can_be_replayed() {
+    let folder = Folder::new();
+    trace(&folder);
+    let args = ["replay", &folder.file("trace"), "--design", "mq-none", "--disk", "0"];
+    let output = Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told_at_the_start() {
+    for option in ["--trace", "--blktrace"] {
+        let server = serve(&["memory:1m", "--nbd", "127.0.0.1:0", option, "/nowhere/trace"]);
+        let output = server.wait_with_output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.starts_with("blockyard: error: /nowhere/trace"), "{errors}");
+    }
+}

@@ -1,0 +1,210 @@
+//! Files that hold a BTT: which container they are, and how one is made.
+
+use crate::lines::Copying;
+use crate::mapped::{Durability, Mapped};
+use crate::pool::{POOL_BYTES, Pool};
+use blockyard::btt::find::{FindError, find};
+use blockyard::btt::{Btt, Container, Format, OpenError, OpenOptions, Policy, Uuid};
+use std::fs::{File, OpenOptions as FileOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageOptions {
+    /// Nothing is written: not even writes that were cut are finished.
+    pub read_only: bool,
+    /// What the BTT survives.
+    pub durability: Durability,
+    /// How bytes are copied.
+    pub copying: Copying,
+    /// Its design.
+    pub policy: Policy,
+    /// What it lies in, if that is not to be found out.
+    pub container: Option<Container>,
+}
+
+impl Default for ImageOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            durability: Durability::Process,
+            copying: Copying::NonTemporal,
+            policy: Policy::DEFAULT,
+            container: None,
+        }
+    }
+}
+
+/// What is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewImage {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// What it lies in.
+    pub container: Container,
+}
+
+/// Why there is no open image.
+#[derive(Debug)]
+pub enum ImageError {
+    /// The file.
+    File(io::Error),
+    /// The header of the pool.
+    Pool(&'static str),
+    /// The BTT in it.
+    Btt(OpenError),
+}
+
+impl core::fmt::Display for ImageError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::File(error) => error.fmt(f),
+            Self::Pool(error) => f.write_str(error),
+            Self::Btt(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {}
+
+impl From<io::Error> for ImageError {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<OpenError> for ImageError {
+    fn from(error: OpenError) -> Self {
+        Self::Btt(error)
+    }
+}
+
+impl From<FindError> for ImageError {
+    fn from(error: FindError) -> Self {
+        Self::Btt(error.into())
+    }
+}
+
+/// A mapped file, and what it is.
+#[derive(Debug)]
+pub struct Image {
+    /// Its bytes.
+    pub memory: Mapped,
+    /// What the BTT in it lies in.
+    pub container: Container,
+    /// The UUID of that, where it has one.
+    pub own_uuid: Option<Uuid>,
+}
+
+impl Image {
+    /// Maps a file and finds out what it is. The BTT in it is not opened.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be mapped, or there is no BTT in it.
+    pub fn map(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
+        let writable = !options.read_only;
+        let file = FileOptions::new().read(true).write(writable).open(path)?;
+        let pool = pool(&file)?;
+        let memory = Mapped::new(file, writable, options.durability, options.copying)?;
+        let (container, own_uuid) = match (options.container, pool) {
+            (None | Some(Container::Pool), Some(pool)) => (Container::Pool, Some(pool.uuid)),
+            (Some(container), _) => (container, None),
+            (None, None) => (namespace(&memory)?, None),
+        };
+        Ok(Self { memory, container, own_uuid })
+    }
+
+    /// Opens the BTT in it, by the design of `options`.
+    ///
+    /// # Errors
+    ///
+    /// It is damaged; nothing was written then.
+    pub fn open(self, options: &ImageOptions) -> Result<Btt<Mapped>, ImageError> {
+        let options = OpenOptions {
+            container: self.container,
+            own_uuid: self.own_uuid,
+            read_only: options.read_only,
+            policy: options.policy,
+        };
+        Ok(Btt::open(self.memory, &options)?)
+    }
+
+    /// Makes a file with an empty BTT, which it takes all the room for. There must be no such file yet; if
+    /// it fails there is none after.
+    ///
+    /// # Errors
+    ///
+    /// There is one, there is no room, or there can be no such BTT.
+    pub fn create(
+        path: &Path,
+        new: &NewImage,
+        options: &ImageOptions,
+    ) -> Result<Btt<Mapped>, ImageError> {
+        let parent_uuid = if new.container == Container::Pool { random()? } else { Uuid::NIL };
+        let format = Format {
+            container: new.container,
+            sector_bytes: new.sector_bytes,
+            uuid: random()?,
+            parent_uuid,
+            blank: true,
+        };
+        format.plan(new.bytes).map_err(OpenError::from)?;
+        let file = FileOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let made = Self::fill(file, new, &format, options);
+        if made.is_err() {
+            // What is left of it is ours.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    fn fill(
+        file: File,
+        new: &NewImage,
+        format: &Format,
+        options: &ImageOptions,
+    ) -> Result<Btt<Mapped>, ImageError> {
+        file.set_len(new.bytes)?;
+        if new.container == Container::Pool {
+            let pool = Pool { uuid: format.parent_uuid, sector_bytes: new.sector_bytes };
+            file.write_all_at(&pool.to_bytes(random()?, 0), 0)?;
+        }
+        file.sync_all()?;
+        let memory = Mapped::new(file, true, options.durability, options.copying)?;
+        Ok(Btt::create(memory, format, options.policy)?)
+    }
+}
+
+/// What a file says of itself as a pool, if it is one.
+fn pool(file: &File) -> Result<Option<Pool>, ImageError> {
+    let mut bytes = vec![0; POOL_BYTES];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Pool::parse(&bytes).transpose().map_err(ImageError::Pool),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Which kind of namespace this is, by where a BTT is found; what the one without label says if none is.
+fn namespace(memory: &Mapped) -> Result<Container, ImageError> {
+    let found = |container| find(memory, container, None).map(|_| container);
+    let without_label = match found(Container::Namespace) {
+        Ok(container) => return Ok(container),
+        Err(error) => error,
+    };
+    found(Container::LabelledNamespace).map_err(|_| without_label.into())
+}
+
+/// A random UUID, version 4.
+fn random() -> io::Result<Uuid> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(Uuid(bytes))
+}

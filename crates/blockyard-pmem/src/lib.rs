@@ -1,0 +1,31 @@
+//! Block translation tables ([`blockyard::btt`]) in files. Linux only.
+//!
+//! A [`Mapped`] file is the memory of a BTT. What a fence makes durable is chosen: nothing, for what is to
+//! survive its process only; cache lines, for persistent memory; the file, for a disk ([`Durability`]). An
+//! [`Image`] is such a file with what it is: a namespace of Linux, or a pool of libpmemblk.
+//!
+//! ```no_run
+//! use blockyard_pmem::{Image, ImageOptions, NewImage};
+//! use blockyard::btt::Container;
+//!
+//! let new = NewImage { bytes: 1 << 30, sector_bytes: 4096, container: Container::Namespace };
+//! let btt = Image::create("disk.btt".as_ref(), &new, &ImageOptions::default())?;
+//! btt.write(7, &[1; 4096])?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What there is
+//!
+//! - [`image`]: files, and how they are told apart. [`pool`]: the header of a pool.
+//! - [`mapped`], and `group`: fences of many threads joined. `lines`: copying and cache lines. All `unsafe`
+//!   code is in `mapped` and `lines`.
+
+mod group;
+pub mod image;
+mod lines;
+pub mod mapped;
+pub mod pool;
+
+pub use image::{Image, ImageError, ImageOptions, NewImage};
+pub use lines::Copying;
+pub use mapped::{Durability, Mapped};

@@ -1,0 +1,120 @@
+//! The header of a pool of libpmemblk: 8192 bytes before its BTT.
+//!
+//! Facts were read out of pools that libpmemblk 1.12 made: the signature, the version 1 of the format, the
+//! features that it sets, five UUIDs of a pool in one file, the time it was made, the machine it was made
+//! on, and a checksum like that of an info block over the first half; behind it the sector size.
+
+use blockyard::btt::Uuid;
+use blockyard::btt::info_block::{InfoBytes, checksum};
+
+/// Bytes of the header with the descriptor behind.
+pub const POOL_BYTES: usize = 8192;
+
+const SIGNATURE: &[u8; 8] = b"PMEMBLK\0";
+/// What follows the signature: major version 1, and what libpmemblk 1.12 sets: bad blocks are checked for;
+/// the checksum is of the first half, and there is room for a count of unsafe shutdowns.
+const VERSION_AND_FEATURES: [u32; 4] = [1, 1, 6, 0];
+/// Alignments of C's types on x86-64 as libpmemblk writes them down, 64 bits, little-endian, x86-64.
+const MACHINE: [u8; 16] =
+    [0x10, 0x73, 0x77, 0x37, 0xf7, 0x07, 0, 0, 0x02, 0x01, 0, 0, 0, 0, 0x3e, 0];
+const CHECKED_BYTES: usize = 2048;
+const HEADER_BYTES: usize = 4096;
+
+/// What a pool says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// The pool's UUID: the parent of its BTT.
+    pub uuid: Uuid,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+}
+
+impl Pool {
+    /// Its header, for a pool in one file, whose part has UUID `part`, made at `seconds` since 1970.
+    #[must_use]
+    pub fn to_bytes(&self, part: Uuid, seconds: u64) -> Vec<u8> {
+        let mut bytes = vec![0; POOL_BYTES];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(0, SIGNATURE);
+        for (n, word) in VERSION_AND_FEATURES.iter().enumerate() {
+            put(8 + n * 4, &word.to_le_bytes());
+        }
+        put(24, &self.uuid.0);
+        for at in [40, 56, 72, 88, 104] {
+            put(at, &part.0);
+        }
+        put(120, &seconds.to_le_bytes());
+        put(128, &MACHINE);
+        put(HEADER_BYTES, &self.sector_bytes.to_le_bytes());
+        // Its sectors read as zeroes until they are written.
+        put(HEADER_BYTES + 4, &1_u32.to_le_bytes());
+        let sum = header_checksum(&bytes);
+        bytes[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// What the first [`POOL_BYTES`] of a file say; `None` if it is no pool.
+    ///
+    /// # Errors
+    ///
+    /// It is one whose header is damaged.
+    pub fn parse(bytes: &[u8]) -> Option<Result<Self, &'static str>> {
+        if bytes.len() < POOL_BYTES || bytes[..8] != *SIGNATURE {
+            return None;
+        }
+        let sum = &bytes[HEADER_BYTES - 8..HEADER_BYTES];
+        if header_checksum(bytes).to_le_bytes() != *sum {
+            return Some(Err("the header of the pool has a wrong checksum"));
+        }
+        let field = |at: usize| bytes[at..at + 16].try_into().expect("sixteen bytes");
+        let size = &bytes[HEADER_BYTES..HEADER_BYTES + 4];
+        let sector_bytes = u32::from_le_bytes(size.try_into().expect("four bytes"));
+        Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes }))
+    }
+}
+
+/// The checksum of a header: that of an info block, with all behind the first half as zeroes.
+fn header_checksum(bytes: &[u8]) -> u64 {
+    let mut checked: InfoBytes = [0; HEADER_BYTES];
+    checked[..CHECKED_BYTES].copy_from_slice(&bytes[..CHECKED_BYTES]);
+    checksum(&checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first 144 bytes and the checksum of a pool that libpmemblk 1.12 made; all between is zero.
+    const MADE_BY_LIBPMEMBLK: &[u8; 144] = b"PMEMBLK\0\x01\0\0\0\x01\0\0\0\x06\0\0\0\0\0\0\0\
+        \xc3\xd9\xd5\xfa\x01\xcd\xc8\x40\xa5\xe9\x96\x72\x79\xff\x52\x24\
+        \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
+        \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
+        \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
+        \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
+        \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
+        \xec\x5b\x02\x6b\0\0\0\0\x10\x73\x77\x37\xf7\x07\0\0\x02\x01\0\0\0\0\x3e\0";
+    const ITS_CHECKSUM: u64 = 0xeb78_0ce8_fbec_54d8;
+
+    #[test]
+    fn a_header_is_as_libpmemblk_makes_it() {
+        let field = |at: usize| Uuid(MADE_BY_LIBPMEMBLK[at..at + 16].try_into().expect("sixteen"));
+        let pool = Pool { uuid: field(24), sector_bytes: 512 };
+        let bytes = pool.to_bytes(field(40), 0x6b02_5bec);
+        assert_eq!(bytes[..144], MADE_BY_LIBPMEMBLK[..]);
+        assert!(bytes[144..4088].iter().all(|&byte| byte == 0));
+        assert_eq!(bytes[4088..4096], ITS_CHECKSUM.to_le_bytes());
+        assert_eq!(bytes[4096..4104], [0, 2, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(Pool::parse(&bytes), Some(Ok(pool)));
+    }
+
+    #[test]
+    fn a_damaged_header_is_told_from_none() {
+        let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 4096 };
+        let mut bytes = pool.to_bytes(Uuid([4; 16]), 0);
+        bytes[100] ^= 1;
+        assert!(matches!(Pool::parse(&bytes), Some(Err(_))));
+        bytes[0] = 0;
+        assert_eq!(Pool::parse(&bytes), None);
+        assert_eq!(Pool::parse(&bytes[..100]), None);
+    }
+}

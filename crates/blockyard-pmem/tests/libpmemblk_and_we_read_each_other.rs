@@ -1,0 +1,170 @@
+//! libpmemblk 1.12 beside us, on the same pools: what it made and wrote we read and write, then it again;
+//! what we made its own checker passes. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
+
+use blockyard::btt::{Btt, Container, IoError};
+use blockyard_pmem::{Image, ImageOptions, Mapped, NewImage};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Calls libpmemblk: `create SIZE`, then `write LBA BYTE`, `zero LBA`, `error LBA`, `read LBA`, which prints
+/// the byte that all of the sector has, or the error.
+const PEER: &str = r#"
+import ctypes, os, sys
+lib = ctypes.CDLL("libpmemblk.so.1", use_errno=True)
+for name in ("pmemblk_create", "pmemblk_open"):
+    getattr(lib, name).restype = ctypes.c_void_p
+lib.pmemblk_errormsg.restype = ctypes.c_char_p
+lib.pmemblk_create.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_uint]
+lib.pmemblk_open.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+for name in ("pmemblk_read", "pmemblk_write"):
+    getattr(lib, name).argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_longlong]
+for name in ("pmemblk_set_zero", "pmemblk_set_error"):
+    getattr(lib, name).argtypes = [ctypes.c_void_p, ctypes.c_longlong]
+lib.pmemblk_close.argtypes = [ctypes.c_void_p]
+lib.pmemblk_nblock.argtypes = [ctypes.c_void_p]
+lib.pmemblk_nblock.restype = ctypes.c_size_t
+path, bytes_, calls = sys.argv[1].encode(), int(sys.argv[2]), sys.argv[3:]
+if calls[0] == "create":
+    pool = lib.pmemblk_create(path, bytes_, int(calls[1]), 0o600)
+    calls = calls[2:]
+else:
+    pool = lib.pmemblk_open(path, bytes_)
+if not pool:
+    sys.exit(lib.pmemblk_errormsg().decode())
+print("blocks", lib.pmemblk_nblock(pool))
+while calls:
+    call, lba, calls = calls[0], int(calls[1]), calls[2:]
+    if call == "write":
+        byte, calls = int(calls[0]), calls[1:]
+        assert lib.pmemblk_write(pool, bytes([byte]) * bytes_, lba) == 0
+    elif call == "zero":
+        assert lib.pmemblk_set_zero(pool, lba) == 0
+    elif call == "error":
+        assert lib.pmemblk_set_error(pool, lba) == 0
+    else:
+        sector = ctypes.create_string_buffer(bytes_)
+        if lib.pmemblk_read(pool, sector, lba) == 0:
+            assert len(set(sector.raw)) == 1, "a mix"
+            print(sector.raw[0])
+        else:
+            print(os.strerror(ctypes.get_errno()))
+lib.pmemblk_close(pool)
+"#;
+
+fn peer(path: &Path, sector_bytes: u32, calls: &str) -> Vec<String> {
+    let out = Command::new("python3")
+        .args(["-c", PEER])
+        .arg(path)
+        .arg(sector_bytes.to_string())
+        .args(calls.split_whitespace())
+        .output()
+        .expect("python3 runs");
+    let words = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "libpmemblk ({calls}): {words}");
+    String::from_utf8_lossy(&out.stdout).lines().map(String::from).collect()
+}
+
+fn is_there() -> bool {
+    let load = "import ctypes; ctypes.CDLL('libpmemblk.so.1')";
+    let there = |command: &mut Command| command.output().is_ok_and(|out| out.status.success());
+    let all = there(Command::new("python3").args(["-c", load]))
+        && Command::new("pmempool").arg("--version").output().is_ok();
+    assert!(
+        all || std::env::var_os("CI").is_none(),
+        "libpmemblk1, pmdk-tools and python3 are needed"
+    );
+    if !all {
+        eprintln!("skipped: libpmemblk1, pmdk-tools or python3 is not installed");
+    }
+    all
+}
+
+/// A path where no file is yet.
+fn file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+fn check(path: &Path) {
+    let out = Command::new("pmempool").arg("check").arg("-v").arg(path).output().expect("it runs");
+    let words = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && words.contains("consistent"), "pmempool check: {words}");
+    assert!(!words.contains("not consistent"), "pmempool check: {words}");
+}
+
+fn sector(btt: &Btt<Mapped>, lba: u64) -> Result<u8, IoError> {
+    let mut bytes = vec![0xee; btt.sector_bytes() as usize];
+    btt.read(lba, &mut bytes)?;
+    assert!(bytes.iter().all(|&byte| byte == bytes[0]), "a mix in sector {lba}");
+    Ok(bytes[0])
+}
+
+fn write(btt: &Btt<Mapped>, lba: u64, byte: u8) {
+    btt.write(lba, &vec![byte; btt.sector_bytes() as usize]).expect("it is written");
+}
+
+fn open(path: &Path) -> Btt<Mapped> {
+    let options = ImageOptions::default();
+    Image::map(path, &options).expect("it is a pool").open(&options).expect("it is whole")
+}
+
+#[test]
+fn a_pool_of_theirs_is_read_and_written_by_both() {
+    if !is_there() {
+        return;
+    }
+    for bytes in [512, 520, 1000, 4096] {
+        let path = file(&format!("theirs-{bytes}.pool"));
+        let size = 32 << 20;
+        let said = peer(
+            &path,
+            bytes,
+            &format!("create {size} write 5 65 write 6 66 write 5 67 zero 6 error 8"),
+        );
+        let btt = open(&path);
+        assert_eq!(said, [format!("blocks {}", btt.sectors())]);
+        let got = [5, 6, 7, 8].map(|lba| sector(&btt, lba));
+        assert_eq!(got, [Ok(67), Ok(0), Ok(0), Err(IoError::Lost)]);
+        for turn in 0..40 {
+            write(&btt, 7, turn);
+            write(&btt, 5, 100 + turn);
+        }
+        write(&btt, 8, 9);
+        btt.set_zero(9, 1).expect("it is zeroed");
+        btt.set_error(10).expect("it is marked");
+        drop(btt);
+        check(&path);
+        let said =
+            peer(&path, bytes, "read 5 read 6 read 7 read 8 read 9 read 10 write 5 1 write 10 2");
+        assert_eq!(said[1..], ["139", "0", "39", "9", "0", "Input/output error"]);
+        check(&path);
+        let btt = open(&path);
+        let got = [5, 7, 10].map(|lba| sector(&btt, lba));
+        assert_eq!(got, [Ok(1), Ok(39), Ok(2)]);
+    }
+}
+
+#[test]
+fn a_pool_of_ours_passes_their_check_and_is_theirs_to_use() {
+    if !is_there() {
+        return;
+    }
+    for bytes in [512, 520, 4096] {
+        let path = file(&format!("ours-{bytes}.pool"));
+        let new = NewImage { bytes: 32 << 20, sector_bytes: bytes, container: Container::Pool };
+        let btt = Image::create(&path, &new, &ImageOptions::default()).expect("there is room");
+        let sectors = btt.sectors();
+        drop(btt);
+        check(&path);
+        let btt = open(&path);
+        (0_u8..200).for_each(|n| write(&btt, u64::from(n) * 7, n + 1));
+        drop(btt);
+        check(&path);
+        let said = peer(&path, bytes, "read 0 read 7 read 1393 read 1 write 0 77 write 1 78");
+        assert_eq!(said, [&format!("blocks {sectors}"), "1", "2", "200", "0"]);
+        check(&path);
+        let btt = open(&path);
+        assert_eq!([0, 1, 7].map(|lba| sector(&btt, lba)), [Ok(77), Ok(78), Ok(2)]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Errors as C has them: a value that says so, `errno`, and a text of the thread.
+#![allow(clippy::missing_const_for_thread_local, reason = "a text is not made at compile time")]
+
+use blockyard::btt::{IoError, MediaError};
+use blockyard_pmem::ImageError;
+use core::cell::RefCell;
+use core::ffi::{c_char, c_int};
+use core::fmt::Display;
+use std::ffi::CString;
+use std::io;
+
+/// Why a call failed.
+pub(crate) struct Failure {
+    number: c_int,
+    text: String,
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+impl Failure {
+    pub(crate) fn new(number: c_int, text: impl Display) -> Self {
+        Self { number, text: text.to_string() }
+    }
+
+    /// The caller asked for what cannot be.
+    pub(crate) fn argument(text: impl Display) -> Self {
+        Self::new(libc::EINVAL, text)
+    }
+
+    /// Whether what was found is damaged, rather than not to be found out.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.number == libc::EINVAL
+    }
+
+    /// Sets `errno` and this thread's text.
+    pub(crate) fn keep(&self) {
+        // No text of ours has a zero in it.
+        LAST.set(CString::new(&*self.text).unwrap_or_default());
+        // SAFETY: the place of this thread's errno.
+        unsafe { *libc::__errno_location() = self.number };
+    }
+}
+
+impl From<IoError> for Failure {
+    fn from(error: IoError) -> Self {
+        let number = match error {
+            IoError::OutOfRange | IoError::Length => libc::EINVAL,
+            IoError::ReadOnly => libc::EROFS,
+            IoError::Media(MediaError::NoSpace) => libc::ENOSPC,
+            IoError::Lost | IoError::Broken | IoError::Map | IoError::Media(_) => libc::EIO,
+        };
+        Self::new(number, error)
+    }
+}
+
+impl From<ImageError> for Failure {
+    fn from(error: ImageError) -> Self {
+        match &error {
+            ImageError::File(file) => Self::new(from_io(file), &error),
+            ImageError::Pool(_) | ImageError::Btt(_) => Self::argument(&error),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(from_io(&error), error)
+    }
+}
+
+fn from_io(error: &io::Error) -> c_int {
+    let by_kind = match error.kind() {
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::ResourceBusy => libc::EWOULDBLOCK,
+        io::ErrorKind::Unsupported => libc::ENOTSUP,
+        _ => libc::EIO,
+    };
+    error.raw_os_error().unwrap_or(by_kind)
+}
+
+/// 0, or -1 with the failure kept.
+pub(crate) fn number(done: Result<(), Failure>) -> c_int {
+    match done {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.keep();
+            -1
+        }
+    }
+}
+
+/// A value of its own allocation, or null with the failure kept.
+pub(crate) fn pointer<T>(made: Result<T, Failure>) -> *mut T {
+    match made {
+        Ok(value) => Box::into_raw(Box::new(value)),
+        Err(failure) => {
+            failure.keep();
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// This thread's last text.
+pub(crate) fn last() -> *const c_char {
+    LAST.with_borrow(|text| text.as_ptr())
+}

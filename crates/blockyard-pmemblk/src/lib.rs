@@ -1,0 +1,205 @@
+//! libpmemblk's calls over [`blockyard::btt`]; what they mean is said in `include/blockyard_pmemblk.h`.
+//!
+//! # Safety
+//!
+//! What C cannot say, callers see to, as with libpmemblk: a pool is one that `pmemblk_open` or
+//! `pmemblk_create` returned and `pmemblk_close` has not had; a text ends with a zero; a buffer has a block's
+//! bytes. A pool is one allocation, freed by `pmemblk_close`.
+
+mod error;
+mod pool;
+mod seat;
+
+use blockyard_pmem::{Durability, Image, ImageOptions};
+use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
+use core::{ptr, slice};
+use error::{Failure, number, pointer};
+use pool::Pool;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The version of libpmemblk's interface.
+const VERSION: (c_uint, c_uint) = (1, 1);
+
+/// # Safety
+///
+/// `text` ends with a zero, and lives as long as what is made of it.
+unsafe fn path<'a>(text: *const c_char) -> &'a Path {
+    // SAFETY: as the caller promises.
+    Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()))
+}
+
+fn block_bytes(bytes: usize) -> Result<u32, Failure> {
+    u32::try_from(bytes).map_err(|_| Failure::argument("blocks are not that large"))
+}
+
+fn block(number: c_longlong) -> Result<u64, Failure> {
+    u64::try_from(number).map_err(|_| Failure::argument("no block has a negative number"))
+}
+
+/// Opens a pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_open(file: *const c_char, bsize: usize) -> *mut Pool {
+    // SAFETY: a path, as the header asks.
+    let path = unsafe { path(file) };
+    pointer(block_bytes(bsize).and_then(|bytes| Ok(Pool::open(path, bytes)?)))
+}
+
+/// Makes a pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_create(
+    file: *const c_char,
+    bsize: usize,
+    poolsize: usize,
+    mode: libc::mode_t,
+) -> *mut Pool {
+    // SAFETY: a path, as the header asks.
+    let path = unsafe { path(file) };
+    pointer(block_bytes(bsize).and_then(|bytes| Pool::create(path, bytes, poolsize as u64, mode)))
+}
+
+/// Ends the use of a pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_close(pool: *mut Pool) {
+    // SAFETY: a pool of `pointer`'s, which nobody uses any more.
+    drop(unsafe { Box::from_raw(pool) });
+}
+
+/// Whether a pool that nobody uses is consistent.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_check(file: *const c_char, bsize: usize) -> c_int {
+    // SAFETY: a path, as the header asks.
+    let path = unsafe { path(file) };
+    let options = ImageOptions {
+        read_only: true,
+        durability: Durability::Process,
+        ..ImageOptions::default()
+    };
+    let checked = block_bytes(bsize).and_then(|bytes| {
+        let btt = Image::map(path, &options)?.open(&options)?;
+        match bytes {
+            0 => Ok(()),
+            bytes if bytes == btt.sector_bytes() => Ok(()),
+            _ => Err(Failure::argument("its blocks have another size")),
+        }
+    });
+    match checked {
+        Ok(()) => 1,
+        Err(failure) if failure.is_damage() => {
+            failure.keep();
+            0
+        }
+        Err(failure) => {
+            failure.keep();
+            -1
+        }
+    }
+}
+
+/// Bytes of a block.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_bsize(pool: *mut Pool) -> usize {
+    // SAFETY: an open pool.
+    unsafe { &*pool }.btt().sector_bytes() as usize
+}
+
+/// How many blocks there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_nblock(pool: *mut Pool) -> usize {
+    // SAFETY: an open pool.
+    let sectors = unsafe { &*pool }.btt().sectors();
+    usize::try_from(sectors).unwrap_or(usize::MAX)
+}
+
+/// Reads a block.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_read(
+    pool: *mut Pool,
+    to: *mut c_void,
+    blockno: c_longlong,
+) -> c_int {
+    // SAFETY: an open pool.
+    let pool = unsafe { &*pool };
+    // SAFETY: a buffer of a block's bytes, which nothing else uses during the call.
+    let to = unsafe { slice::from_raw_parts_mut(to.cast(), pool.btt().sector_bytes() as usize) };
+    number(block(blockno).and_then(|lba| Ok(pool.act(|worker| worker.read(lba, to))?)))
+}
+
+/// Writes a block.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_write(
+    pool: *mut Pool,
+    from: *const c_void,
+    blockno: c_longlong,
+) -> c_int {
+    // SAFETY: an open pool.
+    let pool = unsafe { &*pool };
+    // SAFETY: a buffer of a block's bytes, which nobody writes during the call.
+    let from = unsafe { slice::from_raw_parts(from.cast(), pool.btt().sector_bytes() as usize) };
+    number(block(blockno).and_then(|lba| Ok(pool.act(|worker| worker.write(lba, from))?)))
+}
+
+/// Makes a block zeroes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_set_zero(pool: *mut Pool, blockno: c_longlong) -> c_int {
+    // SAFETY: an open pool.
+    let btt = unsafe { &*pool }.btt();
+    number(block(blockno).and_then(|lba| Ok(btt.set_zero(lba, 1)?)))
+}
+
+/// Marks a block as lost.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemblk_set_error(pool: *mut Pool, blockno: c_longlong) -> c_int {
+    // SAFETY: an open pool.
+    let btt = unsafe { &*pool }.btt();
+    number(block(blockno).and_then(|lba| Ok(btt.set_error(lba)?)))
+}
+
+/// Why a program compiled for a version may not run here, if it may not.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemblk_check_version(major: c_uint, minor: c_uint) -> *const c_char {
+    if major == VERSION.0 && minor <= VERSION.1 {
+        return ptr::null();
+    }
+    Failure::argument("this is version 1.1 of the interface").keep();
+    error::last()
+}
+
+/// The text for this thread's last error.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemblk_errormsg() -> *const c_char {
+    error::last()
+}
+
+/// Accepted, and not needed.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemblk_set_funcs(
+    _malloc: *const c_void,
+    _free: *const c_void,
+    _realloc: *const c_void,
+    _strdup: *const c_void,
+) {
+}
+
+fn nothing_by_name() -> c_int {
+    number(Err(Failure::new(libc::ENOENT, "nothing has this name")))
+}
+
+/// There is nothing to be read by name.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemblk_ctl_get(_: *mut Pool, _: *const c_char, _: *mut c_void) -> c_int {
+    nothing_by_name()
+}
+
+/// There is nothing to be set by name.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemblk_ctl_set(_: *mut Pool, _: *const c_char, _: *mut c_void) -> c_int {
+    nothing_by_name()
+}
+
+/// There is nothing to be run by name.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemblk_ctl_exec(_: *mut Pool, _: *const c_char, _: *mut c_void) -> c_int {
+    nothing_by_name()
+}

@@ -1,0 +1,143 @@
+//! Programs that were linked to libpmemblk run on our library in its place: fio's own engine for it, which
+//! checks every byte it wrote, and then libpmemblk's checker on the pool. Needs Debian's packages fio and
+//! pmdk-tools.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder with our library under the name that programs look for.
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instead-of-libpmemblk");
+    std::fs::create_dir_all(&folder).expect("there is room");
+    let name = folder.join("libpmemblk.so.1");
+    let _ = std::fs::remove_file(&name);
+    let built = std::env::current_exe().expect("this runs");
+    let built = built.parent().expect("in deps").join("libblockyard_pmemblk.so");
+    assert!(built.exists(), "{} was not built", built.display());
+    std::os::unix::fs::symlink(built, name).expect("there is room");
+    folder
+}
+
+fn is_there(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    assert!(there || std::env::var_os("CI").is_none(), "{program} is needed");
+    if !there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    there
+}
+
+#[test]
+fn fio_verifies_what_it_wrote_through_its_engine_for_libpmemblk() {
+    if !is_there("fio") || !is_there("pmempool") {
+        return;
+    }
+    let folder = folder();
+    // By cache lines, and by synchronising the file.
+    for (jobs, forced, size) in [(1, "1", "4m"), (3, "1", "4m"), (2, "0", "256k")] {
+        let pool = folder.join(format!("fio-{jobs}-{forced}.pool"));
+        let _ = std::fs::remove_file(&pool);
+        // The engine's file name has block size and size in MiB behind commas.
+        let name = format!("--filename={},512,64", pool.display());
+        // There it leaves what it knows of its verification.
+        let out = Command::new("fio")
+            .current_dir(&folder)
+            .env("LD_LIBRARY_PATH", &folder)
+            .env("PMEM_IS_PMEM_FORCE", forced)
+            .args(["--name=verify", "--ioengine=pmemblk", "--rw=randwrite", "--bs=4k"])
+            .args(["--thread", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1"])
+            .args([&format!("--size={size}"), "--output-format=terse", &name])
+            .arg(format!("--numjobs={jobs}"))
+            .arg("--offset_increment=8m")
+            .output()
+            .expect("fio runs");
+        let words = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{jobs} jobs: {words}");
+        let rows = String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains(';')).count();
+        assert_eq!(rows, jobs, "a row for each job");
+        let out = Command::new("pmempool").arg("check").arg(&pool).output().expect("it runs");
+        let words = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success() && !words.contains("not consistent"), "{words}");
+        let _ = std::fs::remove_file(&pool);
+    }
+}
+
+/// A program in C, compiled with our header and linked to our library: what it says of errors.
+#[test]
+fn a_program_with_our_header_is_told_what_went_wrong() {
+    const PROGRAM: &str = r#"
+#include "blockyard_pmemblk.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+static void say(const char *what, int done) { printf("%s %d %s\n", what, done, done ? strerror(errno) : ""); }
+int main(int argc, char **argv) {
+    char block[520], back[520];
+    memset(block, 7, sizeof block);
+    if (pmemblk_check_version(PMEMBLK_MAJOR_VERSION, PMEMBLK_MINOR_VERSION)) return 1;
+    if (!pmemblk_check_version(2, 0)) return 2;
+    PMEMblkpool *pool = pmemblk_create(argv[1], sizeof block, PMEMBLK_MIN_POOL, 0600);
+    if (!pool) { puts(pmemblk_errormsg()); return 3; }
+    long long last = (long long)pmemblk_nblock(pool) - 1;
+    say("write", pmemblk_write(pool, block, last));
+    say("beyond", pmemblk_write(pool, block, last + 1));
+    say("negative", pmemblk_read(pool, back, -1));
+    say("error", pmemblk_set_error(pool, 3));
+    say("lost", pmemblk_read(pool, back, 3));
+    puts(pmemblk_errormsg());
+    say("zero", pmemblk_set_zero(pool, 3));
+    say("zeroes", pmemblk_read(pool, back, 3) || back[0]);
+    say("again", !!pmemblk_open(argv[1], 0));
+    pmemblk_close(pool);
+    say("other size", !!pmemblk_open(argv[1], 512));
+    pool = pmemblk_open(argv[1], 0);
+    say("bytes", pmemblk_bsize(pool) != 520);
+    say("read", pmemblk_read(pool, back, last) || memcmp(block, back, sizeof block));
+    pmemblk_close(pool);
+    printf("check %d\n", pmemblk_check(argv[1], 520));
+    int none = pmemblk_check("/no/such/file", 0);
+    printf("no file %d %s\n", none, strerror(errno));
+    return 0;
+}
+"#;
+    let folder = folder();
+    let (source, program) = (folder.join("program.c"), folder.join("program"));
+    std::fs::write(&source, PROGRAM).expect("there is room");
+    let compiled = Command::new("cc")
+        .arg("-Wall")
+        .arg("-Werror")
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(&source)
+        .arg(folder.join("libpmemblk.so.1"))
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("there is a C compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let pool = folder.join("program.pool");
+    let _ = std::fs::remove_file(&pool);
+    let out = Command::new(&program)
+        .env("LD_LIBRARY_PATH", &folder)
+        .arg(&pool)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let expected = [
+        "write 0 ",
+        "beyond -1 Invalid argument",
+        "negative -1 Invalid argument",
+        "error 0 ",
+        "lost -1 Input/output error",
+        "the sector was lost and not written since",
+        "zero 0 ",
+        "zeroes 0 ",
+        "again 0 ",
+        "other size 0 ",
+        "bytes 0 ",
+        "read 0 ",
+        "check 1",
+        "no file -1 No such file or directory",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+}

@@ -1,0 +1,74 @@
+//! A block device: a loop device over a file, whose content afterwards is what clients wrote.
+//!
+//! Where no loop device can be made (that takes root, and a kernel that has some) it is skipped, and says
+//! so.
+
+mod extended;
+mod nbd;
+
+use blockyard_serve::Source;
+use extended::Extended;
+use nbd::{FLUSH, Running, TRIM, ZEROES, disk};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BYTES: u64 = 8 << 20;
+const EINVAL: u32 = 22;
+
+/// A loop device, gone with it.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn over(file: &Path) -> Option<Self> {
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
+        let made = made.ok().filter(|made| made.status.success());
+        if made.is_none() {
+            nbd::not_checked("block devices, as no loop device can be made here");
+        }
+        Some(Self(PathBuf::from(String::from_utf8(made?.stdout).unwrap().trim())))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
+        assert!(gone.is_ok_and(|gone| gone.success()), "{} stays behind", self.0.display());
+    }
+}
+
+#[test]
+fn it_keeps_what_is_written_and_tells_data_throughout() {
+    let file = nbd::file(BYTES);
+    for buffered in [false, true] {
+        fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).unwrap();
+        let Some(device) = Loop::over(&file) else { break };
+        let source = Source::File { path: device.0.clone(), buffered };
+        let running = Running::start(disk(source), |config| config.lanes = 2);
+        let mut client = running.client();
+        assert_eq!(client.bytes, BYTES);
+        assert_eq!(client.write(512, &[1; 1024]), 0);
+        assert_eq!(client.write(1 << 20, &vec![2; 1 << 20]), 0);
+        assert_eq!(client.call(TRIM, 2 << 20, 1 << 20), 0);
+        assert_eq!(client.call(ZEROES, 3 << 20, 1 << 20), 0);
+        assert_eq!(client.call(ZEROES, 3 << 20, 100), EINVAL, "the kernel zeroes whole blocks");
+        assert_eq!(client.call(FLUSH, 0, 0), 0);
+        assert_eq!(client.read(0, 2048)[510..1538], [&[9; 2][..], &[1; 1024], &[9; 2]].concat());
+        assert_eq!(client.read(3 << 20, 1 << 20), vec![0; 1 << 20]);
+        client.bye();
+
+        let mut client = Extended::connect(&running.socket);
+        let told = client.status(0, BYTES);
+        assert!(told.iter().all(|(_, state)| *state == 0), "nobody knows of holes: {told:?}");
+        assert_eq!(told.iter().map(|(len, _)| len).sum::<u64>(), BYTES);
+        drop(client);
+        running.stop();
+        drop(device);
+        let kept = fs::read(&file).unwrap();
+        let of = |at: usize| &kept[at << 20..(at + 1) << 20];
+        assert_eq!(kept[..2048], [&[9; 512][..], &[1; 1024], &[9; 512]].concat());
+        assert!(of(1).iter().all(|byte| *byte == 2) && of(3).iter().all(|byte| *byte == 0));
+        assert!(of(4).iter().all(|byte| *byte == 9), "nothing else is touched");
+    }
+    fs::remove_file(file).unwrap();
+}

@@ -1,0 +1,53 @@
+//! TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take lengths of 64 bits with extended headers: longer than a
+//! bio of the core, which has 2 TiB at most.
+
+mod extended;
+mod nbd;
+
+use blockyard_serve::Source;
+use extended::{CACHE, Extended, HOLE};
+use nbd::{Running, TRIM, ZEROES, disk};
+
+const TIB: u64 = 1 << 40;
+/// On, before and behind every place where a range is cut, if it is.
+const PLACES: [u64; 6] = [5, TIB - 100, TIB, 2 * TIB - 1, 2 * TIB, 3 * TIB - 600];
+
+fn lengths_are_taken(source: Source, keeps: bool) {
+    let running = Running::start(disk(source), |_| {});
+    let mut writer = running.client();
+    let mut client = Extended::connect(&running.socket);
+    for kind in [TRIM, ZEROES] {
+        for place in PLACES.into_iter().chain([3 * TIB + 100]) {
+            assert_eq!(writer.write(place, &[7; 300]), 0);
+        }
+        assert_eq!(client.call(kind, 0, 3 * TIB), 0, "command {kind}");
+        for place in PLACES {
+            assert_eq!(writer.read(place, 300), [0; 300], "command {kind} at {place}");
+        }
+        let kept = if keeps { [7; 300] } else { [0; 300] };
+        assert_eq!(writer.read(3 * TIB + 100, 300), kept, "it is behind the end");
+    }
+    assert_eq!(client.call(CACHE, 0, 3 * TIB), 0);
+    let told = client.status(0, 4 * TIB);
+    assert_eq!(told.iter().map(|(len, _)| len).sum::<u64>(), 4 * TIB);
+    assert!(told[0].0 >= 3 * TIB && told[0].1 & HOLE != 0, "{told:?}");
+    assert_eq!(client.call(TRIM, 1, 4 * TIB), 22, "beyond the end");
+    assert_eq!(client.call(ZEROES, 1, u64::MAX), 28, "beyond the end");
+    writer.bye();
+    drop(client);
+    running.stop();
+}
+
+#[test]
+fn of_nothing() {
+    lengths_are_taken(Source::Null { bytes: 4 * TIB }, false);
+}
+
+#[test]
+fn of_a_file() {
+    for buffered in [true, false] {
+        let path = nbd::file(4 * TIB);
+        lengths_are_taken(Source::File { path: path.clone(), buffered }, true);
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,88 @@
+//! A client with extended headers, which does one thing at a time and reads no data.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use super::nbd;
+use blockyard_wire::nbd::number::{EXTENDED_REPLY_MAGIC, EXTENDED_REQUEST_MAGIC};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+pub(crate) const CACHE: u16 = 5;
+const STATUS: u16 = 7;
+pub(crate) const HOLE: u64 = 1;
+
+/// The client, on the default export with `base:allocation`.
+pub(crate) struct Extended(UnixStream);
+
+impl Extended {
+    pub(crate) fn connect(socket: &Path) -> Self {
+        let mut client = Self(nbd::greeted(UnixStream::connect(socket).unwrap()).unwrap());
+        client.option(11, b"");
+        client.option(10, b"\0\0\0\0\0\0\0\x01\0\0\0\x0fbase:allocation");
+        client.option(7, &[0; 6]);
+        client
+    }
+
+    /// Asks for an option and takes the answers, up to that it is so.
+    fn option(&mut self, number: u32, data: &[u8]) {
+        let len = u32::try_from(data.len()).unwrap();
+        let head = [&b"IHAVEOPT"[..], &number.to_be_bytes(), &len.to_be_bytes(), data].concat();
+        self.0.write_all(&head).unwrap();
+        loop {
+            let reply = self.take(20);
+            let kind = u32::from_be_bytes(reply[12..16].try_into().unwrap());
+            assert!(kind < 1 << 31, "option {number} is refused");
+            self.take(u32::from_be_bytes(reply[16..].try_into().unwrap()).into());
+            if kind == 1 {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, len: u64) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(len).unwrap()];
+        self.0.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// Does it; the payload of its one chunk, or its error.
+    fn ask(&mut self, kind: u16, flags: u16, offset: u64, len: u64) -> Result<Vec<u8>, u32> {
+        let mut request = EXTENDED_REQUEST_MAGIC.to_be_bytes().to_vec();
+        request.extend([flags.to_be_bytes(), kind.to_be_bytes()].concat());
+        request.extend([77, offset, len].map(u64::to_be_bytes).concat());
+        self.0.write_all(&request).unwrap();
+        let mut answer = Vec::new();
+        loop {
+            let head = self.take(32);
+            assert_eq!(head[..4], EXTENDED_REPLY_MAGIC.to_be_bytes());
+            let payload = self.take(u64::from_be_bytes(head[24..].try_into().unwrap()));
+            if head[6] & 0x80 != 0 {
+                return Err(u32::from_be_bytes(payload[..4].try_into().unwrap()));
+            }
+            answer.extend(payload);
+            if head[5] & 1 != 0 {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Does a command without data; its error, 0 for none.
+    pub(crate) fn call(&mut self, kind: u16, offset: u64, len: u64) -> u32 {
+        self.ask(kind, 0, offset, len).err().unwrap_or(0)
+    }
+
+    /// What is there: lengths and states, until all of it is told.
+    pub(crate) fn status(&mut self, offset: u64, len: u64) -> Vec<(u64, u64)> {
+        let mut all = Vec::new();
+        let mut told = 0;
+        while told < len {
+            let payload = self.ask(STATUS, 0, offset + told, len - told).unwrap();
+            for extent in payload[8..].chunks_exact(16) {
+                let number = |at| u64::from_be_bytes(extent[at..at + 8].try_into().unwrap());
+                all.push((number(0), number(8)));
+                told += number(0);
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,93 @@
+//! Canaries: hosts that do what none may, which controller and card must catch.
+
+use super::card::Card;
+use super::controller::{Controller, RCA};
+use super::fault::Faults;
+use super::registers::registers;
+use crate::profile::{Device, DeviceModel, HostFaults};
+use blockyard::mmc::command::{Command, Direction, SwitchAccess};
+use blockyard::mmc::controller::{HostController, HostEvent, Transaction};
+use blockyard::mmc::host::HostCapabilities;
+use blockyard::mmc::register::ext_csd::index;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+
+/// A host that does as it is told, one thing a second.
+struct Host {
+    controller: Controller,
+    now: Instant,
+}
+
+impl Host {
+    /// Behind it is an eMMC device of which reads bring no data, now and then.
+    fn new(no_data_one_in: Option<u32>) -> Self {
+        let device = Device::lookup("emmc-hs400-sprd").unwrap();
+        let DeviceModel::Mmc(mut profile) = device.model else { unreachable!("it is a card") };
+        let card = &mut profile.card;
+        card.timing.faults.no_data_one_in = no_data_one_in;
+        let registers = registers(card, 1 << 20);
+        let model = Card::new(registers, card.timing, card.mode, Prng::new(1)).unwrap();
+        let faults = Faults::new(HostFaults::default(), Prng::new(2));
+        let capabilities = HostCapabilities::full();
+        let controller = Controller::new(model, capabilities, false, true, card.mode, faults);
+        Self { controller, now: Instant::ZERO }
+    }
+
+    /// Has `command` sent, with its data, which is nobody's: whether all went well.
+    fn send(&mut self, command: Command) -> bool {
+        self.now = self.now + Duration::from_secs(1);
+        let transaction = Transaction::plain(command, Duration::from_ms(100));
+        self.controller.start(&transaction, self.now);
+        let events: Vec<_> = core::iter::from_fn(|| self.controller.next_event()).collect();
+        !events.iter().any(|event| matches!(event, HostEvent::Error { .. }))
+    }
+
+    fn queue(&mut self, on: bool) {
+        let switch = Command::switch(SwitchAccess::WriteByte, index::CMDQ_MODE_EN, u8::from(on));
+        assert!(self.send(switch));
+        assert!(self.send(Command::send_status(RCA)));
+    }
+
+    /// A read has failed, and the card was stopped.
+    fn failed() -> Self {
+        let mut host = Self::new(Some(1));
+        assert!(!host.send(Command::read_single(0)));
+        assert!(host.send(Command::stop_transmission(Direction::Read)));
+        host
+    }
+}
+
+#[test]
+#[should_panic(expected = "CMD17 (ReadSingle) is illegal in state Transfer with the queue Empty")]
+fn a_host_that_reads_with_the_queue_on_is_caught() {
+    let mut host = Host::new(None);
+    host.queue(true);
+    host.send(Command::read_single(0));
+}
+
+#[test]
+#[should_panic(expected = "L3: ")]
+fn a_host_that_goes_on_while_a_failure_is_recovered_from_is_caught() {
+    Host::failed().send(Command::read_single(8));
+}
+
+#[test]
+#[should_panic(expected = "is illegal in state Data")]
+fn a_host_that_does_not_stop_a_card_that_waits_is_caught() {
+    let mut host = Host::new(Some(1));
+    assert!(!host.send(Command::read_single(0)));
+    assert!(host.send(Command::send_status(RCA)));
+    host.send(Command::set_block_count(blockyard::mmc::command::BlockCount::new(8)));
+}
+
+/// What the canaries do wrong, done right.
+#[test]
+fn a_host_that_asks_first_is_not() {
+    let mut host = Host::failed();
+    assert!(host.send(Command::send_status(RCA)));
+    host.send(Command::read_single(8));
+    let mut host = Host::new(None);
+    host.queue(true);
+    host.queue(false);
+    assert!(host.send(Command::read_single(0)));
+}

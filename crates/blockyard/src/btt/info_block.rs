@@ -1,0 +1,319 @@
+//! The info block: what an arena says of itself, 4096 bytes at its beginning and again at its end.
+//!
+//! # Rules
+//!
+//! - **I1.** The checksum is Fletcher-64 over all words of four bytes, its own counted as zeroes.
+//! - **I2.** Bytes that no field has are written as zeroes and not looked at.
+//! - **I3.** What the fields say must fit into the arena and into each other; sizes and places are taken
+//!   from there and never computed, as implementations round blocks differently.
+
+use super::layout::{
+    ARENA_BYTES_MAX, FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES, NFREE_MAX,
+};
+use super::map_entry::BLOCKS_MAX;
+
+const SIGNATURE: &[u8; 16] = b"BTT_ARENA_INFO\0\0";
+const CHECKSUM_AT: usize = 4088;
+/// Flag of an arena that was found broken: it must not be written.
+const FLAG_ERROR: u32 = 1;
+
+/// A UUID, its bytes in the order in which they are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// All zeroes.
+    pub const NIL: Self = Self([0; 16]);
+}
+
+impl core::fmt::Display for Uuid {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        for (n, byte) in self.0.iter().enumerate() {
+            if matches!(n, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of an info block.
+pub type InfoBytes = [u8; INFO_BYTES as usize];
+
+/// What an arena says of itself. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InfoBlock {
+    /// This BTT's; the same in each of its arenas.
+    pub uuid: Uuid,
+    /// That of the namespace or pool it lies in; nil where that has none.
+    pub parent_uuid: Uuid,
+    /// The arena was found broken and must not be written.
+    pub error: bool,
+    /// Version of the format.
+    pub version: Version,
+    /// Where its parts are.
+    pub layout: Layout,
+    /// Bytes to the next arena, 0 in the last.
+    pub nextoff: u64,
+}
+
+/// Versions of the format. They differ in where the first arena begins, and in nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// 1.1.
+    V1,
+    /// 2.0.
+    V2,
+}
+
+/// Why some bytes are no info block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InfoError {
+    /// They do not begin as one.
+    Signature,
+    /// Its checksum is wrong.
+    Checksum,
+    /// A version that is not known.
+    Version {
+        /// Major number.
+        major: u16,
+        /// Minor number.
+        minor: u16,
+    },
+    /// Fields contradict each other or the arena's size (I3).
+    Field(&'static str),
+}
+
+impl core::fmt::Display for InfoError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Signature => f.write_str("no info block"),
+            Self::Checksum => f.write_str("an info block with a wrong checksum"),
+            Self::Version { major, minor } => {
+                write!(f, "an info block of version {major}.{minor}: 1.1 and 2.0 are known")
+            }
+            Self::Field(field) => write!(f, "an info block whose {field} cannot be"),
+        }
+    }
+}
+
+impl core::error::Error for InfoError {}
+
+impl Version {
+    const fn numbers(self) -> (u16, u16) {
+        match self {
+            Self::V1 => (1, 1),
+            Self::V2 => (2, 0),
+        }
+    }
+}
+
+impl core::fmt::Display for Version {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (major, minor) = self.numbers();
+        write!(f, "{major}.{minor}")
+    }
+}
+
+impl InfoBlock {
+    /// Its bytes, with their checksum.
+    #[must_use]
+    pub fn to_bytes(&self) -> InfoBytes {
+        let layout = &self.layout;
+        let (major, minor) = self.version.numbers();
+        let mut bytes = [0; INFO_BYTES as usize];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(0, SIGNATURE);
+        put(16, &self.uuid.0);
+        put(32, &self.parent_uuid.0);
+        put(48, &(if self.error { FLAG_ERROR } else { 0 }).to_le_bytes());
+        put(52, &major.to_le_bytes());
+        put(54, &minor.to_le_bytes());
+        put(56, &layout.external_lbasize.to_le_bytes());
+        put(60, &layout.external_nlba.to_le_bytes());
+        put(64, &layout.internal_lbasize.to_le_bytes());
+        put(68, &layout.internal_nlba.to_le_bytes());
+        put(72, &layout.nfree.to_le_bytes());
+        put(76, &(INFO_BYTES as u32).to_le_bytes());
+        put(80, &self.nextoff.to_le_bytes());
+        put(88, &layout.dataoff.to_le_bytes());
+        put(96, &layout.mapoff.to_le_bytes());
+        put(104, &layout.flogoff.to_le_bytes());
+        put(112, &layout.infooff.to_le_bytes());
+        let sum = checksum(&bytes);
+        bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// What `bytes`, the beginning of an arena with `room` bytes, say.
+    ///
+    /// # Errors
+    ///
+    /// They are no info block, or none of an arena that fits there.
+    pub fn parse(bytes: &InfoBytes, room: u64) -> Result<Self, InfoError> {
+        if bytes[..16] != *SIGNATURE {
+            return Err(InfoError::Signature);
+        }
+        if u64::from_le_bytes(field(bytes, CHECKSUM_AT)) != checksum(bytes) {
+            return Err(InfoError::Checksum);
+        }
+        let word = |at| u32::from_le_bytes(field(bytes, at));
+        let long = |at| u64::from_le_bytes(field(bytes, at));
+        let short = |at| u16::from_le_bytes(field(bytes, at));
+        let version = match (short(52), short(54)) {
+            (1, 1) => Version::V1,
+            (2, 0) => Version::V2,
+            (major, minor) => return Err(InfoError::Version { major, minor }),
+        };
+        let info = Self {
+            uuid: Uuid(field(bytes, 16)),
+            parent_uuid: Uuid(field(bytes, 32)),
+            error: word(48) & FLAG_ERROR != 0,
+            version,
+            layout: Layout {
+                external_lbasize: word(56),
+                external_nlba: word(60),
+                internal_lbasize: word(64),
+                internal_nlba: word(68),
+                nfree: word(72),
+                dataoff: long(88),
+                mapoff: long(96),
+                flogoff: long(104),
+                infooff: long(112),
+            },
+            nextoff: long(80),
+        };
+        info.check(room).map_err(InfoError::Field)?;
+        Ok(info)
+    }
+
+    /// I3: the name of the first field that cannot be.
+    fn check(&self, room: u64) -> Result<(), &'static str> {
+        let Layout { internal_nlba, external_nlba, nfree, .. } = self.layout;
+        let Layout { dataoff, mapoff, flogoff, infooff, .. } = self.layout;
+        let (internal, external) = (self.layout.internal_lbasize, self.layout.external_lbasize);
+        let all = |is: bool, name| if is { Ok(()) } else { Err(name) };
+        all(external > 0, "external_lbasize")?;
+        all(internal >= external, "internal_lbasize")?;
+        all((1..=NFREE_MAX).contains(&nfree), "nfree")?;
+        all((1..=BLOCKS_MAX).contains(&internal_nlba), "internal_nlba")?;
+        all(external_nlba.checked_add(nfree) == Some(internal_nlba), "external_nlba")?;
+        all(external_nlba > 0, "external_nlba")?;
+        // Sums and products of what is limited to 2^40 and 2^32 do not overflow.
+        let end = room.min(ARENA_BYTES_MAX);
+        all(infooff.is_multiple_of(8) && infooff <= end.saturating_sub(INFO_BYTES), "infooff")?;
+        let log_bytes = u64::from(nfree) * FLOG_GROUP_BYTES;
+        all(flogoff.is_multiple_of(FLOG_GROUP_BYTES) && flogoff <= infooff, "flogoff")?;
+        all(infooff - flogoff >= log_bytes, "flogoff")?;
+        let map_bytes = u64::from(external_nlba) * MAP_ENTRY_BYTES;
+        all(mapoff.is_multiple_of(FLOG_GROUP_BYTES) && mapoff <= flogoff, "mapoff")?;
+        all(flogoff - mapoff >= map_bytes, "mapoff")?;
+        all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff <= mapoff, "dataoff")?;
+        let data_bytes = u64::from(internal_nlba).checked_mul(u64::from(internal));
+        all(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
+        // The next arena begins behind this one: a chain cannot loop.
+        let behind = self.nextoff >= infooff + INFO_BYTES && self.nextoff < room;
+        all(self.nextoff == 0 || behind && self.nextoff.is_multiple_of(INFO_BYTES), "nextoff")
+    }
+}
+
+fn field<const N: usize>(bytes: &InfoBytes, at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
+}
+
+/// The checksum of an info block (I1).
+#[must_use]
+pub fn checksum(bytes: &InfoBytes) -> u64 {
+    let (mut low, mut high) = (0_u32, 0_u32);
+    for (n, word) in bytes.chunks_exact(4).enumerate() {
+        let word = if n * 4 >= CHECKSUM_AT { &[0; 4] } else { word };
+        let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        low = low.wrapping_add(word);
+        high = high.wrapping_add(low);
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::NFREE;
+    use super::*;
+
+    const ROOM: u64 = 32 << 20;
+
+    fn info() -> InfoBlock {
+        InfoBlock {
+            uuid: Uuid([7; 16]),
+            parent_uuid: Uuid::NIL,
+            error: false,
+            version: Version::V2,
+            layout: Layout::new(ROOM, 520, 576, NFREE).expect("there is such an arena"),
+            nextoff: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let info = info();
+        assert_eq!(InfoBlock::parse(&info.to_bytes(), ROOM), Ok(info));
+        let failed = InfoBlock { error: true, version: Version::V1, ..info };
+        assert_eq!(InfoBlock::parse(&failed.to_bytes(), ROOM), Ok(failed));
+    }
+
+    #[test]
+    fn the_checksum_counts_its_own_field_as_zeroes() {
+        // By hand: one word of 1 at place `n` of 1024 adds 1 to the low sum, and 1024 - n to the high one.
+        let mut bytes = [0; INFO_BYTES as usize];
+        bytes[4092] = 99;
+        assert_eq!(checksum(&bytes), 0);
+        bytes[8] = 1;
+        assert_eq!(checksum(&bytes), 1022 << 32 | 1);
+    }
+
+    #[test]
+    fn any_changed_byte_is_noticed() {
+        let bytes = info().to_bytes();
+        for at in 0..bytes.len() {
+            let mut changed = bytes;
+            changed[at] ^= 0x40;
+            let refused = InfoBlock::parse(&changed, ROOM).expect_err("it was changed");
+            let expected = if at < 16 { InfoError::Signature } else { InfoError::Checksum };
+            assert_eq!(refused, expected, "at {at}");
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_be_are_named() {
+        type Change = fn(&mut InfoBlock);
+        let refused = |change: Change| {
+            let mut info = info();
+            change(&mut info);
+            InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("it cannot be")
+        };
+        let cases: [(Change, &str); 12] = [
+            (|i| i.layout.external_lbasize = 0, "external_lbasize"),
+            (|i| i.layout.internal_lbasize = 519, "internal_lbasize"),
+            (|i| i.layout.internal_lbasize = u32::MAX, "internal_nlba"),
+            (|i| i.layout.nfree = 0, "nfree"),
+            (|i| i.layout.nfree = u32::MAX, "nfree"),
+            (|i| i.layout.external_nlba += 1, "external_nlba"),
+            (|i| i.layout.infooff = u64::MAX - 7, "infooff"),
+            (|i| i.layout.flogoff = i.layout.infooff, "flogoff"),
+            (|i| i.layout.mapoff = i.layout.flogoff, "mapoff"),
+            (|i| i.layout.dataoff = 0, "dataoff"),
+            (|i| i.nextoff = 4096, "nextoff"),
+            (|i| i.nextoff = u64::MAX, "nextoff"),
+        ];
+        for (change, field) in cases {
+            assert_eq!(refused(change), InfoError::Field(field));
+        }
+        assert_eq!(
+            InfoBlock::parse(&info().to_bytes(), ROOM - 4096),
+            Err(InfoError::Field("infooff")),
+            "an arena that was cut off"
+        );
+    }
+}

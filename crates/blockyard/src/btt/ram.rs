@@ -1,0 +1,127 @@
+//! A memory of atomic words: the smallest [`Memory`], for examples, tests, and devices without any other.
+
+use super::memory::{MediaError, Memory};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+
+const WORD: u64 = 8;
+
+/// Bytes in memory, zeroes at first. They last as long as the value; a fence orders and no more.
+#[derive(Debug)]
+pub struct Ram {
+    words: Vec<AtomicU64>,
+}
+
+impl Ram {
+    /// `bytes` of zeroes, rounded up to whole words of eight bytes.
+    ///
+    /// # Panics
+    ///
+    /// If so many cannot be addressed.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let words = usize::try_from(bytes.div_ceil(WORD)).expect("so much can be addressed");
+        Self { words: core::iter::repeat_with(AtomicU64::default).take(words).collect() }
+    }
+
+    fn word(&self, at: u64) -> &AtomicU64 {
+        &self.words[(at / WORD) as usize]
+    }
+
+    /// Calls `act` with each word that has bytes of `at..at + len`, which of its bytes these are, and how
+    /// many came before.
+    fn pieces(&self, at: u64, len: usize, mut act: impl FnMut(&AtomicU64, usize, usize, usize)) {
+        let mut done = 0;
+        while done < len {
+            let first = ((at + done as u64) % WORD) as usize;
+            let count = (WORD as usize - first).min(len - done);
+            act(self.word(at + done as u64), first, count, done);
+            done += count;
+        }
+    }
+
+    /// Changes `count` bytes of `word` from byte `first` on, and no others, whoever changes those.
+    fn merge(word: &AtomicU64, first: usize, count: usize, from: &[u8]) {
+        let mut bytes = [0; WORD as usize];
+        bytes[first..first + count].copy_from_slice(from);
+        let new = u64::from_le_bytes(bytes);
+        if count == WORD as usize {
+            return word.store(new, Ordering::Relaxed);
+        }
+        let mask = ((1 << (count * 8)) - 1) << (first * 8);
+        let mixed = |old: u64| Some(old & !mask | new);
+        let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, mixed);
+    }
+}
+
+impl Memory for Ram {
+    fn len(&self) -> u64 {
+        self.words.len() as u64 * WORD
+    }
+
+    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
+        self.pieces(at, to.len(), |word, first, count, done| {
+            let bytes = word.load(Ordering::Relaxed).to_le_bytes();
+            to[done..done + count].copy_from_slice(&bytes[first..first + count]);
+        });
+        Ok(())
+    }
+
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
+        self.pieces(at, from.len(), |word, first, count, done| {
+            Self::merge(word, first, count, &from[done..done + count]);
+        });
+        Ok(())
+    }
+
+    fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
+        let len = usize::try_from(len).map_err(|_| MediaError::Failed)?;
+        self.pieces(at, len, |word, first, count, _| {
+            Self::merge(word, first, count, &[0; WORD as usize][..count]);
+        });
+        Ok(())
+    }
+
+    fn load(&self, at: u64) -> Result<u32, MediaError> {
+        let word = self.word(at).load(Ordering::Acquire);
+        Ok((word >> (at % WORD * 8)) as u32)
+    }
+
+    fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
+        let first = (at % WORD) as usize;
+        Self::merge(self.word(at), first, 4, &word.to_le_bytes());
+        Ok(())
+    }
+
+    fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
+        self.word(at).store(word, Ordering::Release);
+        Ok(())
+    }
+
+    fn write_back(&self, _at: u64, _len: u64) {}
+
+    fn fence(&self) -> Result<(), MediaError> {
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_where_they_were_written_and_nowhere_else() {
+        let ram = Ram::new(32);
+        ram.write(5, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]).expect("ram takes all");
+        let mut bytes = [0xff; 32];
+        ram.read(0, &mut bytes).expect("ram gives all");
+        assert_eq!(bytes[..20], [0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0]);
+        assert_eq!(ram.load(4), Ok(0x0302_0100));
+        ram.store(4, 0xa0b0_c0d0).expect("ram takes all");
+        assert_eq!(ram.load(4), Ok(0xa0b0_c0d0));
+        assert_eq!(ram.load(8), Ok(0x0706_0504));
+        ram.zero(6, 3).expect("ram takes all");
+        assert_eq!((ram.load(4), ram.load(8)), (Ok(0x0000_c0d0), Ok(0x0706_0500)));
+    }
+}

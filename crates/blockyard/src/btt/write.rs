@@ -1,0 +1,380 @@
+//! Writing sectors.
+//!
+//! # Rules
+//!
+//! - **W1.** The data are durable, and which sector and which old block they go with, before the second word
+//!   of the log entry is stored: with that word the write has happened.
+//! - **W2.** That word is durable before the map entry is stored, and before the write is acknowledged.
+//!   Recovery stores the map entry if need be, so it need not be durable yet.
+//! - **W3.** It is durable before a lane's next log entry counts, as a lane is remembered for its newest
+//!   entry only: the first fence of the same thread's next write sees to that. Another thread, which is to
+//!   change this entry or one that shares its word, writes it back before its own first fence, and so before
+//!   it logs it as its old one, or hides who has yet to make it durable (`versions` S3).
+//! - **W4.** Between a look at the old entry and the new one nobody else changes it: the word of the sector
+//!   is held, and was as it was when looked at.
+//! - **W5.** Who holds a word never waits for another one.
+//!
+//! So a write has two fences, however many sectors it has, up to a batch.
+
+use super::address::PostmapAba;
+use super::arena::Arena;
+use super::device::{Btt, Spot};
+use super::error::IoError;
+use super::flog::FlogEntry;
+use super::lanes::{LaneState, SetId};
+use super::layout::MAP_ENTRY_BYTES;
+use super::map_entry::{MapEntry, SectorState};
+use super::memory::{MediaError, Memory};
+use super::policy::ReadTracking;
+use super::readers::BlockId;
+use super::sync::{Ordering, fence};
+use super::versions::{Seen, Versions, WordAt};
+use super::worker::{BATCH_MAX, Pending};
+
+/// Map entries that are written back at once where many are changed.
+const ZERO_RUN: u64 = 256;
+
+/// A sector on its way.
+#[derive(Clone, Copy, Default)]
+struct Staged {
+    spot: Spot,
+    at: WordAt,
+    lane: u32,
+    /// Where its data are.
+    block: PostmapAba,
+    /// The word when it was looked at, and the map entry behind it.
+    seen: Seen,
+    entry: MapEntry,
+}
+
+impl<M: Memory> Btt<M> {
+    /// Writes sectors through a set of lanes.
+    #[inline]
+    pub(super) fn write_sectors<'a>(
+        &self,
+        set: SetId,
+        pending: &mut Pending,
+        mut sectors: impl ExactSizeIterator<Item = (u64, &'a [u8])>,
+    ) -> Result<(), IoError> {
+        let most = self.lanes.batch().min(BATCH_MAX);
+        while sectors.len() > 0 {
+            match sectors.len().min(most) {
+                1 => self.write_batch::<1>(set, pending, (&mut sectors).take(1))?,
+                more => self.write_batch::<BATCH_MAX>(set, pending, (&mut sectors).take(more))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes up to `N` sectors at once.
+    #[inline]
+    fn write_batch<'a, const N: usize>(
+        &self,
+        set: SetId,
+        pending: &mut Pending,
+        sectors: impl Iterator<Item = (u64, &'a [u8])>,
+    ) -> Result<(), IoError> {
+        let mut staged = [Staged::default(); N];
+        let mut count = 0;
+        for (one, (lba, from)) in staged.iter_mut().zip(sectors) {
+            self.stage(set, lba, from, one).map_err(|error| self.gave_up(error))?;
+            count += 1;
+        }
+        let mut rest = &mut staged[..count];
+        while !rest.is_empty() {
+            let held = self.enter(set, rest).map_err(|error| self.gave_up(error))?;
+            let (now, later) = rest.split_at_mut(held);
+            self.commit(set, pending, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// A batch ends before its first fence: the lanes that were tried count as used, and blocks of other
+    /// lanes, lost just now, are written next (`lanes` N2).
+    #[cold]
+    fn gave_up(&self, error: IoError) -> IoError {
+        let _ = self.memory.fence();
+        error
+    }
+
+    /// Writes a sector's data to a free block.
+    #[inline]
+    fn stage(&self, set: SetId, lba: u64, from: &[u8], one: &mut Staged) -> Result<(), IoError> {
+        one.spot = self.spot(lba);
+        one.at = Versions::at(lba);
+        self.writable(one.spot)?;
+        let arena = self.arena(one.spot);
+        self.memory.prefetch(arena.map_at(one.spot.lba), MAP_ENTRY_BYTES);
+        for _ in self.lanes.of(set) {
+            one.lane = self.lanes.next(set);
+            self.wait_for_readers(set, one.spot.arena, one.lane);
+            let lane = self.lanes.state(one.spot.arena, one.lane);
+            one.block = lane.free();
+            let mended = if lane.is_bad() { self.mend(arena, lane) } else { Ok(()) };
+            match mended.and_then(|()| self.memory.write(arena.block_at(one.block), from)) {
+                // A bad block stays the lane's; it is mended, and another one is tried.
+                Err(MediaError::Bad) => {
+                    self.mend(arena, lane)?;
+                    self.memory.fence()?;
+                }
+                done => return Ok(done?),
+            }
+        }
+        Err(IoError::Media(MediaError::Bad))
+    }
+
+    /// Zeroes the free block of a lane, which may be bad.
+    #[cold]
+    fn mend(&self, arena: &Arena, lane: &LaneState) -> Result<(), MediaError> {
+        let bytes = u64::from(arena.layout.internal_lbasize);
+        self.memory.zero(arena.block_at(lane.free()), bytes)?;
+        lane.set_mended();
+        Ok(())
+    }
+
+    /// Returns once nobody reads the free block of a lane.
+    #[inline]
+    fn wait_for_readers(&self, set: SetId, arena: usize, lane: u32) {
+        let state = self.lanes.state(arena, lane);
+        let id = |lane| BlockId::new(arena, self.lanes.state(arena, lane).free());
+        let mut turn = 0;
+        let mut again = || {
+            self.memory.relax(turn);
+            turn += 1;
+        };
+        match self.policy.tracking {
+            ReadTracking::Versions if self.lanes.rotates() => {}
+            // The block may have been lost just now (`versions` S2).
+            ReadTracking::Versions => fence(Ordering::SeqCst),
+            ReadTracking::Indexed => {
+                while !state.is_unread() {
+                    self.lanes
+                        .of(set)
+                        .for_each(|lane| self.lanes.state(arena, lane).set_unread(true));
+                    self.readers.each(|read| {
+                        let lanes = self.lanes.of(set).filter(|&lane| id(lane) == read);
+                        lanes.for_each(|lane| self.lanes.state(arena, lane).set_unread(false));
+                    });
+                    if !state.is_unread() {
+                        again();
+                    }
+                }
+            }
+            ReadTracking::Scan | ReadTracking::ScanPadded => {
+                while self.readers.reads(id(lane)) {
+                    again();
+                }
+            }
+        }
+    }
+
+    /// Holds the words of the first of `staged`, and of as many behind as can be had at once (W5); their
+    /// first log words are stored. How many.
+    #[inline]
+    fn enter(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
+        let mut held = 0;
+        while let Some(one) = staged.get_mut(held) {
+            match self.hold(set, one, held == 0) {
+                Ok(true) => held += 1,
+                Ok(false) => break,
+                Err(error) => {
+                    leave(self, &staged[..held]);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(held)
+    }
+
+    /// Holds the word of a sector, with what it had (W4) stored in the log; gives up at once unless it may
+    /// `wait`.
+    #[inline]
+    fn hold(&self, set: SetId, one: &mut Staged, wait: bool) -> Result<bool, IoError> {
+        for turn in 0.. {
+            one.seen = self.versions.see(one.at);
+            if one.seen.is_held() {
+                if !wait {
+                    return Ok(false);
+                }
+                self.memory.relax(turn);
+                continue;
+            }
+            one.entry = self.entry(one.spot)?;
+            if let Some(lba) = self.versions.pending_for(one.at, one.seen, set.0) {
+                // W3.
+                self.write_back_map(lba, lba + 1);
+            }
+            let at = self.entry_at(one);
+            self.memory.store_long(at, self.logged(one).words()[0])?;
+            self.memory.write_back(at, 8);
+            if self.versions.hold(one.at, one.seen) {
+                return Ok(true);
+            }
+        }
+        unreachable!("a loop without an end")
+    }
+
+    /// Makes the writes whose words are held happen.
+    #[inline]
+    fn commit(&self, set: SetId, pending: &mut Pending, held: &[Staged]) -> Result<(), IoError> {
+        // W1. Until here nothing has happened.
+        if let Err(error) = self.memory.fence() {
+            leave(self, held);
+            return Err(error.into());
+        }
+        pending.take().for_each(|(at, left)| self.versions.settle(at, left));
+        if let Err(error) = self.log(held).and_then(|()| self.map(held)) {
+            // Whether it has happened is for recovery to find.
+            self.broken.store(true, Ordering::Relaxed);
+            leave(self, held);
+            return Err(error.into());
+        }
+        for one in held {
+            let lost = one.entry.block(one.spot.lba);
+            // Readers may still be there: it is mended when it is written (`stage`).
+            let bad = one.entry.state() == SectorState::Error;
+            self.lanes.state(one.spot.arena, one.lane).advance(lost, bad);
+            let lba = self.arena(one.spot).first_lba + u64::from(one.spot.lba.0);
+            pending.push(one.at, self.versions.leave_changed(one.at, one.seen, lba, set.0));
+        }
+        Ok(())
+    }
+
+    /// Stores the second words of log entries, and waits until they are durable (W2).
+    #[inline]
+    fn log(&self, held: &[Staged]) -> Result<(), MediaError> {
+        for one in held {
+            let at = self.entry_at(one) + 8;
+            self.memory.store_long(at, self.logged(one).words()[1])?;
+            self.memory.write_back(at, 8);
+        }
+        self.memory.fence()
+    }
+
+    /// Stores map entries.
+    #[inline]
+    fn map(&self, held: &[Staged]) -> Result<(), MediaError> {
+        for one in held {
+            let at = self.arena(one.spot).map_at(one.spot.lba);
+            self.memory.store(at, MapEntry::normal(one.block).0)?;
+            self.memory.write_back(at, MAP_ENTRY_BYTES);
+        }
+        Ok(())
+    }
+
+    /// What is logged of a write.
+    #[inline]
+    fn logged(&self, one: &Staged) -> FlogEntry {
+        let arena = self.arena(one.spot);
+        let (_, seq) = self.lanes.state(one.spot.arena, one.lane).next_entry();
+        FlogEntry {
+            lba: one.spot.lba.0,
+            old_map: arena.dialect.logged_old(one.entry, one.spot.lba),
+            new_map: arena.dialect.logged_new(one.block),
+            seq,
+        }
+    }
+
+    /// Where it is logged.
+    #[inline]
+    fn entry_at(&self, one: &Staged) -> u64 {
+        let (slot, _) = self.lanes.state(one.spot.arena, one.lane).next_entry();
+        self.arena(one.spot).entry_at(one.lane, slot)
+    }
+
+    /// Makes this thread's map entries durable.
+    pub(super) fn settle(&self, pending: &mut Pending) -> Result<(), IoError> {
+        let mut left = pending.take().peekable();
+        if left.peek().is_none() {
+            return Ok(());
+        }
+        if let Err(error) = self.memory.fence() {
+            self.broken.store(true, Ordering::Relaxed);
+            return Err(error.into());
+        }
+        left.for_each(|(at, seen)| self.versions.settle(at, seen));
+        Ok(())
+    }
+
+    /// Makes sectors zeroes: their blocks stay theirs.
+    pub(super) fn set_zero_of(&self, lba: u64, count: u64) -> Result<(), IoError> {
+        self.in_range(lba, count)?;
+        let mut next = lba;
+        while next < lba + count {
+            let end = (next + ZERO_RUN).min(lba + count);
+            for lba in next..end {
+                self.change(lba, |entry, lba| match entry.state() {
+                    SectorState::Zero => None,
+                    _ => Some(entry.zeroed(lba)),
+                })?;
+            }
+            self.write_back_map(next, end);
+            next = end;
+        }
+        Ok(self.memory.fence()?)
+    }
+
+    /// Marks a sector as lost.
+    pub(super) fn set_error_of(&self, lba: u64) -> Result<(), IoError> {
+        self.in_range(lba, 1)?;
+        self.change(lba, |entry, lba| Some(entry.lost(lba)))?;
+        self.write_back_map(lba, lba + 1);
+        Ok(self.memory.fence()?)
+    }
+
+    /// Marks a sector as lost whose entry was `found` when the medium lost it; that it cannot be marked
+    /// changes nothing for who reads it.
+    #[cold]
+    pub(super) fn mark_lost(&self, lba: u64, found: MapEntry) {
+        let mark = |entry: MapEntry, lba| (entry == found).then(|| entry.lost(lba));
+        if self.change(lba, mark).is_ok() {
+            self.write_back_map(lba, lba + 1);
+            let _ = self.memory.fence();
+        }
+    }
+
+    /// Changes the state of a sector, whose block stays its own: nothing is logged, and readers need not
+    /// know.
+    fn change(
+        &self,
+        lba: u64,
+        new: impl Fn(MapEntry, super::PremapAba) -> Option<MapEntry>,
+    ) -> Result<(), IoError> {
+        let spot = self.spot(lba);
+        self.writable(spot)?;
+        let at = Versions::at(lba);
+        for turn in 0.. {
+            let seen = self.versions.see(at);
+            if self.versions.hold(at, seen) {
+                let changed = self.entry(spot).and_then(|entry| match new(entry, spot.lba) {
+                    Some(new) => Ok(self.memory.store(self.arena(spot).map_at(spot.lba), new.0)?),
+                    None => Ok(()),
+                });
+                self.versions.leave(at, seen);
+                return changed;
+            }
+            self.memory.relax(turn);
+        }
+        unreachable!("a loop without an end")
+    }
+
+    /// Writes back the map entries of sectors `first` to before `end`.
+    fn write_back_map(&self, first: u64, end: u64) {
+        let mut next = first;
+        while next < end {
+            let spot = self.spot(next);
+            let arena = self.arena(spot);
+            let here = u64::from(arena.layout.external_nlba - spot.lba.0).min(end - next);
+            self.memory.write_back(arena.map_at(spot.lba), here * MAP_ENTRY_BYTES);
+            next += here;
+        }
+    }
+}
+
+/// Leaves words of writes that did not happen.
+fn leave<M>(btt: &Btt<M>, held: &[Staged]) {
+    for one in held {
+        btt.versions.leave(one.at, one.seen);
+    }
+}

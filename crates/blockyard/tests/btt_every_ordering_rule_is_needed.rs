@@ -1,0 +1,123 @@
+//! Each write-back and each fence of the engine left out in turn: the exploration of crashes notices. A
+//! call whose absence nobody could notice would be one that need not be there.
+
+mod btt_rig;
+
+use blockyard::btt::{LaneChoice, Policy, ReadTracking};
+use btt_rig::{Mix, Omission, Omissions, Op, Shape, explore, explore_data};
+
+const TWO: Shape = Shape { sectors: 4, lanes: 2 };
+
+/// Explores `scripts` with a call left out, and expects that a rule of the judge is found broken.
+fn is_found(omissions: Omissions, scripts: &[&[Op]]) {
+    // A lane for the first thread, and one that the others share.
+    let lanes = LaneChoice::Own { sets: 2 };
+    let policy = Policy { tracking: ReadTracking::Versions, lanes };
+    let mix = Mix { shape: TWO, policy, scripts, preemptions: 2 };
+    assert_eq!(explore(&mix, Omissions::default()).broken, None, "nothing is left out");
+    let explored = explore(&mix, omissions);
+    let Some(broken) = explored.broken else {
+        panic!("{omissions:?} not noticed in {} runs, {:?}", explored.runs, explored.counts);
+    };
+    let first = broken.lines().next().unwrap_or("");
+    println!("{omissions:?}, {scripts:?}: run {}: {first}", explored.runs);
+    assert!(broken.starts_with('J'), "{omissions:?}: {broken}");
+}
+
+/// Left out while threads run.
+fn running(omission: Omission) -> Omissions {
+    Omissions { running: Some(omission), opening: None }
+}
+
+/// Left out while what a crash left is opened.
+fn opening(omission: Omission) -> Omissions {
+    Omissions { opening: Some(omission), running: None }
+}
+
+use Op::{Anew, Error, Write, Zero};
+
+/// W1, the data: a sector reads as it was not written.
+#[test]
+fn data_become_durable_before_the_log_names_them() {
+    is_found(running(Omission::Data), &[&[Write(0)]]);
+}
+
+/// W1, the log: the second word is there, and the first is that of another write. (Not for sector 0, whose
+/// first word is zero the first time.)
+#[test]
+fn the_first_word_is_written_back() {
+    is_found(running(Omission::FirstWords), &[&[Write(1)]]);
+}
+
+/// W1, both.
+#[test]
+fn a_fence_lies_behind_data_and_first_words() {
+    is_found(running(Omission::FenceBehindFirstWords), &[&[Write(0)]]);
+}
+
+/// W2: it was acknowledged.
+#[test]
+fn the_second_word_is_written_back() {
+    is_found(running(Omission::SecondWords), &[&[Write(0)]]);
+}
+
+/// W2: the map names a block that is free as far as the log goes.
+#[test]
+fn a_fence_lies_behind_second_words() {
+    is_found(running(Omission::FenceBehindSecondWords), &[&[Write(0)]]);
+}
+
+/// W3: the lane forgets a write that the map does not know.
+#[test]
+fn map_entries_are_written_back() {
+    is_found(running(Omission::OwnEntries), &[&[Write(0), Write(1), Write(2)]]);
+}
+
+/// W3: a write that was followed by another thread's to that sector is taken for one that was cut.
+#[test]
+fn entries_that_others_changed_are_written_back() {
+    is_found(running(Omission::ForeignEntries), &[&[Write(0)], &[Write(0)]]);
+}
+
+/// N3: the next one's fences are for what it wrote itself.
+#[test]
+fn lanes_are_handed_on_settled() {
+    let shared: &[&[Op]] = &[&[Write(3)], &[Write(0)], &[Write(1)]];
+    is_found(running(Omission::FenceBehindEntries), shared);
+    let given_back: &[&[Op]] = &[&[Write(0), Anew], &[Anew, Write(1)]];
+    is_found(running(Omission::FenceBehindEntries), given_back);
+}
+
+#[test]
+fn zeroes_and_errors_are_durable_when_they_are_acknowledged() {
+    for op in [Zero(0, 1), Error(0)] {
+        for omission in [Omission::OwnEntries, Omission::FenceBehindEntries] {
+            is_found(running(omission), &[&[Write(0), op]]);
+        }
+    }
+}
+
+/// V4: what recovery finished is durable before the lane logs something else by another thread (J5).
+#[test]
+fn recovery_writes_back_and_fences() {
+    for omission in [Omission::OwnEntries, Omission::FenceBehindEntries] {
+        is_found(opening(omission), &[&[Write(0)]]);
+    }
+}
+
+/// What is known of blocks says as much as all their states, one by one.
+#[test]
+fn data_need_not_be_visited() {
+    let lanes = LaneChoice::Own { sets: 2 };
+    let policy = Policy { tracking: ReadTracking::Versions, lanes };
+    let scripts: &[&[Op]] = &[&[Write(0), Write(1)], &[Write(0)]];
+    let mix = Mix { shape: TWO, policy, scripts, preemptions: 2 };
+    let sound = explore_data(&mix, Omissions::default());
+    println!("{} runs, {:?}", sound.runs, sound.counts);
+    assert_eq!(sound.broken, None);
+    for omission in [Omission::Data, Omission::FenceBehindFirstWords] {
+        let broken = explore_data(&mix, running(omission)).broken.expect("it is noticed");
+        println!("{omission:?}: {}", broken.lines().next().unwrap_or(""));
+        assert!(broken.starts_with("J1"), "{broken}");
+    }
+}
