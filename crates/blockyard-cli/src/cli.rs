@@ -14,7 +14,7 @@ use crate::message::Failure;
 pub(crate) use btt::{
     Btt, BttCommand, Check, Convert, CopySectors, Create, DumpMap, Inspected, Repair, VersionName,
 };
-pub(crate) use serve::{DiskSource, Serve, ServedDisk, TlsUse};
+pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
 /// What would this queueing design do on that device?

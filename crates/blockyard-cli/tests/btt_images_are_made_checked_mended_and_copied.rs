@@ -150,3 +150,28 @@ fn sectors_come_through_copies_and_conversions() {
     assert!(fails(&["copy", &short, &last], 2).contains("no whole sectors of 520"));
     assert!(Path::new(&last).exists());
 }
+
+#[test]
+fn what_is_no_raw_image_is_not_copied_as_one() {
+    let folder = Folder::new("raw");
+    let (from, to) = (folder.file("from"), folder.file("to"));
+    for file in [&from, &to] {
+        answers(&["create", file, "--size", "32m", "--sector-size", "4096"], 0);
+    }
+    let words = fails(&["copy", &from, &to], 2);
+    assert!(words.contains(": it holds a BTT itself"), "{words}");
+    let words = fails(&["copy", "/dev/null", &to], 2);
+    assert!(words.contains(": there are no bytes in it"), "{words}");
+}
+
+#[test]
+fn an_image_that_was_cut_off_is_repaired_or_told_and_not_kept_locked() {
+    let folder = Folder::new("cut");
+    let file = folder.file("image");
+    answers(&["create", &file, "--size", "32m", "--sector-size", "4096"], 0);
+    fs::OpenOptions::new().write(true).open(&file).and_then(|f| f.set_len(20 << 20)).expect("cut");
+    let output = btt(&["repair", "--yes", &file]);
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!words.contains("somebody else"), "{words}");
+    assert_eq!(output.status.code(), Some(4), "{words}");
+}

@@ -123,8 +123,14 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// It is damaged; nothing was written then.
+    /// It is damaged, and nothing was written then; or there is no room for all of the file, which is taken
+    /// for writing.
     pub fn open(self, options: &ImageOptions) -> Result<Btt<Mapped>, ImageError> {
+        // Not before it is known that there is one.
+        find(&self.memory, self.container, self.own_uuid)?;
+        if !options.read_only {
+            self.memory.take_room()?;
+        }
         let options = OpenOptions {
             container: self.container,
             own_uuid: self.own_uuid,
@@ -176,6 +182,7 @@ impl Image {
         }
         file.sync_all()?;
         let memory = Mapped::new(file, true, options.durability, options.copying)?;
+        memory.take_room()?;
         Ok(Btt::create(memory, format, options.policy)?)
     }
 }
@@ -191,13 +198,15 @@ fn pool(file: &File) -> Result<Option<Pool>, ImageError> {
 }
 
 /// Which kind of namespace this is, by where a BTT is found; what the one without label says if none is.
+///
+/// The one with a label first: what lies at byte 4096 of that is data of its sectors, and whoever writes
+/// these could make it look like an info block.
 fn namespace(memory: &Mapped) -> Result<Container, ImageError> {
     let found = |container| find(memory, container, None).map(|_| container);
-    let without_label = match found(Container::Namespace) {
-        Ok(container) => return Ok(container),
-        Err(error) => error,
-    };
-    found(Container::LabelledNamespace).map_err(|_| without_label.into())
+    match found(Container::LabelledNamespace) {
+        Ok(container) => Ok(container),
+        Err(_) => Ok(found(Container::Namespace)?),
+    }
 }
 
 /// A random UUID, version 4.

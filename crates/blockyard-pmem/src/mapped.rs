@@ -8,7 +8,8 @@
 //! with copies of other threads, and then mix bytes, which nobody relies on ([`Memory`] Y3).
 //!
 //! A file that somebody else cuts off under a mapping kills the process by SIGBUS, as does a hole that the
-//! medium has no room for: so the file is locked, and its room is taken when it is opened for writing.
+//! medium has no room for: so the file is locked, and [`Mapped::take_room`] fills its holes. So does a page
+//! that the medium cannot read.
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 #![allow(clippy::cast_possible_truncation, reason = "what lies in a mapping can be addressed")]
 
@@ -58,8 +59,7 @@ impl Mapped {
     ///
     /// # Errors
     ///
-    /// It cannot be mapped, somebody else has it, there is no room for all of it, or the processor has no
-    /// instructions to write lines back.
+    /// It cannot be mapped, somebody else has it, or the processor has no instructions to write lines back.
     pub fn new(
         file: File,
         writable: bool,
@@ -76,15 +76,8 @@ impl Mapped {
             }
             error => error,
         })?;
-        let bytes = file.metadata()?.len();
         let map = match writable {
-            true => {
-                // No hole is left that a store could not fill. A file system without this call has none.
-                match fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(io::Error::from) {
-                    Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
-                    _ => MmapOptions::new().map_raw(&file)?,
-                }
-            }
+            true => MmapOptions::new().map_raw(&file)?,
             false => MmapOptions::new().map_raw_read_only(&file)?,
         };
         let keep = match durability {
@@ -107,6 +100,20 @@ impl Mapped {
         match &self.keep {
             Keep::Memory(lines) => Some(lines.names()),
             Keep::Process | Keep::Disk(_) => None,
+        }
+    }
+
+    /// Takes the room for all of the file, so that no hole is left that a store could not fill.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough.
+    pub fn take_room(&self) -> io::Result<()> {
+        let bytes = self.map.len() as u64;
+        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes).map_err(io::Error::from) {
+            // A file system without this call has no holes to speak of.
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+            _ => Ok(()),
         }
     }
 

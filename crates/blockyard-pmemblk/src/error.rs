@@ -29,11 +29,6 @@ impl Failure {
         Self::new(libc::EINVAL, text)
     }
 
-    /// Whether what was found is damaged, rather than not to be found out.
-    pub(crate) fn is_damage(&self) -> bool {
-        self.number == libc::EINVAL
-    }
-
     /// Sets `errno` and this thread's text.
     pub(crate) fn keep(&self) {
         // No text of ours has a zero in it.

@@ -10,6 +10,7 @@ mod error;
 mod pool;
 mod seat;
 
+use blockyard::btt::check::{self, Severity};
 use blockyard_pmem::{Durability, Image, ImageOptions};
 use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use core::{ptr, slice};
@@ -77,19 +78,19 @@ pub unsafe extern "C" fn pmemblk_check(file: *const c_char, bsize: usize) -> c_i
         ..ImageOptions::default()
     };
     let checked = block_bytes(bsize).and_then(|bytes| {
-        let btt = Image::map(path, &options)?.open(&options)?;
-        match bytes {
-            0 => Ok(()),
-            bytes if bytes == btt.sector_bytes() => Ok(()),
-            _ => Err(Failure::argument("its blocks have another size")),
+        let image = Image::map(path, &options)?;
+        let Image { memory, container, own_uuid } = &image;
+        let whole = check::Options { container: *container, own_uuid: *own_uuid, keep: 0 };
+        let (report, _) = check::check(memory, &whole, &mut |_| ())
+            .map_err(|error| Failure::new(libc::EIO, error))?;
+        let is_whole = report.count(Severity::Repairable) + report.count(Severity::Broken) == 0;
+        if is_whole && bytes != 0 && image.open(&options)?.sector_bytes() != bytes {
+            return Err(Failure::argument("its blocks have another size"));
         }
+        Ok(is_whole)
     });
     match checked {
-        Ok(()) => 1,
-        Err(failure) if failure.is_damage() => {
-            failure.keep();
-            0
-        }
+        Ok(is_whole) => is_whole.into(),
         Err(failure) => {
             failure.keep();
             -1

@@ -28,7 +28,8 @@ pub struct Pool {
 // SAFETY: a worker is only reached by the thread that has its seat (`act`), or by who closes the pool, when
 // no other thread is in a call; who has a seat got it under a lock from who had it before.
 unsafe impl Sync for Pool {}
-// SAFETY: as above; a worker may be sent.
+// SAFETY: as above. A worker that goes on to another thread is of one that ended, by way of the kernel, which
+// leaves nothing of what that thread wrote back on its way.
 unsafe impl Send for Pool {}
 
 impl Pool {

@@ -183,3 +183,21 @@ fn many_threads_never_read_a_mix() {
         Btt::open(&ram, &again).expect("no block is free twice");
     }
 }
+
+/// Of several sectors, those before the one that cannot be read are read.
+#[test]
+fn sectors_before_a_bad_map_entry_are_read() {
+    use blockyard::btt::Memory;
+    for policy in policies() {
+        let ram = Ram::new(BYTES);
+        let format = format(Container::LabelledNamespace, 512);
+        let btt = Btt::create(&ram, &format, policy).expect("it can be made");
+        btt.write(0, &[5; 512 * 8]).expect("it is written");
+        // A 16 MiB arena's map, by the format's table of images.
+        ram.store(16_625_664 + 3 * 4, 0xffff_ffff).expect("ram takes all");
+        let mut to = [0xee; 512 * 8];
+        assert_eq!(btt.read(0, &mut to), Err(IoError::Map));
+        assert!(to[..512 * 3].iter().all(|&byte| byte == 5), "{policy:?}");
+        assert_eq!(btt.write(3, &[6; 512]), Err(IoError::Map), "its block is nobody's to free");
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use blockyard::btt::Container;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::serve::bytes;
 
@@ -112,12 +112,13 @@ pub(crate) struct Check {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("how").required(true).args(["dry_run", "yes"])))]
 pub(crate) struct Repair {
     #[command(flatten)]
     pub(crate) inspected: Inspected,
 
     /// Print what would be done, and do nothing
-    #[arg(long, conflicts_with = "yes", required_unless_present = "yes")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Do it
@@ -191,4 +192,5 @@ Exit codes: those of `btt check`, for what is there in the end.";
 const COPY_HELP: &str = "\
 Where TO is there already, it is the BTT, and FROM is a raw image, of whole sectors and no larger; sectors
 behind its end stay as they are. Where TO is not there, FROM is the BTT, and TO becomes a raw image.
-Sectors of zeroes take no room on either side.";
+Sectors of zeroes take no room on either side. After a loss of power in the middle of copying into a BTT, check
+it: its file is synchronised at the end only.";

@@ -67,6 +67,14 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) buffered: bool,
 
+    /// The file holds a block translation table, as of `btt create`: sectors stay whole
+    #[arg(long, conflicts_with = "buffered")]
+    pub(crate) btt: bool,
+
+    /// What a write to a block translation table survives when it is answered
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t, requires = "btt")]
+    pub(crate) survives: Survives,
+
     /// Take the memory of disks in memory at once, in huge pages where there are some
     #[arg(long)]
     pub(crate) huge_pages: bool,
@@ -128,6 +136,18 @@ pub(crate) enum TlsUse {
     Require,
     /// They may.
     Offer,
+}
+
+/// What a write to a BTT survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Survives {
+    /// The end of this server; the loss of power after a flush, which may tear sectors.
+    #[default]
+    Process,
+    /// The loss of power: the file is synchronised twice a write, for all lanes at once.
+    Power,
+    /// The loss of power, on persistent memory that is mapped directly (DAX): cache lines are written back.
+    Pmem,
 }
 
 /// Where a disk's data is.

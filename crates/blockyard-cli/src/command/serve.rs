@@ -14,6 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use blockyard::layer::rate::Rates;
+use blockyard_pmem::Durability;
 use blockyard_serve::{
     Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,
     TlsConfig,
@@ -25,7 +26,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
 use super::serve_file::{self, Given};
-use crate::cli::{DiskSource, Serve, ServedDisk, TlsUse};
+use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::faults::{self, rows_served};
 use crate::message::{Failure, note};
 use lateness::Watch;
@@ -174,6 +175,9 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
                 Source::Memory { bytes: *bytes, huge_pages: args.huge_pages }
             }
             DiskSource::Null(bytes) => Source::Null { bytes: *bytes },
+            DiskSource::File(path) if args.btt => {
+                Source::Btt { path: PathBuf::from(path), durability: durability(args.survives) }
+            }
             DiskSource::File(path) => {
                 Source::File { path: PathBuf::from(path), buffered: args.buffered }
             }
@@ -185,6 +189,14 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         layers: layers.clone(),
     });
     Ok(disks.collect())
+}
+
+fn durability(survives: Survives) -> Durability {
+    match survives {
+        Survives::Process => Durability::Process,
+        Survives::Power => Durability::Disk,
+        Survives::Pmem => Durability::Memory,
+    }
 }
 
 fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {

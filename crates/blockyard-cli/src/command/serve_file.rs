@@ -44,6 +44,8 @@ const DISK: &[&str] = &[
     "fault",
     "seed",
     "buffered",
+    "btt",
+    "survives",
     "huge-pages",
     "readonly",
 ];

@@ -3,6 +3,7 @@
 //! A [`Disk`] is opened once and shared by all lanes; a lane makes a [`Medium`] of it, a device of the
 //! core, for its own request queue.
 
+mod btt;
 mod extents;
 mod fault_counts;
 mod file;
@@ -35,9 +36,11 @@ use blockyard::request::Request;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard_pmem::Durability;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportFlags};
 use blockyard_wire::nbd::{STATE_HOLE, STATE_ZERO};
+use btt::{BttDevice, Table};
 use file::{File, FileDevice};
 use limited::Limited;
 use live::Live;
@@ -77,6 +80,14 @@ pub enum Source {
         /// Through the page cache, rather than by direct I/O where that is possible.
         buffered: bool,
     },
+    /// In the block translation table in a file: sectors stay whole, whatever ends the server.
+    Btt {
+        /// Where it is.
+        path: PathBuf,
+        /// What a write that was answered survives. With [`Durability::Process`] a loss of power only after
+        /// a flush, and sectors may be torn by it.
+        durability: Durability,
+    },
 }
 
 /// A disk to be served.
@@ -106,6 +117,7 @@ enum Kept {
     Null(Arc<Map>),
     /// With the depth that lanes share: only here a request is under way for longer than a call.
     File(Arc<File>, Arc<SharedDepth>),
+    Btt(Arc<Table>),
 }
 
 /// An open disk. Shared by all lanes.
@@ -130,6 +142,7 @@ pub(crate) enum Medium {
     Memory(MemoryDevice),
     Null(NullDevice),
     File(Limited<FileDevice>),
+    Btt(Box<BttDevice>),
     Live(Box<Live>),
     Delayed(Box<Delayed<Medium>>),
     Rated(Box<rate::Limited<Medium>>),
@@ -150,6 +163,7 @@ impl Disk {
                 Medium::Memory(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs)))
             }
             Kept::Null(_) => Medium::Null(NullDevice::default()),
+            Kept::Btt(table) => Medium::Btt(Box::new(BttDevice::new(table, Rc::clone(jobs)))),
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
                 let device = FileDevice::new(file, lane, jobs, outbox, self.depth);
@@ -167,6 +181,7 @@ impl Disk {
         let minimum = match &self.kept {
             // The kernel zeroes no part of a block there.
             Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
+            Kept::Btt(table) => table.data_bytes,
             _ => 1,
         };
         let limits = self.limits();
@@ -199,7 +214,11 @@ impl Disk {
 
     /// What its queue holds requests to.
     pub(crate) fn limits(&self) -> Limits {
-        let is_file = matches!(self.kept, Kept::File(..));
+        let (is_file, is_cached) = match &self.kept {
+            Kept::Memory(_) | Kept::Null(_) => (false, false),
+            Kept::File(..) => (true, true),
+            Kept::Btt(table) => (true, table.has_cache),
+        };
         let block_sectors = (self.block_bytes() / SECTOR).max(1);
         let max_sectors = if is_file { FILE_REQUEST_SECTORS } else { MEMORY_REQUEST_SECTORS };
         let limits = Limits {
@@ -207,8 +226,8 @@ impl Disk {
             max_sectors,
             max_discard_sectors: RANGE_SECTORS_MAX,
             max_write_zeroes_sectors: RANGE_SECTORS_MAX,
-            write_cache: is_file,
-            fua: is_file,
+            write_cache: is_cached,
+            fua: matches!(self.kept, Kept::File(..)),
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
         };
         match &self.layers.model {
@@ -222,6 +241,7 @@ impl Disk {
         let own = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => 1,
             Kept::File(file, _) => file.block_bytes,
+            Kept::Btt(table) => table.data_bytes,
         };
         match self.layers.model.as_ref().map(|model| model.limits().logical_block_sectors) {
             Some(sectors @ 2..) => own.max(u64::from(sectors) * SECTOR),
@@ -231,7 +251,7 @@ impl Disk {
 
     /// Whether data of requests must lie in buffers of its own, aligned as blocks are.
     pub(crate) fn needs_pages(&self) -> bool {
-        matches!(self.kept, Kept::File(..))
+        matches!(self.kept, Kept::File(..) | Kept::Btt(_))
     }
 
     /// Where the byte at `offset` lies in the disk's own memory, if payload may be received there before
@@ -263,7 +283,7 @@ impl Disk {
                 batch.map(&memory.map, at..at + len);
             }
             (Kept::Null(zeroes), _) => batch.map(zeroes, 0..len),
-            (Kept::File(..), _) => unreachable!("data of a file is in buffers"),
+            (Kept::File(..) | Kept::Btt(_), _) => unreachable!("its data is in buffers"),
         }
     }
 
@@ -273,6 +293,8 @@ impl Disk {
             Kept::Memory(memory) => memory.extents.run_at(offset),
             Kept::Null(_) => (self.size_bytes - offset, false),
             Kept::File(file, _) => file.run_at(offset),
+            // Which sectors are zeroes is known, and not told: it would be a look at each.
+            Kept::Btt(_) => (self.size_bytes - offset, true),
         };
         (len, if is_data { 0 } else { STATE_HOLE | STATE_ZERO })
     }
@@ -300,6 +322,7 @@ macro_rules! each {
             Medium::Memory($device) => $call,
             Medium::Null($device) => $call,
             Medium::File($device) => $call,
+            Medium::Btt($device) => $call,
             Medium::Live($device) => $call,
             Medium::Delayed($device) => $call,
             Medium::Rated($device) => $call,

@@ -1,5 +1,6 @@
 //! Opening what a disk is kept in, and what can be wrong with it.
 
+use super::btt::Table;
 use super::file::File;
 use super::limited::SharedDepth;
 use super::live::Timing;
@@ -31,6 +32,8 @@ pub enum OpenError {
     NotAFile(String),
     /// It has no bytes.
     Empty(String),
+    /// The block translation table in this file cannot be opened.
+    Btt(String, String),
     /// There is no room for a disk of this size in memory.
     Memory(u64, io::Error),
     /// There are fewer requests at once than lanes to have them, or there are more lanes than can
@@ -60,6 +63,7 @@ impl fmt::Display for OpenError {
             Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
             Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
             Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
+            Self::Btt(path, error) => write!(f, "{path}: {error}"),
             Self::Memory(bytes, error) => {
                 write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
             }
@@ -124,6 +128,10 @@ impl Disk {
                 let zeroes = Map::new(PAYLOAD_BYTES_DEFAULT as usize)
                     .map_err(|error| OpenError::Memory(*bytes, error))?;
                 (*bytes, Kept::Null(Arc::new(zeroes)))
+            }
+            Source::Btt { path, durability } => {
+                let table = Table::open(path, *durability, config.read_only, lanes)?;
+                (table.size_bytes(), Kept::Btt(Arc::new(table)))
             }
             Source::File { path, buffered } => {
                 let file = File::open(path, config.read_only, *buffered, bells)?;

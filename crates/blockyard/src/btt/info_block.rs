@@ -9,6 +9,7 @@
 
 use super::layout::{
     ARENA_BYTES_MAX, FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES, NFREE_MAX,
+    OPEN_SECTOR_BYTES_MAX,
 };
 use super::map_entry::BLOCKS_MAX;
 
@@ -194,7 +195,7 @@ impl InfoBlock {
         let Layout { dataoff, mapoff, flogoff, infooff, .. } = self.layout;
         let (internal, external) = (self.layout.internal_lbasize, self.layout.external_lbasize);
         let all = |is: bool, name| if is { Ok(()) } else { Err(name) };
-        all(external > 0, "external_lbasize")?;
+        all((1..=OPEN_SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
         all(internal >= external, "internal_lbasize")?;
         all((1..=NFREE_MAX).contains(&nfree), "nfree")?;
         all((1..=BLOCKS_MAX).contains(&internal_nlba), "internal_nlba")?;
@@ -293,8 +294,9 @@ mod tests {
             change(&mut info);
             InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("it cannot be")
         };
-        let cases: [(Change, &str); 12] = [
+        let cases: [(Change, &str); 13] = [
             (|i| i.layout.external_lbasize = 0, "external_lbasize"),
+            (|i| i.layout.external_lbasize = 1 << 31, "external_lbasize"),
             (|i| i.layout.internal_lbasize = 519, "internal_lbasize"),
             (|i| i.layout.internal_lbasize = u32::MAX, "internal_nlba"),
             (|i| i.layout.nfree = 0, "nfree"),

@@ -16,7 +16,9 @@ pub const NFREE_MAX: u32 = 4096;
 pub const FLOG_GROUP_BYTES: u64 = 64;
 /// Bytes of a map entry.
 pub const MAP_ENTRY_BYTES: u64 = 4;
-/// The largest sector: 4096 bytes of data with 128 of metadata.
+/// The largest sector that is opened: libpmemblk takes any, and what one makes room for must be bounded.
+pub const OPEN_SECTOR_BYTES_MAX: u32 = 1 << 20;
+/// The largest sector that is made: 4096 bytes of data with 128 of metadata.
 pub const SECTOR_BYTES_MAX: u32 = 4224;
 
 /// Where in an arena its parts are, in bytes from its beginning, and how many blocks it has.

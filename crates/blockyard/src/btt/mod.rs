@@ -20,8 +20,11 @@
 //! let btt = Btt::create(&ram, &format, Policy::DEFAULT)?;
 //! std::thread::scope(|scope| {
 //!     for thread in 0..4 {
-//!         let mut worker = btt.worker();
-//!         scope.spawn(move || worker.write(thread * 8, &[7; 512 * 8]).expect("memory does not fail"));
+//!         let btt = &btt;
+//!         scope.spawn(move || {
+//!             let mut worker = btt.worker();
+//!             worker.write(thread * 8, &[7; 512 * 8]).expect("memory does not fail");
+//!         });
 //!     }
 //! });
 //! drop(btt);

@@ -56,20 +56,29 @@ impl<M: Memory> Btt<M> {
             (lbas[count], to[count]) = (lba, bytes);
             count += 1;
         }
+        let mut failed = Ok(());
         let (mut seen, mut entries) = ([Seen::default(); BATCH_MAX], [MapEntry(0); BATCH_MAX]);
+        let mut known = 0;
         for n in 0..count {
             let spot = self.spot(lbas[n]);
             seen[n] = self.versions.see(Versions::at(lbas[n]));
-            entries[n] = self.entry(spot)?;
+            match self.entry(spot) {
+                Ok(entry) => entries[n] = entry,
+                Err(error) => {
+                    failed = Err(error); // those before it are read
+                    break;
+                }
+            }
+            known += 1;
             if entries[n].state() == SectorState::Normal {
                 let at = self.arena(spot).block_at(entries[n].block(spot.lba));
                 self.memory.prefetch(at, u64::from(self.sector_bytes).min(PREFETCH_BYTES));
             }
         }
-        for (n, to) in to.into_iter().enumerate().take(count) {
+        for (n, to) in to.into_iter().enumerate().take(known) {
             self.copy_versioned(lbas[n], seen[n], entries[n], to)?;
         }
-        Ok(())
+        failed
     }
 
     /// Copies what a sector has, whose word was `seen` before its entry.

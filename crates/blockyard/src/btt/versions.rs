@@ -117,6 +117,13 @@ impl Versions {
         self.word(at).store(seen.0, Ordering::Release);
     }
 
+    /// Leaves a word with a new version, and what is pending as it was: the state of a sector was changed,
+    /// and its block stays its own.
+    #[inline]
+    pub fn leave_anew(&self, at: WordAt, seen: Seen) {
+        self.word(at).store(seen.0.wrapping_add(1 << VERSION_SHIFT), Ordering::Release);
+    }
+
     /// The sector whose entry a set of lanes other than `set` changed, and that may not be durable (S3). Right
     /// if the word can be held as it was `seen`.
     #[inline]

@@ -11,7 +11,7 @@ use core::ops::Deref;
 /// Most sectors that go through a set of lanes at once.
 pub(super) const BATCH_MAX: usize = 8;
 
-/// One thread's way to a [`Btt`], borrowed or shared (`&Btt`, `Arc<Btt>`): with lanes of its own while
+/// One thread's way to a [`Btt`], which stays with that thread: borrowed or shared (`&Btt`, `Arc<Btt>`): with lanes of its own while
 /// there are some, otherwise with lanes that it shares.
 #[derive(Debug)]
 pub struct Worker<B, M>
@@ -23,7 +23,8 @@ where
     home: SetId,
     own: bool,
     pending: Pending,
-    memory: PhantomData<fn() -> M>,
+    /// Not to be sent: what a thread wrote back, its own fences make durable only (`lanes` N3).
+    memory: PhantomData<*const M>,
 }
 
 /// Words whose map entries this thread changed, and may not have made durable yet (`versions` S3).

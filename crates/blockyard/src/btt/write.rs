@@ -205,10 +205,20 @@ impl<M: Memory> Btt<M> {
                 // W3.
                 self.write_back_map(lba, lba + 1);
             }
+            if matches!(one.entry.state(), SectorState::Zero | SectorState::Error) {
+                // Who changed the state may not have made it durable, and libpmemblk compares it when it
+                // recovers.
+                self.memory.write_back(self.arena(one.spot).map_at(one.spot.lba), MAP_ENTRY_BYTES);
+            }
             let at = self.entry_at(one);
             self.memory.store_long(at, self.logged(one).words()[0])?;
             self.memory.write_back(at, 8);
             if self.versions.hold(one.at, one.seen) {
+                // Who held it before may have left it in the middle of a write that failed.
+                if self.broken.load(Ordering::Acquire) {
+                    self.versions.leave(one.at, one.seen);
+                    return Err(IoError::Broken);
+                }
                 return Ok(true);
             }
         }
@@ -218,15 +228,17 @@ impl<M: Memory> Btt<M> {
     /// Makes the writes whose words are held happen.
     #[inline]
     fn commit(&self, set: SetId, pending: &mut Pending, held: &[Staged]) -> Result<(), IoError> {
-        // W1. Until here nothing has happened.
+        // W1. Until here nothing of these writes has happened; whether map entries of former ones are durable
+        // is not known if this fails.
         if let Err(error) = self.memory.fence() {
+            self.broken.store(true, Ordering::Release);
             leave(self, held);
             return Err(error.into());
         }
         pending.take().for_each(|(at, left)| self.versions.settle(at, left));
         if let Err(error) = self.log(held).and_then(|()| self.map(held)) {
             // Whether it has happened is for recovery to find.
-            self.broken.store(true, Ordering::Relaxed);
+            self.broken.store(true, Ordering::Release);
             leave(self, held);
             return Err(error.into());
         }
@@ -290,7 +302,7 @@ impl<M: Memory> Btt<M> {
             return Ok(());
         }
         if let Err(error) = self.memory.fence() {
-            self.broken.store(true, Ordering::Relaxed);
+            self.broken.store(true, Ordering::Release);
             return Err(error.into());
         }
         left.for_each(|(at, seen)| self.versions.settle(at, seen));
@@ -334,8 +346,7 @@ impl<M: Memory> Btt<M> {
         }
     }
 
-    /// Changes the state of a sector, whose block stays its own: nothing is logged, and readers need not
-    /// know.
+    /// Changes the state of a sector, whose block stays its own: nothing is logged.
     fn change(
         &self,
         lba: u64,
@@ -351,7 +362,7 @@ impl<M: Memory> Btt<M> {
                     Some(new) => Ok(self.memory.store(self.arena(spot).map_at(spot.lba), new.0)?),
                     None => Ok(()),
                 });
-                self.versions.leave(at, seen);
+                self.versions.leave_anew(at, seen);
                 return changed;
             }
             self.memory.relax(turn);

@@ -22,12 +22,20 @@ pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {
 
 fn from_raw(args: &CopySectors) -> Result<(), Failure> {
     let raw = File::open(&args.from).map_err(|error| unusable(&args.from, error))?;
+    if open(&args.from, true).is_ok() {
+        let words =
+            "it holds a BTT itself: its sectors are copied to a raw image that is not there yet";
+        return Err(unusable(&args.from, words));
+    }
     let (_, btt) = open(&args.to, false)?;
     let len = raw.metadata().map_err(|error| unusable(&args.from, error))?.len();
     let bytes = u64::from(btt.sector_bytes());
     if !len.is_multiple_of(bytes) {
         let words = format_args!("its {len} bytes are no whole sectors of {bytes}");
         return Err(unusable(&args.from, words));
+    }
+    if len == 0 {
+        return Err(unusable(&args.from, "there are no bytes in it, or they cannot be counted"));
     }
     let (sectors, room) = (len / bytes, btt.sectors());
     if sectors > room {

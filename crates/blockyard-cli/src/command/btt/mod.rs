@@ -12,7 +12,7 @@ use std::path::Path;
 use blockyard::btt::check::{Options, Report, check as look};
 use blockyard::btt::repair::Plan;
 use blockyard::btt::{Btt, Container, MediaError};
-use blockyard_pmem::{Image, ImageError, ImageOptions, Mapped};
+use blockyard_pmem::{Durability, Image, ImageError, ImageOptions, Mapped};
 
 use crate::cli::{BttCommand, Inspected};
 use crate::message::Failure;
@@ -48,13 +48,17 @@ fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
 /// Maps a file in which there is a BTT, damaged or not.
 fn map(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
     let container = args.container.map(Container::from);
-    let mapped = |container| Image::map(&args.file, &options(read_only, container));
+    // What is repaired is on the medium step by step.
+    let durability = Durability::Disk;
+    let mapped = |container| {
+        Image::map(&args.file, &ImageOptions { durability, ..options(read_only, container) })
+    };
     match mapped(container) {
         // None was found anywhere: what is wrong is told of the container where most is in order.
         Err(ImageError::Btt(_)) if container.is_none() => {
-            let image = mapped(Some(Container::LabelledNamespace));
-            match image {
-                Ok(image) if arenas(&image) > 0 => Ok(image),
+            let labelled = mapped(Some(Container::LabelledNamespace)).map(|image| arenas(&image));
+            match labelled {
+                Ok(1..) => mapped(Some(Container::LabelledNamespace)),
                 _ => mapped(Some(Container::Namespace)),
             }
         }

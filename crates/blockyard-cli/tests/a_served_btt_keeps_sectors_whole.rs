@@ -1,0 +1,170 @@
+//! `serve --btt`: what is written is read, and when the server is killed in the middle of many writes, what
+//! was answered is there, each sector is whole, and `btt check` finds nothing.
+
+#[path = "../../blockyard-serve/tests/nbd/mod.rs"]
+mod nbd;
+
+use core::time::Duration;
+use nbd::{Client, FLUSH};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+fn blockyard(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    blockyard(args).output().unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A path that is short enough for a socket.
+fn socket() -> PathBuf {
+    let name = nbd::path("t").file_name().unwrap().to_owned();
+    std::env::temp_dir().join(name).with_extension("sock")
+}
+
+/// A file with an empty BTT.
+fn created(name: &str, sector: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    let size = ["--size", "32m", "--sector-size", sector];
+    let out = run(&[&["btt", "create", text(&path)], &size[..]].concat());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    path
+}
+
+fn start(path: &Path, socket: &Path, survives: &str) -> Child {
+    let address = format!("unix:{}", text(socket));
+    let args = ["serve", text(path), "--btt", "--survives", survives, "--lanes", "2"];
+    let mut server = blockyard(&[&args[..], &["--nbd", &address]].concat()).spawn().unwrap();
+    let start = Instant::now();
+    while Client::connect(socket).is_err() {
+        assert!(server.try_wait().unwrap().is_none(), "it runs");
+        assert!(start.elapsed() < Duration::from_secs(20), "it answers");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server
+}
+
+fn kill(mut server: Child) {
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+fn check(path: &Path) {
+    let out = run(&["btt", "check", text(path)]);
+    let words = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{words}");
+}
+
+/// A sector that says which write it is.
+fn sector(mark: u64, bytes: usize) -> Vec<u8> {
+    mark.to_le_bytes().into_iter().cycle().take(bytes).collect()
+}
+
+fn mark(sector: &[u8]) -> u64 {
+    let mark = u64::from_le_bytes(sector[..8].try_into().unwrap());
+    assert_eq!(sector, self::sector(mark, sector.len()), "a mix");
+    mark
+}
+
+#[test]
+fn sectors_are_read_as_they_were_written_whatever_their_size() {
+    for (size, data) in [("512", 512_u32), ("520", 512), ("4096", 4096), ("4104", 4096)] {
+        let bytes_of = data as usize;
+        for survives in ["process", "power"] {
+            let path = created(&format!("sizes-{size}-{survives}.btt"), size);
+            let socket = socket();
+            let server = start(&path, &socket, survives);
+            let mut client = Client::connect(&socket).unwrap();
+            for n in 0..20_u64 {
+                let bytes: Vec<u8> = (0..8).flat_map(|at| sector(n << 8 | at, bytes_of)).collect();
+                assert_eq!(client.write(n * 5 * u64::from(data), &bytes), 0);
+            }
+            assert_eq!(client.call(nbd::TRIM, 2 * u64::from(data), 2 * data), 0);
+            assert_eq!(client.call(FLUSH, 0, 0), 0);
+            kill(server);
+            let server = start(&path, &socket, survives);
+            let mut client = Client::connect(&socket).unwrap();
+            let all = client.read(0, 103 * bytes_of);
+            for (at, found) in all.chunks_exact(bytes_of).enumerate() {
+                let n = (at as u64 / 5).min(19);
+                let expected = if matches!(at, 2 | 3) { 0 } else { n << 8 | (at as u64 - n * 5) };
+                assert_eq!(mark(found), expected, "sector {at} of {size}");
+            }
+            kill(server);
+            check(&path);
+            std::fs::remove_file(path).unwrap();
+            std::fs::remove_file(socket).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_every_sector_whole() {
+    const SECTORS: usize = 64;
+    let path = created("killed.btt", "4096");
+    let socket = socket();
+    let mut least = vec![0; 3 * SECTORS];
+    for life in 1..=12_u64 {
+        let server = start(&path, &socket, "process");
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = least
+                .chunks_exact_mut(SECTORS)
+                .zip(0..)
+                .map(|(answered, writer)| {
+                    let socket = &socket;
+                    scope.spawn(move || {
+                        let mut client = Client::connect(socket).unwrap();
+                        for step in 1_u32.. {
+                            let lba = step as usize * 7 % SECTORS;
+                            let mark = life << 32 | u64::from(step);
+                            let at = ((writer * SECTORS + lba) * 4096) as u64;
+                            let bytes = sector(mark, 4096);
+                            let written = client.ask(nbd::WRITE, at, 4096).is_ok()
+                                && std::io::Write::write_all(&mut client.stream, &bytes).is_ok();
+                            if !written || client.reply().is_err() {
+                                return;
+                            }
+                            answered[lba] = mark;
+                        }
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(60));
+            kill(server);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+        });
+        check(&path);
+        let server = start(&path, &socket, "process");
+        let mut client = Client::connect(&socket).unwrap();
+        let all = client.read(0, 3 * SECTORS * 4096);
+        for (at, found) in all.chunks_exact(4096).enumerate() {
+            let found = mark(found);
+            assert!(found >= least[at], "sector {at}: {found:x}, and {:x} was answered", least[at]);
+        }
+        kill(server);
+    }
+    std::fs::remove_file(&socket).unwrap();
+    assert!(least.iter().all(|&mark| mark > 0), "something was written");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_is_no_btt_is_told_in_one_line() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("none.btt");
+    std::fs::write(&path, vec![0; 17 << 20]).unwrap();
+    let out = run(&["serve", text(&path), "--btt", "--nbd", "127.0.0.1:0"]);
+    let words = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{words}");
+    let expected = format!("blockyard: error: {}: no BTT: ", text(&path));
+    assert!(words.starts_with(&expected) && words.lines().count() == 1, "{words}");
+    std::fs::remove_file(path).unwrap();
+}
