@@ -371,7 +371,8 @@ On eMMC and SD, what the bus carried: how often each command was sent, and
                     one is, so that a real engine, which asks at its own period, asks more often
   CMD13/write       questions after the card's state (CMD13 without it) for each command that writes
   lost writes       writes that were reported as done, and of which the card then said that they failed:
-                    nobody asks after a write where the controller or DAT0 tells of the end of busy
+                    nobody asks after a write where the controller or DAT0 tells of the end of busy;
+                    with a cache the next flush fails; what cqe may be writing again is not counted
 
 What the host did; a transaction is on the bus from its start to its interrupt, so that a busy card is
 part of it where the host waits for that, and else is not:

@@ -123,7 +123,7 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
     let config = nbd::path("config");
     fs::write(&config, "lanes = 1\n[[disk]]\nsorce = \"null:1k\"\n").unwrap();
     let words = "3: unknown key `sorce` in `[disk]`: did you mean `source`? (one of name, source, \
-                 design, depth, as, delay, rate, fault, seed, buffered, huge-pages, readonly)";
+                 design, depth, as, delay, rate, fault, seed, buffered, btt, survives, huge-pages, readonly)";
     fails(&["--config", text(&config)], &format!("{}:{words}", text(&config)));
     fs::remove_file(&config).unwrap();
 
@@ -257,7 +257,7 @@ fn a_terminal_shows_rates() {
     }
     let socket = socket();
     let serve = format!(
-        "timeout -s TERM 3.5 {} serve memory:1m --nbd unix:{}",
+        "timeout -s TERM 8 {} serve memory:1m --nbd unix:{}",
         env!("CARGO_BIN_EXE_blockyard"),
         text(&socket)
     );

@@ -18,7 +18,8 @@
 //!   all that was held at the reset had been reported: it covers whatever was lost, so who asks after it has
 //!   been told. One that was asked for before, and waited, covers nothing of what waited for the next. Nor
 //!   does any cover a bio that was split, if a part of it was done and lost and the others had not come:
-//!   requests do not say that they are parts.
+//!   requests do not say that they are parts. A write that was reported and turns out to be lost (A2) is such a
+//!   loss, too: of the flush at work, if there is one, and of the next.
 //! - **O6.** Where the engine is on and takes direct commands, a flush is one, with another behind that asks
 //!   how it went (O3), and the engine stays on. If one of them fails, the flush is begun anew, without
 //!   the engine.
@@ -121,7 +122,8 @@ impl Target {
 pub(super) struct Cache {
     /// Something may be in it that is not on the medium.
     dirty: bool,
-    /// Something was, when the card was reset: at this instant for the last time.
+    /// Something was, when the card was reset, or a write that was reported is known to be lost: at this instant
+    /// for the last time.
     lost: Option<Instant>,
     /// It did not come back on from a reset (E6).
     pub(super) is_off: bool,
@@ -215,6 +217,14 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn lose_cache(&mut self) {
         if self.cache.reset(self.now) {
             self.slots.iter_mut().for_each(|slot| slot.held_at_loss = true);
+        }
+    }
+
+    /// A write that was reported is lost (O5).
+    pub(super) fn lose_told(&mut self) {
+        self.cache.lost = Some(self.now);
+        if let Some(at_work) = self.exclusive {
+            self.slots[at_work.index()].held_at_loss = true;
         }
     }
 

@@ -111,9 +111,9 @@ pub struct Counts {
     pub upkeeps: u64,
     /// How often they were interrupted.
     pub interrupts: u64,
-    /// How often the card said that a write failed which had been reported as done: it is lost, and nobody
-    /// can be told. Only where nobody asks after each write, as the controller or DAT0 says when busy is
-    /// over. With a command queue engine it may have been a write that was done again: see rule A3.
+    /// How often the card said that a write failed which had been reported as done: it is lost, and only a
+    /// flush tells, if the card has a cache. Only where nobody asks after each write, as the controller or DAT0
+    /// says when busy is over. What may as well have been a write that is done again is not counted: see rule A3.
     pub told_done: u64,
 }
 

@@ -8,11 +8,12 @@
 //!   ([`Status::OF_WORK_BEFORE`](crate::mmc::command::status::Status::OF_WORK_BEFORE)) is that write's
 //!   failure, and not that of the request which the response is for.
 //! - **A2.** If the write is not reported yet, it ends with an error. Else it cannot be told any more, which
-//!   is [counted](super::Counts::told_done).
+//!   is [counted](super::Counts::told_done), and flushes fail as after a loss of the cache: O5 of
+//!   [`exclusive`](super::exclusive).
 //! - **A3.** A command queue engine passes on what the response to a command of its own says. To one that
 //!   has data moved (CMD46, CMD47) that is about the last write that was done, as no other has begun. Any
-//!   other may have come beside data: it is about that write, or one that the engine is at. The tasks that
-//!   it has are done again (T3).
+//!   other may have come beside data: it is about that write, or one that the engine is at. Then flushes fail as
+//!   in A2, but it is not counted, as most often it is the latter. The tasks that it has are done again (T3).
 
 use super::Mmc;
 use crate::mmc::controller::{HostController, SlotId};
@@ -59,6 +60,13 @@ impl<H: HostController> Mmc<H> {
 
     /// The card says that such a write failed (A2).
     pub(super) fn unasked_failed(&mut self) {
+        let is_told = self.unasked == Unasked::Told;
+        self.counts.told_done += u64::from(is_told);
+        self.unasked_may_have_failed();
+    }
+
+    /// The card says that such a write failed, or another that is done again (A3).
+    pub(super) fn unasked_may_have_failed(&mut self) {
         match core::mem::replace(&mut self.unasked, Unasked::None) {
             Unasked::None => {}
             Unasked::Held(slot) => {
@@ -68,7 +76,7 @@ impl<H: HostController> Mmc<H> {
                 }
                 self.counts.failures += 1;
             }
-            Unasked::Told => self.counts.told_done += 1,
+            Unasked::Told => self.lose_told(),
         }
     }
 }

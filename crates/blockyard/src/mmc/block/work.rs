@@ -223,7 +223,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn next_errand(&self, slot: SlotId) -> Errand {
         let Slot { direction, copied, operation, .. } = self.slots[slot.index()];
         let copies = self.policy.bounce == Bounce::Sync && direction == Direction::Write;
-        if self.wants_retune && !self.is_within_erase(slot) {
+        if self.wants_retune && self.engine_is_off() && !self.is_within_erase(slot) {
             Errand::Retune
         } else if operation == Some(Operation::Upkeep) {
             Errand::Look

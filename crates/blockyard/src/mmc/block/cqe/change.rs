@@ -11,6 +11,7 @@ use crate::mmc::block::Mmc;
 use crate::mmc::block::errand::Phase;
 use crate::mmc::block::recovery::{COMMAND_TRIES, Verdict};
 use crate::mmc::command::state::CardState;
+use crate::mmc::command::status::Status;
 use crate::mmc::command::{Command, SwitchAccess};
 use crate::mmc::controller::{HostController, HostError, Part};
 use crate::mmc::exchange::{Cause, Exchange, Failure};
@@ -43,7 +44,9 @@ impl<H: HostController> Mmc<H> {
         if (is_by_card(&exchange) || is_hidden) && self.is_recovering() {
             self.distrust_tasks(); // T3
         }
-        if is_by_card(&exchange) && self.is_recovering() {
+        let is_of_before =
+            exchange.status().is_some_and(|status| status.has(Status::OF_WORK_BEFORE));
+        if is_of_before && self.is_recovering() {
             self.unasked_failed(); // A3
         } else {
             self.heed_unasked(&exchange);
@@ -122,7 +125,10 @@ impl<H: HostController> Mmc<H> {
     /// Tunes the bus, as a request is ready and the engine off.
     pub(super) fn retune_before_tasks(&mut self, now: Instant) {
         match self.tune_again(now) {
-            Ok(()) => self.engine_is(State::Off),
+            Ok(()) => {
+                self.cqe.as_mut().expect("it has an engine").owes_task = true;
+                self.engine_is(State::Off);
+            }
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
                 self.reset_for(Some(failure), now); // E5

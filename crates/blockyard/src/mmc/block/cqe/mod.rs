@@ -40,6 +40,8 @@ pub(super) struct Cqe {
     /// In the order in which they were given to it.
     pub(super) tasks: Fifo,
     direct: Direct,
+    /// The bus was tuned, and no task given since: one is, before it is tuned again.
+    owes_task: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +56,7 @@ enum State {
 
 impl Cqe {
     pub(super) fn new(depth: u8) -> Self {
-        Self { state: State::Off, tasks: Fifo::new(depth), direct: Direct::Free }
+        Self { state: State::Off, tasks: Fifo::new(depth), direct: Direct::Free, owes_task: false }
     }
 
     pub(super) const fn is_recovering(&self) -> bool {

@@ -150,7 +150,11 @@ impl<H: HostController> Mmc<H> {
         if !self.recovers_from(state, suspects, failure, now) {
             return false;
         }
-        self.unasked_failed();
+        if suspects == TaskSet::NONE {
+            self.unasked_failed();
+        } else {
+            self.unasked_may_have_failed();
+        }
         self.distrust_tasks();
         self.change().distrusts = true;
         true

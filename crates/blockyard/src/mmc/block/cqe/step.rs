@@ -133,7 +133,7 @@ impl<H: HostController> Mmc<H> {
         match cqe.state {
             State::On if self.wants_bus(is_wanted) && cqe.is_idle() => Some(Step::Disable),
             // O1: nothing is ready while an exclusive operation has the bus.
-            State::Off if is_wanted && self.wants_retune => Some(Step::Retune),
+            State::Off if is_wanted && self.tunes_before_tasks() => Some(Step::Retune),
             State::Off if is_wanted => Some(Step::QueueOn),
             _ => None,
         }
@@ -143,7 +143,13 @@ impl<H: HostController> Mmc<H> {
     fn wants_bus(&self, request_waits: bool) -> bool {
         let leaves = matches!(self.power, Power::Leaving(_)) && self.held == 0;
         let operates = self.exclusive_is_next().is_some_and(|slot| !self.goes_direct(slot)); // O6
-        (self.wants_retune && request_waits) || operates || leaves
+        (self.tunes_before_tasks() && request_waits) || operates || leaves
+    }
+
+    /// Whether the bus is to be tuned before a task is given. One that drifts in whatever is sent is so
+    /// tuned once for each.
+    pub(super) fn tunes_before_tasks(&self) -> bool {
+        self.wants_retune && self.cqe.as_ref().is_some_and(|cqe| !cqe.owes_task)
     }
 
     /// An act for the engine begins.

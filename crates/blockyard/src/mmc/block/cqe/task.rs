@@ -32,7 +32,7 @@ impl<H: HostController> Mmc<H> {
     /// Whether a request may be given to the engine: not while that is recovered (P4), nor while the
     /// bus is to be tuned.
     pub(in crate::mmc::block) fn may_queue(&self) -> bool {
-        self.cqe.as_ref().is_some_and(Cqe::is_on) && !self.wants_retune
+        self.cqe.as_ref().is_some_and(Cqe::is_on) && !self.tunes_before_tasks()
     }
 
     /// Gives the request in `slot` to the engine, unless that has come to be not possible.
@@ -44,7 +44,9 @@ impl<H: HostController> Mmc<H> {
             self.slots[slot.index()].stage = Stage::Ready;
             return self.ready.put_back(slot);
         }
-        self.cqe.as_mut().expect("it takes tasks").tasks.push(slot);
+        let cqe = self.cqe.as_mut().expect("it takes tasks");
+        cqe.tasks.push(slot);
+        cqe.owes_task = false;
         let of = &mut self.slots[slot.index()];
         (of.stage, of.since, of.mark) = (Stage::Queued, now, Mark::None);
         if of.direction == Direction::Write && !of.reliable {

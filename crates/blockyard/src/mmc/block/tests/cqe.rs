@@ -262,17 +262,18 @@ fn an_engine_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
 #[test]
 fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() {
     // The first write is reported, and cannot be told; or the engine is at it, and it is written again.
-    // While data passes, it may be about any write; before data does, about none that has not begun.
+    // While data passes, it may be about any write, and is not counted; before data does, about none that has not
+    // begun.
     for (when, opcode, told_done, failures, transfers) in [
         (1500, Opcode::ExecuteWrite, 1, 0, 3),
-        (1500, Opcode::QueueTaskAddress, 1, 1, 3),
+        (1500, Opcode::QueueTaskAddress, 0, 1, 3),
         (250, Opcode::QueueTaskAddress, 0, 1, 4),
     ] {
         let mut bench = cqe();
         bench.script().engine.access.extend([(100, us(3000)), (200, us(3000))]);
         bench.submit([0, 1, 2].map(|at| Bio::write(100 * at, 8, at)));
         bench.until(at(when));
-        assert_eq!(bench.ended.contains_key(&0), told_done == 1);
+        assert_eq!(bench.ended.contains_key(&0), when > 1000);
         bench.interrupt(HostEvent::Engine(EngineEvent::Responded {
             command: opcode.index(),
             tasks: TaskSet::of(TaskId::new(1)),
@@ -284,5 +285,35 @@ fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() 
         let writes = bench.spans().iter().filter(|span| span.sector.is_some()).count();
         let came = (counts.told_done, counts.failures, writes);
         assert_eq!(came, (told_done, failures, transfers), "{opcode} at {when} us");
+    }
+}
+
+/// All that is sent leaves the bus in need of tuning, what turns the queue on, too: one task for each time.
+#[test]
+fn a_bus_that_always_drifts_does_not_keep_tasks_from_the_engine() {
+    let mut bench = cqe();
+    bench.script().tuned = true;
+    bench.script().faults.extend((0..1000).map(|at| (at, Fault::Drift)));
+    bench.reads(4);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 4);
+    assert!((1..=5).contains(&bench.script().retunes), "{}", bench.script().retunes);
+}
+
+/// Of the command queue the card says that it does not do as told, while the engine is recovered: that is
+/// nothing of the write which was reported before, and what is of it, is (A3).
+#[test]
+fn only_what_is_said_of_work_before_is_about_a_write_before_a_recovery() {
+    for (bits, told_done) in [(CardStatus::ILLEGAL_COMMAND, 0), (CardStatus::ERROR, 1)] {
+        let mut bench = cqe();
+        bench.writes(1);
+        bench.settle();
+        let next = bench.spans().len();
+        let late = Fault::Error(Part::Data, HostError::Timeout, 0);
+        bench.script().faults.extend([(next, late), (next + 1, Fault::Bits(Part::Command, bits))]);
+        bench.submit([Bio::read(500, 8, 9)]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 2);
+        assert_eq!(bench.mmc().counts().told_done, told_done);
     }
 }

@@ -109,19 +109,54 @@ fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
 }
 
 /// What the response to a direct command says of work before it is about the write before (A1), which was
-/// told by then; the flush is done, and the queue stays on.
+/// told by then: the flush fails for its sake (O5), as does the next, and the queue stays on.
 #[test]
-fn a_write_that_failed_unasked_is_not_the_failure_of_a_direct_flush() {
+fn a_write_that_failed_unasked_fails_a_direct_flush_which_is_not_begun_anew() {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.writes(1);
     bench.settle();
     let next = bench.spans().len();
     bench.script().faults.insert(next, Fault::Bits(Part::Command, CardStatus::ERROR));
+    bench.until(bench.now + us(1));
     bench.submit([FLUSH]);
     bench.settle();
-    bench.all_ended_with(Status::Ok, 2);
+    for cookie in 901..903 {
+        bench.submit([Bio { cookie, ..FLUSH }]);
+        bench.settle();
+    }
+    let ended = [0, 900, 901, 902].map(|cookie| bench.ended[&cookie]);
+    assert_eq!(ended, [Status::Ok, Status::IoError, Status::IoError, Status::Ok]);
     assert_eq!(bench.mmc().counts().told_done, 1);
     assert!(bench.script().engine.disables.is_empty());
+}
+
+/// A write is reported, and the card says later that it failed: to a read, or to a flush. One flush fails that comes
+/// then (O5). Beside one at work somebody may wait for the next, who asked as early: so both fail.
+#[test]
+fn a_write_that_turns_out_to_be_lost_fails_the_flush_at_work_and_the_next_one() {
+    for pipeline in one_by_one() {
+        for read_first in [true, false] {
+            let mut bench = bench(HostPolicy::new(pipeline, BusyDetect::Hardware));
+            bench.writes(1);
+            bench.settle();
+            bench.until(bench.now + us(1));
+            let next = bench.spans().len();
+            let first = if read_first { Part::Announce } else { Part::Command };
+            bench.script().faults.insert(next, Fault::Bits(first, CardStatus::ERROR));
+            if read_first {
+                bench.submit([Bio::read(5000, 8, 50)]);
+                bench.settle();
+            }
+            bench.submit([910, 911].map(|cookie| Bio { cookie, ..FLUSH }));
+            bench.settle();
+            bench.submit([Bio { cookie: 912, ..FLUSH }]);
+            bench.settle();
+            let second = if read_first { Status::Ok } else { Status::IoError };
+            let ended = [910, 911, 912].map(|cookie| bench.ended[&cookie]);
+            assert_eq!(ended, [Status::IoError, second, Status::Ok], "{pipeline:?} {read_first}");
+            assert_eq!(bench.mmc().counts().told_done, 1, "{pipeline:?}");
+        }
+    }
 }
 
 #[test]
