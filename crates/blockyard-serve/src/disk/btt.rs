@@ -1,16 +1,16 @@
 //! A block translation table as a disk: its sectors stay whole, whatever ends the server. Done with
 //! everything in the call, like memory.
 
+use super::at_once::CarryOut;
 use super::open::OpenError;
 use crate::job::{Jobs, Place, Transfer, job_of};
+use crate::map::Pages;
 use blockyard::bio::Op;
 use blockyard::btt::{Btt, IoError, LaneChoice, MediaError, Policy, Worker};
-use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{DataEffect, Issue};
 use blockyard::status::Status;
-use blockyard::time::Instant;
 use blockyard_pmem::{Durability, Image, ImageOptions, Mapped};
 use core::ops::Range;
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,7 +74,6 @@ pub(crate) struct BttDevice {
     jobs: Jobs,
     /// Sectors on their way.
     buffer: Vec<u8>,
-    finished: VecDeque<Finished>,
 }
 
 impl BttDevice {
@@ -84,10 +83,60 @@ impl BttDevice {
             data_bytes: table.data_bytes,
             jobs,
             buffer: Vec::new(),
-            finished: VecDeque::new(),
         }
     }
 
+    /// Carries out what one transfer has of a request: whole sectors.
+    fn piece(&mut self, op: Op, transfer: &Transfer, bytes: Range<u64>) -> Result<(), IoError> {
+        let lba = bytes.start / self.data_bytes;
+        let count = (bytes.end - bytes.start) / self.data_bytes;
+        if !matches!(op, Op::Read | Op::Write) {
+            // Its blocks stay the sectors' own: nothing is fast or slow about it, and no hole comes to be.
+            return self.worker.set_zero(lba, count);
+        }
+        let Place::Pages { pages, lead } = &transfer.place else {
+            unreachable!("the disk wants buffers")
+        };
+        let (count, first) = (small(count), lead + small(bytes.start - transfer.offset));
+        match op {
+            Op::Read => self.read(lba, count, pages, first),
+            _ => self.write(lba, count, pages, first),
+        }
+    }
+
+    fn read(&mut self, lba: u64, count: usize, pages: &Pages, first: usize) -> Result<(), IoError> {
+        let (sector, data) = self.sizes();
+        self.buffer.resize(count * sector, 0);
+        self.worker.read(lba, &mut self.buffer)?;
+        for (n, sector) in self.buffer.chunks_exact(sector).enumerate() {
+            pages.write(first + n * data, &sector[..data]);
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        lba: u64,
+        count: usize,
+        pages: &Pages,
+        first: usize,
+    ) -> Result<(), IoError> {
+        let (sector, data) = self.sizes();
+        self.buffer.clear();
+        for n in 0..count {
+            pages.read(first + n * data..first + (n + 1) * data, &mut self.buffer);
+            self.buffer.resize((n + 1) * sector, 0);
+        }
+        self.worker.write(lba, &self.buffer)
+    }
+
+    /// Bytes of a sector, and how many of them are data.
+    fn sizes(&self) -> (usize, usize) {
+        (self.worker.btt().sector_bytes() as usize, small(self.data_bytes))
+    }
+}
+
+impl CarryOut for BttDevice {
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         if issue.effect() == DataEffect::Nowhere {
             return Status::Ok;
@@ -109,85 +158,8 @@ impl BttDevice {
             Err(_) => Status::IoError,
         }
     }
-
-    /// Carries out what one transfer has of a request: whole sectors.
-    fn piece(&mut self, op: Op, transfer: &Transfer, bytes: Range<u64>) -> Result<(), IoError> {
-        let lba = bytes.start / self.data_bytes;
-        let count = (bytes.end - bytes.start) / self.data_bytes;
-        match op {
-            Op::Read => self.read(lba, count, transfer, bytes.start),
-            Op::Write => self.write(lba, count, transfer, bytes.start),
-            // Its blocks stay the sectors' own: nothing is fast or slow about it, and no hole comes to be.
-            _ => self.worker.set_zero(lba, count),
-        }
-    }
-
-    fn read(
-        &mut self,
-        lba: u64,
-        count: u64,
-        transfer: &Transfer,
-        start: u64,
-    ) -> Result<(), IoError> {
-        let (sector, data) = self.sizes();
-        self.buffer.resize(small(count) * sector, 0);
-        self.worker.read(lba, &mut self.buffer)?;
-        let Place::Pages { pages, lead } = &transfer.place else {
-            unreachable!("the disk wants buffers")
-        };
-        let first = lead + small(start - transfer.offset);
-        for (n, sector) in self.buffer.chunks_exact(sector).enumerate() {
-            pages.write(first + n * data, &sector[..data]);
-        }
-        Ok(())
-    }
-
-    fn write(
-        &mut self,
-        lba: u64,
-        count: u64,
-        transfer: &Transfer,
-        start: u64,
-    ) -> Result<(), IoError> {
-        let (sector, data) = self.sizes();
-        self.buffer.clear();
-        let Place::Pages { pages, lead } = &transfer.place else {
-            unreachable!("the disk wants buffers")
-        };
-        let first = lead + small(start - transfer.offset);
-        for n in 0..small(count) {
-            pages.read(first + n * data..first + (n + 1) * data, &mut self.buffer);
-            self.buffer.resize((n + 1) * sector, 0);
-        }
-        self.worker.write(lba, &self.buffer)
-    }
-
-    /// Bytes of a sector, and how many of them are data.
-    fn sizes(&self) -> (usize, usize) {
-        (self.worker.btt().sector_bytes() as usize, small(self.data_bytes))
-    }
 }
 
 fn small(bytes: u64) -> usize {
     usize::try_from(bytes).expect("requests are short")
-}
-
-impl Driver for BttDevice {
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let status = self.carry_out(issue);
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        let outcome = Outcome::Done(status);
-        self.finished.push_back(Finished { queue, hctx, tag, outcome });
-        Accept::Queued
-    }
-}
-
-impl Device for BttDevice {
-    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        (!self.finished.is_empty()).then_some(Instant::ZERO)
-    }
 }

@@ -1,14 +1,13 @@
 //! A disk in memory: done with everything at once, and read by sending from where it is.
 
+use super::at_once::CarryOut;
 use super::extents::Extents;
 use crate::job::{Jobs, Place, Transfer, job_of};
 use crate::map::Map;
 use blockyard::bio::Op;
-use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{DataEffect, Issue};
 use blockyard::status::Status;
-use blockyard::time::Instant;
 use core::ops::Range;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -76,15 +75,16 @@ fn place_of(offset: u64) -> usize {
 pub(crate) struct MemoryDevice {
     memory: Arc<Memory>,
     jobs: Jobs,
-    finished: VecDeque<Finished>,
 }
 
 impl MemoryDevice {
     pub(crate) fn new(memory: Arc<Memory>, jobs: Jobs) -> Self {
-        Self { memory, jobs, finished: VecDeque::new() }
+        Self { memory, jobs }
     }
+}
 
-    fn carry_out(&self, issue: &Issue<'_>) -> Status {
+impl CarryOut for MemoryDevice {
+    fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         let op = issue.request().op;
         // What is read is sent from where it is.
         if op == Op::Read || issue.effect() == DataEffect::Nowhere {
@@ -104,25 +104,5 @@ impl MemoryDevice {
             }
         }
         Status::Ok
-    }
-}
-
-impl Driver for MemoryDevice {
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let status = self.carry_out(issue);
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        let outcome = Outcome::Done(status);
-        self.finished.push_back(Finished { queue, hctx, tag, outcome });
-        Accept::Queued
-    }
-}
-
-impl Device for MemoryDevice {
-    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        (!self.finished.is_empty()).then_some(Instant::ZERO)
     }
 }

@@ -3,6 +3,7 @@
 //! A [`Disk`] is opened once and shared by all lanes; a lane makes a [`Medium`] of it, a device of the
 //! core, for its own request queue.
 
+mod at_once;
 mod btt;
 mod extents;
 mod fault_counts;
@@ -26,6 +27,7 @@ pub(crate) use open::error_words;
 use crate::batch::Batch;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::Map;
+use at_once::AtOnce;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::Faulty;
@@ -45,7 +47,7 @@ use file::{File, FileDevice};
 use limited::Limited;
 use live::Live;
 use memory::{Memory, MemoryDevice};
-use null::NullDevice;
+use null::Nothing;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -139,10 +141,10 @@ pub(crate) struct Disk {
 /// A lane's device to a disk.
 #[derive(Debug)]
 pub(crate) enum Medium {
-    Memory(MemoryDevice),
-    Null(NullDevice),
+    Memory(AtOnce<MemoryDevice>),
+    Null(AtOnce<Nothing>),
     File(Limited<FileDevice>),
-    Btt(Box<BttDevice>),
+    Btt(Box<AtOnce<BttDevice>>),
     Live(Box<Live>),
     Delayed(Box<Delayed<Medium>>),
     Rated(Box<rate::Limited<Medium>>),
@@ -160,10 +162,12 @@ impl Disk {
     ) -> Medium {
         let medium = match &self.kept {
             Kept::Memory(memory) => {
-                Medium::Memory(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs)))
+                Medium::Memory(AtOnce::new(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs))))
             }
-            Kept::Null(_) => Medium::Null(NullDevice::default()),
-            Kept::Btt(table) => Medium::Btt(Box::new(BttDevice::new(table, Rc::clone(jobs)))),
+            Kept::Null(_) => Medium::Null(AtOnce::new(Nothing)),
+            Kept::Btt(table) => {
+                Medium::Btt(Box::new(AtOnce::new(BttDevice::new(table, Rc::clone(jobs)))))
+            }
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
                 let device = FileDevice::new(file, lane, jobs, outbox, self.depth);

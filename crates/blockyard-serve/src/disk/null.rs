@@ -1,31 +1,15 @@
 //! A disk that keeps nothing: what everything around it costs.
 
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
+use super::at_once::CarryOut;
+use blockyard::driver::Issue;
 use blockyard::status::Status;
-use blockyard::time::Instant;
-use std::collections::VecDeque;
 
-/// A disk that keeps nothing. Unlike the core's, it takes as many requests as there are tags.
-#[derive(Debug, Default)]
-pub(crate) struct NullDevice {
-    finished: VecDeque<Finished>,
-}
+/// A disk that keeps nothing.
+#[derive(Debug)]
+pub(crate) struct Nothing;
 
-impl Driver for NullDevice {
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        let outcome = Outcome::Done(Status::Ok);
-        self.finished.push_back(Finished { queue, hctx, tag, outcome });
-        Accept::Queued
-    }
-}
-
-impl Device for NullDevice {
-    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        (!self.finished.is_empty()).then_some(Instant::ZERO)
+impl CarryOut for Nothing {
+    fn carry_out(&mut self, _issue: &Issue<'_>) -> Status {
+        Status::Ok
     }
 }
