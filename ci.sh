@@ -39,7 +39,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   readme           the README's what-if commands and every job in examples/ run, and the example firmware
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
-  soak [SECONDS]   the swarm on fresh seeds, until one fails or it is stopped; not part of all
+  soak [SECONDS]   crashes of a BTT within wider bounds, then the swarm on fresh seeds, until one fails or it
+                   is stopped; not part of all
   bench            every benchmark once, quickly
   fuzz [SECONDS]   every fuzz target for some seconds each
   deny             licences and sources of dependencies, where cargo-deny is installed
@@ -316,11 +317,26 @@ step_soak() {
     local seconds="${1:-0}" entry
     [[ "$seconds" =~ ^[0-9]+$ ]] || die "not a number of seconds: $seconds"
     need_compiler
+    soak_btt "$seconds"
     for entry in "${SWARMS[@]}"; do
         say "$entry, fresh seeds"
         BLOCKYARD_SWARM_SOAK="$seconds" cargo test --locked --release \
             -p "${entry%%:*}" --test "${entry#*:}" -- --nocapture fresh_seeds_hold
     done
+}
+
+# soak_btt SECONDS: crashes of a BTT within wider bounds, until all are visited or the time is over.
+soak_btt() {
+    local limit=() one=(taskset -c 0) result=0
+    (($1 == 0)) || limit=(timeout "$1")
+    # Threads that take turns do so several times faster on one processor.
+    "${one[@]}" true 2>/dev/null || one=()
+    cargo test --locked --release -p blockyard --test btt_every_crash_leaves_old_or_new --no-run
+    say "crashes of a BTT, two preemptions wherever there were fewer"
+    BLOCKYARD_BTT_PREEMPTIONS=2 "${limit[@]}" "${one[@]}" cargo test --locked --release -p blockyard \
+        --test btt_every_crash_leaves_old_or_new -- --nocapture || result=$?
+    # That is the time.
+    ((result == 0 || result == 124))
 }
 
 step_bench() {

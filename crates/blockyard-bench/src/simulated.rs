@@ -45,6 +45,16 @@ pub const EMMC: Workload = Workload {
     designs: &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq", "cqe"],
 };
 
+/// `reproduce btt`: random I/Os of 4 KiB on persistent memory, 32 jobs. 20 ms of virtual time.
+pub const PMEM: Workload = Workload {
+    device: "pmem-dram-2015",
+    options: "--name=fio --filename=/dev/pmem0 --direct=1 --bs=4k --numjobs=32 --group_reporting",
+    instances: 32,
+    timed: "--time_based --runtime=20ms",
+    ops: &["randread", "randwrite"],
+    designs: &["pmem-raw", "btt-linux-2015", "btt-linux", "btt"],
+};
+
 impl Workload {
     /// Options that let it end after so many I/Os, rounded down to as many for each instance.
     #[must_use]

@@ -12,7 +12,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::message::Failure;
 
 pub(crate) use btt::{
-    Btt, BttCommand, Check, Convert, CopySectors, Create, DumpMap, Inspected, Repair, VersionName,
+    Btt, BttCommand, Check, ContainerName, Convert, CopySectors, Create, DumpMap, Inspected,
+    Repair, VersionName,
 };
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
@@ -218,6 +219,8 @@ pub(crate) struct Reproduce {
 pub(crate) enum Experiment {
     /// eMMC: copied by the processor, by DMA, and by DMA beside the next request (December 2010)
     MmcDoubleBuffer,
+    /// The block translation table on persistent memory (May 2015)
+    Btt,
     /// An SD card: from one kernel thread to blk-mq (February 2017)
     MmcMq,
     /// Multi-queue SCSI under three schedulers (August 2017)
@@ -320,7 +323,7 @@ bins of latencies to each list of percentiles, terse prints fio's version 3. Ban
 sampled every 500 ms of virtual time, whether they are logged or not. What is not modelled is zero:
 the clock, page faults, short and dropped I/Os. All processor time is system time. `job options` are
 the principal ones as understood; the disk of `disk_util` is the device. Of eMMC and SD there is a
-key `mmc` beside these, as in the answer of `whatif`: its help says what is in it.";
+key `mmc` beside these, of persistent memory `pmem`, as in the answer of `whatif`: its help says what is in it.";
 
 const COLUMNS: &str = r#"Columns of the first table:
   IOPS              I/Os that ended, per second
@@ -385,6 +388,18 @@ part of it where the host waits for that, and else is not:
                     the driver's was woken to start them; wake/I/O counts all threads
   ctx/I/O           changes from one thread to another, for each I/O
 
+On persistent memory, what a processor spends an I/O on, as shares of its time:
+  each I/O          that time, of all processors together
+  path              before and after: system calls, bios, threads
+  copy              copying data, and waiting for channels to the memory
+  readers           knowing who reads what: published blocks and looks at them, versions
+  locks             taking lanes and map entries, and waiting for others that have them
+  log, map          log entries stored and written back; map entries loaded, stored and written back
+  fences            waiting until what was stored is durable
+  channels          use of the channels to the memory, a share of the time
+and counted for each I/O: fences, lines written back (data apart), lines of shared words fetched from
+other processors, looks through the words of all readers, time waited for locks.
+
 With --output-format=json the answer is one object, null standing for a ratio to nothing:
 
   {"job", "device", "seed", "designs": [...], "why"}
@@ -396,7 +411,7 @@ and each design, in the order asked for:
    "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
    "holds": {REASON: {"count", "per_io", "percent"}},
    "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
-    "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes",
+    "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes", "doubtful_writes",
       "bus_busy_percent", "mean_bus_gap_ns", "unnoticed_ns", "memory_percent",
       "map_percent": {"inside", "outside"},
      "unmap_percent": {"inside", "outside"},
@@ -406,6 +421,9 @@ and each design, in the order asked for:
      share of the time in which the card programmed pages or read ahead, seen on the bus or not;
      unnoticed_ns the time in which a transaction was over and nobody knew, as a fault lost its
      interrupt,
+   "pmem": {"io_ns", "percent": {"path", "copy", "tracking", "locks", "log", "map", "fences"},
+     "fences", "write_backs", "scans", "transfers", "lock_wait_ns", "channels_percent"} of persistent
+     memory, for each I/O,
    "faults": [{"name", "matched", "fired"}, ...] with --faults,
    "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
      "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],

@@ -1,23 +1,28 @@
-//! What an answer tells beside its figures: what an MMC host did, faults that were injected, data that
+//! What an answer tells beside its figures: what an MMC host did, what persistent memory was used for, faults that were injected, data that
 //! was verified.
 
 use core::fmt::Write as _;
 
 use blockyard_sim::simulate::{Conditions, Report};
-use blockyard_sim::why::HostFigures;
+use blockyard_sim::why::{HostFigures, PmemFigures};
 use serde::Serialize;
 
 use crate::faults::{self, FaultRow};
 use crate::message::Failure;
 use crate::mmc::{self, MmcRow};
+use crate::pmem::{self, PmemRow};
 use crate::verify::VerifiedRow;
 
-/// The first is there where the device is an MMC host's, each other one where it was asked for.
+/// The first is there where the device is an MMC host's, the second where it is persistent memory, each other
+/// one where it was asked for.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Extras {
     /// What the host did with its bus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mmc: Option<MmcRow>,
+    /// What processors spent I/Os on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pmem: Option<PmemRow>,
     /// How often each rule was met.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) faults: Option<Vec<FaultRow>>,
@@ -31,6 +36,7 @@ impl Extras {
     pub(crate) fn of(report: &Report, conditions: &Conditions<'_>) -> Self {
         Self {
             mmc: HostFigures::of(report).map(MmcRow::from),
+            pmem: PmemFigures::of(report).map(PmemRow::from),
             faults: conditions.faults.map(|_| faults::rows(&report.faults)),
             verified: report.verified.as_ref().map(VerifiedRow::from),
         }
@@ -41,6 +47,8 @@ impl Extras {
 pub(crate) fn text<'a>(of: impl Iterator<Item = (Option<&'a str>, &'a Extras)> + Clone) -> String {
     let hosts = of.clone().filter_map(|(name, extras)| Some((name, extras.mmc.as_ref()?)));
     let mut text = mmc::text(hosts);
+    let memories = of.clone().filter_map(|(name, extras)| Some((name, extras.pmem.as_ref()?)));
+    text += &pmem::text(memories);
     let rules = of.clone().filter_map(|(name, extras)| Some((name, extras.faults.as_deref()?)));
     if let Some(rules) = faults::table("design", rules) {
         write!(text, "\nFaults, of requests offered to the device:\n{rules}")

@@ -17,6 +17,7 @@ mod job;
 mod life;
 mod message;
 mod mmc;
+mod pmem;
 mod progress;
 mod report;
 mod spent;

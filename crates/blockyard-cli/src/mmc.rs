@@ -39,6 +39,8 @@ pub(crate) struct MmcRow {
     status_per_write: Option<f64>,
     /// Reported as done, and failed later.
     lost_writes: u64,
+    /// Reported as done, and perhaps failed.
+    doubtful_writes: u64,
     bus_busy_percent: f64,
     mean_bus_gap_ns: u64,
     unnoticed_ns: u64,
@@ -81,6 +83,7 @@ impl From<HostFigures> for MmcRow {
             queue_status: figures.queue_status,
             status_per_write: figures.status_per_write,
             lost_writes: figures.lost_writes,
+            doubtful_writes: figures.doubtful_writes,
             bus_busy_percent: figures.bus_busy_percent,
             mean_bus_gap_ns: figures.mean_bus_gap_ns,
             unnoticed_ns: figures.unnoticed_ns,
@@ -154,6 +157,7 @@ fn commands(rows: &[(&str, &MmcRow)]) -> String {
     tell(QUEUE_STATUS, |row| row.queue_status > 0, |row| number(row.queue_status));
     tell("CMD13/write", |row| row.status_per_write.is_some(), MmcRow::status_of_write);
     tell("lost writes", |row| row.lost_writes > 0, |row| number(row.lost_writes));
+    tell("in doubt", |row| row.doubtful_writes > 0, |row| number(row.doubtful_writes));
     columns.chunks(BESIDE).map(|group| table_of(rows, group).to_string()).collect()
 }
 
@@ -217,10 +221,11 @@ impl MmcRow {
             write!(commands, "{QUEUE_STATUS}={}, ", number(self.queue_status))
                 .expect("a string takes everything");
         }
-        let lost = match self.lost_writes {
+        let line = |name, writes| match writes {
             0 => String::new(),
-            lost => format!("  lost writes  : {lost}\n"),
+            _ => format!("  {name:13}: {writes}\n"),
         };
+        let lost = line("lost writes", self.lost_writes) + &line("in doubt", self.doubtful_writes);
         let pair = |shares: Shares| share(shares.inside) + "/" + &share(shares.outside);
         format!(
             "\nMMC host:\n  \
@@ -258,6 +263,7 @@ pub(crate) mod tests {
             queue_status: 0,
             status_per_write: (writes > 0).then_some(1.0),
             lost_writes: 0,
+            doubtful_writes: 0,
             bus_busy_percent: 53.21,
             mean_bus_gap_ns: 18_853,
             unnoticed_ns: 0,
@@ -339,20 +345,21 @@ MMC host:
             queue_status: 18,
             status_per_write: Some(0.0),
             lost_writes: 3,
+            doubtful_writes: 1,
             ..plain.clone()
         };
         let rows = [(Some("mmc-blkmq"), &plain), (Some("cqe"), &queue)];
         let expected = "
 What the bus carried, by number of the command:
-design     CMD13  CMD25  CMD13/QSR  CMD13/write  lost writes
-mmc-blkmq  1.20k  1.20k          -         1.00            -
-cqe        1.20k  1.20k         18         0.00            3
+design     CMD13  CMD25  CMD13/QSR  CMD13/write  lost writes  in doubt
+mmc-blkmq  1.20k  1.20k          -         1.00            -         -
+cqe        1.20k  1.20k         18         0.00            3         1
 ";
         let told = text(rows.into_iter());
         assert!(told.starts_with(expected), "{told}");
         let alone = text([(None, &queue)].into_iter());
         assert!(alone.contains("CMD25=1.20k, CMD13/QSR=18, CMD13/write=0.00\n"), "{alone}");
-        assert!(alone.ends_with("\n  lost writes  : 3\n"), "{alone}");
+        assert!(alone.ends_with("\n  lost writes  : 3\n  in doubt     : 1\n"), "{alone}");
     }
 
     #[test]
@@ -365,6 +372,7 @@ cqe        1.20k  1.20k         18         0.00            3
             "awaited_wakeups_per_io",
             "bus_busy_percent",
             "commands",
+            "doubtful_writes",
             "lost_writes",
             "map_percent",
             "mean_bus_gap_ns",

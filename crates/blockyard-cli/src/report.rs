@@ -14,22 +14,25 @@
 //!  "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
 //!  "holds": {REASON: {"count", "per_io", "percent"}},
 //!  "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
-//!  "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes",
+//!  "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes", "doubtful_writes",
 //!   "bus_busy_percent", "mean_bus_gap_ns", "unnoticed_ns", "memory_percent",
 //!   "map_percent": {"inside", "outside"},
 //!   "unmap_percent": {"inside", "outside"},
 //!   "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
 //!   "transfer_ns": {"work", "idle", "absent"}},
+//!  "pmem": {"io_ns", "percent": {"path", "copy", "tracking", "locks", "log", "map", "fences"},
+//!   "fences", "write_backs", "scans", "transfers", "lock_wait_ns", "channels_percent"},
 //!  "faults": [{"name", "matched", "fired"}, ...],
 //!  "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
 //!   "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
 //!   "violation_count", "violations": [...]}}
 //! ```
 //!
-//! `mmc` is there where the device is an MMC host's, `faults` where faults were asked for, `verified`
+//! `mmc` is there where the device is an MMC host's, `pmem` where it is persistent memory (counts and times
+//! are of an I/O), `faults` where faults were asked for, `verified`
 //! where that was. `queue_status` counts CMD13 with bit 15, which asks after the card's command queue
 //! and is not among `commands`; `lost_writes` those writes that were reported as done before the card
-//! said that they had failed. Of `transfer_ns` the parts are from one transfer to the next: bus or card
+//! said that they had failed, `doubtful_writes` those of which its answer got lost. Of `transfer_ns` the parts are from one transfer to the next: bus or card
 //! at work, both idle though there is a request, no request. `memory_percent` is the share of the time in
 //! which the card programmed pages or read ahead, seen on the bus or not; `unnoticed_ns` is the time in
 //! which a transaction was over and nobody knew, as a fault lost its interrupt.

@@ -41,8 +41,12 @@ fn created(name: &str, sector: &str) -> PathBuf {
 }
 
 fn start(path: &Path, socket: &Path, survives: &str) -> Child {
+    start_with(path, socket, &["--survives", survives])
+}
+
+fn start_with(path: &Path, socket: &Path, options: &[&str]) -> Child {
     let address = format!("unix:{}", text(socket));
-    let args = ["serve", text(path), "--btt", "--survives", survives, "--lanes", "2"];
+    let args = [&["serve", text(path), "--btt", "--lanes", "2"][..], options].concat();
     let mut server = blockyard(&[&args[..], &["--nbd", &address]].concat()).spawn().unwrap();
     let start = Instant::now();
     while Client::connect(socket).is_err() {
@@ -154,6 +158,44 @@ fn a_server_that_is_killed_leaves_every_sector_whole() {
     }
     std::fs::remove_file(&socket).unwrap();
     assert!(least.iter().all(|&mark| mark > 0), "something was written");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn sync_is_the_power_that_is_survived() {
+    let path = created("sync.btt", "512");
+    let socket = socket();
+    for options in [&["--sync"][..], &["--sync", "--survives", "power"]] {
+        let server = start_with(&path, &socket, options);
+        assert_eq!(Client::connect(&socket).unwrap().write(512, &[7; 512]), 0);
+        kill(server);
+        check(&path);
+    }
+    std::fs::remove_file(&socket).unwrap();
+    for survives in ["process", "pmem"] {
+        let args = ["serve", text(&path), "--btt", "--sync", "--survives", survives];
+        let out = run(&[&args[..], &["--nbd", "127.0.0.1:0"]].concat());
+        let words = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{words}");
+        assert!(words.contains("--sync is --survives power"), "{words}");
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Nothing here is persistent memory, or known as such to the kernel: that is said, and it is served.
+#[test]
+fn memory_that_is_taken_for_persistent_is_said_to_be() {
+    let path = created("pmem.btt", "512");
+    let socket = socket();
+    let mut server = start_with(&path, &socket, &["--survives", "pmem"]);
+    assert_eq!(Client::connect(&socket).unwrap().write(512, &[7; 512]), 0);
+    let mut words = server.stderr.take().unwrap();
+    kill(server);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut words, &mut said).unwrap();
+    assert!(said.contains("does not map this file as persistent memory (MAP_SYNC)"), "{said}");
+    std::fs::remove_file(&socket).unwrap();
+    check(&path);
     std::fs::remove_file(path).unwrap();
 }
 

@@ -1,5 +1,7 @@
 //! `btt` in a shell: images are made, damaged, checked, repaired, copied and converted.
 
+use blockyard::btt::Uuid;
+use blockyard_pmem::pool::Pool;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -106,6 +108,28 @@ fn damage_is_told_by_exit_code_and_mended_when_it_is_said_so() {
     assert!(gone.contains("none: "), "{gone}");
 }
 
+#[test]
+fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
+    let folder = Folder::new("marked");
+    let (file, source) = (folder.file("x"), folder.file("raw"));
+    raw(&source, 9, 4096);
+    answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
+    let mut info: [u8; 4096] =
+        fs::read(&file).expect("it is there")[..4096].try_into().expect("an info block");
+    info[48] = 1;
+    let sum = blockyard::btt::info_block::checksum(&info);
+    info[4088..].copy_from_slice(&sum.to_le_bytes());
+    put(&file, 0, &info);
+    put(&file, (16 << 20) - 4096, &info);
+    assert!(answers(&["check", &file], 4).contains("marked as broken"));
+    assert!(fails(&["copy", &source, &file], 1).contains("read-only"));
+    answers(&["repair", "--yes", &file], 4);
+    let plan = answers(&["repair", "--dry-run", "--unmark", &file], 4);
+    assert!(plan.starts_with("arena 0: take away its mark as broken"), "{plan}");
+    answers(&["repair", "--yes", "--unmark", &file], 0);
+    answers(&["copy", &source, &file], 0);
+}
+
 /// A raw image of `sectors`, of which every third is zeroes.
 fn raw(path: &str, sectors: u64, bytes: usize) -> Vec<u8> {
     let sector =
@@ -174,4 +198,106 @@ fn an_image_that_was_cut_off_is_repaired_or_told_and_not_kept_locked() {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!words.contains("somebody else"), "{words}");
     assert_eq!(output.status.code(), Some(4), "{words}");
+}
+
+/// libpmemblk leaves laying out to the first write.
+#[test]
+fn a_pool_that_nobody_wrote_is_clean_and_reads_as_zeroes() {
+    let folder = Folder::new("unlaid");
+    let (file, raw) = (folder.file("pool"), folder.file("raw"));
+    let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 512, blank: true };
+    fs::write(&file, pool.to_bytes(Uuid([4; 16]), 0)).expect("there is room");
+    fs::OpenOptions::new().write(true).open(&file).and_then(|f| f.set_len(20 << 20)).expect("long");
+    let before = fs::read(&file).expect("it is there");
+    let info = answers(&["info", &file], 0);
+    assert!(info.contains("sector size  512\nnot laid out yet: "), "{info}");
+    for command in [&["check"][..], &["repair", "--dry-run"], &["repair", "--yes"], &["dump-map"]] {
+        let said = answers(&[command, &[&file]].concat(), 0);
+        assert!(said.contains(": clean: pool of libpmemblk, not laid out yet"), "{said}");
+    }
+    answers(&["copy", &file, &raw], 0);
+    let copied = fs::read(&raw).expect("it is there");
+    assert!(copied.len() > 19 << 20 && copied.iter().all(|&byte| byte == 0));
+    assert!(fs::read(&file).expect("it is there") == before, "nothing was written");
+    fs::write(&raw, [5; 512]).expect("there is room");
+    answers(&["copy", &raw, &file], 0);
+    let check = answers(&["check", &file], 0);
+    assert!(
+        check.starts_with(&format!("{file}: clean: pool of libpmemblk, arenas: 1, ")),
+        "{check}"
+    );
+}
+
+#[test]
+fn sectors_that_cannot_be_read_do_not_end_a_copy_that_goes_on() {
+    let folder = Folder::new("unreadable");
+    let (source, file, to) = (folder.file("raw"), folder.file("btt"), folder.file("to"));
+    let all = raw(&source, 100, 512);
+    answers(&["create", &file, "--size", "17m", "--version", "2.0"], 0);
+    answers(&["copy", &source, &file], 0);
+    let info = answers(&["info", &file], 0);
+    let map = info.lines().find_map(|line| line.trim().strip_prefix("map ")).expect("a map");
+    let map: u64 = map.trim().parse().expect("a byte");
+    // One that is marked as lost, and ten whose blocks do not exist.
+    put(&file, map + 40 * 4, &0x4000_0028_u32.to_le_bytes());
+    (50..60).for_each(|lba: u64| put(&file, map + lba * 4, &[0xff; 4]));
+
+    let words = fails(&["copy", &file, &to], 1);
+    assert!(
+        words.contains("sector 40: the sector was lost") && !Path::new(&to).exists(),
+        "{words}"
+    );
+    let words = fails(&["copy", "--zero-lost", &file, &to], 1);
+    assert!(
+        words.contains(": 11 (40, 50, 51, 52, 53, 54, 55, 56, ...), which are zeroes"),
+        "{words}"
+    );
+    let copied = fs::read(&to).expect("it is there");
+    for (lba, sector) in copied.chunks_exact(512).take(100).enumerate() {
+        let was =
+            if lba == 40 || (50..60).contains(&lba) { &[0; 512] } else { &all[lba * 512..][..512] };
+        assert!(sector == was, "sector {lba}");
+    }
+
+    let next = folder.file("next");
+    let words = fails(&["convert", &file, &next, "--to", "pool"], 1);
+    assert!(
+        words.contains(": 10 (50, 51, 52, 53, 54, 55, 56, 57, ...), which are marked"),
+        "{words}"
+    );
+    answers(&["check", &next], 0);
+    let map = answers(&["dump-map", &next, "--all", "--first", "40", "--count", "30"], 0);
+    let lost = map.lines().filter(|line| line.contains(" lost ")).count();
+    assert_eq!(lost, 11, "{map}");
+    let again = folder.file("again");
+    answers(&["convert", &next, &again, "--to", "namespace"], 0);
+}
+
+#[test]
+fn what_a_file_is_can_be_said() {
+    let folder = Folder::new("said");
+    let (file, source) = (folder.file("pool"), folder.file("raw"));
+    raw(&source, 9, 512);
+    answers(&["create", &file, "--size", "17m", "--pmemblk-pool"], 0);
+    // Without its header it is a BTT that nobody looks for in the right place.
+    put(&file, 0, &[0; 8]);
+    let serve = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+        let nowhere = ["--nbd", "unix:/no/such/folder/socket"];
+        let args = [&["serve", &file, "--btt"][..], options, &nowhere].concat();
+        let output = command.args(args).output().expect("it runs");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let (raw, next) = (folder.file("back"), folder.file("next"));
+    fails(&["copy", &source, &file], 2);
+    fails(&["copy", &file, &raw], 2);
+    fails(&["convert", &file, &next, "--to", "labelled"], 2);
+    assert!(serve(&[]).contains("no BTT"), "{}", serve(&[]));
+    let said = ["--container", "pool"];
+    answers(&[&["copy", &source, &file], &said[..]].concat(), 0);
+    answers(&[&["copy", &file, &raw], &said[..]].concat(), 0);
+    answers(&[&["convert", &file, &next, "--to", "labelled"], &said[..]].concat(), 0);
+    assert!(serve(&said).contains("/no/such/folder/socket"), "{}", serve(&said));
+    let back = fs::read(&raw).expect("it is there");
+    assert_eq!(back[..9 * 512], fs::read(&source).expect("it is there"));
 }

@@ -1,6 +1,5 @@
 //! Synchronising a file for many threads at once.
 
-use std::fs::File;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -21,16 +20,13 @@ struct State {
 }
 
 impl Group {
-    /// Returns when a synchronisation is over that began after this call: by this thread or another one.
+    /// Returns when a synchronisation is over that began after this call: by this thread, which calls `sync`,
+    /// or another one.
     ///
     /// # Errors
     ///
     /// One failed, now or earlier.
-    pub(crate) fn sync(&self, file: &File) -> io::Result<()> {
-        self.join(|| file.sync_data())
-    }
-
-    fn join(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn join(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut state = self.lock();
         let wanted = state.begun + 1;
         while state.over < wanted && state.begun > state.over {
@@ -50,6 +46,11 @@ impl Group {
             return Err(io::Error::other("the file could not be synchronised"));
         }
         Ok(())
+    }
+
+    /// How many there were.
+    pub(crate) fn over(&self) -> u64 {
+        self.lock().over
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,10 +1,13 @@
 //! Files that hold a BTT: which container they are, and how one is made.
 
+use crate::durability::Durability;
 use crate::lines::Copying;
-use crate::mapped::{Durability, Mapped};
+use crate::memory::ImageMemory;
 use crate::pool::{POOL_BYTES, Pool};
+use crate::unlaid;
 use blockyard::btt::find::{FindError, find};
-use blockyard::btt::{Btt, Container, Format, OpenError, OpenOptions, Policy, Uuid};
+use blockyard::btt::layout::Layout;
+use blockyard::btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -15,9 +18,9 @@ use std::path::Path;
 pub struct ImageOptions {
     /// Nothing is written: not even writes that were cut are finished.
     pub read_only: bool,
-    /// What the BTT survives.
+    /// How it is reached, and what the BTT survives.
     pub durability: Durability,
-    /// How bytes are copied.
+    /// How bytes of a mapping are copied.
     pub copying: Copying,
     /// Its design.
     pub policy: Policy,
@@ -25,15 +28,20 @@ pub struct ImageOptions {
     pub container: Option<Container>,
 }
 
+impl ImageOptions {
+    /// For reading and writing by a mapping, whatever it lies in.
+    pub const DEFAULT: Self = Self {
+        read_only: false,
+        durability: Durability::Process,
+        copying: Copying::NonTemporal,
+        policy: Policy::DEFAULT,
+        container: None,
+    };
+}
+
 impl Default for ImageOptions {
     fn default() -> Self {
-        Self {
-            read_only: false,
-            durability: Durability::Process,
-            copying: Copying::NonTemporal,
-            policy: Policy::DEFAULT,
-            container: None,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -89,47 +97,67 @@ impl From<FindError> for ImageError {
     }
 }
 
-/// A mapped file, and what it is.
+/// An open file, and what it is.
 #[derive(Debug)]
 pub struct Image {
     /// Its bytes.
-    pub memory: Mapped,
+    pub memory: ImageMemory,
     /// What the BTT in it lies in.
     pub container: Container,
     /// The UUID of that, where it has one.
     pub own_uuid: Option<Uuid>,
+    /// There is no BTT in it yet: a pool that libpmemblk made and nobody wrote, which is to be laid out so.
+    pub unlaid: Option<Format>,
 }
 
 impl Image {
-    /// Maps a file and finds out what it is. The BTT in it is not opened.
+    /// Opens a file and finds out what it is. The BTT in it is not opened.
     ///
     /// # Errors
     ///
-    /// It cannot be mapped, or there is no BTT in it.
-    pub fn map(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
+    /// It cannot be opened or mapped, or there is no BTT in it.
+    pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only;
         let file = FileOptions::new().read(true).write(writable).open(path)?;
         let pool = pool(&file)?;
-        let memory = Mapped::new(file, writable, options.durability, options.copying)?;
-        let (container, own_uuid) = match (options.container, pool) {
-            (None | Some(Container::Pool), Some(pool)) => (Container::Pool, Some(pool.uuid)),
-            (Some(container), _) => (container, None),
-            (None, None) => (namespace(&memory)?, None),
+        let memory = ImageMemory::new(file, writable, options.durability, options.copying)?;
+        let image = match (options.container, pool) {
+            (None | Some(Container::Pool), Some(pool)) => {
+                let unlaid = unlaid::plan(&memory, &pool, random()?)?;
+                Self { memory, container: Container::Pool, own_uuid: Some(pool.uuid), unlaid }
+            }
+            (Some(container), _) => Self { memory, container, own_uuid: None, unlaid: None },
+            (None, None) => {
+                let container = namespace(&memory)?;
+                Self { memory, container, own_uuid: None, unlaid: None }
+            }
         };
-        Ok(Self { memory, container, own_uuid })
+        Ok(image)
     }
 
-    /// Opens the BTT in it, by the design of `options`.
+    /// Opens the BTT in it, by the design of `options`. A pool that was never laid out is, for writing; to be read
+    /// it stays as it is, and reads as zeroes.
     ///
     /// # Errors
     ///
-    /// It is damaged, and nothing was written then; or there is no room for all of the file, which is taken
-    /// for writing.
-    pub fn open(self, options: &ImageOptions) -> Result<Btt<Mapped>, ImageError> {
+    /// It is damaged, and nothing was written then; or there is no room for what is written
+    /// ([`ImageMemory::take_room`]).
+    pub fn open(mut self, options: &ImageOptions) -> Result<Btt<ImageMemory>, ImageError> {
+        match &self.unlaid {
+            None => {}
+            Some(format) if options.read_only => {
+                self.memory = unlaid::in_memory(self.memory.len(), format)?;
+            }
+            Some(format) => {
+                let arenas = format.plan(self.memory.len()).map_err(OpenError::from)?;
+                self.memory.take_room(arenas.iter().map(|(start, info)| (*start, info.layout)))?;
+                format.write(&self.memory).map_err(OpenError::from)?;
+            }
+        }
         // Not before it is known that there is one.
-        find(&self.memory, self.container, self.own_uuid)?;
+        let arenas = find(&self.memory, self.container, self.own_uuid)?;
         if !options.read_only {
-            self.memory.take_room()?;
+            self.memory.take_room(arenas.iter().map(|found| (found.start, found.info.layout)))?;
         }
         let options = OpenOptions {
             container: self.container,
@@ -140,8 +168,8 @@ impl Image {
         Ok(Btt::open(self.memory, &options)?)
     }
 
-    /// Makes a file with an empty BTT, which it takes all the room for. There must be no such file yet; if
-    /// it fails there is none after.
+    /// Makes a file with an empty BTT, which it takes the room for ([`ImageMemory::take_room`]). There must be no
+    /// such file yet; if it fails there is none after.
     ///
     /// # Errors
     ///
@@ -150,7 +178,7 @@ impl Image {
         path: &Path,
         new: &NewImage,
         options: &ImageOptions,
-    ) -> Result<Btt<Mapped>, ImageError> {
+    ) -> Result<Btt<ImageMemory>, ImageError> {
         let parent_uuid = if new.container == Container::Pool { random()? } else { Uuid::NIL };
         let format = Format {
             container: new.container,
@@ -159,9 +187,10 @@ impl Image {
             parent_uuid,
             blank: true,
         };
-        format.plan(new.bytes).map_err(OpenError::from)?;
+        let plan = format.plan(new.bytes).map_err(OpenError::from)?;
         let file = FileOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let made = Self::fill(file, new, &format, options);
+        let arenas = plan.into_iter().map(|(start, info)| (start, info.layout));
+        let made = Self::fill(file, new, &format, arenas, options);
         if made.is_err() {
             // What is left of it is ours.
             let _ = std::fs::remove_file(path);
@@ -173,16 +202,18 @@ impl Image {
         file: File,
         new: &NewImage,
         format: &Format,
+        arenas: impl Iterator<Item = (u64, Layout)>,
         options: &ImageOptions,
-    ) -> Result<Btt<Mapped>, ImageError> {
+    ) -> Result<Btt<ImageMemory>, ImageError> {
         file.set_len(new.bytes)?;
         if new.container == Container::Pool {
-            let pool = Pool { uuid: format.parent_uuid, sector_bytes: new.sector_bytes };
+            let pool =
+                Pool { uuid: format.parent_uuid, sector_bytes: new.sector_bytes, blank: true };
             file.write_all_at(&pool.to_bytes(random()?, 0), 0)?;
         }
         file.sync_all()?;
-        let memory = Mapped::new(file, true, options.durability, options.copying)?;
-        memory.take_room()?;
+        let memory = ImageMemory::new(file, true, options.durability, options.copying)?;
+        memory.take_room(arenas)?;
         Ok(Btt::create(memory, format, options.policy)?)
     }
 }
@@ -201,7 +232,7 @@ fn pool(file: &File) -> Result<Option<Pool>, ImageError> {
 ///
 /// The one with a label first: what lies at byte 4096 of that is data of its sectors, and whoever writes
 /// these could make it look like an info block.
-fn namespace(memory: &Mapped) -> Result<Container, ImageError> {
+fn namespace(memory: &ImageMemory) -> Result<Container, ImageError> {
     let found = |container| find(memory, container, None).map(|_| container);
     match found(Container::LabelledNamespace) {
         Ok(container) => Ok(container),

@@ -1,8 +1,8 @@
 //! Block translation tables ([`blockyard::btt`]) in files. Linux only.
 //!
-//! A [`Mapped`] file is the memory of a BTT. What a fence makes durable is chosen: nothing, for what is to
-//! survive its process only; cache lines, for persistent memory; the file, for a disk ([`Durability`]). An
-//! [`Image`] is such a file with what it is: a namespace of Linux, or a pool of libpmemblk.
+//! A file is the memory of a BTT, [`Mapped`] or [`Unmapped`]. What a fence makes durable is chosen: nothing, for
+//! what is to survive its process only; cache lines, for persistent memory; the file, for a disk
+//! ([`Durability`]). An [`Image`] is such a file with what it is: a namespace of Linux, or a pool of libpmemblk.
 //!
 //! ```no_run
 //! use blockyard_pmem::{Image, ImageOptions, NewImage};
@@ -16,16 +16,25 @@
 //!
 //! # What there is
 //!
-//! - [`image`]: files, and how they are told apart. [`pool`]: the header of a pool.
-//! - [`mapped`], and `group`: fences of many threads joined. `lines`: copying and cache lines. All `unsafe`
-//!   code is in `mapped` and `lines`.
+//! - [`image`]: files, and how they are told apart. [`pool`]: the header of a pool; `unlaid`:
+//!   pools that nobody wrote yet.
+//! - [`memory`]: the memory of an image, [`mapped`] or [`unmapped`]. `group`: fences of many threads joined.
+//!   `lines`: copying and cache lines. All `unsafe` code is in `mapped` and `lines`.
 
+mod durability;
+mod file;
 mod group;
 pub mod image;
 mod lines;
 pub mod mapped;
+pub mod memory;
 pub mod pool;
+mod unlaid;
+pub mod unmapped;
 
+pub use durability::Durability;
 pub use image::{Image, ImageError, ImageOptions, NewImage};
 pub use lines::Copying;
-pub use mapped::{Durability, Mapped};
+pub use mapped::Mapped;
+pub use memory::ImageMemory;
+pub use unmapped::Unmapped;

@@ -2,8 +2,9 @@
 //!
 //! # Safety
 //!
-//! The one invariant: `map` is a mapping of the file, readable and, if it was opened so, writable, which
-//! lives as long as the value. Every access is checked against its length. No reference into it is made:
+//! The one invariant, set by [`Mapped::new`] and never changed: `start` is the beginning of a mapping of `len`
+//! bytes of the file, readable and, if it was opened so, writable, which lives as long as the value. Every
+//! access is checked against its length. No reference into it is made:
 //! bytes are copied, words are loaded and stored by atomics at addresses that are aligned. Copies may race
 //! with copies of other threads, and then mix bytes, which nobody relies on ([`Memory`] Y3).
 //!
@@ -13,94 +14,88 @@
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 #![allow(clippy::cast_possible_truncation, reason = "what lies in a mapping can be addressed")]
 
-use crate::group::Group;
+use crate::file::{len, lock, media, relax, take_room};
 use crate::lines::{self, Copying, Lines};
 use blockyard::btt::{MediaError, Memory};
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use memmap2::{Advice, MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::fs::File;
 use std::io;
-
-/// What a fence waits for: what a BTT survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing: what was stored survives the death of the process, as the file has it. A flush
-    /// synchronises the file; sectors may be torn by a loss of power.
-    Process,
-    /// Cache lines that were written back: memory that keeps what reached it. Survives a loss of power on
-    /// persistent memory, mapped directly (DAX).
-    Memory,
-    /// A synchronisation of the file (`fdatasync`), of all threads together: survives a loss of power on
-    /// any disk that keeps what it says it has.
-    Disk,
-}
 
 /// A mapped file. See the [module](self).
 #[derive(Debug)]
 pub struct Mapped {
-    map: MmapRaw,
+    start: NonNull<u8>,
+    len: usize,
     file: File,
     writable: bool,
     copying: Copying,
-    keep: Keep,
+    /// What writes cache lines back, where these are what is durable.
+    lines: Option<Lines>,
+    is_synchronous: bool,
 }
 
-/// [`Durability`], with what it takes.
-#[derive(Debug)]
-enum Keep {
-    Process,
-    Memory(Lines),
-    Disk(Group),
-}
+// SAFETY: the mapping belongs to the process, not to a thread, and is reached by copies and atomics only.
+unsafe impl Send for Mapped {}
+// SAFETY: as above; racing copies may mix bytes, which nothing relies on.
+unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps all of a file, for reading and, if it was opened for that, for writing.
+    /// Maps all of a file or block device, for reading and, if it was opened for that, for writing. What is in
+    /// `persistent` memory is durable once its cache lines are written back.
+    ///
+    /// Where the file system maps such memory directly, what it takes to find the file's bytes after a loss of
+    /// power is made durable before they are stored (`MAP_SYNC`). Where it does not, the memory is taken as
+    /// persistent because the caller says so: see [`is_synchronous`](Self::is_synchronous).
     ///
     /// # Errors
     ///
     /// It cannot be mapped, somebody else has it, or the processor has no instructions to write lines back.
-    pub fn new(
-        file: File,
-        writable: bool,
-        durability: Durability,
-        copying: Copying,
-    ) -> io::Result<Self> {
-        let lock = match writable {
-            true => FlockOperation::NonBlockingLockExclusive,
-            false => FlockOperation::NonBlockingLockShared,
-        };
-        flock(&file, lock).map_err(|error| match io::Error::from(error) {
-            error if error.kind() == io::ErrorKind::WouldBlock => {
-                io::Error::new(io::ErrorKind::ResourceBusy, "somebody else has it open")
-            }
-            error => error,
-        })?;
-        let map = match writable {
-            true => MmapOptions::new().map_raw(&file)?,
-            false => MmapOptions::new().map_raw_read_only(&file)?,
-        };
-        let keep = match durability {
-            Durability::Process => Keep::Process,
-            Durability::Disk => Keep::Disk(Group::default()),
-            Durability::Memory => Keep::Memory(Lines::detect().ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "no instructions to write cache lines back are known for this processor",
-                )
+    pub fn new(file: File, writable: bool, persistent: bool, copying: Copying) -> io::Result<Self> {
+        lock(&file, writable)?;
+        let lines = match persistent {
+            false => None,
+            true => Some(Lines::detect().ok_or_else(|| {
+                let words =
+                    "no instructions to write cache lines back are known for this processor";
+                io::Error::new(io::ErrorKind::Unsupported, words)
             })?),
         };
-        Ok(Self { map, file, writable, copying, keep })
+        let len = usize::try_from(len(&file)?).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let access = ProtFlags::READ | if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
+        let map = |flags| {
+            // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
+            unsafe { mmap(ptr::null_mut(), len, access, flags, &file, 0) }
+        };
+        let synchronous = match persistent {
+            false => Err(Errno::OPNOTSUPP),
+            true => map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC),
+        };
+        let is_synchronous = synchronous.is_ok();
+        let start = match synchronous {
+            // The second is of kernels before Linux 4.15.
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => map(MapFlags::SHARED)?,
+            other => other?,
+        };
+        let start = NonNull::new(start.cast()).expect("a mapping is not at 0");
+        Ok(Self { start, len, file, writable, copying, lines, is_synchronous })
+    }
+
+    /// Whether the file system sees to it that what is durable by its cache lines is found after a loss of power
+    /// (`MAP_SYNC`): it knows the memory as persistent.
+    #[must_use]
+    pub const fn is_synchronous(&self) -> bool {
+        self.is_synchronous
     }
 
     /// What makes its lines durable and what writes past the caches, by the names of the instructions, where
     /// anything does.
     #[must_use]
     pub fn instructions(&self) -> Option<(&'static str, &'static str)> {
-        match &self.keep {
-            Keep::Memory(lines) => Some(lines.names()),
-            Keep::Process | Keep::Disk(_) => None,
-        }
+        self.lines.map(Lines::names)
     }
 
     /// Takes the room for all of the file, so that no hole is left that a store could not fill.
@@ -109,12 +104,7 @@ impl Mapped {
     ///
     /// There is not enough.
     pub fn take_room(&self) -> io::Result<()> {
-        let bytes = self.map.len() as u64;
-        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes).map_err(io::Error::from) {
-            // A file system without this call has no holes to speak of.
-            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-            _ => Ok(()),
-        }
+        take_room(&self.file, 0, self.len as u64)
     }
 
     /// Makes the processor's way to every page now, so that no access has to later: worth its time before
@@ -124,18 +114,24 @@ impl Mapped {
     ///
     /// The kernel does not know how (before Linux 5.14).
     pub fn prefault(&self) -> io::Result<()> {
-        self.map.advise(match self.writable {
-            true => Advice::PopulateWrite,
-            false => Advice::PopulateRead,
-        })
+        let advice = match self.writable {
+            true => Advice::LinuxPopulateWrite,
+            false => Advice::LinuxPopulateRead,
+        };
+        // SAFETY: advice about a mapping of ours; its bytes stay as they are.
+        Ok(unsafe { madvise(self.all(), self.len, advice) }?)
+    }
+
+    const fn all(&self) -> *mut c_void {
+        self.start.as_ptr().cast()
     }
 
     /// The first of `len` bytes at `at`.
     #[inline]
     fn span(&self, at: u64, len: usize) -> *mut u8 {
-        let all = self.map.len() as u64;
+        let all = self.len as u64;
         assert!(at <= all && len as u64 <= all - at, "beyond the mapping");
-        self.map.as_mut_ptr().wrapping_add(at as usize)
+        self.start.as_ptr().wrapping_add(at as usize)
     }
 
     #[inline]
@@ -153,17 +149,17 @@ impl Mapped {
     }
 }
 
-/// What the medium did, as a BTT wants to hear it.
-fn media(error: &io::Error) -> MediaError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MediaError::NoSpace,
-        _ => MediaError::Failed,
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing that is left points into it.
+        let unmapped = unsafe { munmap(self.all(), self.len) };
+        debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
     }
 }
 
 impl Memory for Mapped {
     fn len(&self) -> u64 {
-        self.map.len() as u64
+        self.len as u64
     }
 
     #[inline]
@@ -179,11 +175,9 @@ impl Memory for Mapped {
         let to = self.span(at, from.len());
         // SAFETY: both are as long as `from`, and no reference into the mapping exists.
         unsafe {
-            match &self.keep {
-                Keep::Memory(lines) => lines.write(self.copying, to, from.as_ptr(), from.len()),
-                Keep::Process | Keep::Disk(_) => {
-                    core::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
-                }
+            match self.lines {
+                Some(lines) => lines.write(self.copying, to, from.as_ptr(), from.len()),
+                None => ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()),
             }
         }
         Ok(())
@@ -193,7 +187,7 @@ impl Memory for Mapped {
         let len = usize::try_from(len).map_err(|_| MediaError::Failed)?;
         let to = self.span(at, len);
         // SAFETY: within the mapping, where no reference points.
-        unsafe { core::ptr::write_bytes(to, 0, len) };
+        unsafe { ptr::write_bytes(to, 0, len) };
         self.write_back(at, len as u64);
         Ok(())
     }
@@ -217,7 +211,7 @@ impl Memory for Mapped {
 
     #[inline]
     fn write_back(&self, at: u64, len: u64) {
-        if let Keep::Memory(lines) = &self.keep {
+        if let Some(lines) = self.lines {
             let start = self.span(at, len as usize);
             // SAFETY: within the mapping.
             unsafe { lines.write_back(start, len as usize) };
@@ -226,18 +220,17 @@ impl Memory for Mapped {
 
     #[inline]
     fn fence(&self) -> Result<(), MediaError> {
-        match &self.keep {
-            Keep::Process => fence(Ordering::SeqCst),
-            Keep::Memory(lines) => lines.fence(),
-            Keep::Disk(group) => group.sync(&self.file).map_err(|error| media(&error))?,
+        match self.lines {
+            Some(lines) => lines.fence(),
+            None => fence(Ordering::SeqCst),
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<(), MediaError> {
-        match &self.keep {
-            Keep::Process => self.file.sync_data().map_err(|error| media(&error)),
-            Keep::Memory(_) | Keep::Disk(_) => self.fence(),
+        match self.lines {
+            Some(_) => self.fence(),
+            None => self.file.sync_data().map_err(|error| media(&error)),
         }
     }
 
@@ -247,10 +240,6 @@ impl Memory for Mapped {
     }
 
     fn relax(&self, turn: u32) {
-        // Whoever is waited for may be waiting for this processor.
-        match turn {
-            0..64 => core::hint::spin_loop(),
-            _ => std::thread::yield_now(),
-        }
+        relax(turn);
     }
 }

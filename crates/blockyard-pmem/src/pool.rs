@@ -27,6 +27,8 @@ pub struct Pool {
     pub uuid: Uuid,
     /// Bytes of a sector.
     pub sector_bytes: u32,
+    /// All of it was zeroes when it was made.
+    pub blank: bool,
 }
 
 impl Pool {
@@ -46,8 +48,7 @@ impl Pool {
         put(120, &seconds.to_le_bytes());
         put(128, &MACHINE);
         put(HEADER_BYTES, &self.sector_bytes.to_le_bytes());
-        // Its sectors read as zeroes until they are written.
-        put(HEADER_BYTES + 4, &1_u32.to_le_bytes());
+        put(HEADER_BYTES + 4, &u32::from(self.blank).to_le_bytes());
         let sum = header_checksum(&bytes);
         bytes[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -67,9 +68,10 @@ impl Pool {
             return Some(Err("the header of the pool has a wrong checksum"));
         }
         let field = |at: usize| bytes[at..at + 16].try_into().expect("sixteen bytes");
-        let size = &bytes[HEADER_BYTES..HEADER_BYTES + 4];
-        let sector_bytes = u32::from_le_bytes(size.try_into().expect("four bytes"));
-        Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes }))
+        let word =
+            |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let (sector_bytes, blank) = (word(HEADER_BYTES), word(HEADER_BYTES + 4) == 1);
+        Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes, blank }))
     }
 }
 
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn a_header_is_as_libpmemblk_makes_it() {
         let field = |at: usize| Uuid(MADE_BY_LIBPMEMBLK[at..at + 16].try_into().expect("sixteen"));
-        let pool = Pool { uuid: field(24), sector_bytes: 512 };
+        let pool = Pool { uuid: field(24), sector_bytes: 512, blank: true };
         let bytes = pool.to_bytes(field(40), 0x6b02_5bec);
         assert_eq!(bytes[..144], MADE_BY_LIBPMEMBLK[..]);
         assert!(bytes[144..4088].iter().all(|&byte| byte == 0));
@@ -109,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_damaged_header_is_told_from_none() {
-        let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 4096 };
+        let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 4096, blank: false };
         let mut bytes = pool.to_bytes(Uuid([4; 16]), 0);
         bytes[100] ^= 1;
         assert!(matches!(Pool::parse(&bytes), Some(Err(_))));

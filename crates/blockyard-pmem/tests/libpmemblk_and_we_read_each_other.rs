@@ -1,8 +1,13 @@
 //! libpmemblk 1.12 beside us, on the same pools: what it made and wrote we read and write, then it again;
 //! what we made its own checker passes. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
 
-use blockyard::btt::{Btt, Container, IoError};
-use blockyard_pmem::{Image, ImageOptions, Mapped, NewImage};
+use blockyard::btt::arena::Arena;
+use blockyard::btt::check::{self, Options};
+use blockyard::btt::find::find;
+use blockyard::btt::flog::SlotLayout;
+use blockyard::btt::{Btt, Container, IoError, MapEntry, Policy};
+use blockyard_pmem::{Image, ImageMemory, ImageOptions, NewImage};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -93,20 +98,20 @@ fn check(path: &Path) {
     assert!(!words.contains("not consistent"), "pmempool check: {words}");
 }
 
-fn sector(btt: &Btt<Mapped>, lba: u64) -> Result<u8, IoError> {
+fn sector(btt: &Btt<ImageMemory>, lba: u64) -> Result<u8, IoError> {
     let mut bytes = vec![0xee; btt.sector_bytes() as usize];
     btt.read(lba, &mut bytes)?;
     assert!(bytes.iter().all(|&byte| byte == bytes[0]), "a mix in sector {lba}");
     Ok(bytes[0])
 }
 
-fn write(btt: &Btt<Mapped>, lba: u64, byte: u8) {
+fn write(btt: &Btt<ImageMemory>, lba: u64, byte: u8) {
     btt.write(lba, &vec![byte; btt.sector_bytes() as usize]).expect("it is written");
 }
 
-fn open(path: &Path) -> Btt<Mapped> {
+fn open(path: &Path) -> Btt<ImageMemory> {
     let options = ImageOptions::default();
-    Image::map(path, &options).expect("it is a pool").open(&options).expect("it is whole")
+    Image::identify(path, &options).expect("it is a pool").open(&options).expect("it is whole")
 }
 
 #[test]
@@ -166,5 +171,122 @@ fn a_pool_of_ours_passes_their_check_and_is_theirs_to_use() {
         check(&path);
         let btt = open(&path);
         assert_eq!([0, 1, 7].map(|lba| sector(&btt, lba)), [Ok(77), Ok(78), Ok(2)]);
+    }
+}
+
+/// A pool of 4096-byte sectors in which sectors 0 to 99 were written through many lanes, some of them
+/// several times, and its only arena.
+fn used(name: &str) -> (PathBuf, Arena) {
+    let path = file(name);
+    let new = NewImage { bytes: 32 << 20, sector_bytes: 4096, container: Container::Pool };
+    let options = ImageOptions { policy: Policy::LINUX, ..ImageOptions::default() };
+    let btt = Image::create(&path, &new, &options).expect("there is room");
+    for turn in 0..3 {
+        let again = (0..100_u8).filter(|lba| lba % 3 >= turn);
+        again.for_each(|lba| write(&btt, lba.into(), lba + 1));
+    }
+    drop(btt);
+    let image = Image::identify(&path, &ImageOptions::default()).expect("it is a pool");
+    let found = find(&image.memory, image.container, image.own_uuid).expect("it has an arena");
+    let (start, layout) = (found[0].start, found[0].info.layout);
+    let slots = SlotLayout::Standard;
+    (path, Arena { start, first_lba: 0, layout, slots, dialect: image.container.dialect() })
+}
+
+/// Damage that a repair mends: its name, where it is, and what is written there.
+type Damage = (&'static str, u64, Vec<u8>);
+
+fn damages(arena: &Arena, image: &ImageMemory) -> Vec<Damage> {
+    // A lane whose newest entry is of the last write of a sector, and which entry that is.
+    let group = |lane| arena.group(image, lane).expect("it is read");
+    let used = |&lane: &u32| {
+        let (_, entry) = arena.newest(&group(lane)).expect("it is whole");
+        let has = arena.map(image, entry.sector()).expect("it is read");
+        !entry.is_first() && has.block(entry.sector()) == entry.given()
+    };
+    let lane = (0..arena.layout.nfree).find(used).expect("one was used");
+    let (slot, entry) = arena.newest(&group(lane)).expect("it is whole");
+    let at = arena.entry_at(lane, slot);
+    let number = |seq: u32| seq.to_le_bytes().to_vec();
+    let older = arena.slots.entries(&group(lane))[1 - slot].seq;
+    let fresh = arena.entry_at(200, 0);
+    let cut = MapEntry(entry.old_map).0.to_le_bytes().to_vec();
+    vec![
+        ("equal numbers", at + 12, number(older)),
+        ("a number above 3", at + 12, number(9)),
+        ("a sector that does not exist", at, vec![0xff; 4]),
+        ("a block that does not exist", at + 8, vec![0xff; 4]),
+        ("one entry, of number 3", fresh + 12, number(3)),
+        ("no log of a lane", arena.group_at(200), vec![0; 64]),
+        ("no log at all", arena.group_at(0), vec![0; 256 * 64]),
+        ("a cut write", arena.map_at(entry.sector()), cut),
+        ("a first info block", arena.start + 60, vec![0xee; 4]),
+        ("a copy of the info block", arena.start + arena.layout.infooff + 60, vec![0xee; 4]),
+    ]
+}
+
+/// What we mend passes their check, reads as before, and is theirs and ours to use.
+#[test]
+fn a_pool_that_we_repaired_passes_their_check() {
+    if !is_there() {
+        return;
+    }
+    let (good, arena) = used("repaired-good.pool");
+    check(&good);
+    let image = Image::identify(&good, &ImageOptions::default()).expect("it is a pool");
+    let damages = damages(&arena, &image.memory);
+    drop(image);
+    let path = file("repaired.pool");
+    for (name, at, to) in damages {
+        std::fs::copy(&good, &path).expect("there is room");
+        let bytes = std::fs::OpenOptions::new().write(true).open(&path).expect("it is there");
+        bytes.write_all_at(&to, at).expect("it is written");
+        let image = Image::identify(&path, &ImageOptions::default()).expect("it is a pool");
+        let options = Options { own_uuid: image.own_uuid, ..Options::new(Container::Pool) };
+        let checked = || check::check(&image.memory, &options, &mut |_| {}).expect("it is read");
+        let (report, plan) = checked();
+        assert_ne!(report.findings(), [], "{name}");
+        assert_ne!(plan.steps(), [], "{name}");
+        plan.apply(&image.memory, &mut || {}).expect("it is written");
+        assert_eq!(checked().0.findings(), [], "{name}");
+        drop(image);
+        println!("{name}");
+        self::check(&path);
+        let writes: String = (100..120).map(|lba| format!("write {lba} 7 ")).collect();
+        let said = peer(&path, 4096, &format!("read 0 read 1 read 2 {writes} read 99 read 119"));
+        assert_eq!(said[1..], ["1", "2", "3", "100", "7"], "{name}");
+        self::check(&path);
+        let btt = open(&path);
+        (0..200_u8).for_each(|lba| write(&btt, lba.into(), lba));
+        assert!((0..200_u8).all(|lba| sector(&btt, lba.into()) == Ok(lba)), "{name}");
+        drop(btt);
+        self::check(&path);
+    }
+}
+
+#[test]
+fn a_pool_that_they_made_and_nobody_wrote_is_read_and_written_by_both() {
+    if !is_there() {
+        return;
+    }
+    for bytes in [512, 520, 4096] {
+        let path = file(&format!("unlaid-{bytes}.pool"));
+        let said = peer(&path, bytes, &format!("create {}", 32 << 20));
+        let options = ImageOptions { read_only: true, ..ImageOptions::default() };
+        let image = Image::identify(&path, &options).expect("it is a pool");
+        assert!(image.unlaid.is_some(), "they lay it out when they write");
+        let btt = image.open(&options).expect("it can be read");
+        assert_eq!(sector(&btt, btt.sectors() - 1), Ok(0));
+        assert_eq!(said, [format!("blocks {}", btt.sectors())]);
+        drop(btt);
+        assert_eq!(peer(&path, bytes, "read 5"), [&*said[0], "0"], "it is as it was");
+        let btt = open(&path);
+        write(&btt, 5, 50);
+        drop(btt);
+        check(&path);
+        let told = peer(&path, bytes, "read 5 read 6 write 6 60");
+        assert_eq!(told, [&*said[0], "50", "0"]);
+        check(&path);
+        assert_eq!(sector(&open(&path), 6), Ok(60));
     }
 }

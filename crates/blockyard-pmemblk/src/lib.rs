@@ -10,7 +10,7 @@ mod error;
 mod pool;
 mod seat;
 
-use blockyard::btt::check::{self, Severity};
+use blockyard::btt::check;
 use blockyard_pmem::{Durability, Image, ImageOptions};
 use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use core::{ptr, slice};
@@ -72,18 +72,16 @@ pub unsafe extern "C" fn pmemblk_close(pool: *mut Pool) {
 pub unsafe extern "C" fn pmemblk_check(file: *const c_char, bsize: usize) -> c_int {
     // SAFETY: a path, as the header asks.
     let path = unsafe { path(file) };
-    let options = ImageOptions {
-        read_only: true,
-        durability: Durability::Process,
-        ..ImageOptions::default()
-    };
+    let options =
+        ImageOptions { read_only: true, durability: Durability::Calls, ..ImageOptions::default() };
     let checked = block_bytes(bsize).and_then(|bytes| {
-        let image = Image::map(path, &options)?;
-        let Image { memory, container, own_uuid } = &image;
+        let image = Image::identify(path, &options)?;
+        let Image { memory, container, own_uuid, unlaid } = &image;
         let whole = check::Options { container: *container, own_uuid: *own_uuid, keep: 0 };
         let (report, _) = check::check(memory, &whole, &mut |_| ())
             .map_err(|error| Failure::new(libc::EIO, error))?;
-        let is_whole = report.count(Severity::Repairable) + report.count(Severity::Broken) == 0;
+        // One that nobody wrote has nothing that could be wrong.
+        let is_whole = report.is_clean() || unlaid.is_some();
         if is_whole && bytes != 0 && image.open(&options)?.sector_bytes() != bytes {
             return Err(Failure::argument("its blocks have another size"));
         }

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::seat;
 use blockyard::btt::{Btt, Container, IoError, Worker};
-use blockyard_pmem::{Durability, Image, ImageError, ImageOptions, Mapped, NewImage};
+use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage};
 use core::cell::UnsafeCell;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use std::fs::Permissions;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 const SEATS: usize = 64;
 
 /// A worker that keeps what it works on.
-type OwnWorker = Worker<Arc<Btt<Mapped>>, Mapped>;
+type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
 
 /// A pool.
 pub struct Pool {
     // Workers go before what they work on.
     workers: Box<[UnsafeCell<Option<OwnWorker>>]>,
-    btt: Arc<Btt<Mapped>>,
+    btt: Arc<Btt<ImageMemory>>,
 }
 
 // SAFETY: a worker is only reached by the thread that has its seat (`act`), or by who closes the pool, when
@@ -36,7 +36,7 @@ impl Pool {
     /// Opens a pool with blocks of `bytes`, or any if that is 0.
     pub(crate) fn open(path: &Path, bytes: u32) -> Result<Self, ImageError> {
         let options = options(path)?;
-        let image = Image::map(path, &options)?;
+        let image = Image::identify(path, &options)?;
         let pool = Self::new(image.open(&options)?);
         if bytes != 0 && pool.btt.sector_bytes() != bytes {
             let why = format!("blocks have {} bytes, not {bytes}", pool.btt.sector_bytes());
@@ -65,13 +65,13 @@ impl Pool {
         Ok(pool)
     }
 
-    fn new(btt: Btt<Mapped>) -> Self {
+    fn new(btt: Btt<ImageMemory>) -> Self {
         let workers = (0..SEATS).map(|_| UnsafeCell::new(None)).collect();
         Self { workers, btt: Arc::new(btt) }
     }
 
     /// The BTT in it.
-    pub(crate) fn btt(&self) -> &Btt<Mapped> {
+    pub(crate) fn btt(&self) -> &Btt<ImageMemory> {
         &self.btt
     }
 

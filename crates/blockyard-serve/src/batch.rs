@@ -1,8 +1,8 @@
 //! What goes to one connection at once: headers, and between them the data they announce.
 //!
 //! Headers are copied; data is named where it lies, in the map of a disk in memory or in a buffer
-//! that was read into, and kept alive by the batch until it was sent. Where everything is sealed
-//! before it is sent, data is copied too, so that it lies in one piece.
+//! that was read into, and kept alive by the batch until it was sent. Where everything is sealed before it is
+//! sent, that is done piece by piece: what was sealed is sent before more is, while it is in the caches.
 
 use crate::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
@@ -12,11 +12,20 @@ use std::sync::Arc;
 
 /// A piece of what is sent.
 #[derive(Debug)]
-enum Part {
-    /// Of the headers.
-    Head { from: usize, to: usize },
-    /// Of memory that the batch keeps.
-    Data(Span),
+struct Part {
+    /// What it is of.
+    of: Source,
+    range: Range<usize>,
+}
+
+/// What of a batch a piece is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Heads,
+    /// One of the buffers.
+    Pages(usize),
+    /// One of the maps.
+    Map(usize),
 }
 
 /// What goes to one connection at once. See the [module](self).
@@ -27,35 +36,60 @@ pub(crate) struct Batch {
     pages: Vec<Rc<Pages>>,
     maps: Vec<Arc<Map>>,
     charges: Vec<Charge>,
-    /// The first part that has not been sent whole.
+    /// The first part that has not been sent, or sealed, whole.
     next: usize,
-    /// How much of it has been sent, in bytes.
-    next_sent: usize,
-    /// Data is copied behind the headers.
-    copies: bool,
+    /// How much of it has been, in bytes.
+    next_done: usize,
+    /// What was sealed, and is sent before anything else is.
+    sealed: Vec<u8>,
+    /// How much of that has been sent, in bytes.
+    sealed_sent: usize,
 }
 
 impl Batch {
-    /// An empty batch that copies data, so that it can be sealed.
-    pub(crate) fn copying() -> Self {
-        Self { copies: true, ..Self::default() }
+    /// Whether there is nothing to send, or to seal.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_taken() && self.is_sent()
     }
 
-    /// Lets `seal` make of all that is in it what is sent instead.
+    /// Whether there is nothing to seal any more.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.next == self.parts.len()
+    }
+
+    /// Whether there is nothing that was sealed and not sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sealed_sent == self.sealed.len()
+    }
+
+    /// Copies the next bytes to be sealed, up to `room` of them, to the end of `to`.
+    pub(crate) fn take(&mut self, room: usize, to: &mut Vec<u8>) {
+        let mut left = room;
+        while let Some(Part { of, range }) = self.parts.get(self.next)
+            && left > 0
+        {
+            let from = range.start + self.next_done;
+            let end = range.end.min(from + left);
+            match *of {
+                Source::Heads => to.extend_from_slice(&self.heads[from..end]),
+                Source::Pages(at) => self.pages[at].read(from..end, to),
+                Source::Map(at) => self.maps[at].read(from..end, to),
+            }
+            left -= end - from;
+            self.done(end - from);
+        }
+    }
+
+    /// What is sent next is what `seal` puts there, of what it [took](Self::take).
     ///
     /// # Panics
     ///
-    /// If it is not [`Self::copying`].
+    /// If the one before was not sent.
     pub(crate) fn seal(&mut self, seal: impl FnOnce(&mut Vec<u8>)) {
-        assert!(self.copies && self.next_sent == 0, "all of it is one piece, and not sent");
-        seal(&mut self.heads);
-        self.parts.clear();
-        self.parts.push(Part::Head { from: 0, to: self.heads.len() });
-    }
-
-    /// Whether there is nothing to send.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.next == self.parts.len()
+        assert!(self.is_sent(), "one piece after the other");
+        self.sealed.clear();
+        self.sealed_sent = 0;
+        seal(&mut self.sealed);
     }
 
     /// Appends bytes that `write` puts at the end of the headers.
@@ -65,30 +99,25 @@ impl Batch {
         write(&mut self.heads);
         let end = self.heads.len();
         match self.parts.last_mut() {
-            Some(Part::Head { to, .. }) if *to == from => *to = end,
-            _ => self.parts.push(Part::Head { from, to: end }),
+            Some(Part { of: Source::Heads, range }) if range.end == from => range.end = end,
+            _ => self.parts.push(Part { of: Source::Heads, range: from..end }),
         }
     }
 
     /// Appends `range` of the memory of a disk.
     #[inline]
     pub(crate) fn map(&mut self, map: &Arc<Map>, range: Range<usize>) {
-        if self.copies {
-            return self.head(|heads| map.read(range, heads));
-        }
-        self.parts.push(Part::Data(map.span(range)));
-        if !self.maps.iter().any(|kept| Arc::ptr_eq(kept, map)) {
+        let known = self.maps.iter().position(|kept| Arc::ptr_eq(kept, map));
+        let at = known.unwrap_or_else(|| {
             self.maps.push(Arc::clone(map));
-        }
+            self.maps.len() - 1
+        });
+        self.parts.push(Part { of: Source::Map(at), range });
     }
 
     /// Appends `range` of a buffer.
     pub(crate) fn pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
-        if self.copies {
-            self.head(|heads| pages.read(range, heads));
-        } else {
-            self.parts.push(Part::Data(pages.span(range)));
-        }
+        self.parts.push(Part { of: Source::Pages(self.pages.len()), range });
         self.pages.push(pages);
     }
 
@@ -98,38 +127,47 @@ impl Batch {
         self.charges.push(charge);
     }
 
-    /// Appends what has not been sent to `spans`, up to `max` of them.
+    /// Appends what is sent next to `spans`, up to `max` of them.
     pub(crate) fn spans(&mut self, max: usize, spans: &mut Vec<Span>) {
-        let mut skip = self.next_sent;
-        for part in self.parts[self.next..].iter().take(max) {
-            let Span { start, len } = match *part {
-                Part::Head { from, to } => {
-                    let head = &mut self.heads[from..to];
+        if !self.is_sent() {
+            let rest = &mut self.sealed[self.sealed_sent..];
+            return spans.push(Span { start: rest.as_mut_ptr(), len: rest.len() });
+        }
+        let mut skip = self.next_done;
+        for Part { of, range } in self.parts[self.next..].iter().take(max) {
+            let range = range.start + skip..range.end;
+            spans.push(match *of {
+                Source::Heads => {
+                    let head = &mut self.heads[range];
                     Span { start: head.as_mut_ptr(), len: head.len() }
                 }
-                Part::Data(span) => span,
-            };
-            spans.push(Span { start: start.wrapping_add(skip), len: len - skip });
+                Source::Pages(at) => self.pages[at].span(range),
+                Source::Map(at) => self.maps[at].span(range),
+            });
             skip = 0;
         }
     }
 
     /// `bytes` more of it have been sent; whether that was all.
     pub(crate) fn advance(&mut self, bytes: usize) -> bool {
-        let mut left = self.next_sent + bytes;
-        while let Some(part) = self.parts.get(self.next) {
-            let len = match part {
-                Part::Head { from, to } => to - from,
-                Part::Data(span) => span.len,
-            };
-            if left < len {
-                break;
-            }
-            left -= len;
+        if self.is_sent() {
+            self.done(bytes);
+        } else {
+            self.sealed_sent += bytes;
+        }
+        self.is_empty()
+    }
+
+    /// `bytes` more of the parts have been sent, or sealed.
+    fn done(&mut self, bytes: usize) {
+        let mut left = self.next_done + bytes;
+        while let Some(Part { range, .. }) = self.parts.get(self.next)
+            && left >= range.len()
+        {
+            left -= range.len();
             self.next += 1;
         }
-        self.next_sent = left;
-        self.is_empty()
+        self.next_done = left;
     }
 
     /// All of it has been sent, or will never be: gives back what it kept, and is empty.
@@ -143,7 +181,9 @@ impl Batch {
         self.maps.clear();
         self.heads.clear();
         self.parts.clear();
-        (self.next, self.next_sent) = (0, 0);
+        (self.next, self.next_done) = (0, 0);
+        self.sealed.clear();
+        self.sealed_sent = 0;
     }
 }
 
@@ -173,5 +213,28 @@ mod tests {
         assert!(!batch.advance(500));
         assert!(batch.advance(16));
         assert!(batch.is_empty());
+    }
+    #[test]
+    fn what_is_sealed_is_sent_before_more_of_it_is() {
+        let map = Arc::new(Map::new(8192).expect("there is memory"));
+        map.write(100, &[3; 1000]);
+        let mut batch = Batch::default();
+        batch.head(|out| out.extend([1; 16]));
+        batch.map(&map, 100..1100);
+        let (mut clear, mut came) = (Vec::new(), Vec::new());
+        let mut pieces = 0;
+        while !batch.is_empty() {
+            clear.clear();
+            batch.take(700, &mut clear);
+            batch.seal(|sealed| sealed.extend(clear.iter().map(|byte| !byte)));
+            came.extend_from_slice(&clear);
+            pieces += 1;
+            assert_eq!(rest(&mut batch), [clear.len()], "only what was sealed is sent");
+            assert!(!batch.advance(100));
+            assert_eq!(rest(&mut batch), [clear.len() - 100]);
+            assert_eq!(batch.advance(clear.len() - 100), pieces == 2);
+        }
+        assert_eq!(pieces, 2);
+        assert_eq!(came, [vec![1; 16], vec![3; 1000]].concat());
     }
 }

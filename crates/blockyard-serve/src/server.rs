@@ -124,6 +124,7 @@ pub struct Server {
     addresses: Vec<Address>,
     timing: Vec<(String, Arc<Timing>)>,
     faults: Vec<(String, Arc<FaultCounts>)>,
+    assumed_persistent: Vec<String>,
     gauge: Gauge,
     stop: Arc<OwnedFd>,
     metrics_address: Option<Address>,
@@ -161,6 +162,8 @@ impl Server {
         let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
         let faulty = disks.iter().filter(|disk| !disk.layers.faults.is_empty());
         let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
+        let assumed = disks.iter().filter(|disk| disk.is_assumed_persistent());
+        let assumed_persistent = assumed.map(|disk| disk.name.clone()).collect();
         let exports = Exports::new(disks.iter().map(|disk| disk.export()).collect());
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
@@ -221,6 +224,7 @@ impl Server {
             addresses,
             timing,
             faults,
+            assumed_persistent,
             gauge,
             stop,
             metrics_address,
@@ -252,6 +256,13 @@ impl Server {
     #[must_use]
     pub fn faults(&self) -> Vec<(String, Arc<FaultCounts>)> {
         self.faults.clone()
+    }
+
+    /// Names of the disks whose memory is taken for persistent because [`Source::Btt`](crate::Source::Btt) says so:
+    /// the kernel does not map their files as persistent memory (`MAP_SYNC`).
+    #[must_use]
+    pub fn assumed_persistent(&self) -> &[String] {
+        &self.assumed_persistent
     }
 
     /// What tells its traffic.

@@ -12,6 +12,7 @@
 //!   fitted on the same figures, as near to them as the profile itself. A prediction has the range of
 //!   all variants.
 
+mod btt;
 mod hsq;
 mod mmc_double_buffer;
 mod mmc_mq;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread;
 
+use crate::device::pmem::Part;
 use crate::job::{NoSource, parse_args};
 use crate::profile::{Design, Device};
 use crate::simulate::{Simulation, SimulationError};
@@ -130,6 +132,14 @@ pub enum Unit {
     UnmapInside,
     /// The same without one.
     UnmapOutside,
+    /// Part of an I/O's time on persistent memory in which data is copied, percent.
+    CopyPercent,
+    /// Fences for each I/O there.
+    FencesPerIo,
+    /// Looks through the words of all readers for each I/O there.
+    ScansPerIo,
+    /// Lines of shared words that come from other processors, for each I/O there.
+    TransfersPerIo,
 }
 
 impl Unit {
@@ -149,6 +159,10 @@ impl Unit {
             Self::BusPercent => "bus %",
             Self::UnmapInside => "unmap in %",
             Self::UnmapOutside => "unmap out %",
+            Self::CopyPercent => "copy %",
+            Self::FencesPerIo => "fences",
+            Self::ScansPerIo => "looks",
+            Self::TransfersPerIo => "fetched",
         }
     }
 
@@ -158,7 +172,7 @@ impl Unit {
     pub fn of(self, figures: &Figures) -> Option<f64> {
         let per_s = |bytes: f64| figures.iops * bytes;
         let io_bytes = || approximate(figures.bytes) / approximate(figures.ios);
-        let host = figures.mmc.as_ref();
+        let (host, memory) = (figures.mmc.as_ref(), figures.pmem.as_ref());
         match self {
             Self::Kiops => Some(figures.iops / 1e3),
             Self::KibPerS => Some(per_s(io_bytes() / 1024.0)),
@@ -172,6 +186,10 @@ impl Unit {
             Self::BusPercent => Some(host?.bus_busy_percent),
             Self::UnmapInside => Some(host?.unmap.inside_percent),
             Self::UnmapOutside => Some(host?.unmap.outside_percent),
+            Self::CopyPercent => Some(memory?.percent(Part::Copy)),
+            Self::FencesPerIo => Some(memory?.fences),
+            Self::ScansPerIo => Some(memory?.scans),
+            Self::TransfersPerIo => Some(memory?.transfers),
         }
     }
 }
@@ -229,6 +247,7 @@ pub struct Ratio {
 pub fn experiments() -> Vec<Experiment> {
     vec![
         mmc_double_buffer::experiment(),
+        btt::experiment(),
         mmc_mq::experiment(),
         scsi::experiment(),
         hsq::experiment(),

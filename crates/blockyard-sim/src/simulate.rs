@@ -9,6 +9,7 @@ pub use error::SimulationError;
 
 use crate::data::verify::{Verified, Verify};
 use crate::device::mmc::host::HostReport;
+use crate::device::pmem::{Pmem, PmemReport};
 use crate::device::stack::FaultCount;
 use crate::job::{Job, JobFile};
 use crate::log::Logs;
@@ -22,7 +23,7 @@ use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
-use build::{begin_verifying, build_world, check_faults, check_host, check_queues};
+use build::{begin_verifying, build_world, check_faults, check_host, check_pmem, check_queues};
 use plan::{Planned, plan, plan_replay};
 
 /// What one job, or one instance of it, did.
@@ -61,6 +62,8 @@ pub struct Report {
     pub commands_held_ns: u128,
     /// What an MMC host did.
     pub mmc: Option<HostReport>,
+    /// What persistent memory was used for.
+    pub pmem: Option<PmemReport>,
     /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
     pub late_ns: Option<Histogram>,
     /// How often each fault rule was met, in the order of their file, ramp time included.
@@ -167,6 +170,8 @@ impl<O: Observer> Simulation<O> {
     ) -> Result<Self, SimulationError> {
         check_queues(design, device.machine.cpus)?;
         check_host(design, device)?;
+        check_pmem(design, device)?;
+        let device = &*device.under(design);
         if let Some(rules) = conditions.faults {
             check_faults(rules, device)?;
         }
@@ -273,6 +278,7 @@ impl<O: Observer> Simulation<O> {
             mean_idle_gap: model.mean_gap(),
             commands_held_ns: model.held_ns(),
             mmc: model.mmc().map(|mmc| mmc.report(world.now())),
+            pmem: model.pmem().map(Pmem::report),
             faults: world.host.driver.fault_counts(),
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),

@@ -24,12 +24,17 @@
 //! - **Y5.** Where I/Os share transfers there, the idle part is told for each of them as well: also
 //!   where the I/O rates are equal or another factor is told, but idle parts are not. What a design
 //!   saves between transfers is divided by the I/Os in each.
+//! - **Y6.** On persistent memory a processor does all of an I/O: what is told is what it spends more time
+//!   on, and the parts of that time.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 mod host;
+mod pmem;
 
 pub use host::{Beside, HostFigures, Transfer};
+
+pub use pmem::PmemFigures;
 
 use blockyard::stats::{Direction, Histogram, Stage};
 use blockyard::status::Status;
@@ -109,6 +114,8 @@ pub struct Figures {
     pub holds: [Held; Hold::ALL.len()],
     /// Of an MMC host.
     pub mmc: Option<HostFigures>,
+    /// Of persistent memory.
+    pub pmem: Option<PmemFigures>,
 }
 
 /// Mean times of a request's life, in nanoseconds: the first and the last of an I/O, the others of
@@ -158,13 +165,17 @@ impl Figures {
         let commands = report.stages.count(Action::Complete(Status::Ok));
         let refused = [Hold::Budget, Hold::Device, Hold::Host, Hold::Resource].map(Action::Hold);
         let refusals: u64 = refused.iter().map(|action| report.stages.count(*action)).sum();
+        let pmem = PmemFigures::of(report);
+        // Of it, an I/O ends as it begins (T10 of `world`).
+        let in_memory: f64 = pmem.iter().flat_map(|figures| figures.parts_ns).sum();
         let life = Life {
             for_tag_ns: ratio(float(report.totals.tag_wait.as_ns()), float(ios)),
             staged_ns: mean_ns(report, Stage::Staged),
             held_ns: mean_ns(report, Stage::Held),
-            in_driver_ns: mean_ns(report, Stage::InDriver),
+            in_driver_ns: mean_ns(report, Stage::InDriver) + in_memory,
             flushing_ns: mean_ns(report, Stage::Flushing),
-            untaken_ns: ratio(float(report.totals.untaken.as_ns()), float(ios)),
+            untaken_ns: (ratio(float(report.totals.untaken.as_ns()), float(ios)) - in_memory)
+                .max(0.0),
         };
         let mut spent = Spent::default();
         report.jobs.iter().for_each(|job| spent.add(&job.stats.spent));
@@ -209,6 +220,7 @@ impl Figures {
             life,
             holds,
             mmc: HostFigures::of(report),
+            pmem,
         }
     }
 }
@@ -266,6 +278,14 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
     let (low, high) = if other.1.iops < first.1.iops { (other, first) } else { (first, other) };
     let difference = Difference { low, high };
     let share = digits(difference.of(|figures| figures.iops));
+    if let (Some(low_part), Some(high_part)) = (&low.1.pmem, &high.1.pmem) {
+        let reason = pmem::tell(low_part, high_part);
+        let [low_parts, high_parts] = [low, high].map(|run| tell_life(run, None));
+        return format!(
+            "{} does {share} of the I/Os of {}: {reason}{low_parts}{high_parts}",
+            low.0, high.0
+        );
+    }
     let merging = distance_of(difference.of(|figures| figures.ios_per_command));
     let rate = distance_of(difference.of(|figures| figures.commands_per_s));
     let reason = if merging >= rate {
@@ -280,6 +300,9 @@ pub fn why(device: &Device, runs: &[(&str, Figures)]) -> String {
 /// Where requests of `run` spend most of their life, and why, set against `other` (Y3); empty where
 /// it is in the driver, or at no one place.
 fn tell_life(run: &(&str, Figures), other: Option<&(&str, Figures)>) -> String {
+    if let Some(figures) = &run.1.pmem {
+        return pmem::tell_parts(run.0, figures); // Y6.
+    }
     let (life, place, part) = largest_part(&run.1.life);
     if place == IN_DRIVER || part == 0.0 || 2.0 * part < life {
         return String::new();
@@ -396,7 +419,7 @@ impl Difference<'_> {
         let longer = distance_of(self.of(|figures| figures.command_ns));
         let at_device = match device.model {
             // A host's driver holds requests that wait for the bus: Y4 tells more.
-            DeviceModel::Null(_) | DeviceModel::Mmc(_) => String::new(),
+            DeviceModel::Null(_) | DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => String::new(),
             DeviceModel::Hba(_) if fewer >= longer => {
                 format!(" {} commands at the device.", instead(low.at_device, high.at_device))
             }
@@ -585,6 +608,7 @@ mod tests {
             life: Life::default(),
             holds: [Held::default(); Hold::ALL.len()],
             mmc: None,
+            pmem: None,
         }
     }
 

@@ -26,6 +26,8 @@
 //! - **T9.** Who wakes a thread pays for it, as part of what it does at that time: a piece of work, an
 //!   act, the end of an interrupt. For a time that has come that is the timer's interrupt, on the
 //!   processor where the thread slept.
+//! - **T10.** Persistent memory is used by the processor that submits, which is busy until that is done:
+//!   each I/O ends before the next one of a call is submitted, and none is plugged.
 
 mod device;
 mod host;
@@ -155,6 +157,8 @@ pub struct World<O = ()> {
     worker_cpu: Vec<CpuId>,
     /// Runs of hardware queues are left to a thread of the host's, as its driver may sleep (T7).
     dispatch_blocks: bool,
+    /// The device carries out what it is handed on the processor that does so (T10).
+    at_once: bool,
     /// Of an MMC host: the one that dispatches, and the one of deferred work.
     host_threads: [HostThread; 2],
     /// Runs of hardware queues that the one that dispatches has not been given.
@@ -225,6 +229,7 @@ impl<O: Observer> World<O> {
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
             lock: Lock::default(),
             dispatch_blocks: host.driver.model().mmc().is_some(),
+            at_once: host.driver.model().pmem().is_some(),
             locks: Locks { submitting: single || elevator, completing: single },
             host,
             polls: vec![None; queues.len()],

@@ -21,16 +21,20 @@ use blockyard::mmc::policy::{
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
-use blockyard_sim::data::verify::Verify;
+use blockyard_sim::data::history::Wrong;
+use blockyard_sim::data::image::Content;
+use blockyard_sim::data::verify::{Verified, Verify};
 use blockyard_sim::device::mmc::card::timing::{
     AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming,
 };
+use blockyard_sim::device::mmc::host::MmcHost;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::machine::cpu::Work;
 use blockyard_sim::observe::Observer;
 use blockyard_sim::profile::{Design, Device, DeviceModel, HostFaults, MmcProfile};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_sim::workload::Prng;
+use core::ops::Range;
 
 fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
     choices[usize::try_from(prng.below(choices.len() as u64)).expect("below a length")]
@@ -209,7 +213,48 @@ struct Drawn {
     sound: bool,
 }
 
+/// So many requests of at most `longest` sectors, and no fewer, hold all of `sectors`.
+fn fewest_requests(mut sectors: Vec<Range<u64>>, longest: u64) -> u64 {
+    sectors.sort_unstable_by_key(|range| range.start);
+    let (mut requests, mut held) = (0, 0);
+    for range in sectors {
+        while held.max(range.start) < range.end {
+            held = held.max(range.start) + longest;
+            requests += 1;
+        }
+    }
+    requests
+}
+
 impl Drawn {
+    /// What is not as it ought to be of data, if anything is.
+    fn wrong(&self, verified: &Verified, host: &MmcHost) -> Option<String> {
+        if self.hears_late() {
+            return self.unexplained(verified, host);
+        }
+        verified.violations.first().map(ToString::to_string)
+    }
+
+    /// The same where writes may be lost of which nobody asked. They explain that data is missing of a
+    /// page that could not be programmed, so that something older is there; and no more than there are such
+    /// writes: the driver counts them, but for the last of all.
+    fn unexplained(&self, verified: &Verified, host: &MmcHost) -> Option<String> {
+        let failed = |sector: u64| host.failed_sectors().iter().any(|page| page.contains(&sector));
+        let is_explained = |wrong: &Wrong| {
+            let older = |found: Content| wrong.right.iter().any(|right| found.stamp < *right);
+            wrong.found.is_some_and(|found| found.shift == 0 && older(found))
+                && wrong.sectors.clone().all(failed)
+        };
+        if let Some(other) = verified.violations.iter().find(|one| !is_explained(&one.wrong)) {
+            return Some(format!("not for a lost write: {other}"));
+        }
+        let missing = verified.violations.iter().map(|one| one.wrong.sectors.clone()).collect();
+        let lost = fewest_requests(missing, self.device.limits.max_sectors.into());
+        let counts = host.counts();
+        let known = counts.told_done + counts.in_doubt + 1;
+        (lost > known).then(|| format!("{lost} writes are lost: {counts:?}"))
+    }
+
     /// Whether data may be lost by right: of a page that could not be programmed only who asks after each
     /// write hears in time, and of the last write of all, who does not ask never hears.
     fn hears_late(&self) -> bool {
@@ -254,7 +299,7 @@ fn draw(seed: u64) -> Drawn {
     let (cuts, within) =
         pick(prng, &[(0, 1), (0, 1), (80, 20_000), (80, 100_000), (20, 1_000_000)]);
     let power_cuts = (0..cuts).map(|_| us(prng.below(within))).collect();
-    let verify = Verify { power_cuts, ..Verify::default() };
+    let verify = Verify { power_cuts, violations_kept: usize::MAX, ..Verify::default() };
     let sleeps = (0..prng.below(4)).map(|_| (us(prng.below(200_000)), us(prng.below(2_000_000))));
     let sleeps = sleeps.collect();
     Drawn { args: jobs(prng, trims), device, design, verify, sleeps, sound }
@@ -319,10 +364,11 @@ fn run(seed: u64, drawn: &Drawn) -> Result<(Report, Counts), String> {
                 let mmc = simulation.world().host.driver.model().mmc().expect("it is one");
                 let counts = mmc.counts();
                 let complaint = sound.then(|| complaint(profile, &report, &counts)).flatten();
-                return match report.verified.as_ref().expect("it was verified").violations.first() {
+                let verified = report.verified.as_ref().expect("it was verified");
+                return match drawn.wrong(verified, mmc).or(complaint) {
                     _ if !empty => Err("bios are left".to_owned()),
-                    Some(wrong) if !drawn.hears_late() => Err(wrong.to_string()),
-                    _ => complaint.map_or(Ok((report, counts)), Err),
+                    Some(wrong) => Err(wrong),
+                    None => Ok((report, counts)),
                 };
             }
             Err(wrong) => return Err(wrong.to_string()),
@@ -366,6 +412,7 @@ struct Total {
     upkeeps: u64,
     interrupts: u64,
     told_done: u64,
+    in_doubt: u64,
 }
 
 impl Total {
@@ -390,16 +437,17 @@ impl Total {
         self.upkeeps += counts.upkeeps;
         self.interrupts += counts.interrupts;
         self.told_done += counts.told_done;
+        self.in_doubt += counts.in_doubt;
     }
 
     fn tell(&self) {
         let Self { seeds, ios, errors, commands, cuts, sleeps, resets, upkeeps, .. } = self;
-        let Self { interrupts, told_done, .. } = self;
+        let Self { interrupts, told_done, in_doubt, .. } = self;
         println!(
             "{seeds} seeds, {ios} I/Os, {errors} errors, {commands} commands, {cuts} looks at what a \
              loss of power would leave, {sleeps} sleeps, {resets} resets, background operations begun \
              {upkeeps} times and interrupted {interrupts} times, {told_done} writes failed after they were \
-             told done"
+             told done, {in_doubt} may have"
         );
     }
 }

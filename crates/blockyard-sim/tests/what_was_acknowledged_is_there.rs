@@ -73,6 +73,7 @@ fn keeping_data_changes_nothing_else() {
     let verify = Verify {
         power_cuts: vec![Duration::from_ms(1)],
         power_cut_every: Some(Duration::from_us(700)),
+        ..Verify::default()
     };
     let options = &format!("{CROWD} --fsync=5");
     let with = run(options, &device, "mq-deadline", Some(&verify), None);

@@ -56,8 +56,14 @@ impl Formatted {
     /// Memory that holds zeroes, or a BTT with something in some sectors.
     fn new(former: Option<Uuid>, omission: Option<Omission>) -> Self {
         let layout = layout();
-        let regions =
-            Regions { len: BYTES, map: layout.mapoff, log: layout.flogoff, end: layout.infooff };
+        let regions = Regions {
+            len: BYTES,
+            first: 0,
+            arena: BYTES,
+            map: layout.mapoff,
+            log: layout.flogoff,
+            end: layout.infooff,
+        };
         let mut recorder = Recorder::new(regions, 1, omission);
         if let Some(Uuid([number, ..])) = former {
             let ram = Ram::new(BYTES);

@@ -9,9 +9,10 @@
 
 mod btt_rig;
 
-use blockyard::btt::{LaneChoice, Policy, ReadTracking};
+use blockyard::btt::flog::SlotLayout;
+use blockyard::btt::{Container, LaneChoice, Policy, ReadTracking};
 use blockyard::prng::Prng;
-use btt_rig::{Mix, Omission, Omissions, Op, Shape, draw};
+use btt_rig::{Media, Mix, Omission, Omissions, Op, Shape, draw};
 
 /// Crashes of a run of this test, all different.
 const CRASHES: u64 = 100_000;
@@ -22,15 +23,17 @@ const WORDS: u32 = 256;
 fn sector(prng: &mut Prng, shape: Shape) -> u64 {
     let hot = prng.below(4);
     match prng.below(8) {
-        0 => prng.below(u64::from(shape.sectors)),
-        1 if shape.sectors > WORDS + 4 => hot + u64::from(WORDS),
+        0 => prng.below(shape.all_sectors()),
+        // The border of two arenas.
+        1 if shape.arenas > 1 => u64::from(shape.sectors) - 2 + hot,
+        2 if shape.all_sectors() > u64::from(WORDS) + 4 => hot + u64::from(WORDS),
         _ => hot,
     }
 }
 
 fn op(prng: &mut Prng, shape: Shape) -> Op {
     let lba = sector(prng, shape);
-    let count = 1 + prng.below((u64::from(shape.sectors) - lba).min(12));
+    let count = 1 + prng.below((shape.all_sectors() - lba).min(12));
     match prng.below(12) {
         0 => Op::Zero(lba, count),
         1 => Op::Error(lba),
@@ -47,8 +50,12 @@ fn run(seed: u64, omissions: Omissions) -> Result<u64, String> {
     let mut prng = Prng::new(seed);
     let sectors = if prng.below(8) == 0 { 257 + prng.below(16) } else { 5 + prng.below(60) };
     let shape = Shape {
-        sectors: u32::try_from(sectors).expect("a few hundred"),
-        lanes: prng.pick(&[2, 3, 4, 8, 16]),
+        arenas: prng.pick(&[1, 1, 1, 2]),
+        container: prng.pick(&Container::ALL),
+        slots: prng.pick(&[SlotLayout::Standard, SlotLayout::Standard, SlotLayout::OldLinux]),
+        // What is not told by the medium only one who has read it knows.
+        media: prng.pick(&[Media::Sound, Media::Sound, Media::Refuses]),
+        ..Shape::new(u32::try_from(sectors).expect("a few hundred"), prng.pick(&[2, 3, 4, 8, 16]))
     };
     let tracking = prng.pick(&[
         ReadTracking::Versions,
@@ -61,6 +68,7 @@ fn run(seed: u64, omissions: Omissions) -> Result<u64, String> {
         LaneChoice::Own { sets: 2 },
         LaneChoice::Own { sets: 4 },
         LaneChoice::Own { sets: 16 },
+        LaneChoice::PerCpu { cpus: 3 },
         LaneChoice::Mutex,
         LaneChoice::Counter,
     ]);

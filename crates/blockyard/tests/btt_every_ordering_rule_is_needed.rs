@@ -3,17 +3,23 @@
 
 mod btt_rig;
 
-use blockyard::btt::{LaneChoice, Policy, ReadTracking};
-use btt_rig::{Mix, Omission, Omissions, Op, Shape, explore, explore_data};
+use blockyard::btt::flog::SlotLayout;
+use blockyard::btt::{Container, LaneChoice, Policy, ReadTracking};
+use btt_rig::{Media, Mix, Omission, Omissions, Op, Shape, explore, explore_data};
 
-const TWO: Shape = Shape { sectors: 4, lanes: 2 };
+const TWO: Shape = Shape::new(4, 2);
 
 /// Explores `scripts` with a call left out, and expects that a rule of the judge is found broken.
 fn is_found(omissions: Omissions, scripts: &[&[Op]]) {
+    is_found_in(TWO, omissions, scripts);
+}
+
+/// The same in a BTT of this shape.
+fn is_found_in(shape: Shape, omissions: Omissions, scripts: &[&[Op]]) {
     // A lane for the first thread, and one that the others share.
     let lanes = LaneChoice::Own { sets: 2 };
     let policy = Policy { tracking: ReadTracking::Versions, lanes };
-    let mix = Mix { shape: TWO, policy, scripts, preemptions: 2 };
+    let mix = Mix { shape, policy, scripts, preemptions: 2 };
     assert_eq!(explore(&mix, Omissions::default()).broken, None, "nothing is left out");
     let explored = explore(&mix, omissions);
     let Some(broken) = explored.broken else {
@@ -34,7 +40,7 @@ fn opening(omission: Omission) -> Omissions {
     Omissions { opening: Some(omission), running: None }
 }
 
-use Op::{Anew, Error, Write, Zero};
+use Op::{Anew, Error, Read, Write, Zero};
 
 /// W1, the data: a sector reads as it was not written.
 #[test]
@@ -103,6 +109,63 @@ fn recovery_writes_back_and_fences() {
     for omission in [Omission::OwnEntries, Omission::FenceBehindEntries] {
         is_found(opening(omission), &[&[Write(0)]]);
     }
+}
+
+/// The same rules in a pool, with an old log, and where the lane's last write was to another arena.
+#[test]
+fn other_shapes_need_the_same_rules() {
+    let log = [
+        Omission::Data,
+        Omission::FirstWords,
+        Omission::FenceBehindFirstWords,
+        Omission::SecondWords,
+        Omission::FenceBehindSecondWords,
+    ];
+    let other_log =
+        [Shape { container: Container::Pool, ..TWO }, Shape { slots: SlotLayout::OldLinux, ..TWO }];
+    for shape in other_log {
+        for omission in log {
+            is_found_in(shape, running(omission), &[&[Write(1)]]);
+        }
+        is_found_in(
+            shape,
+            running(Omission::OwnEntries),
+            &[&[Write(0), Write(1), Write(2), Write(1)]],
+        );
+        is_found_in(shape, running(Omission::ForeignEntries), &[&[Write(0)], &[Write(0)]]);
+    }
+    let two = Shape { arenas: 2, ..Shape::new(2, 2) };
+    // Sector 1 of the second arena.
+    for omission in log {
+        is_found_in(two, running(omission), &[&[Write(3)]]);
+    }
+    is_found_in(two, running(Omission::OwnEntries), &[&[Write(3), Write(0), Write(2)]]);
+    is_found_in(two, running(Omission::ForeignEntries), &[&[Write(2)], &[Write(2)]]);
+    for omission in [Omission::OwnEntries, Omission::FenceBehindEntries] {
+        // Zeroes of both, and what recovery finishes in the second.
+        is_found_in(two, running(omission), &[&[Write(2), Zero(1, 2)]]);
+        is_found_in(two, opening(omission), &[&[Write(2)]]);
+    }
+}
+
+/// A bad block is mended before a sector gets it: met while writing; known from a read, also when its
+/// sector was zeroed meanwhile; and known from the log after a crash.
+#[test]
+fn bad_blocks_are_mended() {
+    let mending = running(Omission::Mending);
+    let told = |media, scripts: &[&[Op]]| {
+        let lanes = LaneChoice::Own { sets: 2 };
+        let policy = Policy { tracking: ReadTracking::Versions, lanes };
+        let mix = Mix { shape: Shape { media, ..TWO }, policy, scripts, preemptions: 2 };
+        assert_eq!(explore(&mix, Omissions::default()).broken, None, "nothing is left out");
+        let broken = explore(&mix, mending).broken.expect("it is noticed");
+        println!("{media:?}, {scripts:?}: {}", broken.lines().next().unwrap_or(""));
+    };
+    told(Media::Refuses, &[&[Write(1)]]);
+    told(Media::Keeps, &[&[Read(0), Write(0), Write(1)]]);
+    told(Media::Keeps, &[&[Read(0), Zero(0, 1), Write(0), Write(1)]]);
+    let keeps = Shape { media: Media::Keeps, ..TWO };
+    is_found_in(keeps, opening(Omission::Mending), &[&[Read(0), Write(0)]]);
 }
 
 /// What is known of blocks says as much as all their states, one by one.

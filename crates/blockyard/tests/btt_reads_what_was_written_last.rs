@@ -1,9 +1,14 @@
 //! A BTT beside a plain array of sectors: random calls from one thread and from several, through every
 //! design, container and sector size, opened again now and then.
 
+use blockyard::btt::check::{Options, check};
+use blockyard::btt::flog::FlogEntry;
+use blockyard::btt::info_block::InfoBlock;
+use blockyard::btt::layout::Layout;
 use blockyard::btt::ram::Ram;
 use blockyard::btt::{
-    Btt, Container, Format, IoError, LaneChoice, OpenOptions, Policy, ReadTracking, Uuid, Worker,
+    Btt, Container, Format, IoError, LaneChoice, MediaError, Memory, OpenOptions, Policy,
+    ReadTracking, Uuid, Worker,
 };
 use blockyard::prng::Prng;
 use std::collections::BTreeMap;
@@ -23,8 +28,10 @@ fn policies() -> Vec<Policy> {
         ReadTracking::ScanPadded,
     ];
     let lanes = [
+        LaneChoice::Own { sets: 2 },
         LaneChoice::Own { sets: 16 },
         LaneChoice::Own { sets: 256 },
+        LaneChoice::PerCpu { cpus: 4 },
         LaneChoice::Mutex,
         LaneChoice::Counter,
     ];
@@ -49,7 +56,7 @@ enum Expected {
 fn read<B, M>(worker: &mut Worker<B, M>, lba: u64, bytes: usize) -> Result<Vec<u8>, IoError>
 where
     B: core::ops::Deref<Target = Btt<M>>,
-    M: blockyard::btt::Memory,
+    M: Memory,
 {
     let mut to = vec![0xee; bytes];
     worker.read(lba, &mut to).map(|()| to)
@@ -88,12 +95,19 @@ fn one_thread_reads_what_it_wrote() {
                             expected.extend(all.map(|lba| (lba, Expected::Mark(mark << 16 | lba))));
                         }
                         2 => {
-                            let data = sector(mark, bytes);
-                            let there = prng.below(sectors);
-                            let many = [(there, &*data), (lba, &*data), (there, &*data)];
+                            // Some of them twice, and some under one word.
+                            let count = 1 + prng.below(150);
+                            let places: Vec<_> = (0..count)
+                                .map(|nth| (prng.below(8) * 256 + prng.below(20), mark << 16 | nth))
+                                .collect();
+                            let data: Vec<_> = places
+                                .iter()
+                                .map(|&(lba, mark)| (lba, sector(mark, bytes)))
+                                .collect();
+                            let many: Vec<_> = data.iter().map(|(lba, s)| (*lba, &**s)).collect();
                             worker.write_many(&many).expect("it is written");
-                            expected.insert(lba, Expected::Mark(mark));
-                            expected.insert(there, Expected::Mark(mark));
+                            let marks = |(lba, mark)| (lba, Expected::Mark(mark));
+                            expected.extend(places.into_iter().map(marks));
                         }
                         3 => {
                             worker.set_zero(lba, count).expect("it is zeroed");
@@ -165,9 +179,14 @@ fn many_threads_never_read_a_mix() {
                     let mut to = vec![0; 512];
                     for step in 1..400_u64 {
                         let lba = prng.below(SECTORS);
-                        if prng.below(2) == 0 {
-                            let mark = lba << 48 | thread << 32 | step;
+                        let mark = lba << 48 | thread << 32 | step;
+                        if prng.below(4) == 0 {
                             worker.write(lba, &sector(mark, 512)).expect("it is written");
+                        } else if prng.below(3) == 0 {
+                            let marks = |nth| (nth, sector(nth << 48 | thread << 32 | step, 512));
+                            let all: Vec<_> = (0..SECTORS).chain(0..SECTORS).map(marks).collect();
+                            let many: Vec<_> = all.iter().map(|(lba, s)| (*lba, &**s)).collect();
+                            worker.write_many(&many).expect("it is written");
                         } else {
                             worker.read(lba, &mut to).expect("it is read");
                             let mark = u64::from_le_bytes(to[..8].try_into().expect("eight"));
@@ -184,10 +203,171 @@ fn many_threads_never_read_a_mix() {
     }
 }
 
+/// An arena of so few lanes as nobody makes, which is believed as it agrees with itself.
+fn few_lanes(lanes: u32) -> Ram {
+    let ram = Ram::new(BYTES);
+    let layout = Layout::new(BYTES, 512, 512, lanes).expect("there is such an arena");
+    let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid::NIL);
+    let version = Container::LabelledNamespace.version();
+    let info = InfoBlock { uuid, parent_uuid, error: false, version, layout, nextoff: 0 };
+    let put = |at, bytes: &[u8]| ram.write(at, bytes).expect("ram takes all");
+    put(0, &info.to_bytes());
+    put(layout.infooff, &info.to_bytes());
+    for lane in 0..lanes {
+        let [first, second] = FlogEntry::first(lane, layout.external_nlba + lane).words();
+        let at = layout.flogoff + u64::from(lane) * 64;
+        put(at, &first.to_le_bytes());
+        put(at + 8, &second.to_le_bytes());
+    }
+    ram
+}
+
+/// More threads than lanes, through every design: each writes sectors of its own and one that all write,
+/// zeroes one of its own, and comes anew. Nothing is lost, no block has two owners, and all threads end.
+#[test]
+fn more_threads_than_lanes() {
+    const TURNS: u64 = 30;
+    for policy in policies() {
+        for (lanes, threads) in [(1, 4), (2, 7), (5, 12)] {
+            let ram = few_lanes(lanes);
+            let options = OpenOptions { policy, ..OpenOptions::new(Container::LabelledNamespace) };
+            let btt = Btt::open(&ram, &options).expect("it was just made");
+            std::thread::scope(|scope| {
+                for thread in 0..threads {
+                    let btt = &btt;
+                    scope.spawn(move || {
+                        let mut worker = btt.worker();
+                        let own = 1 + thread * 4;
+                        for turn in 1..=TURNS {
+                            let mark = thread << 32 | turn;
+                            let two: Vec<u8> =
+                                [sector(mark, 512), sector(mark | 1 << 16, 512)].concat();
+                            worker.write(own, &two).expect("it is written");
+                            worker.write(0, &sector(mark, 512)).expect("it is written");
+                            worker.write(own + 2, &sector(mark, 512)).expect("it is written");
+                            worker.set_zero(own + 2, 1).expect("it is zeroed");
+                            let mut to = vec![0; 512 * 3];
+                            worker.read(own, &mut to).expect("it is read");
+                            assert_eq!(to, [two, sector(0, 512)].concat(), "{policy:?}");
+                            if turn == TURNS / 2 {
+                                drop(worker);
+                                worker = btt.worker();
+                            }
+                        }
+                    });
+                }
+            });
+            drop(btt);
+            let options = Options::new(Container::LabelledNamespace);
+            let (report, _) = check(&ram, &options, &mut |_| {}).expect("ram gives all");
+            assert_eq!(report.findings(), [], "{policy:?}, {lanes} lanes");
+            let btt = Btt::open(&ram, &OpenOptions::new(Container::LabelledNamespace));
+            let btt = btt.expect("it is whole");
+            let mut worker = btt.worker();
+            let last = read(&mut worker, 0, 512).expect("it was written");
+            assert!((0..threads).any(|thread| last == sector(thread << 32 | TURNS, 512)));
+            for thread in 0..threads {
+                let (own, mark) = (1 + thread * 4, thread << 32 | TURNS);
+                assert_eq!(read(&mut worker, own, 512), Ok(sector(mark, 512)));
+                assert_eq!(read(&mut worker, own + 1, 512), Ok(sector(mark | 1 << 16, 512)));
+                assert_eq!(read(&mut worker, own + 2, 512), Ok(sector(0, 512)));
+            }
+        }
+    }
+}
+
+/// More threads at a time than a BTT as it is made has lanes, and each of them has its worker before any
+/// of them writes.
+#[test]
+fn three_hundred_threads() {
+    const THREADS: u16 = 300;
+    for policy in [Policy::DEFAULT, Policy::LINUX] {
+        let ram = Ram::new(BYTES);
+        let btt = Btt::create(&ram, &format(Container::LabelledNamespace, 512), policy)
+            .expect("it can be made");
+        let ready = std::sync::Barrier::new(THREADS.into());
+        std::thread::scope(|scope| {
+            for thread in (0..THREADS).map(u64::from) {
+                let (btt, ready) = (&btt, &ready);
+                scope.spawn(move || {
+                    let mut worker = btt.worker();
+                    ready.wait();
+                    for turn in 1..=8 {
+                        let data = sector(thread << 8 | turn, 512);
+                        worker.write(thread, &data).expect("it is written");
+                        assert_eq!(read(&mut worker, thread, 512), Ok(data));
+                    }
+                });
+            }
+        });
+        let mut worker = btt.worker();
+        for thread in (0..THREADS).map(u64::from) {
+            assert_eq!(read(&mut worker, thread, 512), Ok(sector(thread << 8 | 8, 512)));
+        }
+    }
+}
+
+/// Memory of which some bytes cannot be written, whatever is done.
+struct Worn {
+    ram: Ram,
+    bytes: core::ops::Range<u64>,
+}
+
+impl Memory for Worn {
+    fn len(&self) -> u64 {
+        self.ram.len()
+    }
+    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
+        self.ram.read(at, to)
+    }
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
+        if self.bytes.contains(&at) { Err(MediaError::Bad) } else { self.ram.write(at, from) }
+    }
+    fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
+        if self.bytes.contains(&at) { Err(MediaError::Bad) } else { self.ram.zero(at, len) }
+    }
+    fn load(&self, at: u64) -> Result<u32, MediaError> {
+        self.ram.load(at)
+    }
+    fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
+        self.ram.store(at, word)
+    }
+    fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
+        self.ram.store_long(at, word)
+    }
+    fn write_back(&self, at: u64, len: u64) {
+        self.ram.write_back(at, len);
+    }
+    fn fence(&self) -> Result<(), MediaError> {
+        self.ram.fence()
+    }
+}
+
+/// Four lanes, of which three have free blocks that nothing mends: a batch of two does not come back to the
+/// one that its first sector took.
+#[test]
+fn a_batch_that_meets_bad_blocks_uses_no_lane_twice() {
+    // By the format's table of images: a 16 MiB arena's first free block, of lane 0.
+    const FIRST_FREE: u64 = 4096 + 32_202 * 512;
+    let worn = Worn { ram: Ram::new(BYTES), bytes: FIRST_FREE + 512..FIRST_FREE + 4 * 512 };
+    let lanes = LaneChoice::Own { sets: 64 };
+    let policy = Policy { lanes, ..Policy::DEFAULT };
+    let format = format(Container::LabelledNamespace, 512);
+    let btt = Btt::create(&worn, &format, policy).expect("it can be made");
+    let mut worker = btt.worker();
+    let [a, b] = [1, 2].map(|mark| sector(mark, 512));
+    let two = worker.write_many(&[(0, &a), (1, &b)]);
+    assert_eq!(two, Err(IoError::Media(MediaError::Bad)), "there is one lane, for two sectors");
+    for (lba, data) in [(0, &a), (1, &b), (0, &b)] {
+        worker.write(lba, data).expect("one lane will do for one");
+        assert_eq!(read(&mut worker, lba, 512).as_ref(), Ok(data));
+    }
+    assert_eq!(read(&mut worker, 1, 512), Ok(b));
+}
+
 /// Of several sectors, those before the one that cannot be read are read.
 #[test]
 fn sectors_before_a_bad_map_entry_are_read() {
-    use blockyard::btt::Memory;
     for policy in policies() {
         let ram = Ram::new(BYTES);
         let format = format(Container::LabelledNamespace, 512);

@@ -5,6 +5,7 @@ mod btt_images;
 
 use blockyard::btt::arena::Arena;
 use blockyard::btt::check::{Options, Problem, Report, Severity, check};
+use blockyard::btt::find::FindError;
 use blockyard::btt::flog::{FlogEntry, FlogError, SlotLayout};
 use blockyard::btt::info_block::{InfoBlock, InfoError};
 use blockyard::btt::recover::RecoverError;
@@ -190,6 +191,39 @@ fn of_two_whole_info_blocks_the_first_counts_if_all_else_agrees() {
     assert_eq!(report.findings()[0].problem, Problem::CopyDiffers);
 }
 
+/// Bytes of an info block with some changed, and a checksum that counts them.
+fn with_checksum(mut bytes: [u8; 4096], at: usize, to: &[u8]) -> [u8; 4096] {
+    bytes[at..at + to.len()].copy_from_slice(to);
+    let (mut low, mut high) = (0_u32, 0_u32);
+    for (n, word) in bytes.chunks_exact(4).enumerate() {
+        let word = u32::from_le_bytes(word.try_into().expect("four"));
+        low = low.wrapping_add(if n < 1022 { word } else { 0 });
+        high = high.wrapping_add(low);
+    }
+    bytes[4088..].copy_from_slice(&(u64::from(high) << 32 | u64::from(low)).to_le_bytes());
+    bytes
+}
+
+/// A format that was cut off behind the copy leaves the first info block of another version, or of other
+/// sizes: the copy is not what it says.
+#[test]
+fn a_first_info_block_that_is_whole_counts_whatever_it_says() {
+    let (image, arena, _) = good();
+    let first = image.bytes(arena.start);
+    for (at, to, error) in [
+        (52, &[3][..], InfoError::Version { major: 3, minor: 0 }),
+        (54, &[1], InfoError::Version { major: 2, minor: 1 }),
+        (52, &[1], InfoError::Version { major: 1, minor: 0 }),
+        (72, &[0; 4], InfoError::Field("nfree")),
+    ] {
+        let image = image.clone();
+        image.put(arena.start, &with_checksum(first, at, to));
+        let refused = OpenError::Find(FindError::Info { start: arena.start, error });
+        assert_eq!(open(&image).err(), Some(refused));
+        assert_eq!(problems(&assert_left_alone(&image)), [Problem::FirstInfo(error)]);
+    }
+}
+
 #[test]
 fn without_both_info_blocks_there_is_nothing() {
     let (image, arena, _) = good();
@@ -239,6 +273,43 @@ fn another_version_or_owner_is_told_and_left() {
     assert!(checked(&image, NAMESPACE).0.is_clean(), "where it is not known who owns it");
 }
 
+/// If it is asked for, and the power may go anywhere.
+#[test]
+fn an_arena_loses_its_mark_where_nothing_else_is_wrong_with_it() {
+    let (image, arena, good) = good();
+    let before = image.clone();
+    change_info(&image, NAMESPACE, |info| info.error = true);
+    let planned = |image: &Sparse| {
+        let (_, mut plan) = checked(image, NAMESPACE);
+        plan.unmark();
+        plan
+    };
+    let plan = planned(&image);
+    assert!(matches!(plan.steps(), [Step::Unmark { arena: 0, .. }]));
+    for power in (0..=1024).step_by(37) {
+        let cut = image.clone();
+        cut.power_for(Some(power));
+        plan.apply(&cut, &mut || {}).expect("who has no power is not told");
+        cut.power_for(None);
+        let btt = open(&cut).expect("one info block is whole throughout");
+        assert_eq!(read(&btt, 5), good[5]);
+        drop(btt);
+        planned(&cut).apply(&cut, &mut || {}).expect("it is written");
+        assert!(cut.same(&before), "cut after {power} words");
+    }
+    // What is to be mended first is; what cannot be stays, with the mark.
+    let torn = image.clone();
+    torn.write(arena.start + 20, &[0xff]).expect("it is written");
+    let plan = planned(&torn);
+    assert!(matches!(plan.steps(), [Step::Info { .. }, Step::Unmark { .. }]), "{:?}", plan.steps());
+    plan.apply(&torn, &mut || {}).expect("it is written");
+    assert!(torn.same(&before));
+    let twice = image.clone();
+    let entry = arena.map(&twice, PremapAba(5)).expect("it is read");
+    twice.store(arena.map_at(PremapAba(6)), entry.0).expect("it is stored");
+    assert_eq!(planned(&twice).steps(), [], "two sectors have one block");
+}
+
 #[test]
 fn an_arena_that_is_marked_as_broken_is_one_and_unused_bytes_are_told() {
     let (image, arena, good) = good();
@@ -251,15 +322,7 @@ fn an_arena_that_is_marked_as_broken_is_one_and_unused_bytes_are_told() {
 
     let image = used(NAMESPACE, SECTOR);
     // A byte that no field has, and a checksum that counts it.
-    let mut bytes: [u8; 4096] = image.bytes(arena.start);
-    bytes[2000] = 1;
-    let (mut low, mut high) = (0_u32, 0_u32);
-    for (n, word) in bytes.chunks_exact(4).enumerate() {
-        let word = u32::from_le_bytes(word.try_into().expect("four"));
-        low = low.wrapping_add(if n < 1022 { word } else { 0 });
-        high = high.wrapping_add(low);
-    }
-    bytes[4088..].copy_from_slice(&(u64::from(high) << 32 | u64::from(low)).to_le_bytes());
+    let bytes = with_checksum(image.bytes(arena.start), 2000, &[1]);
     image.put(arena.start, &bytes);
     image.put(arena.start + arena.layout.infooff, &bytes);
     let (report, _) = checked(&image, NAMESPACE);

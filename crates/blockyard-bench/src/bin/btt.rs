@@ -4,12 +4,13 @@
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
-use blockyard::btt::{Btt, Container, LaneChoice, Memory, Policy, ReadTracking};
+use blockyard::btt::find::find;
+use blockyard::btt::{Btt, Container, LaneChoice, Memory, OpenOptions, Policy, ReadTracking};
 use blockyard_bench::pmemblk::Pmemblk;
-use blockyard_pmem::{Copying, Durability, Image, ImageOptions, Mapped, NewImage};
+use blockyard_pmem::{Copying, Durability, Image, ImageMemory, ImageOptions, Mapped, NewImage};
 use clap::Parser;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::fs::OpenOptions;
+use std::fs::OpenOptions as FileOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -96,9 +97,11 @@ impl Sectors {
     }
 }
 
-/// The memory itself.
+/// The memory itself: the data area of the BTT.
+#[derive(Clone, Copy)]
 struct Raw<'a> {
     memory: &'a Mapped,
+    data: u64,
     sector: usize,
 }
 
@@ -107,15 +110,15 @@ impl Subject for Raw<'_> {
         RAW
     }
     fn thread<'a>(&'a self, op: Op, _: usize) -> Option<Act<'a>> {
-        let (memory, sector) = (self.memory, self.sector as u64);
+        let (memory, data, sector) = (self.memory, self.data, self.sector as u64);
         Some(match op {
             Op::Read => Box::new(move |sectors| {
-                let at = sectors.next() * sector;
+                let at = data + sectors.next() * sector;
                 memory.read(at, &mut sectors.bytes[..sector as usize]).expect("it is read");
                 sectors.done += 1;
             }),
             Op::Write => Box::new(move |sectors| {
-                let at = sectors.next() * sector;
+                let at = data + sectors.next() * sector;
                 memory.write(at, &sectors.bytes[..sector as usize]).expect("it is written");
                 memory.fence().expect("it is durable");
                 sectors.done += 1;
@@ -126,47 +129,48 @@ impl Subject for Raw<'_> {
 }
 
 /// What a BTT cannot do without: for a read the map entry and the data; for a write data, fence, log, fence,
-/// map, fence. No lock, nobody else looked at, no state kept but in memory.
+/// map, fence. No lock, nobody else looked at, no state kept but in memory. Its data are where the BTT has
+/// its own, its map and its log `beside`.
 struct Loop<'a> {
-    memory: &'a Mapped,
-    sector: usize,
-    map: u64,
-    log: u64,
+    below: Raw<'a>,
+    beside: &'a Mapped,
 }
+
+/// Where in its file a bare loop's map begins: behind its log.
+const LOOP_MAP: u64 = 1 << 19;
 
 impl Subject for Loop<'_> {
     fn name(&self) -> &'static str {
         "bare loop"
     }
     fn thread<'a>(&'a self, op: Op, number: usize) -> Option<Act<'a>> {
-        let Self { memory, map, .. } = *self;
-        let sector = self.sector as u64;
-        let log = self.log + number as u64 * 64;
+        let (Raw { memory, data, sector }, beside) = (self.below, self.beside);
+        let (sector, map, log) = (sector as u64, LOOP_MAP, number as u64 * 64);
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let lba = sectors.next();
-                let block = memory.load(map + lba * 4).expect("it is read") & 0x3fff_ffff;
-                let at = u64::from(block) * sector;
+                let block = beside.load(map + lba * 4).expect("it is read") & 0x3fff_ffff;
+                let at = data + u64::from(block) * sector;
                 memory.read(at, &mut sectors.bytes[..sector as usize]).expect("it is read");
                 sectors.done += 1;
             }),
             Op::Write => {
-                // A block of its own to begin with: behind the sectors.
-                let mut free = (number as u64 + 1) | 0xc000_0000;
+                // A block of its own to begin with, which its map does not have.
+                let mut free = number as u64 | 0xc000_0000;
                 let mut slot = 0;
                 Box::new(move |sectors| {
                     let lba = sectors.next();
-                    let at = (free & 0x3fff_ffff) * sector;
+                    let at = data + (free & 0x3fff_ffff) * sector;
                     memory.write(at, &sectors.bytes[..sector as usize]).expect("it is written");
                     memory.fence().expect("it is durable");
-                    let old = memory.load(map + lba * 4).expect("it is read");
-                    memory.store_long(log + slot, u64::from(old) << 32 | lba).expect("logged");
-                    memory.store_long(log + slot + 8, 1 << 32 | free).expect("logged");
-                    memory.write_back(log + slot, 16);
-                    memory.fence().expect("it is durable");
-                    memory.store(map + lba * 4, free as u32).expect("it is stored");
-                    memory.write_back(map + lba * 4, 4);
-                    memory.fence().expect("it is durable");
+                    let old = beside.load(map + lba * 4).expect("it is read");
+                    beside.store_long(log + slot, u64::from(old) << 32 | lba).expect("logged");
+                    beside.store_long(log + slot + 8, 1 << 32 | free).expect("logged");
+                    beside.write_back(log + slot, 16);
+                    beside.fence().expect("it is durable");
+                    beside.store(map + lba * 4, free as u32).expect("it is stored");
+                    beside.write_back(map + lba * 4, 4);
+                    beside.fence().expect("it is durable");
                     free = u64::from(old);
                     slot ^= 16;
                     sectors.done += 1;
@@ -179,7 +183,7 @@ impl Subject for Loop<'_> {
 
 /// A BTT of ours.
 struct Ours<'a> {
-    btt: &'a Btt<Mapped>,
+    btt: &'a Btt<&'a ImageMemory>,
     name: &'static str,
     many: bool,
 }
@@ -312,35 +316,39 @@ fn image(path: &Path, sector: u32, bytes: u64) {
 fn compare(arguments: &Arguments, sector: u32) {
     let path = arguments.folder.join(format!("blockyard-bench-{}", std::process::id()));
     let theirs_path = path.with_extension("pool");
-    let raw_path = path.with_extension("raw");
+    let beside_path = path.with_extension("beside");
     image(&path, sector, arguments.bytes);
     let options = ImageOptions { durability: Durability::Memory, ..ImageOptions::default() };
-    let linux = ImageOptions { policy: Policy::LINUX, ..options };
+    // Mapped once, as the raw copy's file is: a new mapping is slower for a while.
+    let image = Image::identify(&path, &options).expect("it is there");
+    image.memory.prefault().expect("the kernel knows how");
     let indexed = Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 16 } };
-    let indexed = ImageOptions { policy: indexed, ..options };
-    let open = |options: &ImageOptions| {
-        let image = Image::map(&path, options).expect("it is there");
-        image.memory.prefault().expect("the kernel knows how");
-        image.open(options).expect("it is whole")
+    let open = |policy| {
+        let options = OpenOptions { policy, ..OpenOptions::new(image.container) };
+        Btt::open(&image.memory, &options).expect("it is whole")
     };
-    let raw = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&raw_path);
-    let raw = raw.expect("there is room");
-    // Beside the data, a map and a log.
-    raw.set_len(arguments.bytes + arguments.bytes / 64 + (1 << 20)).expect("there is room");
-    let raw = Mapped::new(raw, true, Durability::Memory, Copying::NonTemporal).expect("mapped");
-    raw.prefault().expect("the kernel knows how");
+    let found = find(&image.memory, image.container, image.own_uuid).expect("it is there");
+    let data = found[0].start + found[0].info.layout.dataoff;
+    let ImageMemory::Mapped(mapped) = &image.memory else { unreachable!("memory is mapped") };
+    let raw = Raw { memory: mapped, data, sector: sector as usize };
     let sectors = arguments.bytes / u64::from(sector) - 1024;
-    let (map, log) = (arguments.bytes + (1 << 19), arguments.bytes);
-    // The bare loop's blocks lie in no order either.
-    let mut order: Vec<u32> = (0..sectors as u32).map(|n| n + 512).collect();
+    let mut options = FileOptions::new();
+    let beside = options.read(true).write(true).create(true).truncate(true).open(&beside_path);
+    let beside = beside.expect("there is room");
+    beside.set_len(LOOP_MAP + sectors * 4).expect("there is room");
+    let beside = Mapped::new(beside, true, true, Copying::NonTemporal);
+    let beside = beside.expect("it can be mapped");
+    // The bare loop's blocks lie in no order; the first are free.
+    let mut order: Vec<u32> = (0..sectors as u32 - 16).map(|n| n + 16).collect();
     let mut dice = Sectors { state: 7, count: 0, bytes: Vec::new(), done: 0 };
     for at in (1..order.len()).rev() {
         dice.count = at as u64 + 1;
         order.swap(at, dice.next() as usize);
     }
     for (lba, block) in order.iter().enumerate() {
-        raw.store(map + lba as u64 * 4, block | 0xc000_0000).expect("it is stored");
+        beside.store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000).expect("it is stored");
     }
+    let sectors = order.len() as u64;
     let theirs = Pmemblk::create(&theirs_path, sector, arguments.bytes)
         .inspect_err(|why| eprintln!("libpmemblk is not compared: {why}"))
         .ok();
@@ -370,17 +378,17 @@ fn compare(arguments: &Arguments, sector: u32) {
                     let ns = || measure(subject, op, threads, sectors, bytes, arguments.ms);
                     (name, if wanted { ns() } else { None })
                 };
-                let (name, ns) = run(&Raw { memory: &raw, sector: bytes }, sectors);
+                let (name, ns) = run(&raw, sectors);
                 note(name, ns);
-                let (name, ns) = run(&Loop { memory: &raw, sector: bytes, map, log }, sectors);
+                let (name, ns) = run(&Loop { below: raw, beside: &beside }, sectors);
                 note(name, ns);
-                for (options, name, many) in [
-                    (&options, "blockyard", false),
-                    (&options, "blockyard, 8 at once", true),
-                    (&indexed, "blockyard, indexed", false),
-                    (&linux, "Linux's recipe", false),
+                for (policy, name, many) in [
+                    (Policy::DEFAULT, "blockyard", false),
+                    (Policy::DEFAULT, "blockyard, 8 at once", true),
+                    (indexed, "blockyard, indexed", false),
+                    (Policy::LINUX, "Linux's recipe", false),
                 ] {
-                    let btt = open(options);
+                    let btt = open(policy);
                     let sectors = btt.sectors();
                     let (name, ns) = run(&Ours { btt: &btt, name, many }, sectors);
                     note(name, ns);
@@ -395,7 +403,7 @@ fn compare(arguments: &Arguments, sector: u32) {
     }
     print(sector, &mut rows);
     drop(theirs);
-    for path in [path, theirs_path, raw_path] {
+    for path in [path, theirs_path, beside_path] {
         let _ = std::fs::remove_file(path);
     }
 }

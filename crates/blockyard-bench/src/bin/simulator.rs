@@ -1,10 +1,10 @@
-//! How many I/Os the simulator does per second of wall time, for each design of two published jobs.
+//! How many I/Os the simulator does per second of wall time, for each design of three published jobs.
 //!
 //! `cargo run --release -p blockyard-bench --bin simulator [TURNS]`
 //!
 //! Of so many turns (3 unless told) the fastest counts: what else the machine does makes them slower.
 
-use blockyard_bench::simulated::{EMMC, SCSI, Workload};
+use blockyard_bench::simulated::{EMMC, PMEM, SCSI, Workload};
 use core::error::Error;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ const TURNS: u32 = 3;
 fn main() -> Result<(), Box<dyn Error>> {
     let turns = std::env::args().nth(1).map_or(Ok(TURNS), |turns| turns.parse())?;
     println!("thousand simulated I/Os per second");
-    for workload in [SCSI, EMMC] {
+    for workload in [SCSI, EMMC, PMEM] {
         println!("\n{:<18}{}", workload.device, row(workload.ops.iter().copied()));
         for design in workload.designs {
             let rate = |op: &&str| fastest(turns, &workload, op, design).to_string();

@@ -31,6 +31,7 @@ pub(crate) enum BttCommand {
     #[command(after_help = COPY_HELP)]
     Copy(CopySectors),
     /// Copy a BTT into a new file, in another container
+    #[command(after_help = CONVERT_HELP)]
     Convert(Convert),
 }
 
@@ -124,6 +125,10 @@ pub(crate) struct Repair {
     /// Do it
     #[arg(long)]
     pub(crate) yes: bool,
+
+    /// Let arenas that are marked as broken be written again, where nothing else is wrong with them
+    #[arg(long)]
+    pub(crate) unmark: bool,
 }
 
 #[derive(Debug, Args)]
@@ -154,9 +159,13 @@ pub(crate) struct CopySectors {
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
 
-    /// Take lost sectors for zeroes, instead of ending at the first
+    /// Take sectors that are lost, or have no block, for zeroes, instead of ending at the first
     #[arg(long)]
     pub(crate) zero_lost: bool,
+
+    /// What the BTT lies in, where that is not to be found out
+    #[arg(long, value_name = "CONTAINER", value_enum)]
+    pub(crate) container: Option<ContainerName>,
 }
 
 #[derive(Debug, Args)]
@@ -171,7 +180,11 @@ pub(crate) struct Convert {
 
     /// What the new one is to lie in
     #[arg(long = "to", value_name = "CONTAINER", value_enum)]
-    pub(crate) container: ContainerName,
+    pub(crate) into: ContainerName,
+
+    /// What the one that is there lies in, where that is not to be found out
+    #[arg(long, value_name = "CONTAINER", value_enum)]
+    pub(crate) container: Option<ContainerName>,
 }
 
 const CHECK_HELP: &str = "\
@@ -187,10 +200,23 @@ finished; logs that others misread are completed; blocks that nobody has go to t
 to sectors whose block does not exist, which are marked as lost, if all others have theirs. Where a block
 has two owners, nothing is guessed. The power may go at any time.
 
+That an arena is marked as broken (its error flag: nothing may write to it) is for somebody to judge, as
+nothing says why: --unmark takes the mark away, but only where a check of all of it finds nothing else.
+
 Exit codes: those of `btt check`, for what is there in the end.";
 
 const COPY_HELP: &str = "\
 Where TO is there already, it is the BTT, and FROM is a raw image, of whole sectors and no larger; sectors
 behind its end stay as they are. Where TO is not there, FROM is the BTT, and TO becomes a raw image.
 Sectors of zeroes take no room on either side. After a loss of power in the middle of copying into a BTT, check
-it: its file is synchronised at the end only.";
+it: its file is synchronised at the end only.
+
+Exit codes: 0 all is copied; 1 something failed, or sectors were lost, and with --zero-lost are zeroes in TO;
+2 bad usage or a file that cannot be opened.";
+
+const CONVERT_HELP: &str = "\
+Sectors that are marked as lost are so in TO. Those that cannot be read, as their map entry names no block or
+the medium lost them, become so, and are counted.
+
+Exit codes: 0 all is as it was; 1 something failed, or sectors could not be read; 2 bad usage or a file that
+cannot be opened.";

@@ -10,6 +10,8 @@ use blockyard_serve::Address;
 use blockyard_sim::profile;
 use clap::{Args, ValueEnum};
 
+use super::btt::ContainerName;
+
 #[derive(Clone, Debug, Args)]
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct Serve {
@@ -71,9 +73,17 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
-    /// What a write to a block translation table survives when it is answered
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t, requires = "btt")]
-    pub(crate) survives: Survives,
+    /// What a write to a block translation table survives when it is answered; `process` where nothing is said
+    #[arg(long, value_name = "WHAT", value_enum, requires = "btt")]
+    pub(crate) survives: Option<Survives>,
+
+    /// The same as --survives power
+    #[arg(long, requires = "btt")]
+    pub(crate) sync: bool,
+
+    /// What a block translation table lies in, where that is not to be found out
+    #[arg(long, value_name = "CONTAINER", value_enum, requires = "btt")]
+    pub(crate) container: Option<ContainerName>,
 
     /// Take the memory of disks in memory at once, in huge pages where there are some
     #[arg(long)]
@@ -139,12 +149,11 @@ pub(crate) enum TlsUse {
 }
 
 /// What a write to a BTT survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Survives {
     /// The end of this server; the loss of power after a flush, which may tear sectors.
-    #[default]
     Process,
-    /// The loss of power: the file is synchronised twice a write, for all lanes at once.
+    /// The loss of power: the file is synchronised twice for all writes that come together, of all lanes.
     Power,
     /// The loss of power, on persistent memory that is mapped directly (DAX): cache lines are written back.
     Pmem,
@@ -271,6 +280,11 @@ disks have node_exporter's names, with the export for the device.
 With --as the data is where DISK says; when requests are done is the model's to say, whose processors are
 used for what the driver of a card does, and for nothing else. Where the machine is too slow for it, that
 is said once a second and at the end. Disks with --as, --fault, --delay or --rate have one lane.
+
+With --btt, --sync (or --survives power, which means the same) synchronises the file twice for all writes
+that come together. Without, the file is mapped, and takes all its room; with it, it is read and written by
+calls, and one with holes keeps them. --survives pmem says so where the kernel does not know the memory as
+persistent.
 
 Files are read and written by direct I/O where file system and size allow it. Requests need not be
 aligned to anything. Sizes: 1k is 1024 bytes.

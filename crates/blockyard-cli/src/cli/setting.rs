@@ -48,8 +48,11 @@ pub(crate) struct Setting {
 impl Setting {
     /// Reads what it names.
     pub(crate) fn read(&self) -> Result<Subject, Failure> {
-        let verify =
-            Verify { power_cuts: self.power_cut.clone(), power_cut_every: self.power_cut_every };
+        let verify = Verify {
+            power_cuts: self.power_cut.clone(),
+            power_cut_every: self.power_cut_every,
+            ..Verify::default()
+        };
         Ok(Subject {
             seed: self.answer.seed,
             faults: self.faults.as_deref().map(FaultRules::read).transpose()?,

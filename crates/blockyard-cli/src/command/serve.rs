@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use blockyard::btt::Container;
 use blockyard::layer::rate::Rates;
 use blockyard_pmem::Durability;
 use blockyard_serve::{
@@ -62,6 +63,13 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     }
     if let Some(address) = server.metrics_address() {
         note(&format!("metrics at http://{address}/metrics"));
+    }
+    for name in server.assumed_persistent() {
+        let disk = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        note(&format!(
+            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); it is taken for that, as \
+             --survives pmem says so"
+        ));
     }
     let stopper = server.stopper();
     let watch = Watch::begin(server.timing());
@@ -168,6 +176,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         seed: args.seed,
     };
     let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });
+    let durability = durability(args)?;
     let disks = default.iter().chain(&args.exports).map(|disk| DiskConfig {
         name: disk.name.clone(),
         source: match &disk.source {
@@ -176,7 +185,8 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
             }
             DiskSource::Null(bytes) => Source::Null { bytes: *bytes },
             DiskSource::File(path) if args.btt => {
-                Source::Btt { path: PathBuf::from(path), durability: durability(args.survives) }
+                let container = args.container.map(Container::from);
+                Source::Btt { path: PathBuf::from(path), durability, container }
             }
             DiskSource::File(path) => {
                 Source::File { path: PathBuf::from(path), buffered: args.buffered }
@@ -191,11 +201,15 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
     Ok(disks.collect())
 }
 
-fn durability(survives: Survives) -> Durability {
-    match survives {
-        Survives::Process => Durability::Process,
-        Survives::Power => Durability::Disk,
-        Survives::Pmem => Durability::Memory,
+fn durability(args: &Serve) -> Result<Durability, Failure> {
+    match (args.survives, args.sync) {
+        (Some(Survives::Process | Survives::Pmem), true) => {
+            let words = "--sync is --survives power: which of both is meant?";
+            Err(Failure::Input(words.to_owned()))
+        }
+        (Some(Survives::Power), _) | (None, true) => Ok(Durability::Disk),
+        (Some(Survives::Process) | None, false) => Ok(Durability::Process),
+        (Some(Survives::Pmem), false) => Ok(Durability::Memory),
     }
 }
 

@@ -46,6 +46,8 @@ const DISK: &[&str] = &[
     "buffered",
     "btt",
     "survives",
+    "sync",
+    "container",
     "huge-pages",
     "readonly",
 ];

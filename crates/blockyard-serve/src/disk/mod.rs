@@ -28,6 +28,7 @@ use crate::batch::Batch;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::Map;
 use at_once::AtOnce;
+use blockyard::btt::Container;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::Faulty;
@@ -89,6 +90,8 @@ pub enum Source {
         /// What a write that was answered survives. With [`Durability::Process`] a loss of power only after
         /// a flush, and sectors may be torn by it.
         durability: Durability,
+        /// What it lies in, where that is not to be found out.
+        container: Option<Container>,
     },
 }
 
@@ -144,7 +147,7 @@ pub(crate) enum Medium {
     Memory(AtOnce<MemoryDevice>),
     Null(AtOnce<Nothing>),
     File(Limited<FileDevice>),
-    Btt(Box<AtOnce<BttDevice>>),
+    Btt(Box<BttDevice>),
     Live(Box<Live>),
     Delayed(Box<Delayed<Medium>>),
     Rated(Box<rate::Limited<Medium>>),
@@ -152,6 +155,11 @@ pub(crate) enum Medium {
 }
 
 impl Disk {
+    /// Whether a BTT's memory is taken for persistent because its user says so.
+    pub(crate) fn is_assumed_persistent(&self) -> bool {
+        matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
+    }
+
     /// A device to it for `lane` with `tags`, that finds its data by `jobs` and its I/O done in `outbox`.
     pub(crate) fn medium(
         &self,
@@ -165,9 +173,7 @@ impl Disk {
                 Medium::Memory(AtOnce::new(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs))))
             }
             Kept::Null(_) => Medium::Null(AtOnce::new(Nothing)),
-            Kept::Btt(table) => {
-                Medium::Btt(Box::new(AtOnce::new(BttDevice::new(table, Rc::clone(jobs)))))
-            }
+            Kept::Btt(table) => Medium::Btt(Box::new(BttDevice::new(table, Rc::clone(jobs)))),
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
                 let device = FileDevice::new(file, lane, jobs, outbox, self.depth);

@@ -1,6 +1,6 @@
 //! Opening what a disk is kept in, and what can be wrong with it.
 
-use super::btt::Table;
+use super::btt::{Table, Wanted};
 use super::file::File;
 use super::limited::SharedDepth;
 use super::live::Timing;
@@ -129,8 +129,10 @@ impl Disk {
                     .map_err(|error| OpenError::Memory(*bytes, error))?;
                 (*bytes, Kept::Null(Arc::new(zeroes)))
             }
-            Source::Btt { path, durability } => {
-                let table = Table::open(path, *durability, config.read_only, lanes)?;
+            Source::Btt { path, durability, container } => {
+                let (durability, container) = (*durability, *container);
+                let read_only = config.read_only;
+                let table = Table::open(path, Wanted { durability, container, read_only, lanes })?;
                 (table.size_bytes(), Kept::Btt(Arc::new(table)))
             }
             Source::File { path, buffered } => {

@@ -192,8 +192,6 @@ impl Connection {
         assert!(self.batch.is_empty() && !self.is_sending, "the answer was sent without TLS");
         (self.from, self.to) = (0, 0);
         self.tls = Some(Box::new(session));
-        *self.batch = Batch::copying();
-        self.spare = Some(Box::new(Batch::copying()));
     }
 
     /// Nothing more is read of it. The first reason is the one that is told.

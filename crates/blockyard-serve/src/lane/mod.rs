@@ -392,11 +392,13 @@ impl Lane {
             let next = connection.spare.take().unwrap_or_default();
             let mut batch = core::mem::replace(&mut connection.batch, next);
             if let Some(tls) = &mut connection.tls {
-                batch.seal(|bytes| tls.seal(bytes));
+                tls.seal(&mut batch);
             }
             connection.is_sending = true;
             // Nothing must wait for the end of a quick send, as nobody is woken by it.
-            let is_awaited = connection.waits || connection.is_over || !self.held.is_empty();
+            let has_more = connection.tls.is_some() && !batch.is_taken();
+            let is_awaited =
+                has_more || connection.waits || connection.is_over || !self.held.is_empty();
             let is_open = matches!(connection.stage, Stage::Transmission { .. });
             self.ring.send(fd, Token::Send(at), batch, is_open && !is_awaited);
         }
@@ -485,6 +487,9 @@ impl Lane {
             Err(_) => false,
         };
         if !connection.is_dead && !is_all && (would_wait || result.is_ok()) {
+            if let Some(tls) = connection.tls.as_mut().filter(|_| batch.is_sent()) {
+                tls.seal(&mut batch);
+            }
             let fd = connection.fd.as_raw_fd();
             self.ring.send(fd, Token::Send(at), batch, false); // L2
             return;

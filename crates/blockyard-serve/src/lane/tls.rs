@@ -3,6 +3,7 @@
 //! The lane receives records and sends records by its ring like any other bytes; only here are they
 //! opened and sealed.
 
+use crate::batch::Batch;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, Write};
 use std::rc::Rc;
@@ -10,9 +11,11 @@ use std::sync::Arc;
 
 /// Room for what is received at once.
 const RECEIVED_BYTES: usize = 128 << 10;
-/// Most memory kept for what is sealed next, in bytes: room for a batch of long reads. What is given back
-/// to the system comes again page by page, which took a third of the time of such reads.
-const SPARE_BYTES: usize = 16 << 20;
+/// Bytes that are sealed before they are sent: what the kernel copies is in the processor's cache still, and
+/// the client opens them while the next ones are sealed.
+const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of a record.
+const RECORD_BYTES: usize = 16 << 10;
 
 /// TLS of one connection. See the [module](self).
 #[derive(Debug)]
@@ -23,8 +26,8 @@ pub(super) struct Session {
     /// Which of it have not been opened.
     from: usize,
     to: usize,
-    /// Memory for the next bytes to seal.
-    spare: Vec<u8>,
+    /// What the next record is made of.
+    clear: Vec<u8>,
 }
 
 impl Session {
@@ -34,7 +37,7 @@ impl Session {
         let mut session = session.expect("the configuration is for a server");
         session.set_buffer_limit(None); // what is sealed is sent at once
         let received = Some(vec![0; RECEIVED_BYTES].into());
-        Self { session, received, from: 0, to: 0, spare: Vec::new() }
+        Self { session, received, from: 0, to: 0, clear: Vec::with_capacity(RECORD_BYTES) }
     }
 
     /// Memory to receive records into; it comes back by [`Self::received`].
@@ -116,17 +119,21 @@ impl Session {
         self.session.send_close_notify();
     }
 
-    /// Makes records of `bytes`, behind those TLS itself has to send.
-    pub(super) fn seal(&mut self, bytes: &mut Vec<u8>) {
-        let sealed = self.session.writer().write_all(bytes);
-        sealed.expect("there is no limit on what waits to be sent");
-        let mut records = core::mem::take(&mut self.spare);
-        records.clear();
-        while self.session.wants_write() {
-            self.session.write_tls(&mut records).expect("memory takes every record");
+    /// Makes records of what is next of `batch`, behind those TLS itself has to send.
+    pub(super) fn seal(&mut self, batch: &mut Batch) {
+        for _ in 0..PIECE_BYTES / RECORD_BYTES {
+            self.clear.clear();
+            batch.take(RECORD_BYTES, &mut self.clear);
+            if self.clear.is_empty() {
+                break;
+            }
+            let sealed = self.session.writer().write_all(&self.clear);
+            sealed.expect("there is no limit on what waits to be sent");
         }
-        self.spare = core::mem::replace(bytes, records);
-        self.spare.clear();
-        self.spare.shrink_to(SPARE_BYTES);
+        batch.seal(|records| {
+            while self.session.wants_write() {
+                self.session.write_tls(records).expect("memory takes every record");
+            }
+        });
     }
 }

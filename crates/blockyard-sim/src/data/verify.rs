@@ -10,17 +10,26 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
 use core::fmt;
 
-/// Most violations that are kept in full; of the others only their number.
+/// Most violations that are kept in full, unless told otherwise; of the others only their number.
 pub const VIOLATIONS_KEPT: usize = 16;
 
 /// What is to be verified of a simulation beside what reads find, and what is there at the end: what
 /// would be left if the power went. The run goes on as if it had not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verify {
     /// So long after the begin.
     pub power_cuts: Vec<Duration>,
     /// Again and again, with so much time in between; not zero.
     pub power_cut_every: Option<Duration>,
+    /// Most violations that are kept in full; of the others only their number.
+    pub violations_kept: usize,
+}
+
+impl Default for Verify {
+    /// What reads find, and what is there at the end.
+    fn default() -> Self {
+        Self { power_cuts: Vec::new(), power_cut_every: None, violations_kept: VIOLATIONS_KEPT }
+    }
 }
 
 impl Verify {
@@ -115,6 +124,8 @@ pub struct Verifier {
     /// The greatest stamp so far.
     last: Stamp,
     draws: Prng,
+    /// Most violations that are kept.
+    kept: usize,
     verified: Verified,
 }
 
@@ -129,7 +140,15 @@ impl Verifier {
     #[must_use]
     pub fn new(disks: u16, cache: Cache, draws: Prng) -> Self {
         let histories = (0..disks).map(|_| History::new(cache)).collect();
-        Self { histories, last: Stamp::NEVER, draws, verified: Verified::default() }
+        let (last, verified) = (Stamp::NEVER, Verified::default());
+        Self { histories, last, draws, kept: VIOLATIONS_KEPT, verified }
+    }
+
+    /// The same; it keeps so many violations in full.
+    #[must_use]
+    pub const fn keeping(mut self, violations: usize) -> Self {
+        self.kept = violations;
+        self
     }
 
     /// `bio` is about to be submitted: then say [`Self::submitted`], or [`Self::refused`].
@@ -165,7 +184,7 @@ impl Verifier {
             verified.read_sectors += if bio.op == Op::Read { u64::from(bio.sectors) } else { 0 };
         }
         let wrong = self.histories[queue.index()].ended(&bio, ended.status);
-        self.verified.complain(queue, Found::Read(bio), now, wrong);
+        self.verified.complain(self.kept, queue, Found::Read(bio), now, wrong);
     }
 
     fn take_samples(&mut self, media: &mut Media) {
@@ -191,7 +210,7 @@ impl Verifier {
             let loss = self.histories[at].check_survivors(&left);
             cut.lost_by_right += loss.by_right;
             cut.lost_by_wrong += loss.wrong.iter().map(Wrong::sectors).sum::<u64>();
-            self.verified.complain(disk, Found::AfterPowerCut, now, loss.wrong);
+            self.verified.complain(self.kept, disk, Found::AfterPowerCut, now, loss.wrong);
         }
         self.verified.power_cuts.push(cut);
     }
@@ -203,16 +222,25 @@ impl Verifier {
         for (at, history) in self.histories.iter().enumerate() {
             let disk = disk(at);
             verified.cached_sectors += media.cached_sectors(disk);
-            verified.complain(disk, Found::AtEnd, now, history.check_live(media.live(disk)));
+            let wrong = history.check_live(media.live(disk));
+            verified.complain(self.kept, disk, Found::AtEnd, now, wrong);
         }
         verified
     }
 }
 
 impl Verified {
-    fn complain(&mut self, disk: QueueId, found: Found, at: Instant, wrong: Vec<Wrong>) {
+    /// Something is wrong; at most `most` violations are kept.
+    fn complain(
+        &mut self,
+        most: usize,
+        disk: QueueId,
+        found: Found,
+        at: Instant,
+        wrong: Vec<Wrong>,
+    ) {
         self.violation_count += wrong.len() as u64;
-        let room = VIOLATIONS_KEPT - self.violations.len();
+        let room = most - self.violations.len();
         let kept = wrong.into_iter().take(room);
         self.violations.extend(kept.map(|wrong| Violation { disk, at, found, wrong }));
     }

@@ -36,6 +36,19 @@ impl Activity {
         self.outstanding -= 1;
     }
 
+    /// A command of which it is known at once that it is there from `begin` to `end`. Not together with
+    /// [`Self::begin`].
+    pub fn span(&mut self, begin: Instant, end: Instant) {
+        if self.started && begin > self.changed {
+            self.idle += begin.since(self.changed);
+            self.gaps += 1;
+        }
+        self.started = true;
+        self.held += u128::from(end.since(begin).as_ns());
+        self.busy += end.since(begin.max(self.changed).min(end));
+        self.changed = self.changed.max(end);
+    }
+
     /// Begins anew at `now`, with the commands outstanding then.
     pub fn forget(&mut self, now: Instant) {
         *self = Self {
@@ -98,5 +111,18 @@ mod tests {
         assert_eq!(activity.busy(), Duration::from_ns(30));
         assert_eq!(activity.mean_gap(), Duration::from_ns(20));
         assert_eq!(activity.held_ns(), 5 + 2 * 5 + 10 + 10);
+    }
+
+    #[test]
+    fn commands_known_whole_count_once_where_they_overlap() {
+        let at = Instant::from_ns;
+        let mut activity = Activity::default();
+        activity.span(at(10), at(30));
+        activity.span(at(15), at(20));
+        activity.span(at(25), at(40));
+        activity.span(at(60), at(70));
+        assert_eq!(activity.busy(), Duration::from_ns(40));
+        assert_eq!(activity.mean_gap(), Duration::from_ns(20));
+        assert_eq!(activity.held_ns(), 20 + 5 + 15 + 10);
     }
 }

@@ -12,6 +12,7 @@ pub mod hba;
 pub mod live;
 pub mod mmc;
 pub mod null;
+pub mod pmem;
 pub mod stack;
 
 use crate::data::deed::{Deed, Keeper, Place};
@@ -23,6 +24,7 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use hba::Hba;
 use mmc::host::MmcHost;
 use null::Null;
+use pmem::Pmem;
 use std::collections::VecDeque;
 
 /// An event of a device's own: the number of one of its commands.
@@ -43,6 +45,8 @@ pub enum Model {
     Hba(Hba),
     /// An eMMC device or SD card, and its host.
     Mmc(Box<MmcHost>),
+    /// Persistent memory.
+    Pmem(Box<Pmem>),
 }
 
 impl Model {
@@ -53,6 +57,8 @@ impl Model {
             Self::Hba(hba) => hba.start(at, events),
             // Its driver starts what it starts itself, by acts.
             Self::Mmc(_) => {}
+            // It is done with it.
+            Self::Pmem(_) => {}
         }
     }
 
@@ -63,7 +69,7 @@ impl Model {
             Self::Null(null) => null.interrupts(),
             Self::Hba(_) => true,
             // Its own handler has been charged for.
-            Self::Mmc(_) => false,
+            Self::Mmc(_) | Self::Pmem(_) => false,
         }
     }
 
@@ -73,6 +79,7 @@ impl Model {
             Self::Null(null) => null.event(event, now),
             Self::Hba(hba) => hba.event(event, now, events),
             Self::Mmc(mmc) => mmc.event(event, now, events),
+            Self::Pmem(_) => unreachable!("it schedules none"),
         }
     }
 
@@ -82,6 +89,7 @@ impl Model {
             Self::Null(null) => null.activity.forget(now),
             Self::Hba(hba) => hba.activity.forget(now),
             Self::Mmc(mmc) => mmc.forget(now),
+            Self::Pmem(pmem) => pmem.forget(now),
         }
     }
 
@@ -91,6 +99,7 @@ impl Model {
             Self::Null(null) => &null.activity,
             Self::Hba(hba) => &hba.activity,
             Self::Mmc(mmc) => &mmc.activity,
+            Self::Pmem(pmem) => &pmem.activity,
         }
     }
 
@@ -127,6 +136,23 @@ impl Model {
         }
     }
 
+    /// Persistent memory.
+    #[must_use]
+    pub fn pmem(&self) -> Option<&Pmem> {
+        match self {
+            Self::Pmem(pmem) => Some(pmem),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::pmem`].
+    pub fn pmem_mut(&mut self) -> Option<&mut Pmem> {
+        match self {
+            Self::Pmem(pmem) => Some(pmem),
+            _ => None,
+        }
+    }
+
     /// As [`Self::mmc`].
     pub fn mmc_mut(&mut self) -> Option<&mut MmcHost> {
         match self {
@@ -142,6 +168,7 @@ impl Driver for Model {
             Self::Null(null) => null.take_budget(queue),
             Self::Hba(hba) => hba.take_budget(queue),
             Self::Mmc(mmc) => mmc.take_budget(queue),
+            Self::Pmem(pmem) => pmem.take_budget(queue),
         }
     }
 
@@ -150,6 +177,7 @@ impl Driver for Model {
             Self::Null(null) => null.return_budget(queue, budget),
             Self::Hba(hba) => hba.return_budget(queue, budget),
             Self::Mmc(mmc) => mmc.return_budget(queue, budget),
+            Self::Pmem(pmem) => pmem.return_budget(queue, budget),
         }
     }
 
@@ -158,6 +186,7 @@ impl Driver for Model {
             Self::Null(null) => null.queue_rq(issue),
             Self::Hba(hba) => hba.queue_rq(issue),
             Self::Mmc(mmc) => mmc.queue_rq(issue),
+            Self::Pmem(pmem) => pmem.queue_rq(issue),
         }
     }
 
@@ -166,24 +195,35 @@ impl Driver for Model {
             Self::Null(null) => null.finish(queue, hctx, tag, request),
             Self::Hba(hba) => hba.finish(queue, hctx, tag, request),
             Self::Mmc(mmc) => mmc.finish(queue, hctx, tag, request),
+            Self::Pmem(pmem) => pmem.finish(queue, hctx, tag, request),
         }
     }
 }
 
-/// A card decides itself what it holds.
+/// A card decides itself what it holds, and memory knows it.
 impl Keeper for Model {
     fn keeps_data(&self) -> bool {
-        self.mmc().is_some_and(Keeper::keeps_data)
+        match self {
+            Self::Mmc(mmc) => mmc.keeps_data(),
+            Self::Pmem(pmem) => pmem.keeps_data(),
+            Self::Null(_) | Self::Hba(_) => false,
+        }
     }
 
     fn keep_up(&mut self, now: Instant) {
-        if let Some(mmc) = self.mmc_mut() {
-            mmc.keep_up(now);
+        match self {
+            Self::Mmc(mmc) => mmc.keep_up(now),
+            Self::Pmem(pmem) => pmem.keep_up(now),
+            Self::Null(_) | Self::Hba(_) => {}
         }
     }
 
     fn next_deed(&mut self) -> Option<Deed<Place>> {
-        self.mmc_mut()?.next_deed()
+        match self {
+            Self::Mmc(mmc) => mmc.next_deed(),
+            Self::Pmem(pmem) => pmem.next_deed(),
+            Self::Null(_) | Self::Hba(_) => None,
+        }
     }
 }
 
@@ -196,6 +236,7 @@ impl Device for Model {
             Self::Null(null) => null.next_finished(now),
             Self::Hba(hba) => hba.next_finished(now),
             Self::Mmc(mmc) => mmc.next_finished(now),
+            Self::Pmem(pmem) => pmem.next_finished(now),
         }
     }
 

@@ -11,6 +11,7 @@ use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 use toml::de::DeValue;
 
+use super::btt::{BttDesign, btt};
 use super::error::{Problem, ProfileError};
 use super::host::{HostLines, host};
 use super::table::{Source, Table};
@@ -33,6 +34,8 @@ pub struct Design {
     pub host: Option<HostPolicy>,
     /// Where its file says that.
     pub host_lines: HostLines,
+    /// The block translation table over persistent memory; `None`: none, sectors are copied in place.
+    pub btt: Option<BttDesign>,
     /// Hardware queues, in place of the device's own number.
     pub hw_queues: Option<u16>,
     /// Driver tags of a hardware queue, in place of the device's own number.
@@ -104,6 +107,15 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "hsq-v8-atomic",
     "hsq",
     "cqe",
+    "pmem-raw",
+    "btt-linux-2015",
+    "btt-linux-2015-counter",
+    "btt-linux-2015-nt",
+    "btt-linux-2015-aligned-nt",
+    "btt-linux",
+    "btt-indexed",
+    "btt",
+    "btt-wide",
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
@@ -219,7 +231,6 @@ impl Design {
     /// [`ProfileError::Wrong`] for the first thing found wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
-        top.not_built("btt", &[])?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;
@@ -230,6 +241,7 @@ impl Design {
             origin,
             host,
             host_lines: host_lines.unwrap_or_default(),
+            btt: btt(&top)?,
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
             depth: queue.take("depth", Count(1..=10_240))?,
             policies: policies(&queue)?,

@@ -1,15 +1,20 @@
 //! Devices: models with their figures, their limits, and the machine they are used from.
 
+use std::borrow::Cow;
+
 use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
+use super::design::Design;
 use super::error::{Problem, ProfileError};
 use super::machine::MachineProfile;
 use super::mmc::{MmcProfile, mmc};
+use super::pmem::{PmemProfile, pmem};
 use super::table::{Source, Table};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 use super::{Builtin, builtins, text_of};
+use crate::device::pmem::{CAPACITY_MAX, CAPACITY_MIN};
 
 /// A device and the machine it is used from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +52,8 @@ pub enum DeviceModel {
     Hba(HbaProfile),
     /// An eMMC device or SD card behind its host: `[card]` and `[host]`.
     Mmc(MmcProfile),
+    /// Memory that keeps its bytes: `[pmem]`.
+    Pmem(PmemProfile),
 }
 
 /// The figures of a null device.
@@ -157,9 +164,13 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "emmc-ddr52",
     "emmc-hs200",
     "emmc-hs400",
+    "pmem-dram",
+    "pmem-3dxpoint",
+    "pmem-dram-2015",
 );
 
-const KEYS: &[&str] = &["title", "base", "limits", "cache", "null", "hba", "host", "card", "cpu"];
+const KEYS: &[&str] =
+    &["title", "base", "limits", "cache", "null", "hba", "host", "card", "pmem", "cpu"];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
 const LIMITS: &[&str] = &[
     "capacity",
@@ -214,8 +225,22 @@ impl Device {
     #[must_use]
     pub const fn disks(&self) -> u16 {
         match self.model {
-            DeviceModel::Null(_) | DeviceModel::Mmc(_) => 1,
+            DeviceModel::Null(_) | DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => 1,
             DeviceModel::Hba(hba) => hba.luns,
+        }
+    }
+
+    /// It, as jobs see it under `design`: the blocks of a disk in persistent memory are the sectors of its
+    /// block translation table.
+    #[must_use]
+    pub fn under(&self, design: &Design) -> Cow<'_, Self> {
+        match (&self.model, design.btt) {
+            (DeviceModel::Pmem(_), Some(btt)) => {
+                let mut device = self.clone();
+                device.limits.logical_block_sectors = btt.sector_bytes / SECTOR_BYTES;
+                Cow::Owned(device)
+            }
+            _ => Cow::Borrowed(self),
         }
     }
 
@@ -239,6 +264,10 @@ impl Device {
         let title = top.take("title", Text)?.unwrap_or_default();
         let model = model(&top)?;
         let limits = limits(&top, &model)?;
+        if let DeviceModel::Pmem(_) = &model {
+            agrees_with_pmem(&limits)
+                .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
+        }
         if let DeviceModel::Mmc(mmc) = &model {
             mmc.agrees(&limits)
                 .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
@@ -254,7 +283,7 @@ impl Device {
     }
 }
 
-/// The one of `[null]`, `[hba]` and `[card]` that the file has, else that of its base.
+/// The one of `[null]`, `[hba]`, `[card]` and `[pmem]` that the file has, else that of its base.
 fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
     let given: Vec<_> = MODELS.iter().filter(|(key, _)| top.has(key)).collect();
     match (&given[..], top.base()) {
@@ -266,12 +295,12 @@ fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
         },
         ([], Some(base)) => self::model(base),
         ([], None) => {
-            let words = "no device: none of `[null]`, `[hba]` and `[card]`, nor a `base` that has \
-                         one";
+            let words = "no device: none of `[null]`, `[hba]`, `[card]` and `[pmem]`, nor a `base` \
+                         that has one";
             Err(top.wrong("", Problem::Contradiction(words)))
         }
         ([_, (other, _), ..], _) => {
-            let words = "a device is one of `[null]`, `[hba]` and `[card]`";
+            let words = "a device is one of `[null]`, `[hba]`, `[card]` and `[pmem]`";
             Err(top.wrong(other, Problem::Contradiction(words)))
         }
     }
@@ -289,6 +318,7 @@ const MODELS: &[(&str, ReadModel)] = &[
     ("null", |top| null(top).map(DeviceModel::Null)),
     ("hba", |top| hba(top).map(DeviceModel::Hba)),
     ("card", |top| mmc(top).map(DeviceModel::Mmc)),
+    ("pmem", |top| pmem(top).map(DeviceModel::Pmem)),
 ];
 
 fn null(top: &Table<'_>) -> Result<NullProfile, ProfileError> {
@@ -372,6 +402,18 @@ fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, Profi
     }))
 }
 
+/// Memory has limits of its own.
+fn agrees_with_pmem(limits: &Limits) -> Result<(), &'static str> {
+    let bytes = limits.capacity_sectors * u64::from(SECTOR_BYTES);
+    if !(CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) {
+        return Err("a disk in `[pmem]` has 16MiB to 504GiB: what an arena of a BTT has room for");
+    }
+    if limits.write_cache {
+        return Err("`[pmem]` has no volatile cache: a write is durable when it ends");
+    }
+    Ok(())
+}
+
 /// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none, or
 /// does not follow from the `model`.
 fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> {
@@ -379,6 +421,11 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
     let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;
     let usual = Limits::new(capacity / u64::from(SECTOR_BYTES));
     let any = || Count(0..=u32::MAX);
+    let usual = match model {
+        // The processor copies, however much it is.
+        DeviceModel::Pmem(_) => Limits { max_sectors: u32::MAX, max_segments: u16::MAX, ..usual },
+        _ => usual,
+    };
     let has_cache = matches!(model, DeviceModel::Mmc(mmc) if mmc.write_cache());
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,

@@ -10,6 +10,7 @@
 //! Nothing is ignored: an unknown key or value, a wrong type, a number out of range or a missing
 //! key is an error that names file, line and, where there is one, the nearest valid spelling.
 
+mod btt;
 mod design;
 mod device;
 mod error;
@@ -17,6 +18,7 @@ mod fault;
 mod host;
 mod machine;
 mod mmc;
+mod pmem;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ mod value;
 use std::fs::File;
 use std::io::Read;
 
+pub use btt::{BttDesign, Fences};
 pub use design::{Design, KindQueues, ReadAheadPolicy};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
@@ -39,6 +42,7 @@ pub use machine::MachineProfile;
 pub use mmc::{
     CardFeatures, CardProfile, HostCosts, HostFaults, MmcHostProfile, MmcProfile, PioLarge,
 };
+pub use pmem::{CopyProfile, Copying, Mapping, PmemProfile};
 use table::Source;
 pub use value::time;
 

@@ -1,6 +1,7 @@
 //! What profiles say, and what is told of those that say it wrong.
 
 use crate::page_cache::Reach;
+use blockyard::btt::{LaneChoice, Policy};
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables, Model, Policies,
     SchedDepth, SwqMerge,
@@ -236,7 +237,7 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
     assert_eq!(
         device_error("[srp]\n"),
         "my.toml:1: unknown key `srp` (one of title, base, limits, cache, null, hba, host, card, \
-         cpu)"
+         pmem, cpu)"
     );
 }
 
@@ -247,7 +248,7 @@ fn a_missing_key_is_told_at_its_table() {
     assert_eq!(design_error(text), "my.toml:2: missing key `dispatch` in `[queue]`");
     assert_eq!(
         device_error(""),
-        "my.toml:1: no device: none of `[null]`, `[hba]` and `[card]`, nor a `base` that has one"
+        "my.toml:1: no device: none of `[null]`, `[hba]`, `[card]` and `[pmem]`, nor a `base` that has one"
     );
     assert_eq!(
         device_error("base = \"srp\"\n[hba.refusal]\nlimit = 3\n"),
@@ -348,7 +349,64 @@ fn what_is_to_come_is_told_from_what_is_unknown() {
         over("queue.elevator = \"bfq\""),
         "my.toml:2: `elevator = \"bfq\"` is not built yet"
     );
-    assert_eq!(over("[btt]"), "my.toml:2: `btt` is not built yet");
+}
+
+#[test]
+fn the_table_of_a_btt_is_read_and_what_is_wrong_in_it_told() {
+    let over = |text: &str| design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"));
+    assert_eq!(
+        over("rrt = \"scan\""),
+        "my.toml:3: unknown key `rrt` in `[btt]`: did you mean `rtt`? (one of copy, rtt, lane, lane-sets, \
+         fences, prefetch, sector-size)"
+    );
+    assert_eq!(
+        over("rtt = \"scan-paded\""),
+        "my.toml:3: unknown value `scan-paded` for `rtt`: did you mean `scan-padded`? (one of versions, \
+         indexed, scan, scan-padded)"
+    );
+    assert_eq!(
+        over("copy = \"alligned-nt\""),
+        "my.toml:3: unknown value `alligned-nt` for `copy`: did you mean `aligned-nt`? (one of bytewise, nt, \
+         aligned-nt)"
+    );
+    assert_eq!(
+        over("lane = \"mutex\"\nlane-sets = 4"),
+        "my.toml:4: `lane-sets` goes only with `lane = \"own\"`"
+    );
+    assert_eq!(over("lane-sets = 257"), "my.toml:3: `lane-sets` is `257`, out of range (1 to 256)");
+    let alone = design_error("base = \"pmem-raw\"\n[btt]\nrtt = \"scan\"\n");
+    assert_eq!(alone, "my.toml:2: missing key `lane` in `[btt]`");
+}
+
+#[test]
+fn designs_of_the_library_and_of_linux_are_its_policies() {
+    let policy = |name| Design::lookup(name).unwrap().btt.unwrap().policy;
+    assert_eq!(policy("btt"), Policy::DEFAULT);
+    assert_eq!(policy("btt-linux"), Policy::LINUX);
+    assert_eq!(Design::lookup("pmem-raw").unwrap().btt, None);
+    let of_2015 = Design::lookup("btt-linux-2015").unwrap().btt.unwrap();
+    assert_eq!(of_2015.copy, Copying::Bytewise);
+    assert_eq!(of_2015.policy.lanes, LaneChoice::Own { sets: 256 }, "a lane for each processor");
+    let counted = Design::lookup("btt-linux-2015-counter").unwrap().btt.unwrap();
+    let lanes = LaneChoice::Counter;
+    assert_eq!(counted, BttDesign { policy: Policy { lanes, ..of_2015.policy }, ..of_2015 });
+}
+
+#[test]
+fn memory_is_as_large_as_an_arena_and_has_no_cache() {
+    let over = |text: &str| device_error(&format!("base = \"pmem-dram\"\n[limits]\n{text}\n"));
+    let size =
+        "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB: what an arena of a BTT has room for";
+    assert_eq!([over("capacity = \"15MiB\""), over("capacity = \"505GiB\"")], [size; 2]);
+    assert_eq!(
+        over("write-cache = true"),
+        "my.toml:2: `[pmem]` has no volatile cache: a write is durable when it ends"
+    );
+    assert_eq!(
+        device_error("base = \"pmem-dram\"\n[pmem.read]\nbyte-wise = \"1us\"\n"),
+        "my.toml:3: unknown key `byte-wise` in `[pmem.read]`: did you mean `bytewise`? (one of rate, bytewise, \
+         nt, aligned-nt)"
+    );
 }
 
 #[test]
@@ -374,7 +432,7 @@ fn what_does_not_go_together_is_refused() {
     );
     assert_eq!(
         device_error("[null]\n[hba]\n"),
-        "my.toml:2: a device is one of `[null]`, `[hba]` and `[card]`"
+        "my.toml:2: a device is one of `[null]`, `[hba]`, `[card]` and `[pmem]`"
     );
     let of_srp = device_error("base = \"srp\"\n[host]\ntags = 1\n");
     assert_eq!(of_srp, "my.toml:2: `[host]` goes only with `[card]`");

@@ -9,6 +9,7 @@ use crate::device::hba::Hba;
 use crate::device::live::Live;
 use crate::device::mmc::host::MmcHost;
 use crate::device::null::Null;
+use crate::device::pmem::Pmem;
 use crate::device::stack::{Layering, Stack};
 use crate::job::Job;
 use crate::machine::cost::CostSink;
@@ -26,12 +27,15 @@ use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::Action;
 use blockyard::mmc::policy::{HostPolicy, Pipeline};
-use blockyard::policy::Model as Locking;
+use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
+
+/// Driver tags for persistent memory, where a request ends in the call that hands it over.
+const PMEM_TAGS: u16 = 64;
 
 /// Hardware queues of their own that kinds of I/O have.
 fn kinds(design: &Design) -> [(&'static str, KindQueues); 2] {
@@ -67,8 +71,12 @@ pub(super) fn build_world<O: Observer>(
     let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
     let hctxs = default + reads + polls;
     let mut model = model(device, design, hctxs, draws)?;
-    if let Some(mmc) = model.mmc_mut().filter(|_| conditions.verify.is_some()) {
-        mmc.keep_data();
+    if conditions.verify.is_some() {
+        match &mut model {
+            Model::Mmc(mmc) => mmc.keep_data(),
+            Model::Pmem(pmem) => pmem.keep_data(all_draws.fork(5)),
+            Model::Null(_) | Model::Hba(_) => {}
+        }
     }
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
     let tags = TagSetConfig {
@@ -133,6 +141,11 @@ fn model(
         DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
         DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
         DeviceModel::Mmc(mmc) => Model::Mmc(Box::new(mmc_host(&mmc, device, design, draws)?)),
+        DeviceModel::Pmem(pmem) => {
+            let bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+            let disk = Pmem::new(pmem, design.btt.as_ref(), bytes, device.machine.cpus);
+            Model::Pmem(Box::new(disk))
+        }
     })
 }
 
@@ -145,6 +158,10 @@ fn model(
 /// together.
 pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, SimulationError> {
     check_host(design, device)?;
+    check_pmem(design, device)?;
+    if matches!(device.model, DeviceModel::Pmem(_)) {
+        return Err(SimulationError::NotServed { device: device.name.clone() });
+    }
     let draws = Prng::new(seed).fork(0);
     Ok(Live::new(model(device, design, 1, draws)?, device.machine))
 }
@@ -163,6 +180,7 @@ fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
         DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
         DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
         DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
+        DeviceModel::Pmem(_) => (1, PMEM_TAGS, 1, false),
     }
 }
 
@@ -206,6 +224,24 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
     }
 }
 
+/// A block translation table is for persistent memory, which takes bios as they come.
+pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
+    let (design_name, device_name) = (|| design.name.clone(), || device.name.clone());
+    if !matches!(device.model, DeviceModel::Pmem(_)) {
+        let fits = design.btt.is_none();
+        let (design, device) = (design_name(), device_name());
+        return if fits { Ok(()) } else { Err(SimulationError::NotPmem { design, device }) };
+    }
+    let queued = design.policies.elevator != ElevatorKind::None
+        || design.policies.model == Locking::SingleLock
+        || kinds(design).iter().any(|(_, kind)| kind.count > 0);
+    if queued {
+        let (design, device) = (design_name(), device_name());
+        return Err(SimulationError::Queued { design, device });
+    }
+    Ok(())
+}
+
 /// Fault rules are about disks and sectors that the device has.
 pub(super) fn check_faults(rules: &FaultRules, device: &Device) -> Result<(), SimulationError> {
     let (disks, capacity) = (device.disks(), device.limits.capacity_sectors);
@@ -238,7 +274,8 @@ pub(super) fn begin_verifying<O: Observer>(
     let volatile = device.limits.write_cache && cuts_power;
     let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
     let disks = u16::try_from(world.queues().len()).expect("disks are numbered by 16 bits");
-    world.verify(Verifier::new(disks, cache, Prng::new(seed).fork(4)));
+    let verifier = Verifier::new(disks, cache, Prng::new(seed).fork(4));
+    world.verify(verifier.keeping(verify.violations_kept));
     for at in &verify.power_cuts {
         world.cut_power(Instant::ZERO + *at, Duration::ZERO);
     }

@@ -82,6 +82,25 @@ pub enum SimulationError {
         /// The device.
         device: String,
     },
+    /// The design has a block translation table, and the device is no persistent memory.
+    NotPmem {
+        /// The design.
+        design: String,
+        /// The device.
+        device: String,
+    },
+    /// The device is no model for a served disk.
+    NotServed {
+        /// The device.
+        device: String,
+    },
+    /// The design queues, and persistent memory takes bios as they come.
+    Queued {
+        /// The design.
+        design: String,
+        /// The device.
+        device: String,
+    },
     /// The machine does not have the processor that takes the host's interrupts.
     NoInterruptCpu {
         /// The device.
@@ -146,6 +165,19 @@ impl fmt::Display for SimulationError {
             Self::NotMmc { design, device } => write!(
                 f,
                 "design `{design}` has a `[host]`, as for an eMMC device or SD card; device `{device}` is none"
+            ),
+            Self::NotPmem { design, device } => write!(
+                f,
+                "design `{design}` has a `[btt]`, as for persistent memory; device `{device}` is none"
+            ),
+            Self::NotServed { device } => write!(
+                f,
+                "device `{device}` is persistent memory, whose time is its processor's: no disk is served as it"
+            ),
+            Self::Queued { design, device } => write!(
+                f,
+                "device `{device}` is persistent memory, which takes bios as they come: no elevator, one \
+                 lock or queues of a kind as in design `{design}`; try `pmem-raw` or `btt`"
             ),
             Self::NoInterruptCpu { device, cpus } => write!(
                 f,

@@ -25,6 +25,8 @@ pub struct HostFigures {
     pub status_per_write: Option<f64>,
     /// Writes that were reported as done, and of which the card then said that they failed.
     pub lost_writes: u64,
+    /// Writes that were reported as done, and of which nobody can know whether they failed.
+    pub doubtful_writes: u64,
     /// Part of the time with a transaction on the bus. Where the controller waits for a busy card,
     /// that belongs to the transaction.
     pub bus_busy_percent: f64,
@@ -106,6 +108,7 @@ impl HostFigures {
             commands: host.commands,
             queue_status: host.queue_status,
             lost_writes: host.lost_writes,
+            doubtful_writes: host.doubtful_writes,
             status_per_write: (writes > 0.0).then(|| status / writes),
             bus_busy_percent: percent(host.bus_busy),
             mean_bus_gap_ns: host.bus_gap.as_ns(),
@@ -288,6 +291,7 @@ mod tests {
             commands: [0; 64],
             queue_status: 0,
             lost_writes: 0,
+            doubtful_writes: 0,
             status_per_write: Some(transfer.status),
             bus_busy_percent: 50.0,
             mean_bus_gap_ns: 0,

@@ -4,7 +4,6 @@ use super::{Event, World};
 use crate::machine::cpu::Work;
 use crate::machine::lock::Ask;
 use crate::observe::Observer;
-use blockyard::driver::Device;
 use blockyard::time::Duration;
 use blockyard::unit::CpuId;
 
@@ -109,13 +108,9 @@ impl<O: Observer> World<O> {
             Work::Timer => self.machine.interrupt,
             Work::Interrupt | Work::Host(_) | Work::Act(..) => unreachable!("it has its own way"),
         };
-        while let Some(finished) = self.host.driver.next_finished(self.now) {
-            self.host.sink.1.device_done(&finished, self.now);
-            if self.polled.contains(finished.hctx) {
-                self.put_polled(finished);
-            } else {
-                cost += self.complete(finished, false);
-            }
+        cost += self.complete_at_once();
+        if let Some(pmem) = self.host.driver.model_mut().pmem_mut() {
+            cost += pmem.take_spent(); // T10.
         }
         let woken = self.wanted_threads();
         cost += self.cost_of_waking(woken);

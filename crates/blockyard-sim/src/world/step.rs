@@ -51,6 +51,7 @@ impl<O: Observer> World<O> {
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
         let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
+        let plugs = call.plugs && !self.at_once;
         let (mut submitted, mut syncs) = (0, 0);
         let mut used = None;
         while submitted < call.left {
@@ -59,7 +60,7 @@ impl<O: Observer> World<O> {
                 break;
             }
             let target = &mut self.queues[queue.index()];
-            if call.plugs && used.is_none() {
+            if plugs && used.is_none() {
                 target.plug(cpu);
             }
             used = Some(queue);
@@ -76,6 +77,9 @@ impl<O: Observer> World<O> {
                         self.replayed(recorded_at);
                     }
                     *cost += self.follow_up(queue, false);
+                    if self.at_once {
+                        *cost += self.complete_at_once();
+                    }
                 }
                 Err(reason) => {
                     self.refused(id, queue, &bio, reason);
@@ -88,7 +92,7 @@ impl<O: Observer> World<O> {
             let depths = &mut self.stats[task.stats].depths;
             depths.submitted(submitted, submitted - syncs, task.outstanding());
         }
-        if let Some(queue) = used.filter(|_| call.plugs) {
+        if let Some(queue) = used.filter(|_| plugs) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
         if let Some(queue) = used {

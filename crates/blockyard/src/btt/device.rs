@@ -16,7 +16,7 @@ use super::readers::Readers;
 use super::recover::{self, LaneFound, Recovered};
 use super::sync::{AtomicBool, Ordering};
 use super::versions::Versions;
-use super::worker::Worker;
+use super::worker::{Seat, Worker};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -72,6 +72,13 @@ pub(super) struct Spot {
     /// Its arena, by number.
     pub(super) arena: usize,
     /// Its place in there.
+    pub(super) lba: PremapAba,
+}
+
+/// Where a sector is that is read: what a [`Spot`] says, at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) arena: &'a Arena,
     pub(super) lba: PremapAba,
 }
 
@@ -150,6 +157,11 @@ impl<M: Memory> Btt<M> {
         Worker::new(self)
     }
 
+    /// What a worker is beside the BTT, for who keeps the two apart.
+    pub fn seat(&self) -> Seat {
+        Seat::new(self)
+    }
+
     /// Reads the sectors from `lba` on. A thread that does this often has a [`worker`](Self::worker).
     ///
     /// # Errors
@@ -221,19 +233,41 @@ impl<M: Memory> Btt<M> {
         &self.arenas[spot.arena].arena
     }
 
-    /// The map entry of a sector.
+    /// Where sector `lba` is.
+    #[inline]
+    pub(super) fn place(&self, lba: u64) -> Place<'_> {
+        let arena = match &*self.arenas {
+            [only] => &only.arena,
+            _ => self.arena(self.spot(lba)),
+        };
+        Place { arena, lba: PremapAba((lba - arena.first_lba) as u32) }
+    }
+
+    /// The map entry of a sector that is to be written.
     #[inline]
     pub(super) fn entry(&self, spot: Spot) -> Result<MapEntry, IoError> {
-        let arena = self.arena(spot);
-        let entry = arena.map(&self.memory, spot.lba)?;
-        if !arena.has(entry.block(spot.lba)) {
-            return Err(IoError::Map);
-        }
-        if self.unfinished.is_empty() {
-            return Ok(entry);
-        }
+        self.entry_in(self.arena(spot), spot.lba)
+    }
+
+    #[inline]
+    fn entry_in(&self, arena: &Arena, lba: PremapAba) -> Result<MapEntry, IoError> {
+        let entry = arena.map(&self.memory, lba)?;
+        if arena.has(entry.block(lba)) { Ok(entry) } else { Err(IoError::Map) }
+    }
+
+    /// The map entry that sector `lba`, which is at `place`, is read by.
+    #[inline]
+    pub(super) fn entry_to_read(&self, lba: u64, place: Place<'_>) -> Result<MapEntry, IoError> {
+        let entry = self.entry_in(place.arena, place.lba)?;
+        Ok(if self.unfinished.is_empty() { entry } else { self.finished(lba, entry) })
+    }
+
+    /// What `entry`, that of sector `lba`, would be if writes that were cut had been finished.
+    #[cold]
+    fn finished(&self, lba: u64, entry: MapEntry) -> MapEntry {
+        let spot = self.spot(lba);
         let finished = self.unfinished.iter().find(|(cut, _)| *cut == spot);
-        Ok(finished.map_or(entry, |&(_, entry)| entry))
+        finished.map_or(entry, |&(_, entry)| entry)
     }
 
     /// Whether a sector may be written.

@@ -2,8 +2,10 @@
 //!
 //! # Rules
 //!
-//! - **F1.** An info block that is damaged is replaced by its copy, which lies in the last 4096 bytes of the
-//!   arena, where its first one says it is or where the container's size puts it.
+//! - **F1.** An info block that is damaged, by its signature or its checksum, is replaced by its copy, which
+//!   lies in the last 4096 bytes of the arena, where the container's size puts it. One that is whole counts,
+//!   whatever it says: of another version, or of what cannot be, it is refused, as its copy says the same, or
+//!   is of a BTT that was there before or was never finished.
 //! - **F2.** All arenas are of one BTT: one UUID, one parent, one sector size.
 //! - **F3.** Each arena begins behind the one before it, so that the chain ends.
 //! - **F4.** Nothing is written.
@@ -44,6 +46,13 @@ pub enum FindError {
         /// What is wrong with the copy.
         copy: InfoError,
     },
+    /// The first info block of an arena is whole, and cannot be followed (F1).
+    Info {
+        /// Where it is.
+        start: u64,
+        /// Why.
+        error: InfoError,
+    },
     /// It is of another version than those who look there want.
     Version {
         /// Its own.
@@ -72,6 +81,9 @@ impl core::fmt::Display for FindError {
             Self::TooSmall => f.write_str("too small for a BTT, which has at least 16 MiB"),
             Self::NoInfo { start, first, copy } => {
                 write!(f, "no BTT: {first} at byte {start}, and {copy} where its copy should be")
+            }
+            Self::Info { start, error } => {
+                write!(f, "no BTT that can be used: {error} at byte {start}")
             }
             Self::Version { found, wanted } => {
                 write!(f, "a BTT of version {found}, where {wanted} is looked for")
@@ -146,7 +158,10 @@ fn one<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindE
     let found = |info, from_copy| Found { start, first_lba, info, from_copy };
     let first = match lost_is_none(read_info(memory, start, room))? {
         Ok(info) => return Ok(found(info, None)),
-        Err(error) => error,
+        Err(error @ (InfoError::Version { .. } | InfoError::Field(_))) => {
+            return Err(FindError::Info { start, error });
+        }
+        Err(error @ (InfoError::Signature | InfoError::Checksum)) => error,
     };
     let infooff = copy_by_size(room);
     match lost_is_none(read_info(memory, start + infooff, room))? {

@@ -14,6 +14,7 @@ use super::layout::{
 use super::map_entry::BLOCKS_MAX;
 
 const SIGNATURE: &[u8; 16] = b"BTT_ARENA_INFO\0\0";
+const FLAGS_AT: usize = 48;
 const CHECKSUM_AT: usize = 4088;
 /// Flag of an arena that was found broken: it must not be written.
 const FLAG_ERROR: u32 = 1;
@@ -128,7 +129,7 @@ impl InfoBlock {
         put(0, SIGNATURE);
         put(16, &self.uuid.0);
         put(32, &self.parent_uuid.0);
-        put(48, &(if self.error { FLAG_ERROR } else { 0 }).to_le_bytes());
+        put(FLAGS_AT, &(if self.error { FLAG_ERROR } else { 0 }).to_le_bytes());
         put(52, &major.to_le_bytes());
         put(54, &minor.to_le_bytes());
         put(56, &layout.external_lbasize.to_le_bytes());
@@ -170,7 +171,7 @@ impl InfoBlock {
         let info = Self {
             uuid: Uuid(field(bytes, 16)),
             parent_uuid: Uuid(field(bytes, 32)),
-            error: word(48) & FLAG_ERROR != 0,
+            error: word(FLAGS_AT) & FLAG_ERROR != 0,
             version,
             layout: Layout {
                 external_lbasize: word(56),
@@ -223,6 +224,14 @@ fn field<const N: usize>(bytes: &InfoBytes, at: usize) -> [u8; N] {
     let mut field = [0; N];
     field.copy_from_slice(&bytes[at..at + N]);
     field
+}
+
+/// Clears the mark of an arena that was found broken, and nothing else.
+pub(super) fn clear_error(bytes: &mut InfoBytes) {
+    let flags = u32::from_le_bytes(field(bytes, FLAGS_AT)) & !FLAG_ERROR;
+    bytes[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_le_bytes());
+    let sum = checksum(bytes);
+    bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// The checksum of an info block (I1).

@@ -5,7 +5,8 @@
 //! - **N1.** A set of lanes has one user at a time: a thread that has it to itself, or one that holds it for
 //!   a call. All it knows of its lanes is changed by the user only.
 //! - **N2.** Lanes of a set are used in turn, and a batch uses half of them at most: so a block that a
-//!   sector lost is not written before a fence has passed (`versions` S2).
+//!   sector lost is not written before a fence has passed (`versions` S2). For a block that stays bad it uses
+//!   another lane behind a fence, and none twice.
 //! - **N3.** Who hands a set on has made everything durable that it did with it: a fence is for its own
 //!   thread only.
 
@@ -119,7 +120,9 @@ impl Lanes {
                 let sets = sets.clamp(1, lanes);
                 (sets, sets - sets.div_ceil(4))
             }
-            LaneChoice::Mutex | LaneChoice::Counter => (lanes, 0),
+            // One is left for who passes by.
+            LaneChoice::PerCpu { cpus } if cpus < lanes => (lanes, cpus),
+            LaneChoice::PerCpu { .. } | LaneChoice::Mutex | LaneChoice::Counter => (lanes, 0),
         };
         let counted = choice == LaneChoice::Counter;
         Self {

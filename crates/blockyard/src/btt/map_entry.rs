@@ -64,6 +64,16 @@ impl MapEntry {
         }
     }
 
+    /// The block that the sector is to be read from, if it is.
+    #[inline]
+    #[must_use]
+    pub const fn written(self) -> Option<PostmapAba> {
+        match self.0 & NORMAL {
+            NORMAL => Some(PostmapAba(self.0 & BLOCK)),
+            _ => None,
+        }
+    }
+
     /// The block that sector `lba`, whose entry this is, has: its own number before the first write.
     #[inline]
     #[must_use]

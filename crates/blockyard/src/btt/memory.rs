@@ -14,6 +14,8 @@
 //!   behind that fence (`versions` S2), non-temporal stores included.
 //! - **Y5.** A call that fails has done nothing, or some of what it was asked to.
 
+use super::touch::Touch;
+
 /// Bytes that keep a BTT, shared by threads. See the [module](self).
 ///
 /// # Panics
@@ -96,6 +98,12 @@ pub trait Memory {
         let _ = (at, len);
     }
 
+    /// Told what is done to a word of the BTT's own that threads share: for models of what that costs.
+    #[inline]
+    fn touched(&self, touch: Touch) {
+        let _ = touch;
+    }
+
     /// Called between two looks at something that another thread is about to change; `turn` counts
     /// them. A thread may sleep or yield here.
     fn relax(&self, turn: u32) {
@@ -160,6 +168,10 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
     fn prefetch(&self, at: u64, len: u64) {
         (**self).prefetch(at, len);
+    }
+    #[inline]
+    fn touched(&self, touch: Touch) {
+        (**self).touched(touch);
     }
     fn relax(&self, turn: u32) {
         (**self).relax(turn);

@@ -48,7 +48,7 @@
 //!
 //! # What there is
 //!
-//! - [`Btt`], and [`Worker`], a thread's way to it. [`Policy`] is what designs decide otherwise.
+//! - [`Btt`], and [`Worker`], a thread's way to it ([`Seat`] for many in one thread). [`Policy`] is what designs decide otherwise.
 //! - [`memory`], the seam to bytes; [`ram`], the smallest of them.
 //! - The format: [`layout`], [`info_block`], [`map_entry`], [`flog`]; [`container`], what a BTT lies in and
 //!   the habits of those who look there.
@@ -82,6 +82,7 @@ pub mod readers;
 pub mod recover;
 pub mod repair;
 mod sync;
+mod touch;
 pub mod versions;
 mod worker;
 mod write;
@@ -95,4 +96,5 @@ pub use info_block::{Uuid, Version};
 pub use map_entry::{MapEntry, SectorState};
 pub use memory::{MediaError, Memory};
 pub use policy::{LaneChoice, Policy, ReadTracking};
-pub use worker::Worker;
+pub use touch::{Touch, Word};
+pub use worker::{Seat, Worker};

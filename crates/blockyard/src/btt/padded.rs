@@ -1,6 +1,6 @@
 //! A value with cache lines of its own.
 
-/// Aligned to two lines of 64 bytes, as processors fetch them in pairs.
+/// Aligned to a line of 64 bytes.
 #[derive(Debug, Default)]
-#[repr(align(128))]
+#[repr(align(64))]
 pub(super) struct Padded<T>(pub(super) T);

@@ -20,10 +20,19 @@ pub enum ReadTracking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneChoice {
     /// Lanes are divided into so many sets. A thread has a set to itself while there is one, and uses its
-    /// lanes in turn; who comes too late shares one of the last sets, a quarter of them.
+    /// lanes in turn; who comes too late shares one of the last sets, a quarter of them. What is written at once
+    /// shares fences, up to half of a set: so few sets are for memory whose fences are dear.
     Own {
         /// Sets; as many as there are lanes at most.
         sets: u32,
+    },
+    /// A lane for each processor, whose only thread with a [`Worker`](super::Worker) has it to itself, without
+    /// any lock; with as many processors as lanes or more, that of the thread's number under its mutex. Linux
+    /// did from 2015 to 2026. What the processor's number is, is not asked: a thread could be moved to another
+    /// one between the question and the write, and two would have one lane, which is what went wrong there.
+    PerCpu {
+        /// Processors: threads that have a worker at a time.
+        cpus: u32,
     },
     /// The lane of the thread's number, under its mutex. Linux does since 2026.
     Mutex,

@@ -1,7 +1,7 @@
 //! Reading sectors.
 
-use super::address::PostmapAba;
-use super::device::{Btt, Spot};
+use super::arena::Arena;
+use super::device::{Btt, Place};
 use super::error::IoError;
 use super::lanes::SetId;
 use super::layout::MAP_ENTRY_BYTES;
@@ -23,19 +23,22 @@ impl<M: Memory> Btt<M> {
         self.policy.tracking != ReadTracking::Versions
     }
 
-    /// Reads sectors, and those again that were overtaken (`versions` S2).
+    /// Reads one sector (`versions` S2). Its every instruction counts: with fewer of them the processor
+    /// is at the next reads while the bytes of this one come.
     #[inline]
+    pub(super) fn read_one(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
+        self.in_range(lba, 1)?;
+        let seen = self.see(Versions::at(lba));
+        let place = self.place(lba);
+        let entry = self.entry_to_read(lba, place)?;
+        self.copy_versioned(lba, place, seen, entry, to)
+    }
+
+    /// Reads sectors, and those again that were overtaken.
     pub(super) fn read_versioned<'a>(
         &self,
         mut sectors: impl ExactSizeIterator<Item = (u64, &'a mut [u8])>,
     ) -> Result<(), IoError> {
-        if sectors.len() == 1
-            && let Some((lba, to)) = sectors.next()
-        {
-            let seen = self.versions.see(Versions::at(lba));
-            let entry = self.entry(self.spot(lba))?;
-            return self.copy_versioned(lba, seen, entry, to);
-        }
         while sectors.len() > 0 {
             self.read_batch(&mut sectors)?;
         }
@@ -51,8 +54,8 @@ impl<M: Memory> Btt<M> {
         let (mut lbas, mut to) = ([0; BATCH_MAX], <[&mut [u8]; BATCH_MAX]>::default());
         let mut count = 0;
         for (lba, bytes) in sectors.take(BATCH_MAX) {
-            let spot = self.spot(lba);
-            self.memory.prefetch(self.arena(spot).map_at(spot.lba), MAP_ENTRY_BYTES);
+            let place = self.place(lba);
+            self.memory.prefetch(place.arena.map_at(place.lba), MAP_ENTRY_BYTES);
             (lbas[count], to[count]) = (lba, bytes);
             count += 1;
         }
@@ -60,9 +63,9 @@ impl<M: Memory> Btt<M> {
         let (mut seen, mut entries) = ([Seen::default(); BATCH_MAX], [MapEntry(0); BATCH_MAX]);
         let mut known = 0;
         for n in 0..count {
-            let spot = self.spot(lbas[n]);
-            seen[n] = self.versions.see(Versions::at(lbas[n]));
-            match self.entry(spot) {
+            let place = self.place(lbas[n]);
+            seen[n] = self.see(Versions::at(lbas[n]));
+            match self.entry_to_read(lbas[n], place) {
                 Ok(entry) => entries[n] = entry,
                 Err(error) => {
                     failed = Err(error); // those before it are read
@@ -70,13 +73,13 @@ impl<M: Memory> Btt<M> {
                 }
             }
             known += 1;
-            if entries[n].state() == SectorState::Normal {
-                let at = self.arena(spot).block_at(entries[n].block(spot.lba));
+            if let Some(block) = entries[n].written() {
+                let at = place.arena.block_at(block);
                 self.memory.prefetch(at, u64::from(self.sector_bytes).min(PREFETCH_BYTES));
             }
         }
         for (n, to) in to.into_iter().enumerate().take(known) {
-            self.copy_versioned(lbas[n], seen[n], entries[n], to)?;
+            self.copy_versioned(lbas[n], self.place(lbas[n]), seen[n], entries[n], to)?;
         }
         failed
     }
@@ -86,13 +89,14 @@ impl<M: Memory> Btt<M> {
     fn copy_versioned(
         &self,
         lba: u64,
+        place: Place<'_>,
         seen: Seen,
         entry: MapEntry,
         to: &mut [u8],
     ) -> Result<(), IoError> {
-        let copied = self.copy(self.spot(lba), entry, to);
-        if self.versions.still(Versions::at(lba), seen) {
-            return self.judge(lba, entry, copied);
+        let copied = self.copy(place.arena, entry, to);
+        if self.still(Versions::at(lba), seen) {
+            return self.judge(lba, copied, to);
         }
         self.copy_overtaken(lba, to)
     }
@@ -101,17 +105,17 @@ impl<M: Memory> Btt<M> {
     /// away, so that it ends.
     #[cold]
     fn copy_overtaken(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
-        let (spot, at) = (self.spot(lba), Versions::at(lba));
+        let (place, at) = (self.place(lba), Versions::at(lba));
         for turn in 0.. {
-            let seen = self.versions.see(at);
-            let held = turn >= OVERTAKEN_MAX && self.versions.hold(at, seen);
-            let read = self.entry(spot).map(|entry| (entry, self.copy(spot, entry, to)));
+            let seen = self.see(at);
+            let held = turn >= OVERTAKEN_MAX && self.hold_word(at, seen);
+            let entry = self.entry_to_read(lba, place);
+            let copied = entry.and_then(|entry| self.copy(place.arena, entry, to));
             if held {
-                self.versions.leave(at, seen);
+                self.leave(at, seen);
             }
-            if held || self.versions.still(at, seen) {
-                let (entry, copied) = read?;
-                return self.judge(lba, entry, copied);
+            if held || self.still(at, seen) {
+                return self.judge(lba, copied, to);
             }
             self.memory.relax(turn);
         }
@@ -125,42 +129,67 @@ impl<M: Memory> Btt<M> {
         lba: u64,
         to: &mut [u8],
     ) -> Result<(), IoError> {
-        let spot = self.spot(lba);
-        let mut entry = self.entry(spot)?;
-        while entry.state() == SectorState::Normal {
-            self.readers.publish(set.0, BlockId::new(spot.arena, entry.block(spot.lba)));
-            let again = self.entry(spot);
+        let (place, arena) = (self.place(lba), self.spot(lba).arena);
+        let mut entry = self.entry_to_read(lba, place)?;
+        while let Some(block) = entry.written() {
+            self.publish(set, BlockId::new(arena, block));
+            let again = self.entry_to_read(lba, place);
             if again == Ok(entry) {
                 break;
             }
-            self.readers.clear(set.0);
+            self.clear(set);
             entry = again?;
         }
-        let copied = self.copy(spot, entry, to);
-        self.readers.clear(set.0);
-        self.judge(lba, entry, copied)
+        let copied = self.copy(place.arena, entry, to);
+        self.clear(set);
+        self.judge(lba, copied, to)
     }
 
     /// Copies what a sector with this entry reads as.
     #[inline]
-    fn copy(&self, spot: Spot, entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {
-        let block: PostmapAba = match entry.state() {
-            SectorState::Normal => entry.block(spot.lba),
-            SectorState::Error => return Err(IoError::Lost),
-            SectorState::Initial | SectorState::Zero => {
-                to.fill(0);
-                return Ok(());
-            }
-        };
-        Ok(self.memory.read(self.arena(spot).block_at(block), to)?)
+    fn copy(&self, arena: &Arena, entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {
+        // One branch, and no table of them: the processor goes on with the next sector while this entry comes.
+        match entry.written() {
+            Some(block) => Ok(self.memory.read(arena.block_at(block), to)?),
+            None => unwritten(entry, to),
+        }
     }
 
-    /// What copying said; a sector that the medium lost is marked, so that it is known from now on.
+    /// What copying said, unless the medium lost the block.
     #[inline]
-    fn judge(&self, lba: u64, entry: MapEntry, copied: Result<(), IoError>) -> Result<(), IoError> {
+    fn judge(&self, lba: u64, copied: Result<(), IoError>, to: &mut [u8]) -> Result<(), IoError> {
         if copied == Err(IoError::Media(MediaError::Bad)) {
-            self.mark_lost(lba, entry);
+            return self.read_lost(lba, to);
         }
         copied
     }
+
+    /// Reads a sector whose block was lost, while nobody can write it: it may have another block by now, or
+    /// the same one with other data. A sector that is lost is marked, so that it is known from now on; that
+    /// it cannot be marked changes nothing for who reads it.
+    #[cold]
+    fn read_lost(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
+        let bad = Err(IoError::Media(MediaError::Bad));
+        let mut copied = bad;
+        let marked = self.change(lba, |entry, spot| {
+            copied = self.copy(self.arena(spot), entry, to);
+            Ok((copied == bad).then(|| entry.lost(spot.lba)))
+        });
+        if marked.is_ok() && copied == bad {
+            self.write_back_map(lba, lba + 1);
+            let _ = self.memory.fence();
+        }
+        copied
+    }
+}
+
+/// What a sector without bytes of its own reads as.
+#[cold]
+#[inline(never)]
+fn unwritten(entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {
+    if entry.state() == SectorState::Error {
+        return Err(IoError::Lost);
+    }
+    to.fill(0);
+    Ok(())
 }

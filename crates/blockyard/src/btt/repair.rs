@@ -8,10 +8,12 @@
 //!   worse: as it was, as it is to be, or still refused; and planning again plans the rest.
 //! - **P3.** A lane whose log is written anew counts for nobody until it is whole: its first entry has a
 //!   number above 3 meanwhile, which no reader takes, whatever the other one is.
+//! - **P4.** That an arena is marked as broken is a fact, whose reason is not written anywhere. The mark is taken
+//!   away if that is asked for, and a check finds nothing else that will not have been mended.
 
 use super::PostmapAba;
 use super::flog::FlogEntry;
-use super::info_block::InfoBytes;
+use super::info_block::{InfoBytes, clear_error};
 use super::layout::{FLOG_GROUP_BYTES, INFO_BYTES, MAP_ENTRY_BYTES};
 use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory};
@@ -68,6 +70,15 @@ pub enum Step {
         /// Its first entry.
         entry: FlogEntry,
     },
+    /// An arena loses its mark as broken (P4).
+    Unmark {
+        /// The arena.
+        arena: usize,
+        /// Its first info block.
+        first: u64,
+        /// The copy.
+        copy: u64,
+    },
     /// A sector whose block does not exist gets one that nobody has, and is marked as lost: it can be
     /// written again.
     Lose {
@@ -101,6 +112,12 @@ impl core::fmt::Display for Step {
             Self::Free { arena, lane, block, .. } => {
                 write!(f, "arena {arena}: give lane {lane} block {block}, and begin its log anew")
             }
+            Self::Unmark { arena, .. } => {
+                write!(
+                    f,
+                    "arena {arena}: take away its mark as broken, as nothing else is wrong with it"
+                )
+            }
             Self::Lose { arena, sector, block, .. } => {
                 write!(f, "arena {arena}: give sector {sector} block {block}, marked as lost")
             }
@@ -112,11 +129,18 @@ impl core::fmt::Display for Step {
 #[derive(Clone, Debug)]
 pub struct Plan {
     steps: Vec<Step>,
+    /// What is done if it is asked for (P4).
+    unmark: Vec<Step>,
 }
 
 impl Plan {
-    pub(super) const fn new(steps: Vec<Step>) -> Self {
-        Self { steps }
+    pub(super) const fn new(steps: Vec<Step>, unmark: Vec<Step>) -> Self {
+        Self { steps, unmark }
+    }
+
+    /// Arenas that are marked as broken lose the mark too, as the last steps, where nothing else is wrong (P4).
+    pub fn unmark(&mut self) {
+        self.steps.append(&mut self.unmark);
     }
 
     /// The steps.
@@ -155,6 +179,17 @@ impl Step {
                 memory.fence()?;
                 memory.write(to, &bytes)?;
                 memory.fence()
+            }
+            Self::Unmark { first, copy, .. } => {
+                let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
+                memory.read(first, &mut bytes)?;
+                clear_error(&mut bytes);
+                // One of both is whole throughout.
+                for at in [copy, first] {
+                    memory.write(at, &bytes)?;
+                    memory.fence()?;
+                }
+                Ok(())
             }
             Self::Finish { at, entry, .. } | Self::Lose { at, entry, .. } => {
                 memory.store(at, entry.0)?;

@@ -33,7 +33,7 @@ const OWNER: u64 = ((1 << OWNER_BITS) - 1) << OWNER_SHIFT;
 /// The words of a BTT. See the [module](self).
 #[derive(Debug)]
 pub struct Versions {
-    words: Box<[Padded<Word>]>,
+    words: Box<[Padded<Word>; WORDS as usize]>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +46,13 @@ struct Word {
 /// The place of a sector's word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordAt(u32);
+
+impl WordAt {
+    /// What [`Memory`](super::Memory) is told of it by.
+    pub(super) const fn word(self) -> super::Word {
+        super::Word::Entries(self.0)
+    }
+}
 
 /// A word as it was seen. Compared by version only where readers look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +74,8 @@ impl Versions {
     /// Words of which nobody holds any.
     #[must_use]
     pub fn new() -> Self {
-        Self { words: (0..WORDS).map(|_| Padded::default()).collect() }
+        let words: Box<[_]> = (0..WORDS).map(|_| Padded::default()).collect();
+        Self { words: words.try_into().expect("they are as many") }
     }
 
     /// The word of sector `lba` of the device.

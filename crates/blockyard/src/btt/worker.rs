@@ -4,12 +4,18 @@ use super::device::Btt;
 use super::error::IoError;
 use super::lanes::SetId;
 use super::memory::Memory;
+use super::policy::LaneChoice;
+use super::touch::{Touch, Word};
 use super::versions::{Seen, WordAt};
+use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-/// Most sectors that go through a set of lanes at once.
+/// Most sectors that go through a set of lanes at once, unless sets are large.
 pub(super) const BATCH_MAX: usize = 8;
+/// Most of them where sets are large, for memory whose fences are dear: half of all lanes in everything ever seen
+/// (`lanes` N2).
+pub(super) const LARGE_BATCH_MAX: usize = 128;
 
 /// One thread's way to a [`Btt`], which stays with that thread: borrowed or shared (`&Btt`, `Arc<Btt>`): with lanes of its own while
 /// there are some, otherwise with lanes that it shares.
@@ -20,31 +26,57 @@ where
     M: Memory,
 {
     btt: B,
+    seat: Seat,
+    /// Not to be sent: what a thread wrote back, its own fences make durable only (`lanes` N3).
+    memory: PhantomData<*const M>,
+}
+
+/// What a [`Worker`] is beside its BTT: for who works for many in one thread, as a simulation of their
+/// threads does, and keeps the BTT elsewhere.
+///
+/// A seat is good for the BTT that it is of. Who hands it to another thread has its [`settle`](Seat::settle)
+/// called by the one before (`lanes` N3); its lanes are its own as long as the BTT is open.
+#[derive(Debug)]
+pub struct Seat {
     home: SetId,
     own: bool,
     pending: Pending,
-    /// Not to be sent: what a thread wrote back, its own fences make durable only (`lanes` N3).
-    memory: PhantomData<*const M>,
 }
 
 /// Words whose map entries this thread changed, and may not have made durable yet (`versions` S3).
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     left: [(WordAt, Seen); BATCH_MAX],
+    /// Those behind, where batches are larger.
+    more: Box<[(WordAt, Seen)]>,
     len: usize,
 }
 
 impl Pending {
+    /// For batches of so many sectors.
+    pub(super) fn of_batches(most: usize) -> Self {
+        let more = core::iter::repeat_n(Default::default(), most.saturating_sub(BATCH_MAX));
+        Self { more: more.collect(), ..Self::default() }
+    }
+
+    /// How many there can be.
+    pub(super) const fn most(&self) -> usize {
+        BATCH_MAX + self.more.len()
+    }
+
     /// One more.
     pub(super) fn push(&mut self, at: WordAt, left: Seen) {
-        self.left[self.len] = (at, left);
+        match self.left.get_mut(self.len) {
+            Some(place) => *place = (at, left),
+            None => self.more[self.len - BATCH_MAX] = (at, left),
+        }
         self.len += 1;
     }
 
     /// All there are, which are none then.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (WordAt, Seen)> {
         let len = core::mem::take(&mut self.len);
-        self.left[..len].iter().copied()
+        self.left.iter().chain(&self.more).take(len).copied()
     }
 }
 
@@ -56,21 +88,15 @@ where
     /// For a thread that stays.
     #[must_use]
     pub fn new(btt: B) -> Self {
-        match btt.lanes.take_own() {
-            Some(home) => Self::with(btt, home, true),
-            None => Self::passing(btt),
-        }
+        let seat = btt.seat();
+        Self { btt, seat, memory: PhantomData }
     }
 
     /// For a thread that passes by: takes no lanes to itself.
     #[must_use]
     pub fn passing(btt: B) -> Self {
-        let home = btt.lanes.shared();
-        Self::with(btt, home, false)
-    }
-
-    fn with(btt: B, home: SetId, own: bool) -> Self {
-        Self { btt, home, own, pending: Pending::default(), memory: PhantomData }
+        let seat = Seat::shared(&btt);
+        Self { btt, seat, memory: PhantomData }
     }
 
     /// What it is a way to.
@@ -83,19 +109,9 @@ where
     /// # Errors
     ///
     /// See [`IoError`]; sectors before the one that failed were read.
+    #[inline]
     pub fn read(&mut self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
-        let bytes = self.btt.sector_bytes as usize;
-        if !to.len().is_multiple_of(bytes) {
-            return Err(IoError::Length);
-        }
-        self.btt.in_range(lba, (to.len() / bytes) as u64)?;
-        if !self.btt.readers_publish() {
-            return self.btt.read_versioned(numbered(lba, to.chunks_exact_mut(bytes)));
-        }
-        self.with_lanes(|btt, set, _| {
-            let mut sectors = numbered(lba, to.chunks_exact_mut(bytes));
-            sectors.try_for_each(|(lba, to)| btt.read_published(set, lba, to))
-        })
+        self.seat.read(&self.btt, lba, to)
     }
 
     /// Reads several sectors from anywhere: faster than one after the other, as what the next ones need is
@@ -111,8 +127,8 @@ where
         if !self.btt.readers_publish() {
             return self.btt.read_versioned(sectors.iter_mut().map(|(lba, to)| (*lba, &mut **to)));
         }
-        self.with_lanes(|btt, set, _| {
-            sectors.iter_mut().try_for_each(|(lba, to)| btt.read_published(set, *lba, to))
+        self.seat.with_lanes(&self.btt, |set, _| {
+            sectors.iter_mut().try_for_each(|(lba, to)| self.btt.read_published(set, *lba, to))
         })
     }
 
@@ -122,14 +138,7 @@ where
     ///
     /// See [`IoError`]; any of the sectors may have been written.
     pub fn write(&mut self, lba: u64, from: &[u8]) -> Result<(), IoError> {
-        let bytes = self.btt.sector_bytes as usize;
-        if !from.len().is_multiple_of(bytes) {
-            return Err(IoError::Length);
-        }
-        self.btt.in_range(lba, (from.len() / bytes) as u64)?;
-        self.with_lanes(|btt, set, pending| {
-            btt.write_sectors(set, pending, numbered(lba, from.chunks_exact(bytes)))
-        })
+        self.seat.write(&self.btt, lba, from)
     }
 
     /// Writes several sectors anywhere, each of them whole or not at all, and durable on return: fewer
@@ -142,8 +151,8 @@ where
         for (lba, from) in sectors {
             self.one_sector(*lba, from.len())?;
         }
-        self.with_lanes(|btt, set, pending| {
-            btt.write_sectors(set, pending, sectors.iter().copied())
+        self.seat.with_lanes(&self.btt, |set, pending| {
+            self.btt.write_sectors(set, pending, sectors.iter().copied())
         })
     }
 
@@ -162,30 +171,6 @@ where
         }
         self.btt.in_range(lba, 1)
     }
-
-    /// Calls `act` with a set of lanes that is this thread's for the call (`lanes` N1, N3).
-    #[inline]
-    fn with_lanes<R>(
-        &mut self,
-        act: impl FnOnce(&Btt<M>, SetId, &mut Pending) -> Result<R, IoError>,
-    ) -> Result<R, IoError> {
-        let btt = &*self.btt;
-        if self.own {
-            return act(btt, self.home, &mut self.pending);
-        }
-        let set = btt.lanes.for_call(self.home);
-        let mut turn = 0;
-        while !btt.lanes.try_take(set) {
-            btt.memory.relax(turn);
-            turn += 1;
-        }
-        let done = act(btt, set, &mut self.pending);
-        let settled = btt.settle(&mut self.pending);
-        btt.lanes.give_back(set);
-        let done = done?;
-        settled?;
-        Ok(done)
-    }
 }
 
 impl<B, M> Drop for Worker<B, M>
@@ -194,11 +179,123 @@ where
     M: Memory,
 {
     fn drop(&mut self) {
-        if self.own {
+        if self.seat.own {
             // What fails here makes the BTT broken: nobody logs over what may not be durable.
-            let _ = self.btt.settle(&mut self.pending);
-            self.btt.lanes.give_back(self.home);
+            let _ = self.seat.settle(&self.btt);
+            self.btt.lanes.give_back(self.seat.home);
         }
+    }
+}
+
+impl Seat {
+    /// With lanes of its own, if there are some left.
+    pub(super) fn new<M: Memory>(btt: &Btt<M>) -> Self {
+        match btt.lanes.take_own() {
+            Some(home) => {
+                let pending = Pending::of_batches(btt.lanes.batch().min(LARGE_BATCH_MAX));
+                Self { home, own: true, pending }
+            }
+            None => Self::shared(btt),
+        }
+    }
+
+    fn shared<M: Memory>(btt: &Btt<M>) -> Self {
+        Self { home: btt.lanes.shared(), own: false, pending: Pending::default() }
+    }
+
+    /// As [`Worker::read`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn read<M: Memory>(
+        &mut self,
+        btt: &Btt<M>,
+        lba: u64,
+        to: &mut [u8],
+    ) -> Result<(), IoError> {
+        if to.len() == btt.sector_bytes as usize && !btt.readers_publish() {
+            return btt.read_one(lba, to);
+        }
+        self.read_run(btt, lba, to)
+    }
+
+    /// As [`Self::read`]: apart from it, so that a read of one sector stays short.
+    #[inline(never)]
+    fn read_run<M: Memory>(
+        &mut self,
+        btt: &Btt<M>,
+        lba: u64,
+        to: &mut [u8],
+    ) -> Result<(), IoError> {
+        let bytes = btt.sector_bytes as usize;
+        if !to.len().is_multiple_of(bytes) {
+            return Err(IoError::Length);
+        }
+        btt.in_range(lba, (to.len() / bytes) as u64)?;
+        if !btt.readers_publish() {
+            return btt.read_versioned(numbered(lba, to.chunks_exact_mut(bytes)));
+        }
+        self.with_lanes(btt, |set, _| {
+            let mut sectors = numbered(lba, to.chunks_exact_mut(bytes));
+            sectors.try_for_each(|(lba, to)| btt.read_published(set, lba, to))
+        })
+    }
+
+    /// As [`Worker::write`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn write<M: Memory>(&mut self, btt: &Btt<M>, lba: u64, from: &[u8]) -> Result<(), IoError> {
+        let bytes = btt.sector_bytes as usize;
+        if !from.len().is_multiple_of(bytes) {
+            return Err(IoError::Length);
+        }
+        btt.in_range(lba, (from.len() / bytes) as u64)?;
+        self.with_lanes(btt, |set, pending| {
+            btt.write_sectors(set, pending, numbered(lba, from.chunks_exact(bytes)))
+        })
+    }
+
+    /// Makes durable what it left to its next write.
+    ///
+    /// # Errors
+    ///
+    /// Those of the medium.
+    pub fn settle<M: Memory>(&mut self, btt: &Btt<M>) -> Result<(), IoError> {
+        btt.settle(&mut self.pending)
+    }
+
+    /// Calls `act` with a set of lanes that is this thread's for the call (`lanes` N1, N3).
+    #[inline]
+    fn with_lanes<M: Memory, R>(
+        &mut self,
+        btt: &Btt<M>,
+        act: impl FnOnce(SetId, &mut Pending) -> Result<R, IoError>,
+    ) -> Result<R, IoError> {
+        if self.own {
+            return act(self.home, &mut self.pending);
+        }
+        if btt.policy.lanes == LaneChoice::Counter {
+            btt.memory.touched(Touch::Changed(Word::Counter));
+        }
+        let set = btt.lanes.for_call(self.home);
+        let mut turn = 0;
+        while !btt.lanes.try_take(set) {
+            btt.memory.relax(turn);
+            turn += 1;
+        }
+        btt.memory.touched(Touch::Held(Word::Lanes(set.0)));
+        let done = act(set, &mut self.pending);
+        let settled = btt.settle(&mut self.pending);
+        btt.memory.touched(Touch::Left(Word::Lanes(set.0)));
+        btt.lanes.give_back(set);
+        let done = done?;
+        settled?;
+        Ok(done)
     }
 }
 

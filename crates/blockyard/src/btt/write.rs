@@ -12,7 +12,7 @@
 //!   it logs it as its old one, or hides who has yet to make it durable (`versions` S3).
 //! - **W4.** Between a look at the old entry and the new one nobody else changes it: the word of the sector
 //!   is held, and was as it was when looked at.
-//! - **W5.** Who holds a word never waits for another one.
+//! - **W5.** Who holds a word never waits for another one, nor a reader that publishes a block for any.
 //!
 //! So a write has two fences, however many sectors it has, up to a batch.
 
@@ -29,7 +29,7 @@ use super::policy::ReadTracking;
 use super::readers::BlockId;
 use super::sync::{Ordering, fence};
 use super::versions::{Seen, Versions, WordAt};
-use super::worker::{BATCH_MAX, Pending};
+use super::worker::{BATCH_MAX, LARGE_BATCH_MAX, Pending};
 
 /// Map entries that are written back at once where many are changed.
 const ZERO_RUN: u64 = 256;
@@ -56,14 +56,29 @@ impl<M: Memory> Btt<M> {
         pending: &mut Pending,
         mut sectors: impl ExactSizeIterator<Item = (u64, &'a [u8])>,
     ) -> Result<(), IoError> {
-        let most = self.lanes.batch().min(BATCH_MAX);
+        let most = self.lanes.batch().min(pending.most());
         while sectors.len() > 0 {
             match sectors.len().min(most) {
                 1 => self.write_batch::<1>(set, pending, (&mut sectors).take(1))?,
-                more => self.write_batch::<BATCH_MAX>(set, pending, (&mut sectors).take(more))?,
+                few @ ..=BATCH_MAX => {
+                    self.write_batch::<BATCH_MAX>(set, pending, (&mut sectors).take(few))?;
+                }
+                many => self.write_large_batch(set, pending, (&mut sectors).take(many))?,
             }
         }
         Ok(())
+    }
+
+    /// Apart, as what it needs of the stack is much.
+    #[cold]
+    #[inline(never)]
+    fn write_large_batch<'a>(
+        &self,
+        set: SetId,
+        pending: &mut Pending,
+        sectors: impl Iterator<Item = (u64, &'a [u8])>,
+    ) -> Result<(), IoError> {
+        self.write_batch::<LARGE_BATCH_MAX>(set, pending, sectors)
     }
 
     /// Writes up to `N` sectors at once.
@@ -76,8 +91,9 @@ impl<M: Memory> Btt<M> {
     ) -> Result<(), IoError> {
         let mut staged = [Staged::default(); N];
         let mut count = 0;
+        let mut unused = self.lanes.of(set).len();
         for (one, (lba, from)) in staged.iter_mut().zip(sectors) {
-            self.stage(set, lba, from, one).map_err(|error| self.gave_up(error))?;
+            self.stage(set, &mut unused, lba, from, one).map_err(|error| self.gave_up(error))?;
             count += 1;
         }
         let mut rest = &mut staged[..count];
@@ -98,39 +114,62 @@ impl<M: Memory> Btt<M> {
         error
     }
 
-    /// Writes a sector's data to a free block.
+    /// Writes a sector's data to the free block of one of the lanes that its batch has not used yet.
     #[inline]
-    fn stage(&self, set: SetId, lba: u64, from: &[u8], one: &mut Staged) -> Result<(), IoError> {
+    fn stage(
+        &self,
+        set: SetId,
+        unused: &mut usize,
+        lba: u64,
+        from: &[u8],
+        one: &mut Staged,
+    ) -> Result<(), IoError> {
         one.spot = self.spot(lba);
         one.at = Versions::at(lba);
         self.writable(one.spot)?;
         let arena = self.arena(one.spot);
         self.memory.prefetch(arena.map_at(one.spot.lba), MAP_ENTRY_BYTES);
-        for _ in self.lanes.of(set) {
+        while *unused > 0 {
+            *unused -= 1;
             one.lane = self.lanes.next(set);
             self.wait_for_readers(set, one.spot.arena, one.lane);
             let lane = self.lanes.state(one.spot.arena, one.lane);
             one.block = lane.free();
-            let mended = if lane.is_bad() { self.mend(arena, lane) } else { Ok(()) };
-            match mended.and_then(|()| self.memory.write(arena.block_at(one.block), from)) {
-                // A bad block stays the lane's; it is mended, and another one is tried.
-                Err(MediaError::Bad) => {
-                    self.mend(arena, lane)?;
-                    self.memory.fence()?;
-                }
+            match self.fill(arena, lane, from) {
+                // It stays the lane's, and another one is tried: behind a fence, as in `gave_up`.
+                Err(MediaError::Bad) => self.memory.fence()?,
                 done => return Ok(done?),
             }
         }
         Err(IoError::Media(MediaError::Bad))
     }
 
+    /// Writes the free block of a lane, which is mended before where it is known or turns out to be bad.
+    #[inline]
+    fn fill(&self, arena: &Arena, lane: &LaneState, from: &[u8]) -> Result<(), MediaError> {
+        let at = arena.block_at(lane.free());
+        if lane.is_bad() {
+            self.mend(arena, lane)?;
+        }
+        match self.memory.write(at, from) {
+            Err(MediaError::Bad) => {
+                self.mend(arena, lane)?;
+                self.memory.write(at, from)
+            }
+            done => done,
+        }
+    }
+
     /// Zeroes the free block of a lane, which may be bad.
     #[cold]
     fn mend(&self, arena: &Arena, lane: &LaneState) -> Result<(), MediaError> {
-        let bytes = u64::from(arena.layout.internal_lbasize);
-        self.memory.zero(arena.block_at(lane.free()), bytes)?;
+        self.zero_block(arena, lane.free())?;
         lane.set_mended();
         Ok(())
+    }
+
+    fn zero_block(&self, arena: &Arena, block: PostmapAba) -> Result<(), MediaError> {
+        self.memory.zero(arena.block_at(block), arena.layout.internal_lbasize.into())
     }
 
     /// Returns once nobody reads the free block of a lane.
@@ -152,7 +191,7 @@ impl<M: Memory> Btt<M> {
                     self.lanes
                         .of(set)
                         .for_each(|lane| self.lanes.state(arena, lane).set_unread(true));
-                    self.readers.each(|read| {
+                    self.each_reader(|read| {
                         let lanes = self.lanes.of(set).filter(|&lane| id(lane) == read);
                         lanes.for_each(|lane| self.lanes.state(arena, lane).set_unread(false));
                     });
@@ -162,22 +201,32 @@ impl<M: Memory> Btt<M> {
                 }
             }
             ReadTracking::Scan | ReadTracking::ScanPadded => {
-                while self.readers.reads(id(lane)) {
+                while self.is_read(id(lane)) {
                     again();
                 }
             }
         }
     }
 
-    /// Holds the words of the first of `staged`, and of as many behind as can be had at once (W5); their
-    /// first log words are stored. How many.
+    /// Holds the words of the first of `staged`, and of as many others as can be had at once (W5); their first
+    /// log words are stored, and they come first then. How many. The others stay in order: of two for one
+    /// sector the later one stays.
     #[inline]
     fn enter(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
         let mut held = 0;
-        while let Some(one) = staged.get_mut(held) {
-            match self.hold(set, one, held == 0) {
-                Ok(true) => held += 1,
-                Ok(false) => break,
+        for next in 0..staged.len() {
+            let at = staged[next].at;
+            if staged[held..next].iter().any(|left| left.at == at) {
+                continue; // behind one that was not held
+            }
+            match self.hold(set, &mut staged[next], next == 0) {
+                Ok(true) => {
+                    if held < next {
+                        staged[held..=next].rotate_right(1);
+                    }
+                    held += 1;
+                }
+                Ok(false) => {}
                 Err(error) => {
                     leave(self, &staged[..held]);
                     return Err(error);
@@ -192,7 +241,7 @@ impl<M: Memory> Btt<M> {
     #[inline]
     fn hold(&self, set: SetId, one: &mut Staged, wait: bool) -> Result<bool, IoError> {
         for turn in 0.. {
-            one.seen = self.versions.see(one.at);
+            one.seen = self.see(one.at);
             if one.seen.is_held() {
                 if !wait {
                     return Ok(false);
@@ -213,10 +262,10 @@ impl<M: Memory> Btt<M> {
             let at = self.entry_at(one);
             self.memory.store_long(at, self.logged(one).words()[0])?;
             self.memory.write_back(at, 8);
-            if self.versions.hold(one.at, one.seen) {
+            if self.hold_word(one.at, one.seen) {
                 // Who held it before may have left it in the middle of a write that failed.
                 if self.broken.load(Ordering::Acquire) {
-                    self.versions.leave(one.at, one.seen);
+                    self.leave(one.at, one.seen);
                     return Err(IoError::Broken);
                 }
                 return Ok(true);
@@ -235,7 +284,7 @@ impl<M: Memory> Btt<M> {
             leave(self, held);
             return Err(error.into());
         }
-        pending.take().for_each(|(at, left)| self.versions.settle(at, left));
+        pending.take().for_each(|(at, left)| self.settle_word(at, left));
         if let Err(error) = self.log(held).and_then(|()| self.map(held)) {
             // Whether it has happened is for recovery to find.
             self.broken.store(true, Ordering::Release);
@@ -248,7 +297,7 @@ impl<M: Memory> Btt<M> {
             let bad = one.entry.state() == SectorState::Error;
             self.lanes.state(one.spot.arena, one.lane).advance(lost, bad);
             let lba = self.arena(one.spot).first_lba + u64::from(one.spot.lba.0);
-            pending.push(one.at, self.versions.leave_changed(one.at, one.seen, lba, set.0));
+            pending.push(one.at, self.leave_changed(one.at, one.seen, lba, set));
         }
         Ok(())
     }
@@ -305,7 +354,7 @@ impl<M: Memory> Btt<M> {
             self.broken.store(true, Ordering::Release);
             return Err(error.into());
         }
-        left.for_each(|(at, seen)| self.versions.settle(at, seen));
+        left.for_each(|(at, seen)| self.settle_word(at, seen));
         Ok(())
     }
 
@@ -316,9 +365,13 @@ impl<M: Memory> Btt<M> {
         while next < lba + count {
             let end = (next + ZERO_RUN).min(lba + count);
             for lba in next..end {
-                self.change(lba, |entry, lba| match entry.state() {
-                    SectorState::Zero => None,
-                    _ => Some(entry.zeroed(lba)),
+                self.change(lba, |entry, spot| match entry.state() {
+                    SectorState::Zero => Ok(None),
+                    SectorState::Error => {
+                        self.mend_lost(entry, spot)?;
+                        Ok(Some(entry.zeroed(spot.lba)))
+                    }
+                    _ => Ok(Some(entry.zeroed(spot.lba))),
                 })?;
             }
             self.write_back_map(next, end);
@@ -330,39 +383,47 @@ impl<M: Memory> Btt<M> {
     /// Marks a sector as lost.
     pub(super) fn set_error_of(&self, lba: u64) -> Result<(), IoError> {
         self.in_range(lba, 1)?;
-        self.change(lba, |entry, lba| Some(entry.lost(lba)))?;
+        self.change(lba, |entry, spot| Ok(Some(entry.lost(spot.lba))))?;
         self.write_back_map(lba, lba + 1);
         Ok(self.memory.fence()?)
     }
 
-    /// Marks a sector as lost whose entry was `found` when the medium lost it; that it cannot be marked
-    /// changes nothing for who reads it.
+    /// Zeroes the block of a sector that is marked as lost: once it is not, nobody knows any more that the
+    /// block may be bad.
     #[cold]
-    pub(super) fn mark_lost(&self, lba: u64, found: MapEntry) {
-        let mark = |entry: MapEntry, lba| (entry == found).then(|| entry.lost(lba));
-        if self.change(lba, mark).is_ok() {
-            self.write_back_map(lba, lba + 1);
-            let _ = self.memory.fence();
+    fn mend_lost(&self, entry: MapEntry, spot: Spot) -> Result<(), IoError> {
+        let (arena, block) = (self.arena(spot), entry.block(spot.lba));
+        // Before the mark is durable the sector may come back as it was.
+        self.memory.write_back(arena.map_at(spot.lba), MAP_ENTRY_BYTES);
+        self.memory.fence()?;
+        // Who reads it since before it was marked, by versions, finds out (`versions` S2).
+        fence(Ordering::SeqCst);
+        let mut turn = 0;
+        while self.readers_publish() && self.is_read(BlockId::new(spot.arena, block)) {
+            self.memory.relax(turn);
+            turn += 1;
         }
+        self.zero_block(arena, block)?;
+        Ok(self.memory.fence()?)
     }
 
     /// Changes the state of a sector, whose block stays its own: nothing is logged.
-    fn change(
+    pub(super) fn change(
         &self,
         lba: u64,
-        new: impl Fn(MapEntry, super::PremapAba) -> Option<MapEntry>,
+        mut new: impl FnMut(MapEntry, Spot) -> Result<Option<MapEntry>, IoError>,
     ) -> Result<(), IoError> {
         let spot = self.spot(lba);
         self.writable(spot)?;
         let at = Versions::at(lba);
         for turn in 0.. {
-            let seen = self.versions.see(at);
-            if self.versions.hold(at, seen) {
-                let changed = self.entry(spot).and_then(|entry| match new(entry, spot.lba) {
+            let seen = self.see(at);
+            if self.hold_word(at, seen) {
+                let changed = self.entry(spot).and_then(|entry| match new(entry, spot)? {
                     Some(new) => Ok(self.memory.store(self.arena(spot).map_at(spot.lba), new.0)?),
                     None => Ok(()),
                 });
-                self.versions.leave_anew(at, seen);
+                self.leave_anew(at, seen);
                 return changed;
             }
             self.memory.relax(turn);
@@ -371,7 +432,7 @@ impl<M: Memory> Btt<M> {
     }
 
     /// Writes back the map entries of sectors `first` to before `end`.
-    fn write_back_map(&self, first: u64, end: u64) {
+    pub(super) fn write_back_map(&self, first: u64, end: u64) {
         let mut next = first;
         while next < end {
             let spot = self.spot(next);
@@ -384,8 +445,8 @@ impl<M: Memory> Btt<M> {
 }
 
 /// Leaves words of writes that did not happen.
-fn leave<M>(btt: &Btt<M>, held: &[Staged]) {
+fn leave<M: Memory>(btt: &Btt<M>, held: &[Staged]) {
     for one in held {
-        btt.versions.leave(one.at, one.seen);
+        btt.leave(one.at, one.seen);
     }
 }

@@ -119,9 +119,12 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// A command by itself, which may keep the host waiting up to `limit`.
+    /// A command by itself, which may keep the host waiting up to `limit`, if it moves data or the card may be
+    /// busy with it.
     #[must_use]
     pub const fn plain(command: Command, limit: Duration) -> Self {
+        let waits = command.data.is_some() || command.response.has_busy();
+        let limit = if waits { limit } else { Duration::ZERO };
         Self { announce: None, command, stop: None, payload: Payload::None, limit }
     }
 

@@ -18,7 +18,7 @@
 //! - **N4.** An engine that is told to halt ends the transfer that runs, sends nothing more, and says
 //!   that it has halted, also where it had already. If it does not in time,
 //!   [`abort`](super::controller::HostController::abort) takes the bus from it. Both leave the bus to
-//!   transactions.
+//!   transactions, and what has happened before and was not told is, before anything that happens later.
 //! - **N5.** An engine is cleared when it has halted, or ought to have. It then goes on, with the bus
 //!   and without a task.
 //! - **N6.** A [reset](super::controller::HostController::reset) leaves the engine disabled, and the

@@ -1,8 +1,16 @@
 //! What a crash at one moment may leave of map and log: every state, one after the other.
 
 use super::recorder::{Recorder, WORD};
-use super::shape::Shape;
+use super::shape::{BAD, Shape};
 use blockyard::prng::Prng;
+
+/// What a crash left.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// Map and log.
+    pub(crate) metadata: Vec<u64>,
+    pub(crate) blocks: Vec<[u64; 2]>,
+}
 
 /// A moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,66 +19,71 @@ pub(crate) struct Moment {
     oldest: Vec<u64>,
     /// Words that may have others: which, and these.
     open: Vec<(usize, Vec<u64>)>,
+    /// Blocks that may be bad.
+    maybe_bad: Vec<usize>,
     /// What each block has, or that it is torn.
     pub(crate) blocks: Vec<[u64; 2]>,
 }
 
 impl Moment {
     pub(crate) fn of(shape: Shape, recorder: &Recorder) -> Self {
-        let (start, words) = shape.metadata();
-        let mut oldest: Vec<u64> =
-            (start..).step_by(8).take(words).map(|at| recorder.word(at)).collect();
+        let State { metadata: mut oldest, blocks } = shape.state(recorder);
         let mut open = Vec::new();
-        for (at, values) in recorder.open().filter(|&(at, _)| at >= start) {
-            let place = usize::try_from((at - start) / WORD).expect("it is small");
-            if place < words {
+        for (at, values) in recorder.open() {
+            if let Some(place) = shape.metadata_place(at) {
                 oldest[place] = values[0];
                 open.push((place, values.to_vec()));
             }
         }
-        let blocks = (0..shape.blocks()).map(|block| shape.block(recorder, block)).collect();
-        Self { oldest, open, blocks }
+        let mended = recorder.bad().filter(|&(_, is_bad)| !is_bad);
+        let maybe_bad = mended.map(|(at, _)| shape.block_place(at).expect("it is one").0).collect();
+        Self { oldest, open, maybe_bad, blocks }
     }
 
     /// How many states there are.
     pub(crate) fn count(&self) -> u64 {
-        count(&self.open)
+        count(&self.open) << self.maybe_bad.len()
     }
 
     /// One of the states, drawn.
-    pub(crate) fn draw(&self, prng: &mut Prng) -> Vec<u64> {
-        let mut state = self.oldest.clone();
+    pub(crate) fn draw(&self, prng: &mut Prng) -> State {
+        let mut state = State { metadata: self.oldest.clone(), blocks: self.blocks.clone() };
         for (place, values) in &self.open {
-            state[*place] = prng.pick(values);
+            state.metadata[*place] = prng.pick(values);
+        }
+        for &block in self.maybe_bad.iter().filter(|_| prng.below(2) == 0) {
+            state.blocks[block] = BAD;
         }
         state
     }
 
     /// State number `n` of these.
-    pub(crate) fn state(&self, n: u64) -> Vec<u64> {
-        let mut state = self.oldest.clone();
-        choose(&self.open, n, |place, value| state[place] = value);
+    pub(crate) fn state(&self, n: u64) -> State {
+        let mut state = State { metadata: self.oldest.clone(), blocks: self.blocks.clone() };
+        for (bit, &block) in self.maybe_bad.iter().enumerate() {
+            if n >> bit & 1 == 1 {
+                state.blocks[block] = BAD;
+            }
+        }
+        let n = n >> self.maybe_bad.len();
+        choose(&self.open, n, |place, value| state.metadata[place] = value);
         state
     }
 
     /// The same moment, once for each mix of words that torn blocks may have.
     pub(crate) fn untorn(&self, shape: Shape, recorder: &Recorder) -> Vec<Self> {
-        let start = shape.layout().dataoff;
-        let (end, _) = shape.metadata();
-        let words: Vec<(usize, Vec<u64>)> = recorder
+        let words: Vec<((usize, usize), Vec<u64>)> = recorder
             .open()
-            .filter(|(at, _)| (start..end).contains(at))
-            .map(|(at, values)| (((at - start) / WORD) as usize, values.to_vec()))
+            .filter_map(|(at, values)| Some((shape.block_place(at)?, values.to_vec())))
             .collect();
-        let torn: Vec<usize> = words.iter().map(|(word, _)| word / 2).collect();
         (0..count(&words))
             .map(|n| {
                 let mut moment = self.clone();
-                for &block in &torn {
-                    let at = start + block as u64 * 2 * WORD;
+                for &((block, _), _) in &words {
+                    let at = shape.block_at(block as u32);
                     moment.blocks[block] = [recorder.word(at), recorder.word(at + WORD)];
                 }
-                choose(&words, n, |word, value| moment.blocks[word / 2][word % 2] = value);
+                choose(&words, n, |(block, word), value| moment.blocks[block][word] = value);
                 moment
             })
             .collect()
@@ -78,12 +91,12 @@ impl Moment {
 }
 
 /// How many ways there are to choose a value for each.
-fn count(words: &[(usize, Vec<u64>)]) -> u64 {
+fn count<P>(words: &[(P, Vec<u64>)]) -> u64 {
     words.iter().map(|(_, values)| values.len() as u64).product()
 }
 
 /// Way number `n`.
-fn choose(words: &[(usize, Vec<u64>)], mut n: u64, mut set: impl FnMut(usize, u64)) {
+fn choose<P: Copy>(words: &[(P, Vec<u64>)], mut n: u64, mut set: impl FnMut(P, u64)) {
     for (place, values) in words {
         let values_len = values.len() as u64;
         set(*place, values[(n % values_len) as usize]);

@@ -5,10 +5,11 @@
 //! - **J1.** The BTT opens. Each sector reads as what it is allowed to: what was acknowledged, or what was on
 //!   its way, whole.
 //! - **J2.** Each block is in the map once or free once.
-//! - **J3.** Linux's recovery, in whatever order of lanes, does the same.
+//! - **J3.** Linux's recovery, in whatever order of lanes, does the same; in a pool libpmemblk's does.
 //! - **J4.** Opening again changes nothing; and recovery that is cut off at any moment is recovered from.
 //! - **J5.** What a sector read as once it was opened it reads as after any later crash, while another thread
 //!   than the one that opened it writes other sectors, through every lane.
+//! - **J6.** A check of what the crash left calls it clean, before it is opened and after.
 //!
 //! # Data
 //!
@@ -20,15 +21,16 @@
 //! are few, to compare). Words of map and log are
 //! visited, all mixes of them; or some that are drawn, where an arena is too large.
 
-use super::crash::Moment;
-use super::linux;
+use super::crash::{Moment, State};
+use super::linux::{self, Whose};
 use super::omit::Omission;
 use super::recorder::Recorder;
-use super::shape::{CONTAINER, SECTOR_BYTES, Shape, Value};
+use super::shape::{SECTOR_BYTES, Shape, Value};
 use super::solo::Solo;
+use blockyard::btt::check::{self, check};
 use blockyard::btt::{
-    Btt, IoError, LaneChoice, Memory, OpenOptions, Policy, PostmapAba, PremapAba, ReadTracking,
-    recover,
+    Btt, Container, IoError, LaneChoice, MediaError, Memory, OpenOptions, Policy, PostmapAba,
+    PremapAba, ReadTracking, recover,
 };
 use blockyard::prng::Prng;
 use core::hash::{Hash, Hasher};
@@ -51,6 +53,8 @@ pub(crate) struct Counts {
     pub(crate) all_states: u128,
     /// Recoveries that had something to finish.
     pub(crate) finished: u64,
+    /// States that are left only where a recovery was cut off in turn (J4).
+    pub(crate) interrupted: u64,
 }
 
 /// What each sector may read as.
@@ -66,6 +70,8 @@ pub(crate) struct Judge {
     states: BTreeSet<u128>,
     /// States after which somebody went on.
     lived: BTreeSet<Vec<u64>>,
+    /// What is judged was left where a recovery was cut off.
+    recovering: bool,
     /// Every mix of words of torn blocks is visited too.
     pub(crate) visits_data: bool,
     /// Draws which states are visited, where not all are.
@@ -92,6 +98,7 @@ impl Judge {
             moments: BTreeSet::new(),
             states: BTreeSet::new(),
             lived: BTreeSet::new(),
+            recovering: false,
             visits_data: false,
             draws,
         }
@@ -122,11 +129,10 @@ impl Judge {
     fn moment(&mut self, moment: &Moment, allowed: &Allowed, live: bool) -> Result<(), String> {
         if let Some(prng) = &mut self.draws {
             let state = moment.draw(prng);
-            return self.state(&state, &moment.blocks, allowed, live);
+            return self.state(&state, allowed, live);
         }
         assert!(moment.count() <= STATES_MAX, "{} states of one moment", moment.count());
-        (0..moment.count())
-            .try_for_each(|n| self.state(&moment.state(n), &moment.blocks, allowed, live))
+        (0..moment.count()).try_for_each(|n| self.state(&moment.state(n), allowed, live))
     }
 
     /// Judges moments, or one of them that is drawn.
@@ -137,17 +143,13 @@ impl Judge {
     }
 
     /// Judges one state.
-    fn state(
-        &mut self,
-        metadata: &[u64],
-        blocks: &[[u64; 2]],
-        allowed: &Allowed,
-        live: bool,
-    ) -> Result<(), String> {
+    fn state(&mut self, state: &State, allowed: &Allowed, live: bool) -> Result<(), String> {
+        let State { metadata, blocks } = state;
         if !self.states.insert(hash(&(metadata, blocks, allowed))) {
             return Ok(());
         }
         self.counts.states += 1;
+        self.counts.interrupted += u64::from(self.recovering);
         let shape = self.shape;
         let found = |what: String| {
             format!(
@@ -158,62 +160,88 @@ impl Judge {
         let options = OpenOptions {
             // Every lane in turn, for J5.
             policy: Policy { tracking: ReadTracking::Versions, lanes: LaneChoice::Own { sets: 1 } },
-            ..OpenOptions::new(CONTAINER)
+            ..OpenOptions::new(shape.container)
         };
+        let checked = self.clean(&memory);
         memory.keep_moments();
         let btt = Btt::open(&memory, &options).map_err(|e| found(format!("J1: refused: {e}")))?;
         let finished = memory.stores() > 0;
         let moments = memory.take_moments();
+        self.whole(&memory, metadata).map_err(found)?;
+        let checked_again = if finished { self.clean(&memory) } else { Ok(()) };
         let values = read_all(&btt).map_err(|error| found(format!("J1: {error}")))?;
         for (lba, (value, allowed)) in values.iter().zip(allowed).enumerate() {
             if !allowed.contains(value) {
                 return Err(found(format!("J1: sector {lba} reads as {value:x?}")));
             }
         }
-        self.whole(&memory, metadata).map_err(found)?;
+        checked.and(checked_again).map_err(|what| found(format!("J6: {what}")))?;
         if finished {
             self.counts.finished += 1;
+            let outer = core::mem::replace(&mut self.recovering, true);
             self.some(&moments, allowed)?;
-            if live && self.lived.insert(metadata.to_vec()) {
+            self.recovering = outer;
+            if live && self.lived.insert(metadata.clone()) {
                 self.live(&memory, &btt, values)?;
             }
         }
         Ok(())
     }
 
+    /// J6.
+    fn clean(&self, memory: &Solo) -> Result<(), String> {
+        let options = check::Options { keep: 8, ..check::Options::new(self.shape.container) };
+        let (report, _) =
+            check(memory, &options, &mut |_| {}).map_err(|error| error.to_string())?;
+        if report.is_clean() {
+            Ok(())
+        } else {
+            Err(format!("a check tells {:?}", report.findings()))
+        }
+    }
+
     /// J2, J3 and J4, of what was opened.
     fn whole(&self, memory: &Solo, metadata: &[u64]) -> Result<(), String> {
         let shape = self.shape;
-        let arena = shape.arena();
-        let recovered = recover::look(memory, &arena).map_err(|error| format!("J4: {error}"))?;
-        if !recovered.cut.is_empty() {
-            return Err(format!("J4: again there is {:?} to finish", recovered.cut));
-        }
-        let mut owned = vec![0; shape.blocks() as usize];
-        let map = (0..shape.sectors).map(PremapAba).map(|lba| {
-            arena.map(memory, lba).map(|entry| entry.block(lba)).map_err(|e| e.to_string())
-        });
-        let map: Vec<PostmapAba> = map.collect::<Result<_, _>>()?;
-        let free: Vec<PostmapAba> = recovered.lanes.iter().map(|lane| lane.free).collect();
-        for block in map.iter().chain(&free) {
-            owned[block.0 as usize] += 1;
-        }
-        if owned.iter().any(|&owners| owners != 1) {
-            return Err(format!("J2: owners of blocks: {owned:?}, map {map:?}, free {free:?}"));
-        }
-        let (start, words) = shape.metadata();
-        let got: Vec<u64> =
-            (start..).step_by(8).take(words).map(|at| memory.recorder().word(at)).collect();
-        for descending in [false, true] {
-            let mut linux = metadata.to_vec();
-            let lanes: Vec<u32> = if descending {
-                (0..shape.lanes).rev().collect()
-            } else {
-                (0..shape.lanes).collect()
+        let got = shape.state(&memory.recorder()).metadata;
+        let words = shape.metadata_words();
+        for ((arena, got), before) in
+            shape.arenas().zip(got.chunks(words)).zip(metadata.chunks(words))
+        {
+            let recovered =
+                recover::look(memory, &arena).map_err(|error| format!("J4: {error}"))?;
+            if !recovered.cut.is_empty() {
+                return Err(format!("J4: again there is {:?} to finish", recovered.cut));
+            }
+            let mut owned = vec![0; shape.blocks() as usize];
+            let map = (0..shape.sectors).map(PremapAba).map(|lba| {
+                arena.map(memory, lba).map(|entry| entry.block(lba)).map_err(|e| e.to_string())
+            });
+            let map: Vec<PostmapAba> = map.collect::<Result<_, _>>()?;
+            let free: Vec<PostmapAba> = recovered.lanes.iter().map(|lane| lane.free).collect();
+            for block in map.iter().chain(&free) {
+                owned[block.0 as usize] += 1;
+            }
+            if owned.iter().any(|&owners| owners != 1) {
+                return Err(format!("J2: owners of blocks: {owned:?}, map {map:?}, free {free:?}"));
+            }
+            // Linux opens pools too, and libpmemblk nothing else.
+            let others = match shape.container {
+                Container::Pool => &[Whose::Linux, Whose::Libpmemblk][..],
+                _ => &[Whose::Linux],
             };
-            let linux_free = linux::recover(shape, &mut linux, lanes.into_iter())?;
-            if linux != got || !free.iter().map(|block| block.0).eq(linux_free) {
-                return Err(format!("J3: Linux has {linux:x?}, we {got:x?}"));
+            for &whose in others {
+                for descending in [false, true] {
+                    let mut theirs = before.to_vec();
+                    let mut lanes: Vec<u32> = (0..shape.lanes).collect();
+                    if descending {
+                        lanes.reverse();
+                    }
+                    let their_free = linux::recover(whose, shape, &mut theirs, lanes.into_iter())?;
+                    if theirs != got || !free.iter().map(|block| block.0).eq(their_free) {
+                        return Err(format!("J3: {whose:?} has {theirs:x?}, we {got:x?}"));
+                    }
+                }
             }
         }
         Ok(())
@@ -225,8 +253,9 @@ impl Judge {
         memory.go_on_as(1);
         let mut worker = btt.worker();
         let mut values: Vec<Vec<Value>> = values.into_iter().map(|value| vec![value]).collect();
-        for (mark, n) in (0x7000..).zip(0..shape.lanes) {
-            let lba = shape.sectors - 1 - n % shape.sectors;
+        let lanes = (0..shape.arenas).flat_map(|arena| (0..shape.lanes).map(move |n| (arena, n)));
+        for (mark, (arena, n)) in (0x7000..).zip(lanes) {
+            let lba = (arena + 1) * shape.sectors - 1 - n % shape.sectors;
             let new = Value::of(mark);
             values[lba as usize].push(new);
             let write = worker.write(u64::from(lba), &new.bytes());
@@ -248,7 +277,7 @@ pub(crate) fn read_all<M: Memory>(btt: &Btt<M>) -> Result<Vec<Value>, IoError> {
         let mut bytes = [0; SECTOR_BYTES as usize];
         match worker.read(lba, &mut bytes) {
             Ok(()) => Ok(Value::read(&bytes)),
-            Err(IoError::Lost) => Ok(Value::Lost),
+            Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Ok(Value::Lost),
             Err(error) => Err(error),
         }
     };

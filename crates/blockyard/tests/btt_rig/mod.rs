@@ -12,7 +12,9 @@ mod run;
 mod shape;
 mod solo;
 
+pub(crate) use crash::State;
 pub(crate) use omit::{Omission, Omissions};
 pub(crate) use recorder::{Recorder, Regions};
 pub(crate) use run::{Mix, Op, draw, explore, explore_data};
-pub(crate) use shape::Shape;
+pub(crate) use shape::{Media, Shape, Value};
+pub(crate) use solo::Solo;

@@ -58,6 +58,8 @@ pub(crate) enum Omission {
     OwnEntries,
     /// The write-back of entries that another thread changed (W3).
     ForeignEntries,
+    /// That zeroes mend a bad block.
+    Mending,
 }
 
 impl Omission {
@@ -74,6 +76,10 @@ impl Omission {
 
     pub(crate) fn data(self) -> bool {
         self == Self::Data
+    }
+
+    pub(crate) fn mending(self) -> bool {
+        self == Self::Mending
     }
 
     pub(crate) fn write_back(self, of: WriteBack) -> bool {

@@ -9,6 +9,8 @@
 //!   the same thread's next fence has returned. A fence does nothing for what another thread wrote back.
 //! - **M3.** `store` alone makes nothing durable, ever. `write_back` is of exactly the bytes it names, in
 //!   whole words, and not of the rest of their cache line.
+//! - **M4.** A bad block cannot be read until all of it was zeroed; until that is durable (M2), a crash may
+//!   leave it bad. Writing to it is refused, or it is done and the block stays bad.
 
 use super::omit::{Fencing, Omission, Region, WriteBack};
 use blockyard::btt::layout::INFO_BYTES;
@@ -44,14 +46,43 @@ pub(crate) struct Recorder {
     /// Counts stores.
     time: u64,
     since: Vec<Since>,
+    bad: Vec<Bad>,
     regions: Regions,
     omission: Option<Omission>,
 }
 
-/// Where in the memory the parts of its only arena are.
+/// Bytes that the medium lost (M4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BadBlock {
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+    /// Writing fails, too.
+    pub(crate) refuses: bool,
+}
+
+/// The same, and the thread that zeroed it.
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    block: BadBlock,
+    mended_by: Option<usize>,
+}
+
+impl Bad {
+    /// Whether it is bad still, and has some of these bytes.
+    fn has(&self, at: u64, len: u64) -> bool {
+        let BadBlock { at: start, len: bytes, .. } = self.block;
+        self.mended_by.is_none() && start < at + len && at < start + bytes
+    }
+}
+
+/// Where in the memory its arenas are, and in each of them its parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Regions {
     pub(crate) len: u64,
+    /// The first byte of the first arena.
+    pub(crate) first: u64,
+    /// Bytes of an arena.
+    pub(crate) arena: u64,
     pub(crate) map: u64,
     pub(crate) log: u64,
     pub(crate) end: u64,
@@ -59,7 +90,7 @@ pub(crate) struct Regions {
 
 impl Regions {
     pub(crate) fn of(self, at: u64) -> Region {
-        match at {
+        match (at - self.first) % self.arena {
             at if at < INFO_BYTES => Region::Info,
             at if at >= self.end => Region::Copy,
             at if at < self.map => Region::Data,
@@ -78,6 +109,7 @@ impl Recorder {
             open: BTreeMap::new(),
             time: 0,
             since: vec![Since::default(); threads],
+            bad: Vec::new(),
             regions,
             omission,
         }
@@ -93,6 +125,26 @@ impl Recorder {
         self.latest.insert(at, value);
     }
 
+    /// Bytes are bad from the beginning.
+    pub(crate) fn lose(&mut self, block: BadBlock) {
+        self.bad.push(Bad { block, mended_by: None });
+    }
+
+    /// Whether some of these bytes cannot be read.
+    pub(crate) fn is_bad(&self, at: u64, len: u64) -> bool {
+        self.bad.iter().any(|bad| bad.has(at, len))
+    }
+
+    /// Whether these bytes cannot be written.
+    pub(crate) fn refuses(&self, at: u64, len: u64) -> bool {
+        self.bad.iter().any(|bad| bad.block.refuses && bad.has(at, len))
+    }
+
+    /// Where blocks are that were bad, and whether they are, or a crash may only leave them so.
+    pub(crate) fn bad(&self) -> impl Iterator<Item = (u64, bool)> {
+        self.bad.iter().map(|bad| (bad.block.at, bad.mended_by.is_none()))
+    }
+
     /// The last value of a word.
     pub(crate) fn word(&self, at: u64) -> u64 {
         self.latest.get(&(at / WORD * WORD)).copied().unwrap_or(0)
@@ -103,9 +155,13 @@ impl Recorder {
         self.open.iter().map(|(&at, open)| (at, &open.values[..]))
     }
 
-    /// What a word is after a crash, if that is certain.
-    pub(crate) fn certain(&self, at: u64) -> Option<u64> {
-        (!self.open.contains_key(&at)).then(|| self.word(at))
+    /// The last values of so many words from one on.
+    pub(crate) fn words(&self, at: u64, count: usize) -> Vec<u64> {
+        let mut words = vec![0; count];
+        for (&word_at, &value) in self.latest.range(at..at + count as u64 * WORD) {
+            words[usize::try_from((word_at - at) / WORD).expect("within `words`")] = value;
+        }
+        words
     }
 
     /// What a crash leaves that has of each word which may have several values the one that is `pick`ed.
@@ -174,6 +230,17 @@ impl Recorder {
         }
     }
 
+    /// Zeroes mend what was bad (M4).
+    pub(crate) fn zero(&mut self, thread: usize, at: u64, len: u64) {
+        if !self.leaves_out(Omission::mending) {
+            let whole = |bad: &BadBlock| at <= bad.at && bad.at + bad.len <= at + len;
+            for bad in self.bad.iter_mut().filter(|bad| whole(&bad.block)) {
+                bad.mended_by = Some(thread);
+            }
+        }
+        self.write(thread, at, &vec![0; usize::try_from(len).expect("it is small")]);
+    }
+
     pub(crate) fn store(&mut self, thread: usize, at: u64, from: &[u8]) {
         assert!(at.is_multiple_of(from.len() as u64), "words are aligned (Y2)");
         self.merge(at, from);
@@ -199,6 +266,7 @@ impl Recorder {
             self.since[thread].covered = since.covered;
             return;
         }
+        self.bad.retain(|bad| bad.mended_by != Some(thread));
         for (at, time) in since.covered {
             let Some(open) = self.open.get_mut(&at) else { continue };
             let durable = open.times.iter().rposition(|&stored| stored <= time).unwrap_or(0);

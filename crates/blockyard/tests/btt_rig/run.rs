@@ -18,7 +18,7 @@ use super::judge::{Counts, Judge, read_all};
 use super::omit::Omissions;
 use super::paths::Paths;
 use super::recorder::Recorder;
-use super::shape::{CONTAINER, SECTOR_BYTES, Shape, Value};
+use super::shape::{SECTOR_BYTES, Shape, Value};
 use blockyard::btt::{Btt, IoError, MediaError, Memory, OpenOptions, Policy, Worker};
 use blockyard::prng::Prng;
 use core::cell::Cell;
@@ -150,12 +150,13 @@ fn runs(mix: &Mix<'_>, omissions: Omissions, mut judge: Judge, mut paths: Paths)
 
 fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World {
     let threads = mix.scripts.len();
-    let initial = Record { value: Value::Zero, begun: 0, ended: Some(0), covered: None };
+    let (recorder, values) = mix.shape.fresh(threads + 1, omissions.running);
+    let initial = |value| Record { value, begun: 0, ended: Some(0), covered: None };
     let world = World {
-        recorder: mix.shape.fresh(threads + 1, omissions.running),
+        recorder,
         judge,
         paths,
-        records: vec![vec![initial]; mix.shape.sectors as usize],
+        records: values.into_iter().map(|value| vec![initial(value)]).collect(),
         clock: 0,
         live: false,
         turn: 0,
@@ -171,7 +172,7 @@ fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World
     let turns = (0..threads).map(|_| Condvar::new()).collect();
     let rig = Rig { world: Mutex::new(world), turns, halves };
     THREAD.set(threads);
-    let options = OpenOptions { policy: mix.policy, ..OpenOptions::new(CONTAINER) };
+    let options = OpenOptions { policy: mix.policy, ..OpenOptions::new(mix.shape.container) };
     let btt = Btt::open(&rig, &options).expect("it was just made");
     {
         let mut world = rig.lock();
@@ -433,7 +434,7 @@ impl Rig {
         let mut bytes = [0; SECTOR_BYTES as usize];
         let value = match worker.read(lba, &mut bytes) {
             Ok(()) => Value::read(&bytes),
-            Err(IoError::Lost) => Value::Lost,
+            Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Value::Lost,
             Err(error) => return Err(format!("a read failed: {error}")),
         };
         let world = self.lock();
@@ -461,7 +462,11 @@ impl Memory for Rig {
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
         let pieces = if self.halves { to.len() / 2 } else { to.len() };
         for (at, to) in (at..).step_by(pieces).zip(to.chunks_mut(pieces)) {
-            self.step(Step::Act).1.recorder.read(at, to);
+            let (_, world) = self.step(Step::Act);
+            if world.recorder.is_bad(at, to.len() as u64) {
+                return Err(MediaError::Bad);
+            }
+            world.recorder.read(at, to);
         }
         Ok(())
     }
@@ -471,13 +476,18 @@ impl Memory for Rig {
         for (at, from) in (at..).step_by(pieces).zip(from.chunks(pieces)) {
             let step = if self.halves { Step::Act } else { Step::Quiet };
             let (me, mut world) = self.step(step);
+            if world.recorder.refuses(at, from.len() as u64) {
+                return Err(MediaError::Bad);
+            }
             world.recorder.write(me, at, from);
         }
         Ok(())
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        self.write(at, &vec![0; usize::try_from(len).expect("it is small")])
+        let (me, mut world) = self.step(Step::Act);
+        world.recorder.zero(me, at, len);
+        Ok(())
     }
 
     fn load(&self, at: u64) -> Result<u32, MediaError> {

@@ -76,16 +76,22 @@ impl Memory for Solo {
     }
 
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
-        self.recorder.borrow().read(at, to);
+        if self.recorder().is_bad(at, to.len() as u64) {
+            return Err(MediaError::Bad);
+        }
+        self.recorder().read(at, to);
         Ok(())
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
+        if self.recorder().refuses(at, from.len() as u64) {
+            return Err(MediaError::Bad);
+        }
         self.change(|recorder| recorder.write(self.thread.get(), at, from))
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        self.write(at, &vec![0; usize::try_from(len).expect("it is small")])
+        self.change(|recorder| recorder.zero(self.thread.get(), at, len))
     }
 
     fn load(&self, at: u64) -> Result<u32, MediaError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use blockyard::btt::check::{Report, Severity};
 
-use super::{checked, failed, map, name};
+use super::{checked, failed, identify, is_unlaid, name};
 use crate::cli::{Check, Repair};
 use crate::message::Failure;
 use crate::progress::Share;
@@ -15,7 +15,10 @@ const FINDINGS: usize = 100;
 
 pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
-    let image = map(&args.inspected, true)?;
+    let image = identify(&args.inspected, true)?;
+    if is_unlaid(&image, file, out)? {
+        return Ok(());
+    }
     let (report, _) = checked(&image, args.findings).map_err(|error| failed(file, error))?;
     tell(file, &report, out)?;
     verdict(&report)
@@ -23,8 +26,14 @@ pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
 
 pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
-    let image = map(&args.inspected, !args.yes)?;
-    let (before, plan) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
+    let image = identify(&args.inspected, !args.yes)?;
+    if is_unlaid(&image, file, out)? {
+        return Ok(());
+    }
+    let (before, mut plan) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
+    if args.unmark {
+        plan.unmark();
+    }
     for step in plan.steps() {
         writeln!(out, "{step}")?;
     }

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use blockyard::btt::{Btt, Container, Format, FormatError, IoError, Memory, Uuid};
-use blockyard_pmem::{Image, Mapped, NewImage};
+use blockyard::btt::{Btt, Container, Format, FormatError, IoError, MediaError, Memory, Uuid};
+use blockyard_pmem::{Image, ImageMemory, NewImage};
 
 use super::{failed, open, options, unusable};
 use crate::cli::{Convert, CopySectors};
@@ -22,12 +22,12 @@ pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {
 
 fn from_raw(args: &CopySectors) -> Result<(), Failure> {
     let raw = File::open(&args.from).map_err(|error| unusable(&args.from, error))?;
-    if open(&args.from, true).is_ok() {
+    if open(&args.from, None, true).is_ok() {
         let words =
             "it holds a BTT itself: its sectors are copied to a raw image that is not there yet";
         return Err(unusable(&args.from, words));
     }
-    let (_, btt) = open(&args.to, false)?;
+    let (_, btt) = open(&args.to, args.container, false)?;
     let len = raw.metadata().map_err(|error| unusable(&args.from, error))?.len();
     let bytes = u64::from(btt.sector_bytes());
     if !len.is_multiple_of(bytes) {
@@ -59,7 +59,7 @@ fn from_raw(args: &CopySectors) -> Result<(), Failure> {
 }
 
 fn to_raw(args: &CopySectors) -> Result<(), Failure> {
-    let (_, btt) = open(&args.from, true)?;
+    let (_, btt) = open(&args.from, args.container, true)?;
     let made = OpenOptions::new().write(true).create_new(true).open(&args.to);
     let raw = made.map_err(|error| unusable(&args.to, error))?;
     let copied = fill_raw(args, &btt, &raw);
@@ -67,26 +67,31 @@ fn to_raw(args: &CopySectors) -> Result<(), Failure> {
         // What is left of it is ours.
         drop(std::fs::remove_file(&args.to));
     }
-    copied
+    copied?.tell(&args.from, "are zeroes", &args.to)
 }
 
-fn fill_raw(args: &CopySectors, btt: &Btt<Mapped>, raw: &File) -> Result<(), Failure> {
+fn fill_raw(args: &CopySectors, btt: &Btt<ImageMemory>, raw: &File) -> Result<Unreadable, Failure> {
+    let mut unreadable = Unreadable::default();
     let bytes = u64::from(btt.sector_bytes());
     let unwritten = |error: io::Error| failed(&args.to, error);
     raw.set_len(btt.sectors() * bytes).map_err(unwritten)?;
     each_run(btt.sectors(), btt.sector_bytes(), |lba, run| {
-        read(btt, &args.from, lba, run, |_| args.zero_lost)?;
+        read(btt, &args.from, lba, run, |lba, _| {
+            unreadable.add(lba);
+            args.zero_lost
+        })?;
         for one in alike(lba, btt.sector_bytes(), run).filter(|one| !one.is_zeroes) {
             raw.write_all_at(one.bytes, one.lba * bytes).map_err(unwritten)?;
         }
         Ok(())
     })?;
-    raw.sync_all().map_err(unwritten)
+    raw.sync_all().map_err(unwritten)?;
+    Ok(unreadable)
 }
 
 pub(super) fn convert(args: &Convert) -> Result<(), Failure> {
-    let (was, from) = open(&args.from, true)?;
-    let container = Container::from(args.container);
+    let (was, from) = open(&args.from, args.container, true)?;
+    let container = Container::from(args.into);
     let bytes = room_for(&from, was, container).map_err(|error| unusable(&args.from, error))?;
     let new = NewImage { bytes, sector_bytes: from.sector_bytes(), container };
     let made = Image::create(&args.to, &new, &options(false, None));
@@ -96,15 +101,24 @@ pub(super) fn convert(args: &Convert) -> Result<(), Failure> {
         // As above.
         drop(std::fs::remove_file(&args.to));
     }
-    copied
+    copied?.tell(&args.from, "are marked as lost", &args.to)
 }
 
-fn fill(args: &Convert, from: &Btt<Mapped>, to: &Btt<Mapped>) -> Result<(), Failure> {
+/// Which sectors could not be read that were not marked as lost.
+fn fill(
+    args: &Convert,
+    from: &Btt<ImageMemory>,
+    to: &Btt<ImageMemory>,
+) -> Result<Unreadable, Failure> {
+    let mut unreadable = Unreadable::default();
     let mut worker = to.worker();
     each_run(from.sectors(), from.sector_bytes(), |first, run| {
         let mut lost = Vec::new();
-        read(from, &args.from, first, run, |lba| {
+        read(from, &args.from, first, run, |lba, error| {
             lost.push(lba);
+            if error != IoError::Lost {
+                unreadable.add(lba);
+            }
             true
         })?;
         let unwritten = |lba, error| sector(&args.to, lba, error);
@@ -114,12 +128,17 @@ fn fill(args: &Convert, from: &Btt<Mapped>, to: &Btt<Mapped>) -> Result<(), Fail
         lost.iter().try_for_each(|&lba| to.set_error(lba).map_err(|error| unwritten(lba, error)))
     })?;
     drop(worker);
-    to.flush().map_err(|error| failed(&args.to, error))
+    to.flush().map_err(|error| failed(&args.to, error))?;
+    Ok(unreadable)
 }
 
 /// Bytes of a file in which a container has the sectors of `from`, which lies in `was`: the same arenas, or
 /// larger ones where blocks are larger there.
-fn room_for(from: &Btt<Mapped>, was: Container, container: Container) -> Result<u64, FormatError> {
+fn room_for(
+    from: &Btt<ImageMemory>,
+    was: Container,
+    container: Container,
+) -> Result<u64, FormatError> {
     let format = Format {
         container,
         sector_bytes: from.sector_bytes(),
@@ -162,13 +181,13 @@ fn each_run(
     copied
 }
 
-/// Reads sectors from `first` on; those that are lost are zeroed, if they `may` be.
+/// Reads sectors from `first` on; those that cannot be read are zeroed, if they `may` be.
 fn read(
-    btt: &Btt<Mapped>,
+    btt: &Btt<ImageMemory>,
     file: &Path,
     first: u64,
     run: &mut [u8],
-    mut may: impl FnMut(u64) -> bool,
+    mut may: impl FnMut(u64, IoError) -> bool,
 ) -> Result<(), Failure> {
     if btt.read(first, run).is_ok() {
         return Ok(());
@@ -176,11 +195,50 @@ fn read(
     for (lba, to) in (first..).zip(run.chunks_exact_mut(btt.sector_bytes() as usize)) {
         match btt.read(lba, to) {
             Ok(()) => {}
-            Err(IoError::Lost) if may(lba) => to.fill(0),
+            Err(error @ (IoError::Lost | IoError::Map | IoError::Media(MediaError::Bad)))
+                if may(lba, error) =>
+            {
+                to.fill(0);
+            }
             Err(error) => return Err(sector(file, lba, error)),
         }
     }
     Ok(())
+}
+
+/// Sectors that could not be read, and what was copied all the same.
+#[derive(Default)]
+struct Unreadable {
+    count: u64,
+    first: Vec<u64>,
+}
+
+impl Unreadable {
+    /// So many are named.
+    const NAMED: usize = 8;
+
+    fn add(&mut self, lba: u64) {
+        if self.first.len() < Self::NAMED {
+            self.first.push(lba);
+        }
+        self.count += 1;
+    }
+
+    /// An error, if there are any: how many and which, and what they `are` in `to`.
+    fn tell(&self, from: &Path, are: &str, to: &Path) -> Result<(), Failure> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let names: Vec<_> = self.first.iter().map(u64::to_string).collect();
+        let more = if self.count > self.first.len() as u64 { ", ..." } else { "" };
+        let (count, names, to) = (self.count, names.join(", "), to.display());
+        Err(failed(
+            from,
+            format_args!(
+                "sectors that cannot be read: {count} ({names}{more}), which {are} in {to}"
+            ),
+        ))
+    }
 }
 
 /// What was wrong with a sector.

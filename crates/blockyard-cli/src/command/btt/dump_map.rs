@@ -8,13 +8,16 @@ use blockyard::btt::arena::Arena;
 use blockyard::btt::find::{Found, find};
 use blockyard::btt::flog::SlotLayout;
 
-use super::{failed, map, unusable};
+use super::{failed, identify, is_unlaid, unusable};
 use crate::cli::DumpMap;
 use crate::message::Failure;
 
 pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
-    let image = map(&args.inspected, true)?;
+    let image = identify(&args.inspected, true)?;
+    if is_unlaid(&image, file, out)? {
+        return Ok(());
+    }
     let found = find(&image.memory, image.container, image.own_uuid)
         .map_err(|error| unusable(file, error))?;
     let sectors: u64 = found.iter().map(|found| u64::from(found.info.layout.external_nlba)).sum();

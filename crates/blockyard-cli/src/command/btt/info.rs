@@ -4,12 +4,19 @@ use std::io::Write;
 
 use blockyard::btt::find::{Found, find};
 
-use super::{map, name, unusable};
+use super::{identify, name, unusable};
 use crate::cli::Inspected;
 use crate::message::Failure;
 
 pub(super) fn info(args: &Inspected, out: &mut dyn Write) -> Result<(), Failure> {
-    let image = map(args, true)?;
+    let image = identify(args, true)?;
+    if let Some(format) = &image.unlaid {
+        writeln!(out, "container    {}", name(image.container))?;
+        writeln!(out, "parent uuid  {}", format.parent_uuid)?;
+        writeln!(out, "sector size  {}", format.sector_bytes)?;
+        writeln!(out, "not laid out yet: reads as zeroes until it is written")?;
+        return Ok(());
+    }
     let arenas = find(&image.memory, image.container, image.own_uuid)
         .map_err(|error| unusable(&args.file, error))?;
     let first = &arenas[0].info;

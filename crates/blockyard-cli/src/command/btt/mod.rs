@@ -12,9 +12,9 @@ use std::path::Path;
 use blockyard::btt::check::{Options, Report, check as look};
 use blockyard::btt::repair::Plan;
 use blockyard::btt::{Btt, Container, MediaError};
-use blockyard_pmem::{Durability, Image, ImageError, ImageOptions, Mapped};
+use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 
-use crate::cli::{BttCommand, Inspected};
+use crate::cli::{BttCommand, ContainerName, Inspected};
 use crate::message::Failure;
 use crate::progress::Share;
 
@@ -40,26 +40,27 @@ fn failed(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{}: {error}", file.display()))
 }
 
-/// How a file is mapped.
+/// How a file is opened: where its medium fails, a command fails.
 fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
-    ImageOptions { read_only, container, ..ImageOptions::default() }
+    let durability = Durability::Calls;
+    ImageOptions { read_only, container, durability, ..ImageOptions::default() }
 }
 
-/// Maps a file in which there is a BTT, damaged or not.
-fn map(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
+/// Opens a file in which there is a BTT, damaged or not.
+fn identify(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
     let container = args.container.map(Container::from);
     // What is repaired is on the medium step by step.
     let durability = Durability::Disk;
-    let mapped = |container| {
-        Image::map(&args.file, &ImageOptions { durability, ..options(read_only, container) })
+    let opened = |container| {
+        Image::identify(&args.file, &ImageOptions { durability, ..options(read_only, container) })
     };
-    match mapped(container) {
+    match opened(container) {
         // None was found anywhere: what is wrong is told of the container where most is in order.
         Err(ImageError::Btt(_)) if container.is_none() => {
-            let labelled = mapped(Some(Container::LabelledNamespace)).map(|image| arenas(&image));
+            let labelled = opened(Some(Container::LabelledNamespace)).map(|image| arenas(&image));
             match labelled {
-                Ok(1..) => mapped(Some(Container::LabelledNamespace)),
-                _ => mapped(Some(Container::Namespace)),
+                Ok(1..) => opened(Some(Container::LabelledNamespace)),
+                _ => opened(Some(Container::Namespace)),
             }
         }
         other => other,
@@ -72,9 +73,22 @@ fn arenas(image: &Image) -> usize {
     checked(image, 1).map_or(0, |(report, _)| report.arenas)
 }
 
+/// Says that nobody has written a pool yet, if that is so: nothing can be wrong with it, and nothing is in it.
+fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
+    if image.unlaid.is_some() {
+        let (file, container) = (file.display(), name(image.container));
+        writeln!(
+            out,
+            "{file}: clean: {container}, not laid out yet: reads as zeroes until it is written"
+        )?;
+        out.flush()?;
+    }
+    Ok(image.unlaid.is_some())
+}
+
 /// Checks an image, remembering `keep` findings of each severity.
 fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
-    let Image { memory, container, own_uuid } = image;
+    let Image { memory, container, own_uuid, .. } = image;
     let options = Options { container: *container, own_uuid: *own_uuid, keep };
     let mut line = Share::new();
     let checked = look(memory, &options, &mut |progress| {
@@ -86,10 +100,14 @@ fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
 }
 
 /// Opens the BTT in a file, and says what it lies in.
-fn open(file: &Path, read_only: bool) -> Result<(Container, Btt<Mapped>), Failure> {
-    let options = options(read_only, None);
-    let opened =
-        Image::map(file, &options).and_then(|image| Ok((image.container, image.open(&options)?)));
+fn open(
+    file: &Path,
+    container: Option<ContainerName>,
+    read_only: bool,
+) -> Result<(Container, Btt<ImageMemory>), Failure> {
+    let options = options(read_only, container.map(Container::from));
+    let opened = Image::identify(file, &options)
+        .and_then(|image| Ok((image.container, image.open(&options)?)));
     opened.map_err(|error| unusable(file, error))
 }
 

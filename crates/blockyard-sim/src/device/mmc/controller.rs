@@ -191,10 +191,21 @@ impl Controller {
             return None;
         }
         let event = self.events.pop_front();
+        if event.is_some_and(|event| self.speaks_of_transfer(event)) {
+            self.ledger.disowned(self.card.failed_entry());
+        }
         if self.events.is_empty() {
             self.running = None;
         }
         event
+    }
+
+    /// Whether `event` tells of a response by which the card disowns the last transfer: to what comes after its
+    /// data.
+    fn speaks_of_transfer(&self, event: HostEvent) -> bool {
+        let HostEvent::CommandDone { part, response } = event else { return false };
+        let is_after = part == Part::Stop || self.running().data().is_none();
+        is_after && response.status().is_some_and(|status| status.errors() != 0)
     }
 
     /// How long the card's memory has worked by `now` behind the host's back.
@@ -334,6 +345,7 @@ impl Controller {
         let arrives = at + self.card.command_time();
         let reaction = self.card.command(command, arrives);
         let reaction = reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        self.ledger.sent(command, reaction.answer.is_ok());
         self.line_free_at = reaction.at + self.command_gap();
         if let Some(until) = reaction.busy_until {
             self.uses.card_busy(reaction.at, until);
@@ -345,9 +357,6 @@ impl Controller {
     fn answered(&mut self, part: Part, reaction: &Reaction) -> bool {
         let error = |error| HostEvent::Error { part, error, blocks: 0 };
         let status = reaction.answer.ok().and_then(|response| response.status());
-        if part != Part::Announce && status.is_some_and(|status| status.errors() != 0) {
-            self.ledger.disowned(self.card.failed_entry());
-        }
         if reaction.answer.is_err() && self.running().data().is_some() {
             self.ledger.failed();
         }
@@ -534,7 +543,7 @@ impl HostController for Controller {
     }
 
     fn abort(&mut self, now: Instant) {
-        self.events.clear();
+        self.events.retain(|event| matches!(event, HostEvent::Engine(_))); // N4
         if self.running.is_some_and(|running| running.transaction.data().is_some()) {
             self.ledger.failed();
         }
@@ -562,7 +571,7 @@ impl HostController for Controller {
         self.card.power_up(now);
         self.card.identify(RCA);
         self.card.drive(self.mode);
-        self.ledger.recovered();
+        self.ledger.reset();
         self.engine = Engine::default();
         Ok(Target::of(&known(self.card.registers(), self.mode, RCA), self))
     }

@@ -20,6 +20,7 @@ use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, CpuId, QueueId};
+use core::ops::Range;
 
 /// Time that processors spent on memory, by what the bus did meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,9 @@ pub struct HostReport {
     /// How often the card said that a write failed which had been reported as done. See
     /// [`Counts::told_done`].
     pub lost_writes: u64,
+    /// How often nobody can know whether a write failed which had been reported as done. See
+    /// [`Counts::in_doubt`].
+    pub doubtful_writes: u64,
     /// Time with a transaction on the bus; with PIO, with commands or pieces of data on it.
     pub bus_busy: Duration,
     /// Mean time without a transaction between two, and without [`Self::unnoticed`].
@@ -75,7 +79,7 @@ pub struct MmcHost {
     /// What the card's memory had worked when measuring began.
     memory_before: Duration,
     /// Writes that had been lost by then.
-    lost_before: u64,
+    counts_before: Counts,
     map: Overlap,
     unmap: Overlap,
     awaited_wakeups: u64,
@@ -132,7 +136,7 @@ impl MmcHost {
             empty_since: Some(Instant::ZERO),
             absent: Duration::ZERO,
             memory_before: Duration::ZERO,
-            lost_before: 0,
+            counts_before: Counts::default(),
             map: Overlap::default(),
             unmap: Overlap::default(),
             awaited_wakeups: 0,
@@ -200,6 +204,12 @@ impl MmcHost {
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.mmc.counts()
+    }
+
+    /// Sectors that were sent to the card and could not be programmed; since [`Self::keep_data`].
+    #[must_use]
+    pub fn failed_sectors(&self) -> &[Range<u64>] {
+        self.mmc.controller.card.failed_sectors()
     }
 
     /// The thread of `context` is woken.
@@ -299,7 +309,7 @@ impl MmcHost {
         self.awaited_wakeups = 0;
         self.absent = Duration::ZERO;
         self.memory_before = self.mmc.controller.memory_time(now);
-        self.lost_before = self.counts().told_done;
+        self.counts_before = self.counts();
         self.empty_since = self.empty_since.map(|_| now);
     }
 
@@ -320,7 +330,8 @@ impl MmcHost {
         HostReport {
             commands: controller.commands,
             queue_status: controller.queue_status,
-            lost_writes: self.counts().told_done - self.lost_before,
+            lost_writes: self.counts().told_done - self.counts_before.told_done,
+            doubtful_writes: self.counts().in_doubt - self.counts_before.in_doubt,
             bus_busy: controller.bus.total(now),
             bus_gap: controller.bus.mean_gap(),
             unnoticed: controller.unnoticed,

@@ -3,16 +3,19 @@
 //! - **L1.** A transfer for a slot is of that slot's request: its direction, its sectors from the one
 //!   that the transfer skips to, and no more than it has.
 //! - **L2.** A request that ends well has passed whole: from its first sector on without a gap, and
-//!   nothing that the card disowned, as far as it did so before something else was begun. After that it is
-//!   too late to be sure who is told, and what was told already is counted
-//!   ([`told_done`](blockyard::mmc::block::Counts::told_done)).
+//!   nothing that the card disowned, as far as the host heard of it before something else was begun. After that
+//!   it is too late to be sure who is told, and what was told already is counted
+//!   ([`told_done`](blockyard::mmc::block::Counts::told_done)). What the host did not hear, as the interrupt got
+//!   lost, it cannot tell ([`in_doubt`](blockyard::mmc::block::Counts::in_doubt)).
 //! - **L3.** After a transfer of which the controller said that it failed, none is begun before the card was
 //!   asked (CMD13) and was ready, or was reset.
+//! - **L4.** How a switch (CMD6 of eMMC) or an erase (CMD38) went only the status after it says. So the card is
+//!   asked (CMD13), and answers or is reset, before it is told to do anything else.
 
 use crate::data::deed::Place;
 use blockyard::bio::Op;
 use blockyard::driver::Issue;
-use blockyard::mmc::command::{Direction, Opcode};
+use blockyard::mmc::command::{Command, Direction, Opcode};
 use blockyard::mmc::controller::{Payload, SlotId, Transaction};
 use blockyard::unit::DriverTag;
 
@@ -52,6 +55,8 @@ pub(super) struct Ledger {
     last: Vec<usize>,
     /// A transfer failed, and is not recovered from (L3).
     failed: bool,
+    /// The card does something by itself, and was not asked how it went (L4).
+    owes_question: bool,
 }
 
 impl Ledger {
@@ -61,6 +66,26 @@ impl Ledger {
             slots: vec![SLOTS; SLOTS],
             last: Vec::new(),
             failed: false,
+            owes_question: false,
+        }
+    }
+
+    /// `command` goes to the card, and a response comes back, or none that can be read.
+    ///
+    /// # Panics
+    ///
+    /// It breaks L4.
+    pub(super) fn sent(&mut self, command: &Command, is_answered: bool) {
+        use Opcode::{
+            Erase, InterruptByStatus, InterruptByStop, SendStatus, StopTransmission, Switch,
+        };
+        match command.opcode {
+            SendStatus => self.owes_question &= !is_answered,
+            InterruptByStatus | InterruptByStop | StopTransmission => {}
+            opcode => {
+                assert!(!self.owes_question, "L4: {command} before the card was asked");
+                self.owes_question = matches!(opcode, Switch | Erase);
+            }
         }
     }
 
@@ -138,6 +163,12 @@ impl Ledger {
     /// The card has said that it is ready, or was reset.
     pub(super) const fn recovered(&mut self) {
         self.failed = false;
+    }
+
+    /// The card was reset: nothing that it was told is under way.
+    pub(super) const fn reset(&mut self) {
+        self.recovered();
+        self.owes_question = false;
     }
 
     /// So many blocks of `transaction` have passed well.

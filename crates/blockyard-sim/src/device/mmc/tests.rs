@@ -1,13 +1,17 @@
 //! Canaries: hosts that do what none may, which controller and card must catch.
 
 use super::card::Card;
+use super::card::timing::CardFaults;
 use super::controller::{Controller, RCA};
 use super::fault::Faults;
 use super::registers::registers;
 use crate::profile::{Device, DeviceModel, HostFaults};
+use blockyard::mmc::command::queue::{TaskId, TaskParameters};
 use blockyard::mmc::command::{Command, Direction, SwitchAccess};
-use blockyard::mmc::controller::{HostController, HostEvent, Transaction};
+use blockyard::mmc::controller::{HostController, HostError, HostEvent, Transaction};
+use blockyard::mmc::engine::{QueueEngine, Task};
 use blockyard::mmc::host::HostCapabilities;
+use blockyard::mmc::mode::{Mode, Timing};
 use blockyard::mmc::register::ext_csd::index;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
@@ -21,10 +25,16 @@ struct Host {
 impl Host {
     /// Behind it is an eMMC device of which reads bring no data, now and then.
     fn new(no_data_one_in: Option<u32>) -> Self {
+        Self::with(CardFaults { no_data_one_in, ..CardFaults::default() })
+    }
+
+    /// Behind it is an eMMC device with these faults.
+    fn with(faults: CardFaults) -> Self {
         let device = Device::lookup("emmc-hs400-sprd").unwrap();
         let DeviceModel::Mmc(mut profile) = device.model else { unreachable!("it is a card") };
         let card = &mut profile.card;
-        card.timing.faults.no_data_one_in = no_data_one_in;
+        card.mode = Mode::new(Timing::Hs400, card.mode.width);
+        card.timing.faults = faults;
         let registers = registers(card, 1 << 20);
         let model = Card::new(registers, card.timing, card.mode, Prng::new(1)).unwrap();
         let faults = Faults::new(HostFaults::default(), Prng::new(2));
@@ -40,6 +50,34 @@ impl Host {
         self.controller.start(&transaction, self.now);
         let events: Vec<_> = core::iter::from_fn(|| self.controller.next_event()).collect();
         !events.iter().any(|event| matches!(event, HostEvent::Error { .. }))
+    }
+
+    /// It has written a block that could not be programmed.
+    fn with_a_write_that_failed() -> Self {
+        let mut host = Self::with(CardFaults { program_one_in: Some(1), ..CardFaults::default() });
+        assert!(host.send(Command::write_single(0)));
+        host
+    }
+
+    fn tune(&mut self) -> Result<(), HostError> {
+        self.now = self.now + Duration::from_secs(1);
+        self.controller.retune(self.now)
+    }
+
+    /// Has the engine send `command`, and done with it.
+    fn direct(&mut self, command: Command) {
+        self.now = self.now + Duration::from_secs(1);
+        self.controller.direct(&command, self.now);
+        self.now = self.now + Duration::from_secs(1);
+        while let Some((at, serial)) = self.controller.take_schedule() {
+            self.controller.happens(serial, at.max(self.now));
+        }
+    }
+
+    /// Gives a task to the engine.
+    fn task(&mut self) {
+        let parameters = TaskParameters::new(TaskId::new(0), Direction::Read, 8);
+        self.controller.queue(&Task { parameters, address: 0, skip: 0 }, self.now);
     }
 
     fn queue(&mut self, on: bool) {
@@ -80,6 +118,35 @@ fn a_host_that_does_not_stop_a_card_that_waits_is_caught() {
     host.send(Command::set_block_count(blockyard::mmc::command::BlockCount::new(8)));
 }
 
+/// The engine is on, and has flushed the cache as a direct command.
+fn flushed_directly() -> Host {
+    let mut host = Host::new(None);
+    host.queue(true);
+    host.controller.enable(host.now);
+    host.direct(Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1));
+    host
+}
+
+#[test]
+#[should_panic(expected = "L4: CMD44")]
+fn a_host_that_does_not_ask_how_a_direct_flush_went_is_caught() {
+    flushed_directly().task();
+}
+
+#[test]
+#[should_panic(expected = "L4: CMD17")]
+fn a_host_that_does_not_ask_how_a_flush_went_is_caught() {
+    let mut host = Host::new(None);
+    assert!(host.send(Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1)));
+    host.send(Command::read_single(0));
+}
+
+#[test]
+#[should_panic(expected = "W3: ")]
+fn a_host_that_tunes_the_bus_and_does_not_ask_after_a_write_is_caught() {
+    let _ = Host::with_a_write_that_failed().tune();
+}
+
 /// What the canaries do wrong, done right.
 #[test]
 fn a_host_that_asks_first_is_not() {
@@ -90,4 +157,10 @@ fn a_host_that_asks_first_is_not() {
     host.queue(true);
     host.queue(false);
     assert!(host.send(Command::read_single(0)));
+    let mut host = flushed_directly();
+    host.direct(Command::send_status(RCA));
+    host.task();
+    let mut host = Host::with_a_write_that_failed();
+    assert!(host.send(Command::send_status(RCA)));
+    assert_eq!(host.tune(), Ok(()));
 }

@@ -5,11 +5,13 @@
 //! - **W2.** A tuning takes [`BLOCKS`] blocks, whichever sampling points are found. A block that does not come, or
 //!   comes damaged, is one that does not work; the card is stopped, in case that it still sends. Where none
 //!   comes, or a profile's `tuning-fails-one-in` says so, the bus is not tuned.
-//! - **W3.** Nobody looks at the status in these responses.
+//! - **W3.** Of what these responses say nobody knows which write it is about. So a host asks the card before, and
+//!   it has nothing left to say of its work: else the simulation ends, as by S2.
 
 use super::card::Reaction;
 use super::controller::{Controller, RCA};
 use super::registers::known;
+use blockyard::mmc::command::status::Status;
 use blockyard::mmc::command::{Command, Direction};
 use blockyard::mmc::controller::{HostError, Transaction};
 use blockyard::mmc::identify::{Retune, Step};
@@ -21,6 +23,10 @@ const BLOCKS: u8 = 40;
 impl Controller {
     /// Tunes the bus from `now` on. It is in use until it has been.
     pub(super) fn tune(&mut self, now: Instant) -> Result<(), HostError> {
+        assert!(
+            !self.card.is_to_say(Status::OF_WORK_BEFORE),
+            "W3: a write failed, and nobody asked"
+        );
         let card = known(self.card.registers(), self.mode, RCA);
         let mut at = now.max(self.free_at);
         let mut tuned = Ok(());

@@ -295,6 +295,17 @@ impl Examined {
         report.add_unseen(self.if_certain(), self.nobodys.rest(), false);
     }
 
+    /// What takes the arena's mark as broken away, if nothing else will be wrong with it.
+    pub(super) fn unmark(&self) -> Option<Step> {
+        let (first, copy) = self.info_blocks();
+        let is_sound = self.is_certain && !matches!(self.link.mend, Mend::Neither(_));
+        (self.link.info.error && is_sound).then_some(Step::Unmark {
+            arena: self.number,
+            first,
+            copy,
+        })
+    }
+
     /// What is certain to be right (K3), in an order that may end anywhere.
     pub(super) fn plan(&self, steps: &mut Vec<Step>) {
         let arena = self.number;

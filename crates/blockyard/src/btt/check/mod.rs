@@ -16,7 +16,8 @@
 //! - **K4.** Of an info block a wrong checksum proves that it is damaged, and a right one in the other
 //!   place, what it was. Where both are right and differ, the first is, as all readers believe it, if K3
 //!   finds nothing against it.
-//! - **K5.** An arena that is marked as broken is one: why, is not written anywhere.
+//! - **K5.** An arena that is marked as broken is one: why, is not written anywhere. Whether anything else is
+//!   wrong with it is found as in any other.
 //!
 //! Data are not looked at: a BTT keeps no checksums of them.
 
@@ -81,7 +82,7 @@ pub fn check<M: Memory>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Report, Plan), MediaError> {
     let mut report = Report::new(options.container, options.keep);
-    let mut steps = Vec::new();
+    let (mut steps, mut unmark) = (Vec::new(), Vec::new());
     let chain = chain::follow(memory, options.container, options.own_uuid)?;
     report.arenas = chain.links.len();
     for (number, link) in chain.links.into_iter().enumerate() {
@@ -89,6 +90,7 @@ pub fn check<M: Memory>(
         report.sectors += examined.sectors();
         examined.tell(&mut report);
         examined.plan(&mut steps);
+        unmark.extend(examined.unmark());
     }
     if let Some((at, problem)) = chain.end {
         let (severity, at_risk) = match problem {
@@ -98,5 +100,5 @@ pub fn check<M: Memory>(
         };
         report.add(Finding { arena: report.arenas, at, problem, severity, at_risk });
     }
-    Ok((report, Plan::new(steps)))
+    Ok((report, Plan::new(steps, unmark)))
 }

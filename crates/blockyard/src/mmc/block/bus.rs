@@ -77,6 +77,8 @@ impl<H: HostController> Mmc<H> {
         };
         self.controller.abort(now);
         exchange.timed_out();
+        let exchange = *exchange;
+        self.heed_unasked(&exchange);
         self.exchange_ended(now);
     }
 
@@ -118,7 +120,7 @@ impl<H: HostController> Mmc<H> {
                 };
                 self.launch(transfer, context, now);
             }
-            Errand::Status => {
+            Errand::Ask | Errand::Status => {
                 let ask = Command::send_status(self.target.rca);
                 self.launch(Transaction::plain(ask, Duration::ZERO), context, now);
             }
@@ -204,6 +206,7 @@ impl<H: HostController> Mmc<H> {
             Errand::Status => {
                 self.bus.as_mut().expect("it was asked for it").next(Errand::Heed(exchange), now);
             }
+            Errand::Ask => self.asked(&exchange, now),
             Errand::Stop(_) => self.stopped(&exchange, now),
             Errand::Operate | Errand::Upkeep | Errand::Interrupt => self.obeyed(&exchange, now),
             Errand::Look => self.looked_up(&exchange, now),

@@ -28,6 +28,8 @@ pub(super) enum Errand {
     CopyOut,
     /// The request's transfer.
     Transfer,
+    /// CMD13, before the bus is tuned (A4).
+    Ask,
     /// CMD13.
     Status,
     /// What the card has said to it is acted on.
@@ -55,7 +57,7 @@ impl Errand {
             Self::CopyIn => ActKind::CopyIn,
             Self::CopyOut => ActKind::CopyOut,
             Self::Transfer => ActKind::Start,
-            Self::Status => ActKind::SendStatus,
+            Self::Ask | Self::Status => ActKind::SendStatus,
             Self::Heed(_) => ActKind::HeedStatus,
             Self::Line => ActKind::LookAtLine,
             Self::Stop(_) => ActKind::SendStop,

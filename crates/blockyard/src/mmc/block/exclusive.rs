@@ -18,11 +18,11 @@
 //!   all that was held at the reset had been reported: it covers whatever was lost, so who asks after it has
 //!   been told. One that was asked for before, and waited, covers nothing of what waited for the next. Nor
 //!   does any cover a bio that was split, if a part of it was done and lost and the others had not come:
-//!   requests do not say that they are parts. A write that was reported and turns out to be lost (A2) is such a
-//!   loss, too: of the flush at work, if there is one, and of the next.
+//!   requests do not say that they are parts. A write that was reported and turns out to be lost (A2), or may be (A3),
+//!   is such a loss, too: of the flush at work, if there is one, and of the next.
 //! - **O6.** Where the engine is on and takes direct commands, a flush is one, with another behind that asks
 //!   how it went (O3), and the engine stays on. If one of them fails, the flush is begun anew, without
-//!   the engine.
+//!   the engine; but where the flush takes longer than its limit, and the card is busy with it still, O4 holds.
 
 use super::cqe::direct::DirectEnd;
 use super::errand::{BUSY_LIMIT, Errand, OnBus, TRANSACTION_LIMIT};
@@ -298,6 +298,14 @@ impl<H: HostController> Mmc<H> {
         };
         let is_sent = self.send_direct(&command, limit, now).is_ok();
         self.slots[slot.index()].stage = if is_sent { Stage::Direct } else { Stage::Apart };
+    }
+
+    /// Whether the flush itself is the direct command that was sent, and not the question how it went.
+    pub(super) fn flushes_directly(&self) -> bool {
+        self.exclusive.is_some_and(|slot| {
+            let of = &self.slots[slot.index()];
+            of.stage == Stage::Direct && of.step == 0
+        })
     }
 
     /// The direct command of the flush in `slot` has ended (O6).

@@ -35,7 +35,7 @@
 //! - **P6.** What a read has brought before it failed is reported as done, where no bounce buffer keeps
 //!   it.
 //!
-//! What a card says late of a write: rules A1 to A3 of `unasked`.
+//! What a card says late of a write: rules A1 to A5 of `unasked`.
 //! What transfers nothing (flushes, erases) has the card for itself: rules O1 to O6 of `exclusive`.
 //! Background operations that become urgent are run between two requests: U1 to U5 of `upkeep`.
 //! Several requests go over in one packed command: Q1 to Q4 of `packed`. [`Driver::queue_rq`] refuses
@@ -113,8 +113,11 @@ pub struct Counts {
     pub interrupts: u64,
     /// How often the card said that a write failed which had been reported as done: it is lost, and only a
     /// flush tells, if the card has a cache. Only where nobody asks after each write, as the controller or DAT0
-    /// says when busy is over. What may as well have been a write that is done again is not counted: see rule A3.
+    /// says when busy is over.
     pub told_done: u64,
+    /// How often nobody can know whether a write failed that was reported as done, as the card's answer got lost,
+    /// or may as well be about a write that is done again. Flushes fail as for one that did: see rule A3.
+    pub in_doubt: u64,
 }
 
 /// The driver of one card.

@@ -128,14 +128,30 @@ impl<H: HostController> Mmc<H> {
         if self.interrupts(now) {
             return;
         }
-        self.bus.as_mut().expect("it was looked for it").overdue = true;
+        let bus = self.bus.as_mut().expect("it was looked for it");
+        bus.overdue = true;
+        if self.unasked == Unasked::Held(bus.slot) {
+            self.unasked = Unasked::None; // it has failed itself, and is tried again or ends so
+        }
         self.go_on(NOT_BACK, Errand::Reset, now);
     }
 
-    /// Tunes the bus again. What the card says meanwhile of a write before nobody hears.
+    /// The card was asked before the bus is tuned, and what it says of a write before was heeded (A4).
+    pub(super) fn asked(&mut self, exchange: &Exchange, now: Instant) {
+        match exchange.failure() {
+            None => self.next_transfer(now),
+            Some(failure) => {
+                self.failed(failure);
+                self.recover(now);
+            }
+        }
+    }
+
+    /// Tunes the bus again. The card has said all that it had to of a write before (A4): to [`Errand::Ask`], or
+    /// as the engine was turned off.
     pub(super) fn tune_again(&mut self, now: Instant) -> Result<(), HostError> {
+        debug_assert!(!self.has_unasked(), "A4");
         self.wants_retune = false;
-        self.unasked = Unasked::None;
         self.controller.retune(now)
     }
 
@@ -159,7 +175,7 @@ impl<H: HostController> Mmc<H> {
         if comes_back {
             self.wants_retune = false;
             self.lose_cache(); // O5
-            self.unasked = Unasked::None; // a card that was reset says nothing of before
+            self.unasked_in_doubt(); // A3: a card that was reset says nothing of before
         } else {
             self.lose_card();
         }

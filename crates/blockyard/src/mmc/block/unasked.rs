@@ -10,10 +10,16 @@
 //! - **A2.** If the write is not reported yet, it ends with an error. Else it cannot be told any more, which
 //!   is [counted](super::Counts::told_done), and flushes fail as after a loss of the cache: O5 of
 //!   [`exclusive`](super::exclusive).
-//! - **A3.** A command queue engine passes on what the response to a command of its own says. To one that
+//! - **A3.** Where nobody can know whether it failed, the write is *in doubt*: when the first response after it
+//!   came damaged or not at all, or the card was reset before it said anything. Most often it is good, and what
+//!   went wrong is another's; so it ends well and is [counted apart](super::Counts::in_doubt). But flushes fail
+//!   as if it were lost.
+//! - **A4.** To who tunes the bus nobody listens. So the card is asked (CMD13) before that, and has nothing left
+//!   to say.
+//! - **A5.** A command queue engine passes on what the response to a command of its own says. To one that
 //!   has data moved (CMD46, CMD47) that is about the last write that was done, as no other has begun. Any
-//!   other may have come beside data: it is about that write, or one that the engine is at. Then flushes fail as
-//!   in A2, but it is not counted, as most often it is the latter. The tasks that it has are done again (T3).
+//!   other may have come beside data: it is about that write, or one that the engine is at, so the former is in
+//!   doubt. The tasks that it has are done again (T3).
 
 use super::Mmc;
 use crate::mmc::controller::{HostController, SlotId};
@@ -50,6 +56,8 @@ impl<H: HostController> Mmc<H> {
             self.unasked_failed();
         } else if exchange.status().is_some() {
             self.nobody_unasked();
+        } else if exchange.failure().is_some_and(|failure| failure.hides_answer()) {
+            self.unasked_in_doubt();
         }
     }
 
@@ -60,13 +68,6 @@ impl<H: HostController> Mmc<H> {
 
     /// The card says that such a write failed (A2).
     pub(super) fn unasked_failed(&mut self) {
-        let is_told = self.unasked == Unasked::Told;
-        self.counts.told_done += u64::from(is_told);
-        self.unasked_may_have_failed();
-    }
-
-    /// The card says that such a write failed, or another that is done again (A3).
-    pub(super) fn unasked_may_have_failed(&mut self) {
         match core::mem::replace(&mut self.unasked, Unasked::None) {
             Unasked::None => {}
             Unasked::Held(slot) => {
@@ -76,7 +77,22 @@ impl<H: HostController> Mmc<H> {
                 }
                 self.counts.failures += 1;
             }
-            Unasked::Told => self.lose_told(),
+            Unasked::Told => {
+                self.counts.told_done += 1;
+                self.lose_told();
+            }
+        }
+    }
+
+    /// Such a write may have failed, and nobody can know (A3).
+    pub(super) fn unasked_in_doubt(&mut self) {
+        let unasked = core::mem::replace(&mut self.unasked, Unasked::None);
+        if let Unasked::Held(slot) = unasked {
+            self.slots[slot.index()].held_at_loss = true;
+        }
+        if unasked != Unasked::None {
+            self.counts.in_doubt += 1;
+            self.lose_told();
         }
     }
 }

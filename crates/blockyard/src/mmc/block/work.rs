@@ -224,7 +224,7 @@ impl<H: HostController> Mmc<H> {
         let Slot { direction, copied, operation, .. } = self.slots[slot.index()];
         let copies = self.policy.bounce == Bounce::Sync && direction == Direction::Write;
         if self.wants_retune && self.engine_is_off() && !self.is_within_erase(slot) {
-            Errand::Retune
+            if self.has_unasked() { Errand::Ask } else { Errand::Retune }
         } else if operation == Some(Operation::Upkeep) {
             Errand::Look
         } else if operation.is_some() {

@@ -11,6 +11,8 @@ pub(super) struct Fate {
     through: VecDeque<(u64, Range<u64>)>,
     /// A flush is under way: pages up to this one are certain once they are programmed.
     flushing: Option<u64>,
+    /// Sectors of pages that could not be programmed.
+    failed: Vec<Range<u64>>,
     /// What was not told. Data is named by its first sector within the transfer.
     deeds: VecDeque<Deed<u32>>,
 }
@@ -35,6 +37,16 @@ impl Fate {
             When::Programmed => self.through.push_back((page, sectors)),
             When::Flushed => {}
         }
+    }
+
+    /// A page of `sectors` cannot be programmed, and leaves what was there.
+    pub(super) fn fails(&mut self, sectors: Range<u64>) {
+        self.failed.push(sectors);
+    }
+
+    /// All that could not be.
+    pub(super) fn failed(&self) -> &[Range<u64>] {
+        &self.failed
     }
 
     pub(super) fn sent(&mut self, place: u32, sectors: Range<u64>) {

@@ -66,6 +66,7 @@ use blockyard::mmc::register::ext_csd::{ExtCsd, Hpi, index};
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use control::{Background, Busy};
+use core::ops::Range;
 use engine::Engine;
 use fate::Fate;
 use function::Functions;
@@ -323,6 +324,11 @@ impl Card {
         self.background.failed_entry
     }
 
+    /// Whether its next status will say one of `bits`.
+    pub(in crate::device::mmc) const fn is_to_say(&self, bits: u32) -> bool {
+        self.errors & bits != 0
+    }
+
     /// What it says of itself, as it is now.
     #[must_use]
     pub(in crate::device::mmc) const fn registers(&self) -> &Registers {
@@ -344,6 +350,12 @@ impl Card {
     /// the transfer; the header of a packed one does not count.
     pub fn next_deed(&mut self) -> Option<Deed<u32>> {
         self.fate.as_mut()?.next_deed()
+    }
+
+    /// Sectors that were sent to it and could not be programmed, since it [keeps data](Self::keep_data).
+    #[must_use]
+    pub fn failed_sectors(&self) -> &[Range<u64>] {
+        self.fate.as_ref().map_or(&[], Fate::failed)
     }
 
     /// It is `at`: what is programmed by then is (K7).

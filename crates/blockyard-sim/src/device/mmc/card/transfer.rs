@@ -460,11 +460,12 @@ impl Card {
         }
         self.engine.push(at, bytes, cost);
         let when = self.when_certain(transfer);
-        // A page that cannot be programmed leaves what was there.
-        if let Some(fate) = self.fate.as_mut().filter(|_| !fails) {
-            let first = transfer.sector - u64::from(sectors);
-            let page = self.engine.last_page();
-            fate.received(transfer.handed_on, first..transfer.sector, page, when);
+        if let Some(fate) = &mut self.fate {
+            let lie = transfer.sector - u64::from(sectors)..transfer.sector;
+            match fails {
+                true => fate.fails(lie),
+                false => fate.received(transfer.handed_on, lie, self.engine.last_page(), when),
+            }
         }
         self.memory_time += cost;
         self.background.add(bytes);

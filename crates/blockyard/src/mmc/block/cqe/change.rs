@@ -6,16 +6,18 @@
 //! first in line, so it does not go on for ever.
 
 use super::State;
-use super::step::{Change, Step};
-use crate::mmc::block::Mmc;
+use super::step::{Aim, Change, Recovery, Step};
 use crate::mmc::block::errand::Phase;
 use crate::mmc::block::recovery::{COMMAND_TRIES, Verdict};
+use crate::mmc::block::{Context, Mmc};
 use crate::mmc::command::state::CardState;
 use crate::mmc::command::status::Status;
 use crate::mmc::command::{Command, SwitchAccess};
 use crate::mmc::controller::{HostController, HostError, Part};
+use crate::mmc::engine::TaskSet;
 use crate::mmc::exchange::{Cause, Exchange, Failure};
 use crate::mmc::register::ext_csd::index::CMDQ_MODE_EN;
+use crate::status;
 use crate::time::Instant;
 
 /// CMD6 by which the card's queue goes `on`, or off.
@@ -47,7 +49,10 @@ impl<H: HostController> Mmc<H> {
         let is_of_before =
             exchange.status().is_some_and(|status| status.has(Status::OF_WORK_BEFORE));
         if is_of_before && self.is_recovering() {
-            self.unasked_failed(); // A3
+            match self.begun_write(TaskSet::NONE) {
+                TaskSet::NONE => self.unasked_failed(),
+                _ => self.unasked_in_doubt(), // A5
+            }
         } else {
             self.heed_unasked(&exchange);
         }
@@ -91,7 +96,9 @@ impl<H: HostController> Mmc<H> {
         const NOT_READY: Failure =
             Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
         let change = self.change();
-        change.failure = Some(failure.unwrap_or(NOT_READY));
+        if let Aim::Switch(why) = &mut change.aim {
+            *why = Some(failure.unwrap_or(NOT_READY));
+        }
         change.next(Step::Reset, now);
     }
 
@@ -101,13 +108,18 @@ impl<H: HostController> Mmc<H> {
         let fails = is_by_card(exchange);
         let change = self.change();
         match status.state() {
-            Some(_) if status.is_ready() && fails && !change.recovers => {
+            Some(_) if status.is_ready() && fails && !change.recovers() => {
                 self.reset_for(exchange.failure(), now);
             }
-            Some(_) if status.is_ready() => match change.then {
-                Some(step) => change.next(step, now),
-                None => self.engine_is(State::Off),
-            },
+            Some(_) if status.is_ready() => {
+                if let Some(recovery) = change.recovery() {
+                    recovery.overdue = false;
+                }
+                match change.then {
+                    Some(step) => change.next(step, now),
+                    None => self.engine_is(State::Off),
+                }
+            }
             Some(CardState::Transfer | CardState::Programming) => match change.watch.again(now) {
                 Some(at) => change.phase = Phase::Due(at),
                 None => self.reset_for(None, now),
@@ -138,17 +150,23 @@ impl<H: HostController> Mmc<H> {
 
     /// Resets controller and card, which leaves the engine off (N6).
     pub(super) fn reset_engine(&mut self, now: Instant) {
-        let &mut Change { recovers, failure, .. } = self.change();
+        let aim = self.change().aim;
         let comes_back = self.reset_host(now);
         self.engine_is(State::Off);
         if !comes_back {
             return;
         }
-        if recovers {
-            // They are reset already, for those that are to be tried after a reset.
-            let _ = self.decide_tasks();
-        } else if let Some(failure) = failure {
-            self.blame_first(failure);
+        match aim {
+            Aim::Recovery(Recovery { overdue, .. }) => {
+                // They are reset already, for those that are to be tried after a reset.
+                let _ = self.decide_tasks();
+                if overdue {
+                    let flush = self.exclusive.expect("it waited to be begun anew");
+                    self.retire(flush, status::Status::Timeout, Context::Thread); // O4
+                }
+            }
+            Aim::Switch(Some(failure)) => self.blame_first(failure),
+            Aim::Switch(None) => {}
         }
     }
 

@@ -137,16 +137,15 @@ impl<H: HostController> Mmc<H> {
     /// The engine says that its direct command was answered. `false`: it has none.
     pub(super) fn direct_done(&mut self, response: Response) -> bool {
         let status = response.status();
-        let errors = status.map_or(0, Status::errors);
         // A1: the tasks before it are done, so it is the first response after the last write.
-        let is_of_write = self.has_unasked() && errors & !Status::OF_WORK_BEFORE == 0;
-        let end = match status.filter(|_| errors != 0 && !is_of_write) {
+        let of_write = if self.has_unasked() { Status::OF_WORK_BEFORE } else { 0 };
+        let end = match status.filter(|status| status.errors() & !of_write != 0) {
             None => DirectEnd::Done(response),
             Some(status) => {
                 DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Card(status) })
             }
         };
-        if errors != 0 && is_of_write {
+        if status.is_some_and(|status| status.has(of_write)) {
             self.unasked_failed();
         } else {
             self.nobody_unasked();

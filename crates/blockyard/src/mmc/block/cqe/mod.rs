@@ -31,7 +31,7 @@ use crate::mmc::exchange::{Cause, Failure};
 use crate::status::Status;
 use crate::time::Instant;
 use direct::Direct;
-use step::Change;
+use step::{Change, Recovery};
 
 /// The engine of a host, and its tasks.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Cqe {
     }
 
     pub(super) const fn is_recovering(&self) -> bool {
-        matches!(self.state, State::Changing(Change { recovers: true, .. }))
+        matches!(&self.state, State::Changing(change) if change.recovers())
     }
 
     const fn is_off(&self) -> bool {
@@ -170,6 +170,14 @@ impl<H: HostController> Mmc<H> {
 
     fn engine_is(&mut self, state: State) {
         self.cqe.as_mut().expect("it has an engine").state = state;
+    }
+
+    /// What is known of the recovery of the engine, while it is recovered.
+    fn recovery(&mut self) -> Option<&mut Recovery> {
+        match self.cqe.as_mut().map(|cqe| &mut cqe.state) {
+            Some(State::Changing(change)) => change.recovery(),
+            _ => None,
+        }
     }
 
     fn change(&mut self) -> &mut Change {

@@ -17,12 +17,13 @@
 //!   the reset of this recovery. The others are tried again for nothing.
 //! - **T3.** A task that is done while the engine is recovered is only noted, and ends with the
 //!   others; unless the card then says that something failed, or may have said so in a response that got
-//!   lost: it may have been this. Once a response to the engine has said so (A3), none is noted any more.
+//!   lost: it may have been this. Once a response to the engine has said so (A5), or got lost, none is noted any
+//!   more.
 //! - **T4.** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than
 //!   it may, is a failure.
 
 use super::direct::DirectEnd;
-use super::step::{Change, Step};
+use super::step::{Aim, Change, Recovery, Step};
 use super::task::{Mark, task_of};
 use super::{Cqe, State};
 use crate::mmc::block::Mmc;
@@ -86,7 +87,7 @@ impl<H: HostController> Mmc<H> {
     ) -> bool {
         let is_new = match state {
             State::On => true,
-            State::Changing(change) if change.recovers => false,
+            State::Changing(change) if change.recovers() => false,
             State::Changing(_) | State::Off => return false,
         };
         if failure.cause == Cause::Host(HostError::Damaged) {
@@ -103,6 +104,10 @@ impl<H: HostController> Mmc<H> {
         if is_new {
             self.recover_engine(now);
         }
+        if failure.part == Part::Command && failure.hides_answer() {
+            self.unasked_in_doubt();
+            self.distrust_from_now_on();
+        }
         true
     }
 
@@ -115,7 +120,8 @@ impl<H: HostController> Mmc<H> {
 
     fn recover_engine(&mut self, now: Instant) {
         let change = Change::begins_with(Step::Halt, Phase::Due(now), now);
-        self.engine_is(State::Changing(Change { recovers: true, ..change }));
+        let aim = Aim::Recovery(Recovery::default());
+        self.engine_is(State::Changing(Change { aim, ..change }));
     }
 
     /// The card responded to the engine's `command` with `status`.
@@ -139,7 +145,7 @@ impl<H: HostController> Mmc<H> {
         if is_of_command {
             return self.tasks_failed(state, tasks, failure, now);
         }
-        // A3: it is not about the command that it responds to.
+        // A5: it is not about the command that it responds to.
         let suspects = match command {
             EXECUTE_READ | EXECUTE_WRITE => TaskSet::NONE,
             _ => self.begun_write(tasks),
@@ -153,15 +159,22 @@ impl<H: HostController> Mmc<H> {
         if suspects == TaskSet::NONE {
             self.unasked_failed();
         } else {
-            self.unasked_may_have_failed();
+            self.unasked_in_doubt();
         }
-        self.distrust_tasks();
-        self.change().distrusts = true;
+        self.distrust_from_now_on();
         true
     }
 
+    /// The card has said that something failed, or may have: what is noted as done may be meant (T3).
+    fn distrust_from_now_on(&mut self) {
+        self.distrust_tasks();
+        if let Some(recovery) = self.recovery() {
+            recovery.distrusts = true;
+        }
+    }
+
     /// The oldest write that the engine may be at, which is none of `others`.
-    fn begun_write(&self, others: TaskSet) -> TaskSet {
+    pub(super) fn begun_write(&self, others: TaskSet) -> TaskSet {
         let Some(cqe) = &self.cqe else { return TaskSet::NONE };
         let is_write = |slot: &SlotId| {
             let of = &self.slots[slot.index()];
@@ -198,13 +211,17 @@ impl<H: HostController> Mmc<H> {
                 self.change().once_ready(Some(Step::Discard), now);
             }
             (Step::HaltAgain, EngineEvent::Halted) => self.change().next(Step::Clear, now),
-            (Step::Clear, EngineEvent::Cleared) if change.is_stuck => {
+            (Step::Clear, EngineEvent::Cleared) if self.is_stuck() => {
                 self.change().next(Step::Restart, now);
             }
             (Step::Clear, EngineEvent::Cleared) => self.engine_is_clear(now),
             _ => return false,
         }
         true
+    }
+
+    fn is_stuck(&mut self) -> bool {
+        self.recovery().is_some_and(|recovery| recovery.is_stuck)
     }
 
     /// The engine does not do what it was told to.
@@ -215,7 +232,9 @@ impl<H: HostController> Mmc<H> {
                 self.change().once_ready(Some(Step::Discard), now);
             }
             Step::HaltAgain => {
-                self.change().is_stuck = true;
+                if let Some(recovery) = self.recovery() {
+                    recovery.is_stuck = true;
+                }
                 self.change().next(Step::Clear, now);
             }
             _ => self.change().next(Step::Restart, now),
@@ -260,6 +279,8 @@ impl<H: HostController> Mmc<H> {
                 self.ready.put_back(slot);
             }
         }
+        // Of what was noted as done the card has spoken since, or it was not believed (T3).
+        self.nobody_unasked();
         resets
     }
 
@@ -279,9 +300,17 @@ impl<H: HostController> Mmc<H> {
         let is_late = |slot: &SlotId| self.slots[slot.index()].since + TASK_LIMIT <= now;
         let late = cqe.tasks.iter().take_while(is_late);
         let late = late.fold(0, |tasks, slot| tasks | TaskSet::of(task_of(slot)).0);
-        let direct = if cqe.direct.is_late(now) { TaskSet::of(DIRECT).0 } else { 0 };
+        let is_direct_late = cqe.direct.is_late(now);
+        let is_flush_late = is_direct_late && self.flushes_directly();
+        let direct = if is_direct_late { TaskSet::of(DIRECT).0 } else { 0 };
         let failure = Failure { part: Part::Data, cause: Cause::Host(HostError::Timeout) };
+        if is_direct_late {
+            self.unasked_in_doubt(); // it was the first command after it, and nobody has read the answer
+        }
         self.tasks_failed(State::On, TaskSet(late | direct), failure, now);
+        if let Some(recovery) = self.recovery() {
+            recovery.overdue = is_flush_late;
+        }
     }
 
     /// When the first task, or the direct command, has taken too long.

@@ -7,7 +7,7 @@ use crate::mmc::block::{ActKind, Context, Mmc};
 use crate::mmc::command::{Command, Direction};
 use crate::mmc::controller::{HostController, Transaction};
 use crate::mmc::exchange::{Exchange, Failure};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// How the engine is turned on or off, or recovered.
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +21,28 @@ pub(super) struct Change {
     pub(super) stops: Direction,
     /// How often commands have failed, or not helped.
     pub(super) tries: u8,
-    /// Something failed: it is being recovered.
-    pub(super) recovers: bool,
-    /// The card has said that something failed, so what is noted as done may be meant (T3).
+    /// What for.
+    pub(super) aim: Aim,
+}
+
+/// What the engine is changed for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Aim {
+    /// To be on, or off. The card's queue may turn out not to go on; it is known why.
+    Switch(Option<Failure>),
+    /// To go on, as something failed.
+    Recovery(Recovery),
+}
+
+/// What is known while the engine is recovered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recovery {
+    /// The card has said that something failed, or may have: what is noted as done may be meant (T3).
     pub(super) distrusts: bool,
-    /// It has not halted, or not forgotten its tasks.
+    /// A flush has taken as long as it may: a card that is busy with it still is given no more time (O4).
+    pub(super) overdue: bool,
+    /// The engine has not halted, or not forgotten its tasks.
     pub(super) is_stuck: bool,
-    /// Why the card's queue cannot be turned on.
-    pub(super) failure: Option<Failure>,
 }
 
 /// A step of deferred work for the engine.
@@ -92,10 +106,19 @@ impl Change {
             watch: Watch::until(now + BUSY_LIMIT),
             stops: Direction::Read,
             tries: 0,
-            recovers: false,
-            distrusts: false,
-            is_stuck: false,
-            failure: None,
+            aim: Aim::Switch(None),
+        }
+    }
+
+    pub(super) const fn recovers(&self) -> bool {
+        matches!(self.aim, Aim::Recovery(_))
+    }
+
+    /// What is known of the recovery that this is, if it is one.
+    pub(super) const fn recovery(&mut self) -> Option<&mut Recovery> {
+        match &mut self.aim {
+            Aim::Recovery(recovery) => Some(recovery),
+            Aim::Switch(_) => None,
         }
     }
 
@@ -105,7 +128,9 @@ impl Change {
 
     /// The card is asked until it is ready; `then` follows.
     pub(super) fn once_ready(&mut self, then: Option<Step>, now: Instant) {
-        (self.then, self.watch) = (then, Watch::until(now + BUSY_LIMIT));
+        let is_overdue = self.recovery().is_some_and(|recovery| recovery.overdue);
+        let grace = if is_overdue { Duration::ZERO } else { BUSY_LIMIT };
+        (self.then, self.watch) = (then, Watch::until(now + grace));
         self.next(Step::Status, now);
     }
 }
@@ -205,7 +230,7 @@ impl<H: HostController> Mmc<H> {
         };
         let transaction = Transaction::plain(command, limit);
         // While something is recovered from, the tasks that were under way may be meant, too (T3).
-        let after_write = self.has_unasked() && !self.change().recovers;
+        let after_write = self.has_unasked() && !self.change().recovers();
         let exchange = Exchange::new(&transaction, self.policy.busy).after_write(after_write);
         self.controller.start(&transaction, now);
         self.change().phase = Phase::Running(exchange, now + TRANSACTION_LIMIT);

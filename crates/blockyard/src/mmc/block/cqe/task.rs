@@ -83,7 +83,7 @@ impl<H: HostController> Mmc<H> {
     /// The engine is done with `task`. `false`: it did not have it, or not well.
     pub(super) fn task_done(&mut self, task: TaskId) -> bool {
         let recovers = self.is_recovering();
-        let distrusts = recovers && self.change().distrusts;
+        let distrusts = self.recovery().is_some_and(|recovery| recovery.distrusts);
         let Some((slot, of)) = self.open_task(task) else { return false };
         if distrusts {
             // It is tried again (T3).
@@ -100,7 +100,7 @@ impl<H: HostController> Mmc<H> {
     /// comes next.
     pub(super) fn task_went_well(&mut self, slot: SlotId) {
         self.unasked = match self.slots[slot.index()].direction {
-            Direction::Write => Unasked::Held(slot), // A3
+            Direction::Write => Unasked::Held(slot), // A1
             Direction::Read => Unasked::None,
         };
         if self.slots[slot.index()].went_well() {

@@ -46,8 +46,20 @@ fn what_the_card_does_by_itself_has_the_limit_that_it_is_granted() {
     bench.submit([Bio::write(0, 8, 0)]);
     bench.script().level = 2;
     bench.settle();
+    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "it waits for nothing");
     // The queue goes on, and off for background operations; the register is read like data.
     let switches = limits(&bench, Opcode::Switch);
     assert_eq!(switches, [SWITCH, crate::mmc::card::time::BKOPS]);
     assert_eq!(limits(&bench, Opcode::SendExtCsd), [READ]);
+}
+
+#[test]
+fn of_an_erase_only_what_ends_busy_has_a_limit() {
+    let mut bench = bench(Pipeline::Serial);
+    bench.submit([Bio::new(Op::Discard, 100, 1000, 0)]);
+    bench.settle();
+    for begin in [Opcode::MmcEraseStart, Opcode::MmcEraseEnd] {
+        assert_eq!(limits(&bench, begin), [Duration::ZERO]);
+    }
+    assert!(limits(&bench, Opcode::Erase)[0] > Duration::ZERO);
 }

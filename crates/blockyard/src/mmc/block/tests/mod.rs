@@ -404,7 +404,7 @@ impl Bench {
 
     /// Until everything has ended.
     fn settle(&mut self) {
-        for _ in 0..100_000 {
+        for _ in 0..1_000_000 {
             let next = self.turn();
             if self.queue.is_empty() && self.waiting.is_empty() && self.mmc().held == 0 {
                 self.host.driver.all_ended();

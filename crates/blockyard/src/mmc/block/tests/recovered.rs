@@ -182,7 +182,7 @@ fn a_card_that_stays_busy_is_reset_after_the_limit() {
 #[test]
 fn tasks_that_are_done_during_recovery_end_after_it_and_do_not_go_over_again() {
     // The engine does not halt, and goes on with the other tasks until the bus is taken from it.
-    let mut bench = failing(error(Part::Command));
+    let mut bench = failing(error(Part::Busy));
     bench.script().engine.deaf.push_back(true);
     bench.reads(8);
     bench.settle();
@@ -196,6 +196,21 @@ fn tasks_that_are_done_during_recovery_end_after_it_and_do_not_go_over_again() {
         assert_eq!(starts(&bench, sector), 1);
     }
     assert_eq!(starts(&bench, 0), 2);
+}
+
+/// A response of the engine's got lost, in which the card may have said that something failed (T3).
+#[test]
+fn what_was_done_during_recovery_goes_over_again_where_a_response_got_lost() {
+    for lost in [HostError::Damaged, HostError::Timeout] {
+        let mut bench = failing(Fault::Error(Part::Command, lost, 0));
+        bench.script().engine.deaf.push_back(true);
+        bench.reads(8);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 8);
+        let again: Vec<_> = (0..8).map(|at| starts(&bench, 100 * at)).collect();
+        assert_eq!(again, [2; 8]);
+        assert_eq!(bench.mmc().counts().failures, 1, "they are not to blame");
+    }
 }
 
 #[test]

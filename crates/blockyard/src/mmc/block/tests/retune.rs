@@ -1,6 +1,7 @@
 //! A bus that is to be tuned again: when, by whom, and what if it fails.
 
 use super::*;
+use crate::mmc::command::status::Status as CardStatus;
 use crate::mmc::controller::{HostError, Part};
 
 fn tuned(pipeline: Pipeline, fault: Fault) -> Bench {
@@ -85,5 +86,24 @@ fn a_bus_that_is_tuned_is_tuned_again_after_a_suspend() {
             bench.all_ended_with(Status::Ok, 4);
             assert_eq!(bench.script().retunes, retunes, "{pipeline:?}");
         }
+    }
+}
+
+/// A write is reported, and the bus drifts: the card is asked first, as nobody reads what it says to tuning.
+#[test]
+fn a_card_is_asked_after_a_write_before_the_bus_is_tuned() {
+    for pipeline in one_by_one() {
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+        bench.script().tuned = true;
+        let failed = Fault::Bits(Part::Command, CardStatus::ERROR);
+        bench.script().faults.extend([(0, Fault::Drift), (1, failed)]);
+        bench.writes(1);
+        bench.settle();
+        bench.submit([Bio::read(500, 8, 9)]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 2);
+        let counts = bench.mmc().counts();
+        assert_eq!((counts.told_done, counts.failures), (1, 0), "{pipeline:?}");
+        assert_eq!(bench.script().retunes, 1, "{pipeline:?}");
     }
 }

@@ -646,7 +646,7 @@ impl HostController for Scripted {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?} runs", self.running);
         assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
         let waits = transaction.data().is_some() || transaction.ends_busy();
-        assert!(!waits || transaction.limit > Duration::ZERO, "B6: {transaction:?}");
+        assert_eq!(waits, transaction.limit > Duration::ZERO, "B6: {transaction:?}");
         self.settle_busy(now);
         let sector = match transaction.payload {
             Payload::None | Payload::Block => None,
@@ -760,6 +760,7 @@ impl HostController for Scripted {
     fn retune(&mut self, now: Instant) -> Result<(), HostError> {
         assert!(self.running.is_none() && self.tuned && !self.engine.has_bus(), "B1");
         legal(CardState::Transfer, Opcode::MmcTuningBlock, self.engine.card_queue()).unwrap();
+        assert!(!self.untold, "A4: nobody hears what the card says now of a write before");
         self.erase = 0; // the card forgets one that has begun
         self.settle_busy(now);
         assert_eq!(self.state, CardState::Transfer, "only a card that is ready is tuned");
@@ -775,6 +776,10 @@ impl HostController for Scripted {
     }
 
     fn abort(&mut self, now: Instant) {
+        if let Some((command, until)) = self.engine.take_sent_direct(now, self.busy) {
+            self.send(&command);
+            self.busy_until = until;
+        }
         match self.engine.abort(now, self.busy) {
             Some(Direction::Read) => self.state = CardState::Data,
             Some(Direction::Write) => self.state = CardState::Receive,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::mmc::command::status::Status as CardStatus;
+use crate::mmc::command::{Command, SwitchAccess};
 use crate::mmc::controller::{HostError, Part};
 use crate::mmc::policy::Packed;
 use crate::policy::Dispatch;
@@ -40,7 +41,23 @@ struct Tally {
     upkeeps: u64,
     interrupts: u64,
     packs: usize,
+    /// Sanitizes that went well.
+    sanitized: u64,
     all_under_way: u64,
+}
+
+/// Now and then asks for a sanitize, in the middle of whatever goes on, until it is taken or after many tries; how
+/// many were taken.
+fn sanitize(bench: &mut Bench, mut prng: Prng) -> usize {
+    let wanted = prng.below(3);
+    let mut is_taken = || {
+        (0..50).any(|_| {
+            bench.until(bench.now + us(prng.below(500)));
+            let now = bench.now;
+            bench.mmc().sanitize(now).is_ok()
+        })
+    };
+    (0..wanted).filter(|_| is_taken()).count()
 }
 
 fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
@@ -100,7 +117,15 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
             bench.script().bad_entry = Some((100 * prng.below(50), prng.below(2) == 0));
         }
         bench.submit(bios.iter().copied());
+        let sanitizes = sanitize(&mut bench, prng.fork(2));
         bench.settle();
+        let sanitized = bench.mmc().next_sanitized();
+        assert_eq!(sanitized.is_some(), sanitizes > 0, "seed {seed}: one that was begun ends");
+        if sanitized == Some(Status::Ok) {
+            let command = Command::switch(SwitchAccess::WriteByte, index::SANITIZE_START, 1);
+            assert!(bench.script().log.contains(&command), "seed {seed}: it was not sent");
+            tally.sanitized += 1;
+        }
         assert_eq!(bench.ended.len(), 50, "seed {seed}");
         let counts = bench.mmc().counts();
         tally.failures += counts.failures;
@@ -124,7 +149,8 @@ fn whatever_goes_wrong_every_request_ends_once() {
     // The last once found this: a write was reported after a flush that told of its loss, and before one
     // that did not.
     let tally = swarm(&every_policy(), (0..900).chain([14_656]));
-    let Tally { failures, upkeeps, interrupts, packs, all_under_way } = tally;
+    let Tally { failures, upkeeps, interrupts, packs, all_under_way, sanitized } = tally;
+    assert!(sanitized > 50, "{sanitized} sanitizes");
     assert!(all_under_way > 100_000, "looked in vain {all_under_way} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(packs > 500, "{packs} packs");
@@ -134,7 +160,8 @@ fn whatever_goes_wrong_every_request_ends_once() {
 #[test]
 fn whatever_goes_wrong_every_task_ends_once() {
     let tally = swarm(&EVERY_BUSY.map(|busy| HostPolicy::new(Pipeline::Cqe, busy)), 0..600);
-    let Tally { failures, upkeeps, interrupts, all_under_way, .. } = tally;
+    let Tally { failures, upkeeps, interrupts, all_under_way, sanitized, .. } = tally;
+    assert!(sanitized > 20, "{sanitized} sanitizes");
     assert!(all_under_way > 10_000, "looked in vain {all_under_way} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(upkeeps > 300 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");

@@ -99,6 +99,20 @@ impl Engine {
         self.card_tasks.clear();
     }
 
+    /// The direct command that it is at, and until when the card is busy with it: it is the engine's no more.
+    pub(super) fn take_sent_direct(
+        &mut self,
+        now: Instant,
+        busy: Duration,
+    ) -> Option<(Command, Instant)> {
+        match self.next(busy) {
+            Some((Next::Direct, until)) if self.free_at < now => {
+                self.direct.take().map(|(command, _)| (command, until))
+            }
+            _ => None,
+        }
+    }
+
     /// The bus is taken from it; answers the direction of what it was transferring.
     pub(super) fn abort(&mut self, now: Instant, busy: Duration) -> Option<Direction> {
         if !self.has_bus() {
@@ -132,7 +146,10 @@ impl Engine {
         });
         let waits = self.held.iter().take(before).next().is_some();
         let direct = self.direct.filter(|_| !waits && !self.hangs);
-        let direct = direct.map(|_| (Next::Direct, self.free_at, self.free_at + COMMAND + busy));
+        let direct = direct.map(|(command, _)| {
+            let busy = if command.response.has_busy() { busy } else { Duration::ZERO };
+            (Next::Direct, self.free_at, self.free_at + COMMAND + busy)
+        });
         let work = transfer.or(direct);
         match (work, self.halts_at) {
             (Some((next, from, to)), Some(halts_at)) if from < halts_at => Some((next, to)),

@@ -1,0 +1,134 @@
+//! The same operations on a mapped file and on one that is reached by calls leave the same bytes, and read the
+//! same: the mapping is the oracle of the calls.
+
+use blockyard::btt::{Btt, Container, IoError, Memory, Worker};
+use blockyard::prng::Prng;
+use blockyard_pmem::{Copying, Durability, Image, ImageMemory, ImageOptions, NewImage};
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+const WAYS: [Durability; 4] =
+    [Durability::Process, Durability::Memory, Durability::Calls, Durability::Disk];
+
+fn file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+fn memory(path: &Path, durability: Durability) -> ImageMemory {
+    let file = OpenOptions::new().read(true).write(true).open(path).expect("it is there");
+    ImageMemory::new(file, true, durability, Copying::NonTemporal).expect("nobody else has it")
+}
+
+#[test]
+fn every_call_of_a_memory_does_the_same() {
+    const LEN: u64 = 1 << 18;
+    let paths = WAYS.map(|way| file(&format!("calls-{way:?}")));
+    for path in &paths {
+        File::create(path).and_then(|file| file.set_len(LEN)).expect("there is room");
+    }
+    let memories: Vec<_> = paths.iter().zip(WAYS).map(|(path, way)| memory(path, way)).collect();
+    let mut dice = Prng::new(6);
+    for turn in 0..20_000_u32 {
+        let (call, word) = (dice.below(7), dice.next());
+        let (at, len) = (dice.below(LEN), dice.below(9000));
+        let len = len.min(LEN - at);
+        let told = memories.iter().map(|memory| {
+            let mut bytes = vec![0; usize::try_from(len).expect("it is short")];
+            match call {
+                0 => memory.read(at, &mut bytes).map(|()| bytes),
+                1 => {
+                    bytes.fill(word.to_le_bytes()[0]);
+                    memory.write(at, &bytes).map(|()| Vec::new())
+                }
+                2 => memory.zero(at, len * 20 % (LEN - at + 1)).map(|()| Vec::new()),
+                3 => memory.load(at & !3).map(|word| word.to_le_bytes().to_vec()),
+                4 => memory.store(at & !3, (word >> 32) as u32).map(|()| Vec::new()),
+                5 => memory.store_long(at & !7, word).map(|()| Vec::new()),
+                // Rarely, as a disk is waited for.
+                _ if turn % 64 == 0 => memory.fence().map(|()| Vec::new()),
+                _ => Ok(Vec::new()),
+            }
+        });
+        let told: Vec<_> = told.collect();
+        assert!(told.iter().all(|one| *one == told[0] && one.is_ok()), "{call} at {at}");
+    }
+    drop(memories);
+    let [first, others @ ..] = paths.map(|path| std::fs::read(path).expect("it is there"));
+    assert!(others.iter().all(|bytes| *bytes == first));
+}
+
+#[test]
+fn who_stores_a_word_loses_nothing_of_its_neighbours() {
+    let path = file("neighbours");
+    File::create(&path).and_then(|file| file.set_len(4096)).expect("there is room");
+    let memory = &memory(&path, Durability::Calls);
+    std::thread::scope(|scope| {
+        for nth in 0..4 {
+            scope.spawn(move || {
+                let at = nth * 4;
+                for value in 0..20_000 {
+                    memory.store(at, value).expect("it is stored");
+                    assert_eq!(memory.load(at), Ok(value), "word {nth}");
+                }
+            });
+        }
+    });
+}
+
+/// What one operation said, and read.
+type Told = (Result<(), IoError>, Vec<u8>);
+
+fn operate(
+    worker: &mut Worker<&Btt<ImageMemory>, ImageMemory>,
+    mut dice: Prng,
+    sectors: u64,
+) -> Told {
+    let btt = *worker.btt();
+    let bytes = btt.sector_bytes() as usize;
+    let (call, lba, count) = (dice.below(8), dice.below(sectors), dice.below(20) + 1);
+    let len = bytes * usize::try_from(count).expect("it is small");
+    let mut run = vec![dice.next().to_le_bytes()[0]; len];
+    let done = match call {
+        0 | 1 => worker.write(lba, &run),
+        2 | 3 => {
+            let lbas: Vec<_> = (0..count).map(|_| dice.below(sectors)).collect();
+            let many: Vec<_> = lbas.into_iter().zip(run.chunks_exact(bytes)).collect();
+            worker.write_many(&many)
+        }
+        4 => worker.set_zero(lba, count),
+        5 => btt.set_error(lba),
+        6 => btt.write(lba, &run[..bytes]),
+        _ => worker.read(lba, &mut run),
+    };
+    (done, run)
+}
+
+#[test]
+fn a_btt_ends_with_the_same_bytes() {
+    for (turn, container) in Container::ALL.into_iter().enumerate() {
+        let paths = WAYS.map(|way| file(&format!("alike-{turn}-{way:?}")));
+        let new = NewImage { bytes: 17 << 20, sector_bytes: 520, container };
+        drop(Image::create(&paths[0], &new, &ImageOptions::default()).expect("there is room"));
+        for path in &paths[1..] {
+            std::fs::copy(&paths[0], path).expect("there is room");
+        }
+        // Opened again and again, as what is written goes by what is found.
+        for life in 0..3 {
+            let btts = [0, 1, 2, 3].map(|n| {
+                let options = ImageOptions { durability: WAYS[n], ..ImageOptions::default() };
+                let image = Image::identify(&paths[n], &options).expect("it is a BTT");
+                image.open(&options).expect("it is whole")
+            });
+            let mut workers = btts.each_ref().map(Btt::worker);
+            let dice = Prng::new(turn as u64).fork(life);
+            for step in 0..150 {
+                let told = workers.each_mut().map(|one| operate(one, dice.fork(step), 1000));
+                assert!(told.iter().all(|one| *one == told[0]), "step {step}: {:?}", told[0].0);
+            }
+        }
+        let [first, others @ ..] = paths.map(|path| std::fs::read(path).expect("it is there"));
+        assert!(others.iter().all(|bytes| *bytes == first), "{container:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! One lane's device to a BTT.
+
+use super::Table;
+use super::gathered::{Gathered, Way};
+use crate::job::{Jobs, Place, Transfer, job_of};
+use blockyard::bio::Op;
+use blockyard::btt::{IoError, MediaError, Worker};
+use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use core::ops::Range;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A lane's device to a [`Table`]. Nothing that was answered is still to be carried out, so a read finds all of
+/// that.
+#[derive(Debug)]
+pub(crate) struct BttDevice {
+    way: Way,
+    data_bytes: u64,
+    jobs: Jobs,
+    /// A read's sectors on their way.
+    buffer: Vec<u8>,
+    gathered: Gathered,
+    /// Requests whose changes are gathered, by their numbers there.
+    waiting: Vec<(Finished, Result<(), IoError>)>,
+    finished: VecDeque<Finished>,
+}
+
+impl BttDevice {
+    pub(in crate::disk) fn new(table: &Table, jobs: Jobs) -> Self {
+        let way = Worker::new(Arc::clone(&table.btt));
+        let gathered = Gathered::new(way.btt().sector_bytes() as usize);
+        Self {
+            way,
+            data_bytes: table.data_bytes,
+            jobs,
+            buffer: Vec::new(),
+            gathered,
+            waiting: Vec::new(),
+            finished: VecDeque::new(),
+        }
+    }
+
+    /// Reads all of a request.
+    fn read(&mut self, issue: &Issue<'_>) -> Result<(), IoError> {
+        let (sector, data) = self.sizes();
+        let jobs = Rc::clone(&self.jobs);
+        let jobs = jobs.borrow();
+        issue.pieces().try_for_each(|piece| {
+            let transfer = &jobs[job_of(piece.cookie)].transfer;
+            let bytes = transfer.bytes_of(&piece);
+            let (lba, count) = self.sectors(&bytes);
+            self.buffer.resize(small(count) * sector, 0);
+            self.way.read(lba, &mut self.buffer)?;
+            let Place::Pages { pages, lead } = &transfer.place else { nowhere() };
+            let first = lead + small(bytes.start - transfer.offset);
+            for (n, sector) in self.buffer.chunks_exact(sector).enumerate() {
+                pages.write(first + n * data, &sector[..data]);
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes in what a request, by its number among those that wait, is to change.
+    fn gather(&mut self, of: usize, issue: &Issue<'_>) {
+        let op = issue.request().op;
+        if op == Op::Flush {
+            return self.gathered.flush(of);
+        }
+        let (sector, data) = self.sizes();
+        let jobs = self.jobs.borrow();
+        for piece in issue.pieces() {
+            let transfer: &Transfer = &jobs[job_of(piece.cookie)].transfer;
+            let bytes = transfer.bytes_of(&piece);
+            let (lba, count) = self.sectors(&bytes);
+            if op != Op::Write {
+                // Its blocks stay the sectors' own: nothing is fast or slow about it, and no hole comes to be.
+                self.gathered.zero(of, lba, count);
+                continue;
+            }
+            let Place::Pages { pages, lead } = &transfer.place else { nowhere() };
+            let first = lead + small(bytes.start - transfer.offset);
+            self.gathered.write(of, lba, count, |to| {
+                for n in 0..small(count) {
+                    let end = to.len() + sector;
+                    pages.read(first + n * data..first + (n + 1) * data, to);
+                    to.resize(end, 0);
+                }
+            });
+        }
+    }
+
+    /// Carries out what was gathered.
+    fn carry_out(&mut self) {
+        let Self { gathered, way, waiting, finished, .. } = self;
+        gathered.carry_out(way, |of, done| {
+            let (_, before) = &mut waiting[of];
+            if before.is_ok() {
+                *before = done;
+            }
+        });
+        finished.extend(waiting.drain(..).map(|(finished, done)| {
+            let outcome = Outcome::Done(status(done));
+            Finished { outcome, ..finished }
+        }));
+    }
+
+    /// The first sector of a range of the disk, and how many it has: it is of whole sectors.
+    const fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
+        (bytes.start / self.data_bytes, (bytes.end - bytes.start) / self.data_bytes)
+    }
+
+    /// Bytes of a sector, and how many of them are data.
+    fn sizes(&self) -> (usize, usize) {
+        (self.way.btt().sector_bytes() as usize, small(self.data_bytes))
+    }
+}
+
+impl Driver for BttDevice {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let finished = |status| Finished { queue, hctx, tag, outcome: Outcome::Done(status) };
+        if issue.effect() == DataEffect::Nowhere {
+            self.finished.push_back(finished(Status::Ok));
+        } else if issue.request().op == Op::Read {
+            let done = self.read(issue);
+            self.finished.push_back(finished(status(done)));
+        } else {
+            self.gather(self.waiting.len(), issue);
+            self.waiting.push((finished(Status::Ok), Ok(())));
+            if self.gathered.is_full() {
+                self.carry_out();
+            }
+        }
+        Accept::Queued
+    }
+}
+
+impl Device for BttDevice {
+    /// Asked once all that came in a turn of the lane was handed over: what waits is carried out together then.
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        if self.finished.is_empty() && !self.waiting.is_empty() {
+            self.carry_out();
+        }
+        self.finished.pop_front()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        let is_idle = self.finished.is_empty() && self.waiting.is_empty();
+        (!is_idle).then_some(Instant::ZERO)
+    }
+}
+
+fn status(done: Result<(), IoError>) -> Status {
+    match done {
+        Ok(()) => Status::Ok,
+        Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Status::Medium,
+        Err(IoError::Media(MediaError::NoSpace)) => Status::NoSpace,
+        Err(_) => Status::IoError,
+    }
+}
+
+fn nowhere() -> ! {
+    unreachable!("the disk wants buffers")
+}
+
+fn small(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("requests are short")
+}

@@ -1,0 +1,229 @@
+//! Changes that wait to be carried out together.
+
+use blockyard::btt::{Btt, IoError, Worker};
+use blockyard_pmem::ImageMemory;
+use core::ops::Range;
+use std::sync::Arc;
+
+/// Most bytes of data that wait.
+const BYTES_MAX: usize = 1 << 20;
+
+/// A lane's way to a BTT.
+pub(super) type Way = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
+
+/// Something that is to become of sectors.
+#[derive(Clone, Debug)]
+enum Change {
+    /// These of the gathered ones are written.
+    Write(Range<usize>),
+    /// So many from this one on become zeroes.
+    Zero(u64, u64),
+    /// All that was written is made durable.
+    Flush,
+}
+
+/// Changes in the order in which they came, each of a request by some number.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    changes: Vec<(usize, Change)>,
+    /// The sectors that are written, and their bytes.
+    lbas: Vec<u64>,
+    bytes: Vec<u8>,
+    sector_bytes: usize,
+}
+
+impl Gathered {
+    pub(super) fn new(sector_bytes: usize) -> Self {
+        Self { changes: Vec::new(), lbas: Vec::new(), bytes: Vec::new(), sector_bytes }
+    }
+
+    /// Whether it is time to carry them out.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= BYTES_MAX
+    }
+
+    /// `of` wants `count` sectors from `lba` on written, which `put` appends.
+    pub(super) fn write(
+        &mut self,
+        of: usize,
+        lba: u64,
+        count: u64,
+        put: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let first = self.lbas.len();
+        self.lbas.extend(lba..lba + count);
+        put(&mut self.bytes);
+        debug_assert_eq!(self.bytes.len(), self.lbas.len() * self.sector_bytes, "whole sectors");
+        self.changes.push((of, Change::Write(first..self.lbas.len())));
+    }
+
+    /// `of` wants `count` sectors from `lba` on to be zeroes.
+    pub(super) fn zero(&mut self, of: usize, lba: u64, count: u64) {
+        self.changes.push((of, Change::Zero(lba, count)));
+    }
+
+    /// `of` wants what was written to be durable.
+    pub(super) fn flush(&mut self, of: usize) {
+        self.changes.push((of, Change::Flush));
+    }
+
+    /// Carries all of them out, as if one after the other, and tells of each how it went.
+    pub(super) fn carry_out(
+        &mut self,
+        way: &mut Way,
+        mut tell: impl FnMut(usize, Result<(), IoError>),
+    ) {
+        let mut rest = &*self.changes;
+        while let Some((of, change)) = rest.first() {
+            let is_write = |one: &&(usize, Change)| matches!(one.1, Change::Write(_));
+            let writes = rest.iter().take_while(is_write).count();
+            match change {
+                Change::Write(_) => self.write_all(&rest[..writes], way, &mut tell),
+                Change::Zero(lba, count) => tell(*of, way.set_zero(*lba, *count)),
+                Change::Flush => tell(*of, way.btt().flush()),
+            }
+            rest = &rest[writes.max(1)..];
+        }
+        self.changes.clear();
+        self.lbas.clear();
+        self.bytes.clear();
+    }
+
+    /// Writes together. If that fails, each again by itself, in order: so one alone fails for what only it met.
+    fn write_all(
+        &self,
+        writes: &[(usize, Change)],
+        way: &mut Way,
+        tell: &mut impl FnMut(usize, Result<(), IoError>),
+    ) {
+        let range = |(_, change): &(usize, Change)| match change {
+            Change::Write(range) => range.clone(),
+            Change::Zero(..) | Change::Flush => 0..0,
+        };
+        let all = writes.first().map_or(0, |first| range(first).start)
+            ..writes.last().map_or(0, |last| range(last).end);
+        let together = self.write_range(all, way);
+        for one in writes {
+            tell(one.0, if together.is_ok() { Ok(()) } else { self.write_range(range(one), way) });
+        }
+    }
+
+    fn write_range(&self, sectors: Range<usize>, way: &mut Way) -> Result<(), IoError> {
+        let bytes = self.bytes.chunks_exact(self.sector_bytes).skip(sectors.start);
+        let many: Vec<_> = self.lbas[sectors].iter().copied().zip(bytes).collect();
+        way.write_many(&many)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Table, Wanted};
+    use super::*;
+    use blockyard::btt::find::find;
+    use blockyard::btt::{Container, Memory};
+    use blockyard::prng::Prng;
+    use blockyard_pmem::{Durability, Image, ImageOptions, NewImage, Unmapped};
+
+    const BYTES: usize = 512;
+
+    /// A BTT in a file that has no name any more, served by one lane.
+    fn table(name: &str) -> Table {
+        let path = std::env::temp_dir().join(format!("blockyard-{name}-{}", std::process::id()));
+        let container = Container::Namespace;
+        let new = NewImage { bytes: 17 << 20, sector_bytes: 512, container };
+        let durability = Durability::Disk;
+        let options = ImageOptions { durability, ..ImageOptions::default() };
+        drop(Image::create(&path, &new, &options).expect("there is room"));
+        let wanted = Wanted { durability, container: None, read_only: false, lanes: 1 };
+        let table = Table::open(&path, wanted).expect("it is one");
+        std::fs::remove_file(path).expect("it is there");
+        table
+    }
+
+    fn synchronisations(way: &Way) -> u64 {
+        match way.btt().memory() {
+            ImageMemory::Unmapped(unmapped) => Unmapped::synchronisations(unmapped),
+            ImageMemory::Mapped(_) => unreachable!("it is by calls"),
+        }
+    }
+
+    fn write(gathered: &mut Gathered, of: usize, lba: u64, byte: u8) {
+        gathered.write(of, lba, 1, |to| to.extend([byte; BYTES]));
+    }
+
+    fn read(way: &mut Way, lba: u64) -> u8 {
+        let mut sector = [0xee; BYTES];
+        way.read(lba, &mut sector).expect("it is read");
+        assert_eq!(sector, [sector[0]; BYTES], "a mix in sector {lba}");
+        sector[0]
+    }
+
+    #[test]
+    fn writes_that_come_together_share_synchronisations() {
+        let table = table("share");
+        let mut way = Worker::new(Arc::clone(&table.btt));
+        let mut gathered = Gathered::new(BYTES);
+        (0..60).for_each(|n| write(&mut gathered, n, n as u64 * 3, 1));
+        let (before, mut told) = (synchronisations(&way), 0);
+        gathered.carry_out(&mut way, |_, done| {
+            done.expect("it is written");
+            told += 1;
+        });
+        assert_eq!((synchronisations(&way) - before, told), (2, 60));
+    }
+
+    #[test]
+    fn who_fails_fails_alone() {
+        let table = table("alone");
+        let mut way = Worker::new(Arc::clone(&table.btt));
+        let memory = way.btt().memory();
+        let arena = find(memory, Container::Namespace, None).expect("it is there")[0];
+        // A block that does not exist.
+        let at = arena.start + arena.info.layout.mapoff + 7 * 4;
+        memory.store(at, u32::MAX).expect("it is stored");
+        let mut gathered = Gathered::new(BYTES);
+        (0..20_u8).for_each(|n| write(&mut gathered, n.into(), n.into(), n + 1));
+        let mut told = Vec::new();
+        gathered.carry_out(&mut way, |of, done| told.push((of, done)));
+        let expected = |n| if n == 7 { Err(IoError::Map) } else { Ok(()) };
+        assert_eq!(told, (0..20).map(|n| (n, expected(n))).collect::<Vec<_>>());
+        let others = (0..20_u8).filter(|n| *n != 7);
+        others.for_each(|n| assert_eq!(read(&mut way, n.into()), n + 1, "sector {n}"));
+    }
+
+    #[test]
+    fn changes_of_one_sector_are_made_in_order() {
+        let table = table("order");
+        let mut way = Worker::new(Arc::clone(&table.btt));
+        let mut gathered = Gathered::new(BYTES);
+        let (mut dice, mut model) = (Prng::new(3), [0; 600]);
+        for round in 0..20_u8 {
+            for change in 0..40_u8 {
+                let of = change.into();
+                // Few sectors, of which some share a word.
+                let lba = dice.below(3) * 256 + dice.below(5);
+                let at = usize::try_from(lba).expect("it is small");
+                match dice.below(8) {
+                    0 => {
+                        gathered.zero(of, lba, 2);
+                        model[at..at + 2].fill(0);
+                    }
+                    1 => gathered.flush(of),
+                    2 => {
+                        gathered.write(of, lba, 3, |to| to.extend([round + 100; 3 * BYTES]));
+                        model[at..at + 3].fill(round + 100);
+                    }
+                    _ => {
+                        let byte = change + round;
+                        write(&mut gathered, of, lba, byte);
+                        model[at] = byte;
+                    }
+                }
+            }
+            gathered.carry_out(&mut way, |_, done| done.expect("it is done"));
+            for (lba, expected) in (0..).zip(model) {
+                assert_eq!(read(&mut way, lba), expected, "round {round}, sector {lba}");
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A block translation table as a disk: its sectors stay whole, whatever ends the server. Done with
+//! everything in a call: reads in the one that hands them over, writes when the device is asked what it has
+//! finished, with all others that came in the same turn of their lane.
+
+mod device;
+mod gathered;
+
+pub(super) use device::BttDevice;
+
+use super::open::OpenError;
+use blockyard::btt::{Btt, Container, LaneChoice, Policy};
+use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A BTT, shared by all lanes.
+#[derive(Debug)]
+pub(crate) struct Table {
+    btt: Arc<Btt<ImageMemory>>,
+    /// Bytes of a sector that are data: what is behind them, integrity metadata of 8 to 128 bytes, is
+    /// written as zeroes. As in Linux.
+    pub(crate) data_bytes: u64,
+    /// What was written is durable only after a flush.
+    pub(crate) has_cache: bool,
+}
+
+/// What of a BTT is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) durability: Durability,
+    pub(super) container: Option<Container>,
+    pub(super) read_only: bool,
+    /// Lanes of the server.
+    pub(super) lanes: usize,
+}
+
+impl Wanted {
+    /// Sets of lanes: one for each lane of the server at least. Where fences are dear there are no more, as what is
+    /// written at once shares fences up to half of a set.
+    fn sets(&self) -> u32 {
+        // A quarter of the sets is not for one thread alone.
+        let needed = u32::try_from(self.lanes * 4 / 3 + 1).expect("a server has few lanes");
+        match (self.durability, Policy::DEFAULT.lanes) {
+            (Durability::Disk, _) => needed,
+            (_, LaneChoice::Own { sets }) => needed.max(sets),
+            _ => unreachable!("the default has sets"),
+        }
+    }
+}
+
+impl Table {
+    /// Opens the BTT in the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened, is none, or its sectors have less than 512 bytes.
+    pub(super) fn open(path: &Path, wanted: Wanted) -> Result<Self, OpenError> {
+        let name = path.display().to_string();
+        let Wanted { durability, container, read_only, .. } = wanted;
+        let policy = Policy { lanes: LaneChoice::Own { sets: wanted.sets() }, ..Policy::DEFAULT };
+        let options =
+            ImageOptions { read_only, durability, policy, container, ..ImageOptions::default() };
+        let opened = Image::identify(path, &options).and_then(|image| image.open(&options));
+        let btt = opened.map_err(|error| OpenError::Btt(name.clone(), error.to_string()))?;
+        let data_bytes = match btt.sector_bytes() {
+            0..512 => {
+                let why = "its sectors have less than 512 bytes".to_owned();
+                return Err(OpenError::Btt(name, why));
+            }
+            512..4096 => 512,
+            _ => 4096,
+        };
+        let has_cache = matches!(durability, Durability::Process | Durability::Calls);
+        Ok(Self { btt: Arc::new(btt), data_bytes, has_cache })
+    }
+
+    /// Bytes of the disk.
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.btt.sectors() * self.data_bytes
+    }
+
+    /// Whether its memory is taken for persistent because somebody said so, and nobody else knows.
+    pub(super) fn is_assumed_persistent(&self) -> bool {
+        match self.btt.memory() {
+            ImageMemory::Mapped(mapped) => {
+                mapped.instructions().is_some() && !mapped.is_synchronous()
+            }
+            ImageMemory::Unmapped(_) => false,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether what is read is what was written, through the table and its recovery.
+//!
+//! Data are marks: each sector that is written gets the number of the write and its own. What is read back, or
+//! found after a loss of power, is compared with the write that was last, and told as [`Deed`]s.
+
+use crate::data::deed::{Deed, Place};
+use blockyard::prng::Prng;
+use blockyard::unit::{DriverTag, SECTOR_BYTES};
+use core::ops::Range;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What was written to each sector, and what happened to it.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The last write of each sector.
+    last: BTreeMap<u64, u64>,
+    writes: u64,
+    /// Of requests that were not pulled yet.
+    pending: VecDeque<Deed<Place>>,
+    deeds: VecDeque<Deed<Place>>,
+    /// What of it a loss of power leaves.
+    pub(super) draws: Prng,
+}
+
+/// What a sector of a read turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// As written last.
+    Right,
+    /// As written last to another sector.
+    Of(u64),
+    /// A mix, or written before.
+    Wrong,
+}
+
+const WORD: usize = 8;
+
+impl Kept {
+    pub(super) fn new(draws: Prng) -> Self {
+        Self {
+            last: BTreeMap::new(),
+            writes: 0,
+            pending: VecDeque::new(),
+            deeds: VecDeque::new(),
+            draws,
+        }
+    }
+
+    /// Makes `data` those of a new write to the sectors from `first` on.
+    pub(super) fn write(&mut self, tag: DriverTag, first: u64, data: &mut [u8]) {
+        self.writes += 1;
+        let mark = self.writes;
+        for (sector, bytes) in (first..).zip(data.chunks_exact_mut(SECTOR_BYTES as usize)) {
+            let words = [mark, sector].map(u64::to_le_bytes);
+            let of_pair = bytes.chunks_exact_mut(WORD).zip(words.iter().cycle());
+            of_pair.for_each(|(bytes, word)| bytes.copy_from_slice(word));
+            self.last.insert(sector, mark);
+        }
+        let sectors = first..first + (data.len() / SECTOR_BYTES as usize) as u64;
+        let place = Place { tag, from: 0 };
+        self.pending.push_back(Deed::Received { place, sectors: sectors.clone(), page: mark });
+        self.pending.push_back(Deed::Certain { page: mark, sectors });
+    }
+
+    /// `data` was read for a request, from the sectors from `first` on.
+    pub(super) fn read(&mut self, tag: DriverTag, first: u64, data: &[u8]) {
+        for (from, bytes) in (0..).zip(data.chunks_exact(SECTOR_BYTES as usize)) {
+            let sector = first + u64::from(from);
+            let of = match self.see(sector, bytes) {
+                Sight::Right => sector,
+                Sight::Of(other) => other,
+                Sight::Wrong => continue,
+            };
+            let place = Place { tag, from };
+            self.pending.push_back(Deed::Sent { place, sectors: of..of + 1 });
+        }
+    }
+
+    /// These sectors became zeroes.
+    pub(super) fn erase(&mut self, sectors: Range<u64>) {
+        for sector in sectors.clone() {
+            self.last.remove(&sector);
+        }
+        self.pending.push_back(Deed::Erased { sectors, certain: true });
+    }
+
+    /// What `bytes` are, where `sector` was read.
+    fn see(&self, sector: u64, bytes: &[u8]) -> Sight {
+        let mut words = bytes
+            .chunks_exact(WORD)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+        let (mark, of) = (words.next().unwrap_or(0), words.next().unwrap_or(0));
+        let whole = words.zip([mark, of].into_iter().cycle()).all(|(word, like)| word == like);
+        let last = |sector| self.last.get(&sector).copied().unwrap_or(0);
+        if !whole {
+            return Sight::Wrong;
+        }
+        match (mark, of) {
+            (0, 0) if last(sector) == 0 => Sight::Right,
+            _ if of == sector && mark == last(sector) => Sight::Right,
+            _ if of != sector && mark > 0 && mark == last(of) => Sight::Of(of),
+            _ => Sight::Wrong,
+        }
+    }
+
+    /// Reads every sector that was written by `read`, after a loss of power: those that are not as written
+    /// last are told as lost.
+    pub(super) fn look_at_survivors(
+        &mut self,
+        unit: u64,
+        mut read: impl FnMut(Range<u64>, &mut [u8]) -> bool,
+    ) {
+        let mut bytes = vec![0; usize::try_from(unit).expect("small") * SECTOR_BYTES as usize];
+        let mut lost = Vec::new();
+        let mut next = 0;
+        for &sector in self.last.keys() {
+            if sector < next {
+                continue;
+            }
+            let first = sector / unit * unit;
+            next = first + unit;
+            let there = read(first..next, &mut bytes);
+            for (sector, bytes) in (first..next).zip(bytes.chunks_exact(SECTOR_BYTES as usize)) {
+                if !there || self.see(sector, bytes) != Sight::Right {
+                    lost.push(sector);
+                }
+            }
+        }
+        let erased = |sector| Deed::Erased { sectors: sector..sector + 1, certain: true };
+        self.deeds.extend(lost.into_iter().map(erased));
+    }
+
+    /// Requests were pulled: what they did is told.
+    pub(super) fn pulled(&mut self) {
+        self.deeds.append(&mut self.pending);
+    }
+
+    /// What was not told yet.
+    pub(super) fn next_deed(&mut self) -> Option<Deed<Place>> {
+        self.deeds.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_written_last_and_whole_is_right() {
+        let mut kept = Kept::new(Prng::new(1));
+        let tag = DriverTag(0);
+        let (mut one, mut two) = (vec![0; 1024], vec![0; 1024]);
+        assert_eq!(kept.see(5, &one[..512]), Sight::Right, "nobody wrote there");
+        kept.write(tag, 4, &mut one);
+        kept.write(tag, 4, &mut two);
+        assert_eq!(kept.see(4, &two[..512]), Sight::Right);
+        assert_eq!(kept.see(4, &one[..512]), Sight::Wrong, "the write before");
+        assert_eq!(kept.see(4, &two[512..]), Sight::Of(5), "its neighbour");
+        two[300] ^= 1;
+        assert_eq!(kept.see(4, &two[..512]), Sight::Wrong, "torn");
+        assert_eq!(kept.see(4, &[0; 512]), Sight::Wrong, "lost");
+    }
+}

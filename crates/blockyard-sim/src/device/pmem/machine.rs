@@ -1,0 +1,418 @@
+//! What an operation costs a processor, from what it does to the memory and to shared words.
+//!
+//! # Rules
+//!
+//! - **E1.** While an operation is carried out its steps are noted; when it is, they are laid one behind the
+//!   other from the instant at which it began, and wait where a lock is held or channels are used up.
+//! - **E2.** An operation changes what it changes as if nobody else were at work. Others wait for it in
+//!   time only.
+//! - **E3.** Every nanosecond is counted to one [`Part`].
+
+use super::calendar::{Calendar, Channels};
+use super::lines::Lines;
+use crate::profile::{BttDesign, Copying, Fences, Mapping, PmemProfile};
+use blockyard::btt::layout::NFREE;
+use blockyard::btt::{ReadTracking, Touch, Word};
+use blockyard::time::{Duration, Instant};
+use core::ops::Range;
+
+/// What the time of an operation is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Copying data, and waiting for channels.
+    Copy,
+    /// Knowing who reads what: published blocks, looks at them, versions.
+    Tracking,
+    /// Taking lanes and map entries, and waiting for them.
+    Locks,
+    /// Storing and writing back log entries.
+    Log,
+    /// Loading, storing and writing back map entries.
+    Map,
+    /// Fences.
+    Fences,
+}
+
+impl Part {
+    /// All there are, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Copy, Self::Tracking, Self::Locks, Self::Log, Self::Map, Self::Fences];
+}
+
+/// What was done and how long it took, all processors together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PmemReport {
+    /// Time of every [`Part`], in its order.
+    pub parts: [Duration; Part::ALL.len()],
+    /// Operations that read.
+    pub reads: u64,
+    /// Operations that wrote.
+    pub writes: u64,
+    /// Fences that were waited for.
+    pub fences: u64,
+    /// Lines written back, data apart.
+    pub write_backs: u64,
+    /// Looks through the words of all readers.
+    pub scans: u64,
+    /// Lines of shared words that came from another processor's cache.
+    pub transfers: u64,
+    /// Time spent waiting for locks that others held; it is in [`Part::Locks`] too.
+    pub lock_wait: Duration,
+    /// Channels to the memory.
+    pub channels: u16,
+    /// Time that they were used for, all together.
+    pub channels_used: Duration,
+}
+
+/// A step of an operation (E1).
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Spend { part: Part, ns: u64 },
+    Pass { part: Part, work_ps: u64, ns: u64 },
+    Hold(usize),
+    Leave(usize),
+}
+
+/// Bytes of a line.
+pub(super) const LINE: u64 = 64;
+const PAGE: u64 = 4096;
+/// Readers' words in a line of Linux's table, which has one of four bytes for each lane of an arena.
+const READERS_IN_LINE: u32 = 16;
+/// Words that hold map entries, and sets of lanes, are this many at most.
+const WORDS: usize = NFREE as usize;
+/// Where locks and lines are numbered from: entries, then lanes, then the counter, then readers.
+const LANES: usize = WORDS;
+const COUNTER: usize = 2 * WORDS;
+const READERS: usize = COUNTER + 1;
+const LINES: usize = READERS + WORDS;
+
+/// Processors with this memory.
+#[derive(Debug)]
+pub(super) struct Machine {
+    profile: PmemProfile,
+    copy: Copying,
+    fence_each: bool,
+    prefetches: bool,
+    /// Readers' words have a line each.
+    padded: bool,
+    lines: Lines,
+    locks: Vec<Calendar>,
+    channels: Channels,
+    /// Of the operation under way.
+    now: Now,
+    steps: Vec<Step>,
+    report: PmemReport,
+    /// Picoseconds for which channels were used.
+    passed_ps: u64,
+}
+
+/// The operation under way.
+#[derive(Debug, Default)]
+struct Now {
+    cpu: u16,
+    reads: bool,
+    /// Something stored is not durable yet.
+    dirty: bool,
+    /// What it took so far, waits apart.
+    elapsed_ns: u64,
+    /// Lines that it asked for, and when.
+    fetched: Vec<(u64, u64)>,
+    /// Lines of the memory that are in the processor's cache since it used them.
+    cached: Vec<u64>,
+}
+
+impl Machine {
+    /// So many processors, none of which has used anything, with a disk as `btt` says, or a plain one.
+    pub(super) fn new(profile: PmemProfile, btt: Option<&BttDesign>, cpus: u16) -> Self {
+        Self {
+            profile,
+            copy: btt.map_or(Copying::AlignedNt, |btt| btt.copy),
+            fence_each: btt.is_some_and(|btt| btt.fences == Fences::EachStore),
+            prefetches: btt.is_some_and(|btt| btt.prefetch)
+                && profile.mapping == Mapping::WriteBack,
+            padded: btt.is_some_and(|btt| btt.policy.tracking != ReadTracking::Scan),
+            lines: Lines::new(LINES, cpus),
+            locks: (0..2 * WORDS).map(|_| Calendar::default()).collect(),
+            channels: Channels::new(profile.channels),
+            now: Now::default(),
+            steps: Vec::new(),
+            report: PmemReport { channels: profile.channels, ..PmemReport::default() },
+            passed_ps: 0,
+        }
+    }
+
+    /// Whether each store is durable at once.
+    pub(super) const fn fences_each(&self) -> bool {
+        self.fence_each
+    }
+
+    /// The processor at work.
+    pub(super) const fn cpu(&self) -> u16 {
+        self.now.cpu
+    }
+
+    /// What was counted.
+    pub(super) fn report(&self) -> PmemReport {
+        let channels_used = Duration::from_ns(self.passed_ps / 1000);
+        PmemReport { channels_used, ..self.report }
+    }
+
+    /// Counts anew.
+    pub(super) fn forget(&mut self) {
+        self.report = PmemReport { channels: self.profile.channels, ..PmemReport::default() };
+        self.passed_ps = 0;
+    }
+
+    /// `cpu` begins an operation.
+    pub(super) fn begin(&mut self, cpu: u16, reads: bool) {
+        self.steps.clear();
+        self.now.fetched.clear();
+        self.now.cached.clear();
+        (self.now.cpu, self.now.reads) = (cpu, reads);
+        (self.now.dirty, self.now.elapsed_ns) = (false, 0);
+    }
+
+    /// It has done all it does, and began at `from`; nobody begins anything before `now`. How long it took.
+    pub(super) fn end(&mut self, from: Instant, now: Instant) -> Duration {
+        self.channels.forget_before(now);
+        let count = if self.now.reads { &mut self.report.reads } else { &mut self.report.writes };
+        *count += 1;
+        let begun = from.as_ns();
+        let mut at = begun;
+        let mut held = Vec::new();
+        for n in 0..self.steps.len() {
+            match self.steps[n] {
+                Step::Spend { part, ns } => {
+                    at += ns;
+                    self.count(part, ns);
+                }
+                Step::Pass { part, work_ps, ns } => {
+                    let passed = self.channels.pass(at, work_ps, ns);
+                    self.count(part, passed - at);
+                    at = passed;
+                }
+                Step::Hold(lock) => {
+                    self.locks[lock].forget_before(now);
+                    let begin = self.locks[lock].fit(at, self.held_for(n, lock));
+                    self.count(Part::Locks, begin - at);
+                    self.report.lock_wait += Duration::from_ns(begin - at);
+                    held.push((lock, begin));
+                    at = begin;
+                }
+                Step::Leave(lock) => {
+                    let of = held.iter().rposition(|(other, _)| *other == lock);
+                    let (_, begin) = held.swap_remove(of.expect("what is left was held"));
+                    self.locks[lock].hold(begin, at);
+                }
+            }
+        }
+        assert!(held.is_empty(), "nothing is held from one operation to the next");
+        Duration::from_ns(at - begun)
+    }
+
+    /// How long a lock that step `n` takes is held, waits apart.
+    fn held_for(&self, n: usize, lock: usize) -> u64 {
+        let left = |step: &&Step| !matches!(step, Step::Leave(other) if *other == lock);
+        let held = self.steps[n..].iter().take_while(left);
+        held.map(|step| match step {
+            Step::Spend { ns, .. } | Step::Pass { ns, .. } => *ns,
+            Step::Hold(_) | Step::Leave(_) => 0,
+        })
+        .sum()
+    }
+
+    fn count(&mut self, part: Part, ns: u64) {
+        self.report.parts[part as usize] += Duration::from_ns(ns);
+    }
+
+    fn spend(&mut self, part: Part, time: Duration) {
+        let more = time.as_ns();
+        self.now.elapsed_ns += more;
+        match self.steps.last_mut() {
+            Some(Step::Spend { part: last, ns }) if *last == part => *ns += more,
+            _ if more > 0 => self.steps.push(Step::Spend { part, ns: more }),
+            _ => {}
+        }
+    }
+
+    /// `bytes` pass the channels, at `rate` on each, and take the processor `time`.
+    fn pass(&mut self, part: Part, bytes: u64, rate: u64, time: Duration) {
+        let ns = time.as_ns();
+        self.now.elapsed_ns += ns;
+        let whole = u128::from(bytes.next_multiple_of(self.profile.unit));
+        let work_ps = u64::try_from(whole * 1_000_000_000_000 / u128::from(rate));
+        let work_ps = work_ps.expect("what passes at once is short");
+        self.passed_ps += work_ps;
+        self.steps.push(Step::Pass { part, work_ps, ns });
+    }
+
+    /// How long a line of the memory is waited for.
+    fn latency(&mut self, line: u64) -> Duration {
+        let load = self.profile.load;
+        let Some((_, asked)) = self.now.fetched.iter().find(|(of, _)| *of == line) else {
+            return load;
+        };
+        let since = self.now.elapsed_ns - asked;
+        Duration::from_ns(load.as_ns().saturating_sub(since))
+    }
+
+    /// Data at `at` are copied out.
+    pub(super) fn copy_out(&mut self, at: u64, bytes: u64) {
+        let first = self.latency(at / LINE);
+        self.spend(Part::Copy, first);
+        let copies = self.profile.read;
+        self.pass(
+            Part::Copy,
+            bytes,
+            copies.rate,
+            for_bytes(copies.page[self.copy as usize], bytes),
+        );
+    }
+
+    /// Data are copied in.
+    pub(super) fn copy_in(&mut self, bytes: u64) {
+        let copies = self.profile.write;
+        self.pass(
+            Part::Copy,
+            bytes,
+            copies.rate,
+            for_bytes(copies.page[self.copy as usize], bytes),
+        );
+        self.stored();
+    }
+
+    /// A word of the BTT on the medium is loaded.
+    pub(super) fn load(&mut self, part: Part, at: u64) {
+        let line = at / LINE;
+        if self.profile.mapping == Mapping::WriteBack {
+            if self.now.cached.contains(&line) {
+                return;
+            }
+            self.now.cached.push(line);
+        }
+        let latency = self.latency(line);
+        self.spend(part, latency);
+    }
+
+    /// Words of the BTT on the medium are written back.
+    pub(super) fn write_back(&mut self, part: Part, bytes: Range<u64>) {
+        let lines = bytes.end.div_ceil(LINE) - bytes.start / LINE;
+        for _ in 0..lines {
+            self.pass(part, LINE, self.profile.write.rate, self.profile.write_back);
+        }
+        self.report.write_backs += lines;
+        self.stored();
+    }
+
+    /// Something was stored for good.
+    fn stored(&mut self) {
+        self.now.dirty = true;
+        if self.fence_each {
+            self.wait();
+        }
+    }
+
+    /// A fence. Where each store has its own there is nothing left for it.
+    pub(super) fn fence(&mut self) {
+        if !self.fence_each {
+            self.wait();
+        }
+    }
+
+    fn wait(&mut self) {
+        let drain = if self.now.dirty { self.profile.drain } else { Duration::ZERO };
+        self.now.dirty = false;
+        self.report.fences += 1;
+        self.spend(Part::Fences, self.profile.fence + drain);
+    }
+
+    /// A line is asked for.
+    pub(super) fn prefetch(&mut self, at: u64) {
+        if self.prefetches {
+            self.now.fetched.push((at / LINE, self.now.elapsed_ns));
+        }
+    }
+
+    /// What is done to shared words.
+    pub(super) fn touched(&mut self, touch: Touch) {
+        match touch {
+            Touch::Looked(word) => self.look(word),
+            Touch::Changed(word) => {
+                self.change(word);
+                self.spend(self.part_of(word), self.profile.atomic);
+            }
+            Touch::Held(word) => {
+                self.change(word);
+                self.spend(Part::Locks, self.profile.atomic);
+                self.steps.push(Step::Hold(lock_of(word)));
+            }
+            Touch::Left(word) => {
+                self.change(word);
+                self.steps.push(Step::Leave(lock_of(word)));
+            }
+            Touch::LookedThrough(words) => self.look_through(words),
+        }
+    }
+
+    fn look_through(&mut self, words: u32) {
+        self.report.scans += 1;
+        let (of_all, lines) = if self.padded {
+            (self.profile.look_through_padded, words)
+        } else {
+            (self.profile.look_through, words.div_ceil(READERS_IN_LINE))
+        };
+        let time = of_all.as_ns() * u64::from(words) / u64::from(NFREE);
+        self.spend(Part::Tracking, Duration::from_ns(time));
+        let lines = READERS..READERS + lines as usize;
+        let cpu = self.now.cpu;
+        let fetched = lines.filter(|line| self.lines.look(cpu, *line)).count() as u64;
+        self.transferred(Part::Tracking, fetched);
+    }
+
+    fn look(&mut self, word: Word) {
+        let moved = self.lines.look(self.now.cpu, self.line_of(word));
+        self.transferred(self.part_of(word), u64::from(moved));
+    }
+
+    fn change(&mut self, word: Word) {
+        let moved = self.lines.change(self.now.cpu, self.line_of(word));
+        self.transferred(self.part_of(word), u64::from(moved));
+    }
+
+    fn transferred(&mut self, part: Part, lines: u64) {
+        self.report.transfers += lines;
+        self.spend(part, Duration::from_ns(self.profile.line_transfer.as_ns() * lines));
+    }
+
+    /// Who only reads looks at versions to know about writers; who writes takes them as locks.
+    const fn part_of(&self, word: Word) -> Part {
+        match word {
+            Word::Reader(_) => Part::Tracking,
+            Word::Entries(_) if self.now.reads => Part::Tracking,
+            Word::Entries(_) | Word::Lanes(_) | Word::Counter => Part::Locks,
+        }
+    }
+
+    const fn line_of(&self, word: Word) -> usize {
+        match word {
+            Word::Entries(_) | Word::Lanes(_) => lock_of(word),
+            Word::Counter => COUNTER,
+            Word::Reader(place) if self.padded => READERS + place as usize,
+            Word::Reader(place) => READERS + (place / READERS_IN_LINE) as usize,
+        }
+    }
+}
+
+/// The number of a lock.
+const fn lock_of(word: Word) -> usize {
+    match word {
+        Word::Entries(n) => n as usize,
+        Word::Lanes(n) => LANES + n as usize,
+        Word::Counter | Word::Reader(_) => panic!("it is no lock"),
+    }
+}
+
+/// The part of `page`, which is for 4 KiB, that is for `bytes`.
+fn for_bytes(page: Duration, bytes: u64) -> Duration {
+    Duration::from_ns((page.as_ns() * bytes).div_ceil(PAGE))
+}

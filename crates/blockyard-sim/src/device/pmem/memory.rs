@@ -1,0 +1,216 @@
+//! [`Modelled`]: the memory that a BTT, or a plain disk, lies in. Each call is charged for.
+
+use super::machine::{LINE, Machine, Part};
+use super::store::Store;
+use blockyard::btt::layout::Layout;
+use blockyard::btt::{MediaError, Memory, Touch};
+use blockyard::prng::Prng;
+use core::cell::{RefCell, RefMut};
+use core::ops::Range;
+
+/// Bytes, and the processors that use them.
+#[derive(Debug)]
+pub(super) struct Modelled {
+    bytes: u64,
+    inside: RefCell<Inside>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub(super) machine: Machine,
+    store: Store,
+    /// Bytes of the data area: kept only where somebody looks at them.
+    data: Range<u64>,
+    keeps_data: bool,
+    map: Range<u64>,
+    /// Nothing is charged for until a disk is made.
+    charges: bool,
+    /// Where data are kept: words that may not be durable yet, who stored them and what was there, in order.
+    unfenced: Vec<(u16, u64, [u8; 8])>,
+    /// Lines that were written back and not fenced since, and by whom.
+    written_back: Vec<(u16, u64)>,
+}
+
+impl Modelled {
+    /// `bytes` of zeroes, used by `machine`.
+    pub(super) fn new(bytes: u64, machine: Machine) -> Self {
+        let inside = Inside {
+            machine,
+            store: Store::new(bytes),
+            data: 0..0,
+            keeps_data: false,
+            map: 0..0,
+            charges: false,
+            unfenced: Vec::new(),
+            written_back: Vec::new(),
+        };
+        Self { bytes, inside: RefCell::new(inside) }
+    }
+
+    /// All of it is data of a disk, which begins work.
+    pub(super) fn is_plain(&self) {
+        let mut inside = self.inside();
+        (inside.data, inside.charges) = (0..self.bytes, true);
+    }
+
+    /// It holds an arena at `start`, of which every sector was written once. Its disk begins work.
+    pub(super) fn has(&self, start: u64, layout: &Layout) {
+        let mut inside = self.inside();
+        let at = |offset| start + offset;
+        inside.data = at(layout.dataoff)..at(layout.mapoff);
+        inside.map = at(layout.mapoff)..at(layout.flogoff);
+        let map = inside.map.clone();
+        inside.store.set_map(map);
+        inside.charges = true;
+    }
+
+    /// Data are kept from now on.
+    pub(super) fn keep_data(&self) {
+        self.inside().keeps_data = true;
+    }
+
+    /// What a loss of power leaves, as `draws` decide: of each word that is not durable, what was there or
+    /// what is. Nobody is charged for using it.
+    pub(super) fn survivors(&self, machine: Machine, draws: &mut Prng) -> Self {
+        let inside = self.inside();
+        let mut store = inside.store.clone();
+        let mut words: Vec<_> = inside.unfenced.clone();
+        words.sort_by_key(|(_, at, _)| *at); // stable: the oldest of a word first
+        words.dedup_by_key(|(_, at, _)| *at);
+        for (_, at, before) in words {
+            if draws.below(2) == 0 {
+                store.write(at, &before);
+            }
+        }
+        let left = Self::new(self.bytes, machine);
+        {
+            let mut inside = left.inside();
+            (inside.store, inside.keeps_data) = (store, true);
+        }
+        left
+    }
+
+    pub(super) fn inside(&self) -> RefMut<'_, Inside> {
+        self.inside.borrow_mut()
+    }
+}
+
+impl Inside {
+    fn charge(&mut self, act: impl FnOnce(&mut Machine)) {
+        if self.charges {
+            act(&mut self.machine);
+        }
+    }
+
+    fn keeps(&self, at: u64) -> bool {
+        self.keeps_data || !self.data.contains(&at)
+    }
+
+    /// A word is stored.
+    fn store_word(&mut self, at: u64, word: &[u8]) {
+        if self.keeps_data {
+            let (aligned, mut before) = (at / 8 * 8, [0; 8]);
+            self.store.read(aligned, &mut before);
+            self.unfenced.push((self.machine.cpu(), aligned, before));
+        }
+        self.store.write(at, word);
+    }
+
+    /// What the processor at work has stored is durable, and what others had in lines that it wrote back.
+    fn fenced(&mut self) {
+        if !self.keeps_data {
+            return;
+        }
+        let cpu = self.machine.cpu();
+        let back = core::mem::take(&mut self.written_back);
+        let (own, others): (Vec<_>, Vec<_>) = back.into_iter().partition(|(by, _)| *by == cpu);
+        self.written_back = others;
+        self.unfenced.retain(|(by, at, _)| *by != cpu && !own.contains(&(cpu, at / LINE)));
+    }
+
+    /// What words at `at` are.
+    fn part_of(&self, at: u64) -> Part {
+        if self.map.contains(&at) { Part::Map } else { Part::Log }
+    }
+}
+
+/// A simulation waits in time, not here: whatever somebody waits for has happened already.
+impl Memory for Modelled {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
+        let mut inside = self.inside();
+        inside.charge(|machine| machine.copy_out(at, to.len() as u64));
+        if inside.keeps(at) {
+            inside.store.read(at, to);
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
+        let mut inside = self.inside();
+        inside.charge(|machine| machine.copy_in(from.len() as u64));
+        if inside.keeps(at) {
+            inside.store.write(at, from);
+        }
+        Ok(())
+    }
+
+    fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
+        let zeroes = vec![0; usize::try_from(len).map_err(|_| MediaError::Failed)?];
+        self.write(at, &zeroes)
+    }
+
+    fn load(&self, at: u64) -> Result<u32, MediaError> {
+        let mut inside = self.inside();
+        let part = inside.part_of(at);
+        inside.charge(|machine| machine.load(part, at));
+        Ok(inside.store.load(at))
+    }
+
+    fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
+        self.inside().store_word(at, &word.to_le_bytes());
+        Ok(())
+    }
+
+    fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
+        self.inside().store_word(at, &word.to_le_bytes());
+        Ok(())
+    }
+
+    fn write_back(&self, at: u64, len: u64) {
+        let mut inside = self.inside();
+        let part = inside.part_of(at);
+        inside.charge(|machine| machine.write_back(part, at..at + len));
+        if inside.keeps_data {
+            let cpu = inside.machine.cpu();
+            inside
+                .written_back
+                .extend((at / LINE..(at + len).div_ceil(LINE)).map(|line| (cpu, line)));
+        }
+        if inside.machine.fences_each() {
+            inside.fenced();
+        }
+    }
+
+    fn fence(&self) -> Result<(), MediaError> {
+        let mut inside = self.inside();
+        inside.charge(Machine::fence);
+        inside.fenced();
+        Ok(())
+    }
+
+    fn prefetch(&self, at: u64, _len: u64) {
+        self.inside().charge(|machine| machine.prefetch(at));
+    }
+
+    fn touched(&self, touch: Touch) {
+        self.inside().charge(|machine| machine.touched(touch));
+    }
+
+    fn relax(&self, turn: u32) {
+        panic!("turn {turn} of waiting for somebody, and nobody else is at work");
+    }
+}

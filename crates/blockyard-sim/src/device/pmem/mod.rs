@@ -1,0 +1,270 @@
+//! Persistent memory as a disk: by itself, or under a block translation table.
+//!
+//! The table is the library's own ([`blockyard::btt`]), over a memory that charges for each call: what a design
+//! costs follows from what it does. The processor that submits is busy until a request is done; nothing is
+//! queued, and nobody is interrupted.
+
+mod calendar;
+mod kept;
+mod lines;
+mod machine;
+mod memory;
+mod store;
+
+pub use machine::{Part, PmemReport};
+
+use super::activity::Activity;
+use crate::data::deed::{Deed, Keeper, Place};
+use crate::profile::{BttDesign, PmemProfile};
+use blockyard::bio::Op;
+use blockyard::btt::find::find;
+use blockyard::btt::layout::{ARENA_BYTES_MAX, INFO_BYTES, MAP_ENTRY_BYTES, NFREE};
+use blockyard::btt::{Btt, Container, Format, IoError, Memory, OpenOptions, Seat, Uuid};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
+use blockyard::prng::Prng;
+use blockyard::request::Request;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{DriverTag, SECTOR_BYTES};
+use kept::Kept;
+use machine::Machine;
+use memory::Modelled;
+use std::collections::VecDeque;
+
+/// Most bytes of a disk: those of one arena, less what a BTT needs of it.
+pub const CAPACITY_MAX: u64 = 504 << 30;
+const _: () = assert!(with_table(CAPACITY_MAX, 512) <= ARENA_BYTES_MAX);
+/// Fewest: an arena has 16 MiB.
+pub const CAPACITY_MIN: u64 = 16 << 20;
+
+/// The model.
+#[derive(Debug)]
+pub struct Pmem {
+    disk: Disk,
+    /// What a request's data pass through.
+    buffer: Vec<u8>,
+    finished: VecDeque<Finished>,
+    /// Time that processors have not been charged for yet.
+    spent: Duration,
+    pub(super) activity: Activity,
+    /// Where it is looked after what is written.
+    kept: Option<Box<Kept>>,
+    profile: PmemProfile,
+    btt: Option<BttDesign>,
+}
+
+#[derive(Debug)]
+enum Disk {
+    Plain(Box<Modelled>),
+    /// With the seat of each processor.
+    Btt(Box<Btt<Modelled>>, Vec<Seat>),
+}
+
+impl Pmem {
+    /// A disk of `capacity` bytes in such memory, with a BTT or without, each sector of which was written once.
+    ///
+    /// # Panics
+    ///
+    /// If `capacity` is not within [`CAPACITY_MIN`] and [`CAPACITY_MAX`].
+    #[must_use]
+    pub fn new(profile: PmemProfile, btt: Option<&BttDesign>, capacity: u64, cpus: u16) -> Self {
+        assert!((CAPACITY_MIN..=CAPACITY_MAX).contains(&capacity), "{capacity} bytes");
+        let machine = Machine::new(profile, btt, cpus);
+        let disk = match btt {
+            None => {
+                let memory = Modelled::new(capacity, machine);
+                memory.is_plain();
+                Disk::Plain(Box::new(memory))
+            }
+            Some(btt) => {
+                let memory = Modelled::new(with_table(capacity, btt.sector_bytes), machine);
+                let table = formatted(memory, btt);
+                let seats = (0..cpus).map(|_| table.seat()).collect();
+                Disk::Btt(Box::new(table), seats)
+            }
+        };
+        Self {
+            disk,
+            buffer: Vec::new(),
+            finished: VecDeque::new(),
+            spent: Duration::ZERO,
+            activity: Activity::default(),
+            kept: None,
+            profile,
+            btt: btt.copied(),
+        }
+    }
+
+    /// Data are kept from now on, and looked at; what a loss of power leaves is drawn from `draws`.
+    pub fn keep_data(&mut self, draws: Prng) {
+        self.memory().keep_data();
+        self.kept = Some(Box::new(Kept::new(draws)));
+    }
+
+    const fn memory(&self) -> &Modelled {
+        match &self.disk {
+            Disk::Plain(memory) => memory,
+            Disk::Btt(btt, _) => btt.memory(),
+        }
+    }
+
+    /// What it did.
+    #[must_use]
+    pub fn report(&self) -> PmemReport {
+        self.memory().inside().machine.report()
+    }
+
+    /// Counts anew from `now` on.
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        self.memory().inside().machine.forget();
+    }
+
+    /// How long processors took for what was handed over since the last call.
+    pub fn take_spent(&mut self) -> Duration {
+        core::mem::take(&mut self.spent)
+    }
+
+    /// Carries out `request`, which has `tag`.
+    fn perform(&mut self, tag: DriverTag, request: &Request) -> Result<(), IoError> {
+        let bytes = request.sectors as usize * SECTOR_BYTES as usize;
+        if self.buffer.len() < bytes {
+            self.buffer.resize(bytes, 0);
+        }
+        let data = &mut self.buffer[..bytes];
+        if let Some(kept) = self.kept.as_mut().filter(|_| request.op == Op::Write) {
+            kept.write(tag, request.sector, data);
+        }
+        let at = request.sector * u64::from(SECTOR_BYTES);
+        let done = match &mut self.disk {
+            Disk::Plain(memory) => match request.op {
+                Op::Read => Ok(memory.read(at, data)?),
+                Op::Write => {
+                    memory.write(at, data)?;
+                    Ok(memory.fence()?)
+                }
+                Op::WriteZeroes | Op::Discard => {
+                    memory.zero(at, bytes as u64)?;
+                    Ok(memory.fence()?)
+                }
+                _ => Ok(()),
+            },
+            Disk::Btt(btt, seats) => {
+                let sector_bytes = u64::from(btt.sector_bytes());
+                let (lba, count) = (at / sector_bytes, bytes as u64 / sector_bytes);
+                let seat = &mut seats[request.cpu.index()];
+                match request.op {
+                    Op::Read => seat.read(btt, lba, data),
+                    Op::Write => seat.write(btt, lba, data),
+                    Op::WriteZeroes | Op::Discard => btt.set_zero(lba, count),
+                    _ => Ok(()),
+                }
+            }
+        };
+        match &mut self.kept {
+            Some(kept) if request.op == Op::Read => kept.read(tag, request.sector, data),
+            Some(kept) if matches!(request.op, Op::WriteZeroes | Op::Discard) => {
+                kept.erase(request.sector..request.end_sector());
+            }
+            _ => {}
+        }
+        done
+    }
+
+    /// Looks at what would be left if the power went: through the table's own recovery.
+    fn look_at_survivors(&mut self) {
+        let (Some(kept), Disk::Btt(btt, seats), Some(design)) =
+            (&mut self.kept, &self.disk, self.btt)
+        else {
+            return; // Without a table each write was fenced.
+        };
+        let machine = Machine::new(self.profile, Some(&design), cpus(seats));
+        let left = btt.memory().survivors(machine, &mut kept.draws);
+        // A table that is refused has lost everything.
+        let left = Btt::open(left, &opened(&design)).ok();
+        let unit = u64::from(design.sector_bytes / SECTOR_BYTES);
+        kept.look_at_survivors(unit, |sectors, bytes| {
+            left.as_ref().is_some_and(|btt| btt.read(sectors.start / unit, bytes).is_ok())
+        });
+    }
+}
+
+impl Keeper for Pmem {
+    fn keeps_data(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    fn keep_up(&mut self, _now: Instant) {
+        self.look_at_survivors();
+    }
+
+    fn next_deed(&mut self) -> Option<Deed<Place>> {
+        self.kept.as_mut()?.next_deed()
+    }
+}
+
+impl Device for Pmem {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        if let Some(kept) = &mut self.kept {
+            kept.pulled();
+        }
+        self.finished.pop_front()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+}
+
+fn cpus(seats: &[Seat]) -> u16 {
+    u16::try_from(seats.len()).expect("one for each")
+}
+
+/// How a table of `design` is opened.
+fn opened(design: &BttDesign) -> OpenOptions {
+    OpenOptions { policy: design.policy, ..OpenOptions::new(Container::LabelledNamespace) }
+}
+
+/// Bytes of memory in which a BTT of `capacity` bytes has room.
+const fn with_table(capacity: u64, sector_bytes: u32) -> u64 {
+    let sectors = capacity.div_ceil(sector_bytes as u64);
+    let spare = (NFREE * sector_bytes) as u64;
+    let log = NFREE as u64 * 64;
+    // Both info blocks, what is before the arena, and rounding.
+    capacity + sectors * MAP_ENTRY_BYTES + spare + log + 8 * INFO_BYTES
+}
+
+/// A BTT in `memory`.
+fn formatted(memory: Modelled, design: &BttDesign) -> Btt<Modelled> {
+    let format = Format {
+        container: Container::LabelledNamespace,
+        sector_bytes: design.sector_bytes,
+        uuid: Uuid(*b"blockyard's sim."),
+        parent_uuid: Uuid::NIL,
+        blank: true,
+    };
+    format.write(&memory).expect("there is room for an arena");
+    let arenas = find(&memory, Container::LabelledNamespace, None).expect("what was just written");
+    let btt = Btt::open(memory, &opened(design)).expect("what was just written");
+    btt.memory().has(arenas[0].start, &arenas[0].info.layout);
+    btt
+}
+
+impl Driver for Pmem {
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let request = issue.request();
+        self.memory().inside().machine.begin(request.cpu.0, request.op.is_read());
+        let done = self.perform(issue.tag, request);
+        let begin = issue.now + self.spent;
+        let took = self.memory().inside().machine.end(begin, issue.now);
+        self.spent += took;
+        self.activity.span(begin, begin + took);
+        self.finished.push_back(Finished {
+            queue: issue.queue,
+            hctx: issue.hctx,
+            tag: issue.tag,
+            outcome: Outcome::Done(done.map_or(Status::IoError, |()| Status::Ok)),
+        });
+        Accept::Queued
+    }
+}

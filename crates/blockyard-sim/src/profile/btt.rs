@@ -1,0 +1,86 @@
+//! The table `[btt]` of a design: a block translation table over persistent memory.
+
+use blockyard::btt::layout::NFREE;
+use blockyard::btt::{LaneChoice, Policy, ReadTracking};
+
+use super::error::{Problem, ProfileError};
+use super::pmem::{COPY, Copying};
+use super::table::Table;
+use super::value::{Count, Flag, OneOf};
+
+/// How a design keeps sectors whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BttDesign {
+    /// What the table itself decides.
+    pub policy: Policy,
+    /// How it copies data.
+    pub copy: Copying,
+    /// When stores are made durable.
+    pub fences: Fences,
+    /// Whether map entries are fetched while data is copied.
+    pub prefetch: bool,
+    /// Bytes of a sector: the disk's logical block.
+    pub sector_bytes: u32,
+}
+
+/// When stores are made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fences {
+    /// Each of data, log entry halves and map entry at once.
+    EachStore,
+    /// Where recovery needs it: twice a write.
+    Two,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Lane {
+    Own,
+    PerCpu,
+    Mutex,
+    Counter,
+}
+
+const KEYS: &[&str] = &["copy", "rtt", "lane", "lane-sets", "fences", "prefetch", "sector-size"];
+const RTT: &[(&str, ReadTracking)] = &[
+    ("versions", ReadTracking::Versions),
+    ("indexed", ReadTracking::Indexed),
+    ("scan", ReadTracking::Scan),
+    ("scan-padded", ReadTracking::ScanPadded),
+];
+const LANE: &[(&str, Lane)] = &[
+    ("own", Lane::Own),
+    ("per-cpu", Lane::PerCpu),
+    ("mutex", Lane::Mutex),
+    ("counter", Lane::Counter),
+];
+const FENCES: &[(&str, Fences)] = &[("each-store", Fences::EachStore), ("two", Fences::Two)];
+const SECTOR: &[(&str, u32)] = &[("512B", 512), ("4KiB", 4096)];
+/// Sets of lanes where a design does not say: those of the library.
+const SETS: u32 = 16;
+
+/// The table `[btt]` of `top`, where it has one.
+pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
+    let table = top.table("btt", KEYS)?;
+    if table.is_empty() {
+        return Ok(None);
+    }
+    let lane = table.need("lane", OneOf(LANE))?;
+    let sets = table.take("lane-sets", Count(1..=NFREE))?;
+    if lane != Lane::Own && table.has("lane-sets") {
+        let words = "`lane-sets` goes only with `lane = \"own\"`";
+        return Err(table.wrong("lane-sets", Problem::Contradiction(words)));
+    }
+    let lanes = match lane {
+        Lane::Own => LaneChoice::Own { sets: sets.unwrap_or(SETS) },
+        Lane::PerCpu => LaneChoice::Own { sets: NFREE },
+        Lane::Mutex => LaneChoice::Mutex,
+        Lane::Counter => LaneChoice::Counter,
+    };
+    Ok(Some(BttDesign {
+        policy: Policy { tracking: table.need("rtt", OneOf(RTT))?, lanes },
+        copy: table.need("copy", OneOf(COPY))?,
+        fences: table.need("fences", OneOf(FENCES))?,
+        prefetch: table.take("prefetch", Flag)?.unwrap_or(false),
+        sector_bytes: table.take("sector-size", OneOf(SECTOR))?.unwrap_or(4096),
+    }))
+}

@@ -1,0 +1,121 @@
+//! Persistent memory: the table `[pmem]`, and what a design makes of the disk on it.
+
+use blockyard::time::Duration;
+
+use super::error::ProfileError;
+use super::table::Table;
+use super::value::{Bytes, Count, OneOf, Rate, Time};
+
+/// Memory that keeps its bytes, and what using it costs a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PmemProfile {
+    /// How it is mapped.
+    pub mapping: Mapping,
+    /// Channels that transfer side by side.
+    pub channels: u16,
+    /// What is read or written at once inside: less of it passes its channels as if it were all.
+    pub unit: u64,
+    /// Loading what is in no cache, and the first line of what is copied out.
+    pub load: Duration,
+    /// Copying out of it.
+    pub read: CopyProfile,
+    /// Copying into it, past the caches.
+    pub write: CopyProfile,
+    /// Writing back a line, or storing it past the caches, while others are under way.
+    pub write_back: Duration,
+    /// A fence that has nothing to wait for.
+    pub fence: Duration,
+    /// What it waits longer if something is under way.
+    pub drain: Duration,
+    /// An exchange of a word that is in the processor's own cache, or a store that waits for all before it.
+    pub atomic: Duration,
+    /// Fetching a line that another processor changed, or taking it from those that have it.
+    pub line_transfer: Duration,
+    /// Looking through 256 words side by side, all of them in the processor's own cache.
+    pub look_through: Duration,
+    /// The same with a line for each.
+    pub look_through_padded: Duration,
+}
+
+/// How processors see memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// Through their caches.
+    WriteBack,
+    /// Uncached; stores to a line are put together. Every load goes to the memory.
+    WriteCombining,
+}
+
+/// Copying between this memory and another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyProfile {
+    /// Bytes per second that pass one channel.
+    pub rate: u64,
+    /// What one processor takes for 4 KiB, for every [`Copying`].
+    pub page: [Duration; 3],
+}
+
+/// How a design copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// By the processor's instruction for any bytes.
+    Bytewise,
+    /// By loads and stores past the caches, wherever lines begin.
+    Nt,
+    /// By those, of whole lines.
+    AlignedNt,
+}
+
+/// The values of `copy`, in the order of [`CopyProfile::page`].
+pub(super) const COPY: &[(&str, Copying)] =
+    &[("bytewise", Copying::Bytewise), ("nt", Copying::Nt), ("aligned-nt", Copying::AlignedNt)];
+const MAPPING: &[(&str, Mapping)] =
+    &[("write-back", Mapping::WriteBack), ("write-combining", Mapping::WriteCombining)];
+
+const KEYS: &[&str] = &[
+    "mapping",
+    "channels",
+    "unit",
+    "load",
+    "read",
+    "write",
+    "write-back",
+    "fence",
+    "drain",
+    "atomic",
+    "line-transfer",
+    "look-through",
+    "look-through-padded",
+];
+const COPIES: &[&str] = &["rate", "bytewise", "nt", "aligned-nt"];
+
+/// The table `[pmem]` of `top`.
+pub(super) fn pmem(top: &Table<'_>) -> Result<PmemProfile, ProfileError> {
+    let table = top.table("pmem", KEYS)?;
+    Ok(PmemProfile {
+        mapping: table.need("mapping", OneOf(MAPPING))?,
+        channels: table.need("channels", Count(1..=64))?,
+        unit: table.take("unit", Bytes(64..=4096))?.unwrap_or(64),
+        load: table.need("load", Time)?,
+        read: copies(&table.table("pmem.read", COPIES)?)?,
+        write: copies(&table.table("pmem.write", COPIES)?)?,
+        write_back: table.need("write-back", Time)?,
+        fence: table.need("fence", Time)?,
+        drain: table.need("drain", Time)?,
+        atomic: table.need("atomic", Time)?,
+        line_transfer: table.need("line-transfer", Time)?,
+        look_through: table.need("look-through", Time)?,
+        look_through_padded: table.need("look-through-padded", Time)?,
+    })
+}
+
+fn copies(table: &Table<'_>) -> Result<CopyProfile, ProfileError> {
+    Ok(CopyProfile {
+        rate: table.need("rate", Rate)?,
+        page: [
+            table.need("bytewise", Time)?,
+            table.need("nt", Time)?,
+            table.need("aligned-nt", Time)?,
+        ],
+    })
+}
