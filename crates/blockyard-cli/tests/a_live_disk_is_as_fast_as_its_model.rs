@@ -3,21 +3,19 @@
 //!
 //! Without fio and its NBD engine it is skipped, but in CI (`CI` is set) these must be there. A machine
 //! that is busy with other things is tried again, with both before all else where that is allowed; it can
-//! only be too slow, and if the server itself says so each time, there is nothing to compare. That fails
-//! too, unless `ci.sh` runs it, which tells what was not checked, for a person.
+//! only be too slow, and if the server itself says so each time, there is nothing to compare. `ci.sh`
+//! then says at its end what was not checked; without anybody to say so, it fails.
 #![allow(clippy::float_arithmetic, reason = "fio's figures have fractions")]
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
 
-use core::time::Duration;
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::time::Instant;
 
 /// How far the two may be apart.
 const APART: f64 = 0.10;
@@ -87,12 +85,7 @@ fn serve(socket: &Path, device: &str, design: &str) -> Child {
     let address = format!("unix:{}", socket.display());
     let args = ["serve", "memory:256m", "--nbd", &address, "--as", device, "--design", design];
     let server = blockyard().args(args).stderr(Stdio::piped()).spawn().unwrap();
-    let start = Instant::now();
-    while nbd::Client::connect(socket).is_err() {
-        assert!(start.elapsed() < Duration::from_secs(20), "it answers");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    server
+    nbd::answers(server, socket)
 }
 
 /// Ends it; of so many completions so many were late.
@@ -142,8 +135,7 @@ fn compare(device: &str, design: &str, side: &str, options: &[&str]) {
     }
     assert!(!kept_up, "{device}: the machine kept up with the model, and the disk is not as fast");
     let words = format!("{device} in real time, as this machine did not keep up with its model");
-    let is_told = nbd::not_checked(&words);
-    assert!(is_told && std::env::var_os("CI").is_none(), "not checked: {words}");
+    assert!(nbd::not_checked(&words), "not checked: {words}");
 }
 
 #[test]
@@ -154,9 +146,11 @@ fn an_emmc_device_is_as_fast_in_real_time_as_in_virtual_time() {
 
 #[test]
 fn a_scsi_disk_is_as_fast_in_real_time_as_in_virtual_time() {
+    // A machine that is 50 us late with each of its four commands is 2.5 % slower, not 15 %.
+    let slow = "base = \"lpfc\"\n[hba]\n\
+                cmd-per-lun = { value = 4, origin = \"of this test\" }\n\
+                command-read = { value = \"2ms\", origin = \"of this test\" }\n";
     let path: PathBuf = nbd::path("scsi").with_extension("toml");
-    let shallow =
-        "base = \"lpfc\"\n[hba]\ncmd-per-lun = { value = 4, origin = \"of this test\" }\n";
-    fs::write(&path, shallow).unwrap();
+    fs::write(&path, slow).unwrap();
     compare(path.to_str().unwrap(), "mq-deadline", "read", &["rw=randread", "iodepth=32"]);
 }

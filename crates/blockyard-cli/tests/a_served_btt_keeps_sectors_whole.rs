@@ -8,7 +8,6 @@ use core::time::Duration;
 use nbd::{Client, FLUSH};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Instant;
 
 fn blockyard(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
@@ -47,14 +46,8 @@ fn start(path: &Path, socket: &Path, survives: &str) -> Child {
 fn start_with(path: &Path, socket: &Path, options: &[&str]) -> Child {
     let address = format!("unix:{}", text(socket));
     let args = [&["serve", text(path), "--btt", "--lanes", "2"][..], options].concat();
-    let mut server = blockyard(&[&args[..], &["--nbd", &address]].concat()).spawn().unwrap();
-    let start = Instant::now();
-    while Client::connect(socket).is_err() {
-        assert!(server.try_wait().unwrap().is_none(), "it runs");
-        assert!(start.elapsed() < Duration::from_secs(20), "it answers");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    server
+    let server = blockyard(&[&args[..], &["--nbd", &address]].concat()).spawn().unwrap();
+    nbd::answers(server, socket)
 }
 
 fn kill(mut server: Child) {

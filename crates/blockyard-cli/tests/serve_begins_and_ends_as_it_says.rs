@@ -35,17 +35,7 @@ fn text(path: &Path) -> &str {
 /// Starts a server and waits until it answers.
 fn start(disk: &str, socket: &Path, more: &[&str]) -> Child {
     let address = format!("unix:{}", text(socket));
-    wait(command(&[&[disk, "--nbd", &address], more].concat()).spawn().unwrap(), socket)
-}
-
-fn wait(mut server: Child, socket: &Path) -> Child {
-    let start = Instant::now();
-    while Client::connect(socket).is_err() {
-        assert!(server.try_wait().unwrap().is_none(), "it runs");
-        assert!(start.elapsed() < Duration::from_secs(20), "it answers");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    server
+    nbd::answers(command(&[&[disk, "--nbd", &address], more].concat()).spawn().unwrap(), socket)
 }
 
 fn signal(server: &Child, signal: &str) {
@@ -168,7 +158,7 @@ fn a_file_says_what_is_served() {
         text(&path)
     );
     fs::write(&config, said).unwrap();
-    let server = wait(command(&["--config", text(&config)]).spawn().unwrap(), &socket);
+    let server = nbd::answers(command(&["--config", text(&config)]).spawn().unwrap(), &socket);
     let mut client = Client::connect(&socket).unwrap();
     assert_eq!(client.bytes, 1 << 20);
     assert_eq!(client.write(5, &[7; 3]), 0);
@@ -264,7 +254,7 @@ fn a_terminal_shows_rates() {
     );
     let mut command = Command::new("script");
     command.args(["-qec", &serve, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::piped());
-    let server = wait(command.spawn().unwrap(), &socket);
+    let server = nbd::answers(command.spawn().unwrap(), &socket);
     let mut client = Client::connect(&socket).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {

@@ -6,20 +6,16 @@ use blockyard_sim::data::verify::Verify;
 use blockyard_sim::device::pmem::{Part, PmemReport};
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::measure::JobStats;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::profile::{Design, Device, builtin_designs};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-const DESIGNS: [&str; 9] = [
-    "pmem-raw",
-    "btt-linux-2015",
-    "btt-linux-2015-counter",
-    "btt-linux-2015-nt",
-    "btt-linux-2015-aligned-nt",
-    "btt-linux",
-    "btt-indexed",
-    "btt",
-    "btt-wide",
-];
+/// All that are for such memory.
+fn designs() -> Vec<&'static str> {
+    let is_one = |name: &&str| *name == "pmem-raw" || Design::lookup(name).unwrap().btt.is_some();
+    let designs: Vec<_> = builtin_designs().iter().map(|of| of.name).filter(is_one).collect();
+    assert!(designs.len() >= 9, "{designs:?}");
+    designs
+}
 
 fn run_on(device: &Device, design: &Design, options: &str, conditions: Conditions<'_>) -> Report {
     let options = format!("--name=j --filename=/dev/pmem0 --direct=1 {options}");
@@ -161,7 +157,7 @@ fn every_nanosecond_of_a_processor_is_somewhere() {
     let device = Device::lookup("pmem-dram").unwrap();
     let machine = device.machine;
     let way = (machine.syscall + machine.submit + machine.complete).as_ns();
-    for design in DESIGNS {
+    for design in designs() {
         for op in ["randread", "randwrite"] {
             let report = run(design, &format!("--rw={op} --bs=4k --number_ios=1000"));
             let parts: u64 = memory(&report).parts.iter().map(|time| time.as_ns()).sum();
@@ -173,7 +169,7 @@ fn every_nanosecond_of_a_processor_is_somewhere() {
 
 #[test]
 fn several_at_once_and_long_ones_end_like_others() {
-    for design in DESIGNS {
+    for design in designs() {
         let deep = "--rw=randrw --bs=4k --ioengine=libaio --iodepth=300 --number_ios=3000";
         let report = run(design, deep);
         assert_eq!((ios(&report), report.totals.tag_waits), (3000, 0), "{design}");
@@ -185,7 +181,7 @@ fn several_at_once_and_long_ones_end_like_others() {
 
 #[test]
 fn the_same_seed_gives_the_same_to_the_nanosecond() {
-    for design in DESIGNS {
+    for design in designs() {
         let told = || {
             let report = run(design, "--rw=randrw --bs=4k --number_ios=500 --numjobs=20");
             let stats = |stats: &JobStats| format!("{:?} {:?}", stats.ops, stats.ended);
@@ -201,7 +197,7 @@ fn the_same_seed_gives_the_same_to_the_nanosecond() {
 fn what_was_written_is_read_and_outlives_the_power() {
     let device = Device::lookup("pmem-dram").unwrap();
     let every = Verify { power_cut_every: Some(Duration::from_us(50)), ..Verify::default() };
-    for design in DESIGNS {
+    for design in designs() {
         for options in [
             "--rw=randrw --bs=4k --number_ios=400 --numjobs=4 --size=1m",
             "--rw=randrw --bsrange=4k-64k --number_ios=100 --numjobs=20 --size=2m",

@@ -8,6 +8,8 @@ use core::time::Duration;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Instant;
 
 pub(crate) const READ: u16 = 0;
 pub(crate) const WRITE: u16 = 1;
@@ -26,6 +28,17 @@ pub(crate) fn not_checked(what: &str) -> bool {
     let mut file = std::fs::File::options().append(true).open(path).unwrap();
     writeln!(file, "{what}").unwrap();
     true
+}
+
+/// A server that was started, once it answers at `socket`.
+pub(crate) fn answers(mut server: Child, socket: &Path) -> Child {
+    let start = Instant::now();
+    while Client::connect(socket).is_err() {
+        assert!(server.try_wait().unwrap().is_none(), "it runs");
+        assert!(start.elapsed() < Duration::from_secs(20), "it answers");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server
 }
 
 /// A file of its own for each call.

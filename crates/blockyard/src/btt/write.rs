@@ -201,10 +201,17 @@ impl<M: Memory> Btt<M> {
                 }
             }
             ReadTracking::Scan | ReadTracking::ScanPadded => {
-                while self.is_read(id(lane)) {
-                    again();
-                }
+                self.wait_until_unread(id(lane));
             }
+        }
+    }
+
+    /// Returns once nobody publishes that it reads this block.
+    fn wait_until_unread(&self, block: BlockId) {
+        let mut turn = 0;
+        while self.is_read(block) {
+            self.memory.relax(turn);
+            turn += 1;
         }
     }
 
@@ -367,11 +374,12 @@ impl<M: Memory> Btt<M> {
             for lba in next..end {
                 self.change(lba, |entry, spot| match entry.state() {
                     SectorState::Zero => Ok(None),
-                    SectorState::Error => {
-                        self.mend_lost(entry, spot)?;
+                    state => {
+                        if state == SectorState::Error {
+                            self.mend_lost(entry, spot)?;
+                        }
                         Ok(Some(entry.zeroed(spot.lba)))
                     }
-                    _ => Ok(Some(entry.zeroed(spot.lba))),
                 })?;
             }
             self.write_back_map(next, end);
@@ -398,10 +406,8 @@ impl<M: Memory> Btt<M> {
         self.memory.fence()?;
         // Who reads it since before it was marked, by versions, finds out (`versions` S2).
         fence(Ordering::SeqCst);
-        let mut turn = 0;
-        while self.readers_publish() && self.is_read(BlockId::new(spot.arena, block)) {
-            self.memory.relax(turn);
-            turn += 1;
+        if self.readers_publish() {
+            self.wait_until_unread(BlockId::new(spot.arena, block));
         }
         self.zero_block(arena, block)?;
         Ok(self.memory.fence()?)

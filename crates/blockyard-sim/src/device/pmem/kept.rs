@@ -89,7 +89,8 @@ impl Kept {
         let mut words = bytes
             .chunks_exact(WORD)
             .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-        let (mark, of) = (words.next().unwrap_or(0), words.next().unwrap_or(0));
+        let mut word = || words.next().expect("a sector has more words");
+        let (mark, of) = (word(), word());
         let whole = words.zip([mark, of].into_iter().cycle()).all(|(word, like)| word == like);
         let last = |sector| self.last.get(&sector).copied().unwrap_or(0);
         if !whole {

@@ -10,7 +10,7 @@
 
 use super::calendar::{Calendar, Channels};
 use super::lines::Lines;
-use crate::profile::{BttDesign, Copying, Fences, Mapping, PmemProfile};
+use crate::profile::{BttDesign, CopyProfile, Copying, Fences, Mapping, PmemProfile};
 use blockyard::btt::layout::NFREE;
 use blockyard::btt::{ReadTracking, Touch, Word};
 use blockyard::time::{Duration, Instant};
@@ -260,25 +260,19 @@ impl Machine {
     pub(super) fn copy_out(&mut self, at: u64, bytes: u64) {
         let first = self.latency(at / LINE);
         self.spend(Part::Copy, first);
-        let copies = self.profile.read;
-        self.pass(
-            Part::Copy,
-            bytes,
-            copies.rate,
-            for_bytes(copies.page[self.copy as usize], bytes),
-        );
+        self.pass_data(self.profile.read, bytes);
     }
 
     /// Data are copied in.
     pub(super) fn copy_in(&mut self, bytes: u64) {
-        let copies = self.profile.write;
-        self.pass(
-            Part::Copy,
-            bytes,
-            copies.rate,
-            for_bytes(copies.page[self.copy as usize], bytes),
-        );
+        self.pass_data(self.profile.write, bytes);
         self.stored();
+    }
+
+    /// Data are copied one way, as the design does.
+    fn pass_data(&mut self, copies: CopyProfile, bytes: u64) {
+        let time = for_bytes(copies.page[self.copy as usize], bytes);
+        self.pass(Part::Copy, bytes, copies.rate, time);
     }
 
     /// A word of the BTT on the medium is loaded.

@@ -142,15 +142,14 @@ fn a_direct_flush_has_its_limit_and_no_more() {
     }
 }
 
-/// The response to a direct flush says that the flush was refused, and that the write before failed: both count.
-#[test]
-fn a_direct_flush_that_is_refused_hides_no_write_that_failed_before() {
+/// A write is reported, and the response to a direct flush behind it has `bits`, which are of the write, too: this
+/// flush and the next one fail, and the one behind does not.
+fn direct_flush_that_is_told(bits: u32) -> Bench {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.writes(1);
     bench.settle();
     let next = bench.spans().len();
-    let both = CardStatus::ERROR | CardStatus::SWITCH_ERROR;
-    bench.script().faults.insert(next, Fault::Bits(Part::Command, both));
+    bench.script().faults.insert(next, Fault::Bits(Part::Command, bits));
     bench.until(bench.now + us(1));
     bench.submit([FLUSH]);
     bench.settle();
@@ -160,6 +159,13 @@ fn a_direct_flush_that_is_refused_hides_no_write_that_failed_before() {
     }
     let ended = [0, 900, 901, 902].map(|cookie| bench.ended[&cookie]);
     assert_eq!(ended, [Status::Ok, Status::IoError, Status::IoError, Status::Ok]);
+    bench
+}
+
+/// The response to a direct flush says that the flush was refused, and that the write before failed: both count.
+#[test]
+fn a_direct_flush_that_is_refused_hides_no_write_that_failed_before() {
+    let mut bench = direct_flush_that_is_told(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
     let counts = bench.mmc().counts();
     assert_eq!((counts.told_done, counts.failures), (1, 1));
     assert!(!bench.script().engine.disables.is_empty(), "it is begun anew, without the engine");
@@ -283,20 +289,7 @@ fn a_write_that_takes_for_ever_is_not_in_doubt() {
 /// told by then: the flush fails for its sake (O5), as does the next, and the queue stays on.
 #[test]
 fn a_write_that_failed_unasked_fails_a_direct_flush_which_is_not_begun_anew() {
-    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
-    bench.writes(1);
-    bench.settle();
-    let next = bench.spans().len();
-    bench.script().faults.insert(next, Fault::Bits(Part::Command, CardStatus::ERROR));
-    bench.until(bench.now + us(1));
-    bench.submit([FLUSH]);
-    bench.settle();
-    for cookie in 901..903 {
-        bench.submit([Bio { cookie, ..FLUSH }]);
-        bench.settle();
-    }
-    let ended = [0, 900, 901, 902].map(|cookie| bench.ended[&cookie]);
-    assert_eq!(ended, [Status::Ok, Status::IoError, Status::IoError, Status::Ok]);
+    let mut bench = direct_flush_that_is_told(CardStatus::ERROR);
     assert_eq!(bench.mmc().counts().told_done, 1);
     assert!(bench.script().engine.disables.is_empty());
 }
