@@ -221,11 +221,15 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     if !found.file_type().is_socket() {
         return Err(ListenError::NotASocket(path.to_owned()));
     }
-    if UnixStream::connect(path).is_ok() {
-        return Err(ListenError::Busy(path.to_owned()));
-    }
     let refused = |error| ListenError::Refused(format!("unix:{}", path.display()), error);
-    std::fs::remove_file(path).map_err(refused)
+    match UnixStream::connect(path) {
+        Ok(_) => Err(ListenError::Busy(path.to_owned())),
+        // Nobody has it open. Where we may not connect, or not like this, its server may live.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(refused)
+        }
+        Err(error) => Err(refused(error)),
+    }
 }
 
 #[cfg(test)]
@@ -241,5 +245,20 @@ mod tests {
         for wrong in ["unix:", "/tmp/x", "localhost", ":10809", "localhost:", "localhost:65536"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_a_socket_whose_server_is_dead_is_replaced() {
+        let path = std::env::temp_dir().join(format!("blockyard-stale-{}", std::process::id()));
+        let address = Address::Unix(path.clone());
+        // It lives, but is none that a client can connect to.
+        let datagrams = std::os::unix::net::UnixDatagram::bind(&path).expect("there is a folder");
+        assert!(matches!(Listener::bind(&address), Err(ListenError::Refused(..))));
+        assert!(path.exists(), "it was left alone");
+        drop(datagrams);
+        std::fs::remove_file(&path).expect("it is still there");
+        drop(UnixListener::bind(&path).expect("there is nothing"));
+        drop(Listener::bind(&address).expect("nobody is behind that"));
+        assert!(!path.exists());
     }
 }
