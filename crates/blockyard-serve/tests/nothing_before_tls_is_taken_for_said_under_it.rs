@@ -148,6 +148,24 @@ fn who_speaks_no_tls_after_starttls_is_cut_off_and_costs_nobody_else() {
     running.stop();
 }
 
+/// DISC comes while the reply before it is on its way: TLS ends behind the reply, not within it.
+#[test]
+fn what_was_asked_before_disc_is_answered_to_its_last_byte() {
+    let certificates = Certificates::new();
+    let running =
+        Running::start(memory(8 << 20), |server| server.tls = Some(certificates.config(false)));
+    let config = config(&certificates, None);
+    let mut client = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
+    client.ask(nbd::READ, 0, 8 << 20).unwrap();
+    let (_, error) = client.reply().unwrap();
+    assert_eq!(error, 0);
+    client.ask(nbd::DISC, 0, 0).unwrap();
+    let mut data = Vec::new();
+    client.stream.read_to_end(&mut data).unwrap();
+    assert_eq!(data.len(), 8 << 20);
+    running.stop();
+}
+
 #[test]
 fn every_byte_comes_through() {
     let certificates = Certificates::new();
