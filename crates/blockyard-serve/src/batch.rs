@@ -62,6 +62,11 @@ impl Batch {
         self.sealed_sent == self.sealed.len()
     }
 
+    /// Whether some of it is in buffers.
+    pub(crate) fn has_pages(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
     /// Copies the next bytes to be sealed, up to `room` of them, to the end of `to`.
     pub(crate) fn take(&mut self, room: usize, to: &mut Vec<u8>) {
         let mut left = room;

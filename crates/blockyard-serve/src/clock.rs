@@ -1,6 +1,6 @@
 //! The one clock: what the core is told the time is.
 
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Now, in nanoseconds of the monotonic clock.
@@ -9,4 +9,9 @@ pub(crate) fn now() -> Instant {
     let whole = u64::try_from(now.tv_sec).expect("the monotonic clock begins at 0");
     let rest = u64::try_from(now.tv_nsec).expect("the monotonic clock begins at 0");
     Instant::from_ns(whole * 1_000_000_000 + rest)
+}
+
+/// `time` as the core has it; more than it can count is the most that it can.
+pub(crate) fn duration(time: core::time::Duration) -> Duration {
+    u64::try_from(time.as_nanos()).map_or(Duration::MAX, Duration::from_ns)
 }

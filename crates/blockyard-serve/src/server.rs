@@ -46,6 +46,9 @@ pub struct Config {
     pub connections_max: usize,
     /// How long a client may take to choose a disk.
     pub handshake_deadline: Duration,
+    /// How long a client may leave a reply unread or a write unfinished while others wait for the memory
+    /// that this takes, or the server for its end: then it is cut off.
+    pub patience: Duration,
     /// Most bytes of data under way in one lane, before it stops to take requests.
     pub lane_bytes_max: usize,
     /// Never sleep: a processor for each lane, for the least latency.
@@ -53,7 +56,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// `disks` at `addresses` by one lane: 1024 clients, 10 s to shake hands, 256 MiB under way.
+    /// `disks` at `addresses` by one lane: 1024 clients, 10 s to shake hands, 256 MiB under way,
+    /// 30 s of patience.
     #[must_use]
     pub fn new(disks: Vec<DiskConfig>, addresses: Vec<Address>) -> Self {
         Self {
@@ -67,6 +71,7 @@ impl Config {
             lanes: 1,
             connections_max: 1024,
             handshake_deadline: Duration::from_secs(10),
+            patience: Duration::from_secs(30),
             lane_bytes_max: 256 << 20,
             polls: false,
         }
@@ -188,6 +193,7 @@ impl Server {
             disks,
             tls,
             handshake_deadline: config.handshake_deadline,
+            patience: config.patience,
             lane_bytes_max: config.lane_bytes_max,
             polls: config.polls,
             events: config.events.clone(),

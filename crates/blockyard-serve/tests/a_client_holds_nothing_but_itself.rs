@@ -88,6 +88,47 @@ fn who_finds_no_memory_waits_for_it() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Clients that leave all of a lane's memory lying, in replies that they do not read or writes that they
+/// do not finish, are cut off when others wait for it.
+#[test]
+fn who_leaves_the_memory_of_others_lying_is_cut_off() {
+    let path = nbd::file(8 << 20);
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    let patience = Duration::from_millis(500);
+    let running = Running::start(nbd::disk(file), |config| {
+        (config.lane_bytes_max, config.patience) = (4 << 20, patience);
+    });
+    for does_write in [false, true] {
+        let mut stalled: Vec<_> = (0..2).map(|_| running.client()).collect();
+        for client in &mut stalled {
+            if does_write {
+                client.stream.write_all(&header(WRITE, 1, 0, 2 << 20)).unwrap();
+                client.stream.write_all(&[9; 1000]).unwrap();
+            } else {
+                client.ask(READ, 0, 2 << 20).unwrap();
+            }
+        }
+        std::thread::sleep(2 * patience);
+        let mut other = running.client();
+        other.stream.set_read_timeout(Some(20 * patience)).unwrap();
+        for round in 0..20 {
+            assert_eq!(other.write(4 << 20, &[round; 5000]), 0);
+            assert_eq!(other.read(4 << 20, 5000), [round; 5000]);
+        }
+        // Nobody was in need before.
+        std::thread::sleep(2 * patience);
+        assert_eq!(other.read(4 << 20, 5000), [19; 5000]);
+        other.bye();
+        for mut client in stalled {
+            let mut rest = Vec::new();
+            drop(client.stream.read_to_end(&mut rest)); // in order or not
+            assert!(rest.len() < 2 << 20, "it was cut off");
+        }
+    }
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn who_does_not_shake_hands_in_time_is_cut_off() {
     let deadline = Duration::from_millis(200);

@@ -3,6 +3,7 @@
 mod nbd;
 
 use blockyard_serve::Source;
+use core::time::Duration;
 use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
 use std::io::{Read, Write};
 
@@ -51,6 +52,24 @@ fn who_has_nothing_under_way_is_told_by_the_end_of_the_session() {
         let _ = client.stream.read_to_end(&mut rest);
     }
     running.server.join().unwrap();
+}
+
+/// A client that reads nothing of its reply does not keep the server from its end, and its last flush.
+#[test]
+fn who_does_not_read_is_not_waited_for() {
+    let running = Running::start(nbd::memory(8 << 20), |config| {
+        config.patience = Duration::from_millis(300);
+    });
+    let mut client = running.client();
+    client.ask(READ, 0, 8 << 20).unwrap();
+    assert_eq!(client.reply().unwrap(), (1, 0));
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        running.stop();
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(Duration::from_secs(20)).unwrap();
+    drop(client);
 }
 
 #[test]

@@ -220,6 +220,7 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
+    config.patience = config.patience.min(args.drain_timeout / 2); // so that there is time to flush
     config.polls = args.poll;
     config
 }

@@ -44,6 +44,8 @@ pub(super) struct Write {
     pub(super) target: Option<Target>,
     /// How much of it is there, in bytes.
     pub(super) received: usize,
+    /// When its header came.
+    pub(super) since: Instant,
 }
 
 /// Where a long payload is received to.
@@ -113,6 +115,10 @@ pub(super) struct Connection {
     pub(super) batch: Box<Batch>,
     pub(super) spare: Option<Box<Batch>>,
     pub(super) is_sending: bool,
+    /// When that was begun, or when a part of it was last known to have gone; and whether it is of
+    /// buffers of the lane.
+    pub(super) sends_since: Instant,
+    pub(super) sends_pages: bool,
     /// Requests there were.
     pub(super) requests: u64,
     /// Why it is over, once it is.
@@ -150,6 +156,8 @@ impl Connection {
             batch,
             spare: None,
             is_sending: false,
+            sends_since: Instant::ZERO,
+            sends_pages: false,
             requests: 0,
             why: None,
             jobs: 0,
@@ -203,6 +211,16 @@ impl Connection {
     /// Why it is over.
     pub(super) fn why(&self) -> Cow<'static, str> {
         self.why.clone().expect("it is over")
+    }
+
+    /// Since when its client lets lie what it has to take, or to send the rest of, if it does. Of what
+    /// it has to take that counts which keeps memory of the lane, or `all`.
+    pub(super) fn idles_since(&self, all: bool) -> Option<Instant> {
+        let sends = self.is_sending && (all || self.sends_pages);
+        let keeps = |write: &&Write| matches!(write.target, Some(Target::Pages { .. }));
+        let receives = self.write.as_ref().filter(keeps).map(|write| write.since);
+        let since = receives.into_iter().chain(sends.then_some(self.sends_since)).min();
+        since.filter(|_| !self.is_dead)
     }
 
     /// Whether there is something to send.

@@ -14,7 +14,9 @@
 //! - **L3.** A connection is forgotten when the kernel has nothing of it and no disk has a request of
 //!   it; until then its number is not used again.
 //! - **L4.** Data under way in a lane has a limit; who would go beyond it is not parsed until some is
-//!   given back.
+//!   given back. Where nothing is for as long as a lane has patience, clients that hold some are cut
+//!   off: who left a reply unread, or a write unfinished, for that long. So are they when a server
+//!   that ends waits for nothing else.
 //! - **L5.** The payload of a long write is received to where it belongs, where the disk says that
 //!   nothing can refuse the write any more. A connection that breaks in the middle leaves it done
 //!   in part, as a write that nobody answered may be; nothing around it is touched.
@@ -81,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<TlsShared>,
     pub(crate) disks: Vec<Arc<Disk>>,
     pub(crate) handshake_deadline: Duration,
+    /// L4.
+    pub(crate) patience: Duration,
     /// L4, in bytes.
     pub(crate) lane_bytes_max: usize,
     /// Never sleep.
@@ -131,6 +135,8 @@ pub(crate) struct Lane {
     held: VecDeque<u32>,
     /// The earliest deadline of a handshake.
     deadline: Instant,
+    /// When to look for clients that keep others, or the end, waiting (L4).
+    impatient_at: Instant,
     is_draining: bool,
     /// Flushes before the end that have not ended; none before they are submitted.
     flushes_left: Option<usize>,
@@ -173,6 +179,7 @@ impl Lane {
             listed: Vec::new(),
             held: VecDeque::new(),
             deadline: Instant::MAX,
+            impatient_at: Instant::MAX,
             is_draining: false,
             flushes_left: None,
             flush_failed: false,
@@ -217,7 +224,7 @@ impl Lane {
             return None;
         }
         let polls = self.disks.iter().filter_map(DiskQueue::poll_at);
-        let until = polls.chain([self.deadline]).min().unwrap_or(Instant::MAX);
+        let until = polls.chain([self.deadline, self.impatient_at]).min().unwrap_or(Instant::MAX);
         if until == Instant::MAX {
             return Some(Duration::MAX);
         }
@@ -244,6 +251,9 @@ impl Lane {
     fn turn(&mut self) {
         if self.deadline <= self.now {
             self.end_late_handshakes();
+        }
+        if self.impatient_at <= self.now {
+            self.cut_off_idlers();
         }
         let mut at = 0;
         while at < self.listed.len() {
@@ -291,6 +301,12 @@ impl Lane {
             self.connections[at].is_held = false;
             self.list(at);
             self.parse(at);
+            if !self.is_draining {
+                self.impatient_at = Instant::MAX;
+            }
+        }
+        if !self.held.is_empty() {
+            self.impatient_at = self.impatient_at.min(self.now + self.patience());
         }
         for disk in 0..self.disks.len() {
             self.advance(disk);
@@ -299,6 +315,8 @@ impl Lane {
 
     /// L4: `at` waits for memory.
     fn hold(&mut self, at: u32) {
+        let patience_ends = self.now + self.patience();
+        self.impatient_at = self.impatient_at.min(patience_ends);
         let connection = &mut self.connections[at];
         connection.waits = true;
         if !connection.is_held {
@@ -342,9 +360,7 @@ impl Lane {
             self.forget_one();
             return;
         }
-        let wait = self.parts.shared.handshake_deadline;
-        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let deadline = self.now + blockyard::time::Duration::from_ns(wait);
+        let deadline = self.now + clock::duration(self.parts.shared.handshake_deadline);
         self.deadline = self.deadline.min(deadline);
         let tls = match &self.parts.shared.tls {
             None => Tls::Off,
@@ -379,6 +395,29 @@ impl Lane {
         }
     }
 
+    fn patience(&self) -> blockyard::time::Duration {
+        clock::duration(self.parts.shared.patience)
+    }
+
+    /// L4: nothing was given back for long, or the server ends.
+    fn cut_off_idlers(&mut self) {
+        if self.held.is_empty() && !self.is_draining {
+            self.impatient_at = Instant::MAX;
+            return;
+        }
+        let patience = self.patience();
+        self.impatient_at = self.now + patience;
+        for at in 0..self.connections.end() {
+            let Some(connection) = self.connections.find_mut(at) else { continue };
+            let Some(since) = connection.idles_since(self.is_draining) else { continue };
+            if since + patience <= self.now {
+                self.kill(at, "it took too long, and others waited for that");
+            } else {
+                self.impatient_at = self.impatient_at.min(since + patience);
+            }
+        }
+    }
+
     /// Sends what is to be sent, receives what may be received, and forgets who is done.
     fn look_after(&mut self, at: u32) {
         let connection = &mut self.connections[at];
@@ -395,6 +434,7 @@ impl Lane {
                 tls.seal(&mut batch);
             }
             connection.is_sending = true;
+            (connection.sends_since, connection.sends_pages) = (self.now, batch.has_pages());
             // Nothing must wait for the end of a quick send, as nobody is woken by it.
             let has_more = connection.tls.is_some() && !batch.is_taken();
             let is_awaited =
@@ -490,6 +530,9 @@ impl Lane {
             if let Some(tls) = connection.tls.as_mut().filter(|_| batch.is_sent()) {
                 tls.seal(&mut batch);
             }
+            if result.is_ok() {
+                connection.sends_since = self.now;
+            }
             let fd = connection.fd.as_raw_fd();
             self.ring.send(fd, Token::Send(at), batch, false); // L2
             return;
@@ -580,6 +623,7 @@ impl Lane {
     /// Nothing new: what was received is answered, and every connection ends.
     fn drain(&mut self) {
         self.is_draining = true;
+        self.impatient_at = self.now;
         for at in 0..self.connections.end() {
             let Some(connection) = self.connections.find_mut(at) else { continue };
             match &mut connection.stage {

@@ -149,7 +149,7 @@ impl Lane {
             Event::Request(request) => match request.command() {
                 Some(Command::Write) => {
                     connection.writes_long = request.len() > INLINE_BYTES;
-                    connection.write = Some(Write { request, target: None, received: 0 });
+                    connection.write = Some(Write { request, target: None, received: 0, since: self.now });
                     Found::More
                 }
                 Some(Command::Read) => {
