@@ -10,8 +10,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::disk::error_words;
+
+/// Rest after a client could not be accepted: there are no descriptors, most likely, and some are
+/// closed in time. Until then it is there still, and waiting for it would be spinning.
+pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// Where clients come in.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use crate::bell;
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing, error_words};
 use crate::event::{ClientEvent, Happened, name_of};
 use crate::lane::{Lane, LaneParts, Message, Shared, TlsShared};
-use crate::listen::{Address, ListenError, Listener, client_at_stdin};
+use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::tls::{TlsConfig, TlsError};
 use crate::traffic::Gauge;
@@ -18,9 +18,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Longest rest after the system had no descriptor left for a client.
-const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// What is served, where, and how.
 #[derive(Clone, Debug)]
@@ -349,7 +346,6 @@ impl Acceptor {
         match listener.accept() {
             Ok(Some(client)) => self.deal(client),
             Ok(None) => {}
-            // No descriptors, most likely: some are closed in time.
             Err(_) => std::thread::sleep(ACCEPT_REST),
         }
     }

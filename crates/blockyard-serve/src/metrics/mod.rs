@@ -8,7 +8,7 @@ mod text;
 
 use crate::disk::Disk;
 use crate::lane::Message;
-use crate::listen::{Address, ListenError, Listener};
+use crate::listen::{ACCEPT_REST, Address, ListenError, Listener};
 use crate::meter::Counts;
 use crate::server::Entrance;
 use http::{Answer, Asked};
@@ -53,9 +53,13 @@ impl Metrics {
             if !sources[1].revents().is_empty() {
                 return;
             }
-            // Who could not be accepted, or answered, asks again.
-            if let Ok(Some(client)) = self.listener.accept() {
-                drop(http::serve(&mut TcpStream::from(client), |asked| self.answer(asked)));
+            match self.listener.accept() {
+                Ok(Some(client)) => {
+                    // Who could not be answered asks again.
+                    drop(http::serve(&mut TcpStream::from(client), |asked| self.answer(asked)));
+                }
+                Ok(None) => {}
+                Err(_) => std::thread::sleep(ACCEPT_REST),
             }
         }
     }
