@@ -7,7 +7,9 @@ use blockyard::driver::Busy;
 use blockyard::policy::Policies;
 use blockyard::time::Instant;
 use blockyard::trace;
-use blockyard_serve::{DiskConfig, Source, Tell, Watcher};
+use blockyard_serve::{
+    Address, Config, DiskConfig, OpenError, Server, Source, StartError, Tell, Watcher,
+};
 use nbd::{Random, Running, TRIM, WRITE, ZEROES, disk, file, memory};
 use std::io::Write;
 use std::sync::{Arc, Barrier, Mutex};
@@ -153,5 +155,25 @@ fn thirty_two_mebibytes_at_once() {
         client.bye();
         running.stop();
     }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Writes of parts of blocks know of each other within one export of one server.
+#[test]
+fn nobody_else_writes_to_a_served_file() {
+    let path = nbd::file(1 << 20);
+    let disk = |name: &str, read_only| {
+        let source = Source::File { path: path.clone(), buffered: false };
+        DiskConfig { name: name.to_owned(), read_only, ..nbd::disk(source) }
+    };
+    let server = |disks| Server::start(&Config::new(disks, vec![Address::Unix(nbd::socket())]));
+    let twice = vec![disk("", false), disk("again", false)];
+    assert!(matches!(server(twice), Err(StartError::Open(OpenError::Busy(_)))));
+    let running = Running::start(disk("", false), |config| {
+        config.disks.push(disk("to look at", true));
+    });
+    assert!(matches!(server(vec![disk("", false)]), Err(StartError::Open(OpenError::Busy(_)))));
+    running.stop();
+    Running::start(disk("", false), |_| ()).stop();
     std::fs::remove_file(path).unwrap();
 }

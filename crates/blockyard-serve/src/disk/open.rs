@@ -13,7 +13,8 @@ use crate::map::Map;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use core::fmt;
 use core::sync::atomic::AtomicBool;
-use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
@@ -32,6 +33,9 @@ pub enum OpenError {
     NotAFile(String),
     /// It has no bytes.
     Empty(String),
+    /// Another export, or another server, writes to it; of a block device, somebody has it for himself,
+    /// as who mounted it.
+    Busy(String),
     /// The block translation table in this file cannot be opened.
     Btt(String, String),
     /// There is no room for a disk of this size in memory.
@@ -63,6 +67,7 @@ impl fmt::Display for OpenError {
             Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
             Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
             Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
+            Self::Busy(path) => write!(f, "{path}: another export, server or mount writes to it"),
             Self::Btt(path, error) => write!(f, "{path}: {error}"),
             Self::Memory(bytes, error) => {
                 write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
@@ -175,7 +180,7 @@ impl File {
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
         let open = |flags| rustix::fs::open(path, access | flags, Mode::empty());
-        let refused = |error: rustix::io::Errno| OpenError::Open(name.clone(), error.into());
+        let refused = |error: Errno| OpenError::Open(name.clone(), error.into());
         // A pipe would wait for somebody at its other end.
         let fd = open(OFlags::NONBLOCK).map_err(refused)?;
         let stat = rustix::fs::fstat(&fd).map_err(refused)?;
@@ -190,11 +195,22 @@ impl File {
         }
         let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
         let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
-        let direct = block_bytes.and_then(|block| Some((open(OFlags::DIRECT).ok()?, block)));
+        // Who writes parts of blocks knows of the writes of one `File` only (B2). Devices have a way of
+        // their own to be one's alone, which mounting respects; their locks are udev's.
+        let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
+        let direct =
+            block_bytes.and_then(|block| Some((open(alone | OFlags::DIRECT).ok()?, block)));
         let (fd, block_bytes) = match direct {
             Some((fd, block)) => (fd, block),
-            None => (open(OFlags::empty()).map_err(refused)?, 1),
+            None => match open(alone) {
+                Err(Errno::BUSY) => return Err(OpenError::Busy(name)),
+                opened => (opened.map_err(refused)?, 1),
+            },
         };
+        let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        if !is_block_device && !read_only && lock() == Err(Errno::WOULDBLOCK) {
+            return Err(OpenError::Busy(name));
+        }
         Ok(Self {
             fd,
             block_bytes,
@@ -218,7 +234,7 @@ impl File {
                 Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
                 _ => (to_end, true),
             },
-            Err(rustix::io::Errno::NXIO) => (to_end, false), // a hole up to the end
+            Err(Errno::NXIO) => (to_end, false), // a hole up to the end
             Err(_) => (to_end, true),                        // nobody knows
         }
     }

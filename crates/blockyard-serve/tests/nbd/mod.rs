@@ -56,6 +56,12 @@ pub(crate) fn file(bytes: u64) -> PathBuf {
     path
 }
 
+/// Where a socket may be: not below the target folder, as its path is 107 bytes at most.
+pub(crate) fn socket() -> PathBuf {
+    let name = path("s").file_name().unwrap().to_owned();
+    std::env::temp_dir().join(name).with_extension("sock")
+}
+
 pub(crate) fn disk(source: Source) -> DiskConfig {
     DiskConfig {
         name: String::new(),
@@ -80,9 +86,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(disk: DiskConfig, change: impl FnOnce(&mut Config)) -> Self {
-        // Not below the target folder: the path of a socket is 107 bytes at most.
-        let name = path("s").file_name().unwrap().to_owned();
-        let socket = std::env::temp_dir().join(name).with_extension("sock");
+        let socket = socket();
         let mut config = Config::new(vec![disk], vec![Address::Unix(socket.clone())]);
         change(&mut config);
         Self { socket, server: Server::start(&config).unwrap() }
