@@ -7,7 +7,8 @@
 //! - **B2.** While edges are kept, nobody else writes to those blocks ([`Overlaps`]); who comes then is
 //!   told that the device is full, and rung for when a write has ended.
 //! - **B3.** A flush that failed is never followed by one that succeeds: the kernel tells of lost writes
-//!   once, and may have forgotten them after.
+//!   once, and may have forgotten them after. Through the page cache it may tell of them in the answer
+//!   to a write with FUA: one that fails is written again without, and if that succeeds, they were meant.
 //! - **B4.** What a write lacks that was done in part is written on; a read that meets the end of the
 //!   file finds zeroes there.
 
@@ -85,6 +86,8 @@ struct Active {
     finished: Finished,
     op: Op,
     fua: bool,
+    /// How it failed with FUA, if it is written again without (B3).
+    failed_durably: Option<Status>,
     no_hole: bool,
     fast: bool,
     step: Step,
@@ -139,6 +142,7 @@ impl FileDevice {
             finished: Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) },
             op: rq.op,
             fua: rq.flags.contains(Flags::FUA),
+            failed_durably: None,
             no_hole: false,
             fast: false,
             step: Step::Data,
@@ -284,7 +288,16 @@ impl FileDevice {
             (Step::Data, Ok(bytes)) => {
                 active.done += bytes as u64;
                 let whole = active.done >= active.bytes.end - active.bytes.start;
-                whole.then_some(Outcome::Done(Status::Ok)) // B4
+                if whole && active.failed_durably.is_some() {
+                    self.file.has_lost_writes.store(true, Ordering::SeqCst); // B3
+                }
+                let status = active.failed_durably.unwrap_or(Status::Ok);
+                whole.then_some(Outcome::Done(status)) // B4
+            }
+            (Step::Data, Err(error)) if active.fua && self.file.block_bytes == 1 => {
+                active.fua = false;
+                active.failed_durably = Some(status_of(&error)); // B3
+                None
             }
             (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
             (Step::Allocate, Ok(_)) => Self::changed(active),

@@ -160,3 +160,76 @@ impl DiskQueue {
         self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{DiskConfig, Layers, Source};
+    use crate::job::{Job, Owner, Place, Transfer};
+    use crate::map::Pages;
+    use crate::meter::Meter;
+    use crate::slab::Slab;
+    use blockyard::bio::{Flags, Op};
+    use blockyard::policy::Policies;
+    use std::cell::RefCell;
+    use std::io;
+
+    /// A queue to a file of 64 KiB that has no name any more, through the page cache.
+    fn queue(jobs: &Jobs) -> DiskQueue {
+        let path = std::env::temp_dir().join(format!("blockyard-queue-{}", std::process::id()));
+        let file = std::fs::File::create(&path).expect("there is a folder");
+        file.set_len(64 << 10).expect("there is room");
+        let config = DiskConfig {
+            name: String::new(),
+            source: Source::File { path: path.clone(), buffered: true },
+            read_only: false,
+            policies: Policies::NONE,
+            depth: 4,
+            depth_bytes: 1 << 20,
+            layers: Layers::default(),
+        };
+        let bells = [Arc::new(crate::bell::bell().expect("there is a descriptor"))];
+        let disk = Disk::open(&config, &bells).expect("it is a file");
+        std::fs::remove_file(path).expect("it is there");
+        DiskQueue::new(&Arc::new(disk), 0, jobs, Meter(None))
+    }
+
+    /// Submits it, answers its I/O with `answers` in turn, and returns how it ends.
+    fn ends(queue: &mut DiskQueue, jobs: &Jobs, bio: Bio, answers: &[Result<usize, i32>]) -> Status {
+        let pages = Rc::new(Pages::new(4096).expect("there is memory"));
+        let place = Place::Pages { pages, lead: 0 };
+        let len = u64::from(bio.sectors) * 512;
+        let transfer = Transfer { place, ..Transfer::new(bio.sector * 512, len) };
+        let number = jobs.borrow_mut().insert(Job { transfer, owner: Owner::Lane });
+        queue.submit(Bio { cookie: number.into(), ..bio }, Instant::ZERO);
+        let mut answers = answers.iter();
+        loop {
+            queue.advance(Instant::ZERO);
+            if let Some(ended) = queue.next_ended() {
+                assert_eq!(answers.next(), None, "it asks for more");
+                jobs.borrow_mut().remove(number);
+                return ended.status;
+            }
+            let (number, io) = queue.outbox.begun.borrow_mut().pop_front().expect("it is begun");
+            let answer = answers.next().unwrap_or_else(|| panic!("nobody expects {:?}", io.op));
+            let answer = answer.map_err(io::Error::from_raw_os_error);
+            queue.outbox.ended.borrow_mut().push_back((number, answer));
+        }
+    }
+
+    /// The kernel tells of writes that it lost once. Where that was in the answer to a write with FUA, no
+    /// flush after it may succeed; where the write itself failed, flushes go on.
+    #[test]
+    fn writes_that_were_lost_are_not_forgotten_for_a_durable_one() {
+        let write = Bio::new(Op::Write, 0, 8, 0).with_flags(Flags::FUA);
+        let flush = Bio::new(Op::Flush, 0, 0, 0);
+        for error in [libc::EIO, libc::ENOSPC] {
+            let jobs = Jobs::new(RefCell::new(Slab::new()));
+            let mut queue = queue(&jobs);
+            assert_ne!(ends(&mut queue, &jobs, write, &[Err(error), Err(error)]), Status::Ok);
+            assert_eq!(ends(&mut queue, &jobs, flush, &[Ok(0)]), Status::Ok, "it was this write");
+            assert_ne!(ends(&mut queue, &jobs, write, &[Err(error), Ok(4096)]), Status::Ok);
+            assert_eq!(ends(&mut queue, &jobs, flush, &[]), Status::IoError, "it was others");
+        }
+    }
+}
