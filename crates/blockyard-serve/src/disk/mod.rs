@@ -264,6 +264,12 @@ impl Disk {
         matches!(self.kept, Kept::File(..) | Kept::Btt(_))
     }
 
+    /// Whether a write is done in the turn in which it comes, so that its payload may stay until then where
+    /// it was received with others.
+    pub(crate) fn is_done_at_once(&self) -> bool {
+        !self.needs_pages() && self.layers.is_empty()
+    }
+
     /// Where the byte at `offset` lies in the disk's own memory, if payload may be received there before
     /// its write is submitted: nothing on the write's way may refuse it.
     pub(crate) fn home(&self, offset: u64) -> Option<(Arc<Map>, usize)> {

@@ -194,7 +194,7 @@ impl Lane {
         }
         let write = connection.write.as_ref().expect("it came before its payload");
         let offset = write.request.offset();
-        let target = match is_all && !self.disks[disk].disk.needs_pages() {
+        let target = match is_all && self.disks[disk].disk.is_done_at_once() {
             true => Ok(None),
             false => self.target(disk, offset, left).map(Some),
         };
