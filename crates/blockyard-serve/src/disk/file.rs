@@ -62,9 +62,11 @@ enum Step {
     Data,
     /// `fallocate`.
     Allocate,
-    /// Zeroes are written, as nothing else will do; the bytes that are left, and how many are
-    /// being written.
+    /// Zeroes are written, as nothing else will do, over whole blocks of the bytes that are left.
     Zeroes { left: Range<u64> },
+    /// As above, over the part of a block that these bytes begin with: the block is read first (B1), and
+    /// written then.
+    ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
     /// What was changed is made durable.
     Sync,
 }
@@ -97,8 +99,8 @@ struct Active {
     done: u64,
     spans: Vec<Span>,
     pages: Vec<Rc<Pages>>,
-    /// Whether it has said where it writes, and whether it keeps edges (B2).
-    writing: Option<bool>,
+    /// Where it has said that it writes, and whether it keeps edges (B2).
+    writing: Option<(Range<u64>, bool)>,
 }
 
 /// One lane's way to a [`File`].
@@ -175,7 +177,7 @@ impl FileDevice {
             unreachable!("data of a file is in buffers")
         };
         let block = self.file.block_bytes;
-        let cover = bytes.start / block * block..bytes.end.next_multiple_of(block);
+        let cover = self.cover(&bytes);
         let place_of = |offset: u64| {
             usize::try_from(*lead as u64 + offset - transfer.offset).expect("it is in a buffer")
         };
@@ -202,6 +204,12 @@ impl FileDevice {
         cover
     }
 
+    /// The whole blocks that `bytes` are in.
+    fn cover(&self, bytes: &Range<u64>) -> Range<u64> {
+        let block = self.file.block_bytes;
+        bytes.start / block * block..bytes.end.next_multiple_of(block)
+    }
+
     /// B2: whether it may begin now.
     fn may_write(&self, active: &mut Active) -> bool {
         if self.file.block_bytes == 1
@@ -209,9 +217,11 @@ impl FileDevice {
         {
             return true;
         }
-        let keeps_edges = matches!(active.step, Step::Edges { .. });
-        let may = self.file.overlaps.begin(self.lane, active.bytes.clone(), keeps_edges);
-        active.writing = may.then_some(keeps_edges);
+        let cover = self.cover(&active.bytes);
+        let may_zero_edges = active.op == Op::WriteZeroes && cover != active.bytes;
+        let keeps_edges = may_zero_edges || matches!(active.step, Step::Edges { .. });
+        let may = self.file.overlaps.begin(self.lane, cover.clone(), keeps_edges);
+        active.writing = may.then_some((cover, keeps_edges));
         may
     }
 
@@ -246,11 +256,21 @@ impl FileDevice {
                 let zeroes = self.zeroes.get_or_insert_with(|| {
                     Rc::new(Pages::new(ZEROES_BYTES).expect("there is memory for zeroes"))
                 });
-                let len = usize::try_from(left.end - left.start)
-                    .map_or(ZEROES_BYTES, |left| left.min(ZEROES_BYTES));
+                let len = left.end - left.start;
+                let whole = usize::try_from(len - len % self.file.block_bytes);
+                let len = whole.map_or(ZEROES_BYTES, |whole| whole.min(ZEROES_BYTES));
                 spans.push(zeroes.span(0..len));
                 pages.push(Rc::clone(zeroes));
                 FileOp::Write { offset: left.start, fua: active.fua }
+            }
+            Step::ZeroesWithin { block, left, is_read } => {
+                spans.push(block.span(0..scratch_len(self.file.block_bytes)));
+                pages.push(Rc::clone(block));
+                let offset = self.cover(left).start;
+                match is_read {
+                    false => FileOp::Read { offset },
+                    true => FileOp::Write { offset, fua: active.fua },
+                }
             }
             Step::Sync => FileOp::Sync,
         };
@@ -303,8 +323,24 @@ impl FileDevice {
             (Step::Allocate, Ok(_)) => Self::changed(active),
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
             (Step::Zeroes { left }, Ok(bytes)) => {
-                left.start += bytes as u64;
-                if left.is_empty() { Some(Outcome::Done(Status::Ok)) } else { None }
+                let left = left.start + bytes as u64..left.end;
+                self.zero(active, left)
+            }
+            (Step::ZeroesWithin { block, left, is_read }, Ok(bytes)) => {
+                let block_bytes = scratch_len(self.file.block_bytes);
+                if bytes < block_bytes {
+                    return Some(Outcome::Done(Status::IoError)); // the file was cut short, or is full
+                }
+                let start = self.cover(left).start;
+                let end = left.end.min(start + self.file.block_bytes);
+                if *is_read {
+                    let left = end..left.end;
+                    return self.zero(active, left);
+                }
+                let within = |offset: u64| usize::try_from(offset - start).expect("within a block");
+                block.zero(within(left.start)..within(end));
+                *is_read = true;
+                None
             }
             (Step::Sync, Ok(_)) => Some(Outcome::Done(match self.has_lost_writes() {
                 true => Status::IoError, // B3
@@ -314,9 +350,13 @@ impl FileDevice {
                 self.file.has_lost_writes.store(true, Ordering::SeqCst);
                 Some(Outcome::Done(status_of(&error)))
             }
-            (Step::Edges { .. } | Step::Allocate | Step::Zeroes { .. }, Err(error)) => {
-                Some(Outcome::Done(status_of(&error)))
-            }
+            (
+                Step::Edges { .. }
+                | Step::Allocate
+                | Step::Zeroes { .. }
+                | Step::ZeroesWithin { .. },
+                Err(error),
+            ) => Some(Outcome::Done(status_of(&error))),
         }
     }
 
@@ -331,15 +371,28 @@ impl FileDevice {
 
     /// The file system cannot give back or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
-        let block = self.file.block_bytes;
-        let whole = (active.bytes.start | active.bytes.end).is_multiple_of(block);
         if active.op == Op::Discard {
             return Self::changed(active); // it was advice
         }
-        if active.fast || !whole {
+        if active.fast {
             return Some(Outcome::Done(Status::NotSupported));
         }
-        active.step = Step::Zeroes { left: active.bytes.clone() };
+        let all = active.bytes.clone();
+        self.zero(active, all)
+    }
+
+    /// Zeroes are to be written over `left`, if there is something left.
+    fn zero(&self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
+        let block = self.file.block_bytes;
+        if left.is_empty() {
+            return Some(Outcome::Done(Status::Ok));
+        }
+        active.step = if left.start.is_multiple_of(block) && left.end - left.start >= block {
+            Step::Zeroes { left }
+        } else {
+            let block = Pages::new(scratch_len(block)).expect("there is memory for a block");
+            Step::ZeroesWithin { block: Rc::new(block), left, is_read: false }
+        };
         None
     }
 
@@ -356,8 +409,8 @@ impl FileDevice {
                 self.active[slot] = Some(active);
             }
             Some(outcome) => {
-                if let Some(keeps_edges) = active.writing {
-                    self.file.overlaps.end(active.bytes, keeps_edges);
+                if let Some((bytes, keeps_edges)) = active.writing {
+                    self.file.overlaps.end(bytes, keeps_edges);
                 }
                 self.finished.push_back(Finished { outcome, ..active.finished });
             }
