@@ -301,9 +301,9 @@ fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64) -> Bio {
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
     let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes), 0);
-    // Its neighbours' data does not continue its own.
+    // Its neighbours' data does not continue its own; or nobody else shall fail with it for not being fast.
     let is_whole = (offset | len).is_multiple_of(block);
-    if is_whole { bio } else { bio.with_flags(Flags::NO_MERGE) }
+    if is_whole && !transfer.fast { bio } else { bio.with_flags(Flags::NO_MERGE) }
 }
 
 /// What of `transfer` follows on `bio`, which is done; nothing where that was all.
