@@ -8,11 +8,11 @@ mod certificates;
 
 use certificates::Certificates;
 use core::time::Duration;
-use nbd::{Client, FLUSH};
+use nbd::{Client, FLUSH, socket};
 use std::fs;
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
@@ -21,11 +21,6 @@ fn command(args: &[&str]) -> Command {
     command.arg("serve").args(args).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-fn socket() -> PathBuf {
-    let name = nbd::path("c").file_name().unwrap().to_owned();
-    std::env::temp_dir().join(name).with_extension("sock")
 }
 
 fn text(path: &Path) -> &str {
@@ -88,6 +83,8 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
         "export \"a\": there is another of this name",
     );
     fails(&["memory:1m"], "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio");
+    let twice = ["memory:1m", "--nbd", "stdio", "--nbd", "stdio"];
+    fails(&twice, "standard input has one client, not several");
     let words = format!("{}: there is no certificate in it", text(&empty));
     let tls = ["--tls-cert", text(&empty), "--tls-key", text(&empty)];
     fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
@@ -215,6 +212,19 @@ fn a_signal_lets_it_end_what_was_begun() {
         fs::write(&path, vec![0; 1 << 20]).unwrap();
     }
     fs::remove_file(path).unwrap();
+}
+
+/// No time to end in is as good as a second signal, and no mistake.
+#[test]
+fn who_gives_no_time_to_end_gets_none() {
+    let socket = socket();
+    let server = start("memory:1m", &socket, &["--drain-timeout", "0s"]);
+    signal(&server, "-TERM");
+    let output = end(server);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let is_late = errors.ends_with("blockyard: error: what was under way did not end in time\n");
+    assert_eq!(output.status.code(), Some(i32::from(is_late)), "{errors}");
+    drop(fs::remove_file(socket)); // there was no time for that either
 }
 
 /// Each rule has a line at the end, as in what `run` prints.

@@ -84,7 +84,8 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     if is_told_to_stop(&mut signals)? {
         note(&format!("draining, for {} s at most", drain_timeout.as_secs()));
         stopper.stop();
-        signals.set_read_timeout(Some(drain_timeout))?;
+        // A time of zero is not one for a socket.
+        signals.set_read_timeout(Some(drain_timeout.max(Duration::from_millis(1))))?;
         match is_told_to_stop(&mut signals) {
             Ok(false) => {}
             Ok(true) => return Err(Failure::Run("stopped before everything was done".to_owned())),

@@ -100,10 +100,14 @@ impl File<'_> {
         let common = self.options(top.get_ref(), "", TOP)?;
         let missing = Problem::MissingKey { key: "disk".to_owned(), table: "" };
         let disks = top.get_ref().get("disk").ok_or_else(|| self.wrong(0, missing))?;
-        let DeValue::Array(disks) = disks.get_ref() else {
-            return Err(self.unsuitable("disk", disks, "an array of tables, begun by `[[disk]]`"));
+        let wanted = "an array of tables, begun by `[[disk]]`";
+        let DeValue::Array(all) = disks.get_ref() else {
+            return Err(self.unsuitable("disk", disks, wanted));
         };
-        disks.iter().map(|disk| self.disk(disk, &common)).collect()
+        if all.is_empty() {
+            return Err(self.unsuitable("disk", disks, wanted));
+        }
+        all.iter().map(|disk| self.disk(disk, &common)).collect()
     }
 
     fn disk(&self, disk: &Spanned<DeValue<'_>>, common: &[Said]) -> Result<Given, ProfileError> {
@@ -259,6 +263,7 @@ mod tests {
         );
         assert!(wrong("lane = 1\n").contains(":1: unknown key `lane`: did you mean `lanes`?"));
         assert_eq!(wrong("lanes = 1\n"), "x.toml:1: missing key `disk`");
+        assert!(wrong("\ndisk = []\n").starts_with("x.toml:2: `disk` is `array`, not "));
         assert_eq!(wrong("\n[[disk]]\ndepth = 3"), "x.toml:2: missing key `source` in `[disk]`");
         let range = wrong("[[disk]]\nsource = \"null:1k\"\n\ndepth = 0\n");
         assert!(range.starts_with("x.toml:4: invalid value '0' for '--depth <N>'"), "{range}");
