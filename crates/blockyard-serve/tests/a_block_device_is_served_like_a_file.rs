@@ -8,13 +8,15 @@ mod nbd;
 
 use blockyard_serve::Source;
 use extended::Extended;
-use nbd::{FLUSH, Running, TRIM, ZEROES, disk};
+use nbd::{FLUSH, Running, TRIM, ZEROES, disk, header};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const BYTES: u64 = 8 << 20;
 const EINVAL: u32 = 22;
+const ENOTSUP: u32 = 95;
 
 /// A loop device, gone with it.
 struct Loop(PathBuf);
@@ -52,6 +54,11 @@ fn it_keeps_what_is_written_and_tells_data_throughout() {
         assert_eq!(client.call(TRIM, 2 << 20, 1 << 20), 0);
         assert_eq!(client.call(ZEROES, 3 << 20, 1 << 20), 0);
         assert_eq!(client.call(ZEROES, 3 << 20, 100), EINVAL, "the kernel zeroes whole blocks");
+        // NO_HOLE and FAST_ZERO: whether it would be fast is not known.
+        let mut both = header(ZEROES, 1, 4 << 20, 1 << 20);
+        both[5] = 1 << 1 | 1 << 4;
+        client.stream.write_all(&both).unwrap();
+        assert_eq!(client.reply().unwrap(), (1, ENOTSUP));
         assert_eq!(client.call(FLUSH, 0, 0), 0);
         assert_eq!(client.read(0, 2048)[510..1538], [&[9; 2][..], &[1; 1024], &[9; 2]].concat());
         assert_eq!(client.read(3 << 20, 1 << 20), vec![0; 1 << 20]);

@@ -432,6 +432,10 @@ impl Driver for FileDevice {
         if active.op == Op::Flush && self.has_lost_writes() {
             return Accept::Failed(Status::IoError); // B3
         }
+        if self.file.is_block_device && active.fast && active.no_hole {
+            // The kernel would write them where the device cannot, and not say so.
+            return Accept::Failed(Status::NotSupported);
+        }
         if issue.effect() == DataEffect::Nowhere {
             self.finished.push_back(active.finished);
             return Accept::Queued;
