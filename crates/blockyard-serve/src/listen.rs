@@ -3,12 +3,16 @@
 use core::fmt;
 use core::str::FromStr;
 use rustix::fd::OwnedFd;
-use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, getpeername, getsockname, sockopt};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, connect, getpeername,
+    getsockname, socket_with, sockopt,
+};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -177,9 +181,7 @@ impl Listener {
                 }
                 Ok(Some(client))
             }
-            Err(
-                rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED,
-            ) => Ok(None),
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -203,16 +205,21 @@ impl Drop for Listener {
     }
 }
 
-/// The client that is connected to standard input.
+/// The client that is connected to standard input, where one of `addresses` is that.
 ///
 /// # Errors
 ///
-/// Nobody is.
-pub(crate) fn client_at_stdin() -> Result<OwnedFd, ListenError> {
+/// Nobody is, or two of them are that: both would take from what it says.
+pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<OwnedFd>, ListenError> {
+    match addresses.iter().filter(|address| **address == Address::Stdio).count() {
+        0 => return Ok(None),
+        1 => {}
+        _ => return Err(ListenError::Unsuitable("standard input has one client, not several")),
+    }
     let stdin = io::stdin();
     let client = stdin.as_fd().try_clone_to_owned().ok();
     let client = client.filter(|client| getpeername(client).is_ok());
-    client.ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
+    client.map(Some).ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
 }
 
 /// Device and number of what is at `path`.
@@ -221,19 +228,25 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
+/// Connects to the socket at `path` and hangs up, without waiting.
+fn knock(path: &Path) -> rustix::io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)
+}
+
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
         return Err(ListenError::NotASocket(path.to_owned()));
     }
     let refused = |error| ListenError::Refused(format!("unix:{}", path.display()), error);
-    match UnixStream::connect(path) {
-        Ok(_) => Err(ListenError::Busy(path.to_owned())),
+    match knock(path) {
+        // There is no room for more to wait in where one who does not look lets others wait.
+        Ok(()) | Err(Errno::AGAIN) => Err(ListenError::Busy(path.to_owned())),
         // Nobody has it open. Where we may not connect, or not like this, its server may live.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(refused)
-        }
-        Err(error) => Err(refused(error)),
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(refused),
+        Err(errno) => Err(refused(errno.into())),
     }
 }
 
@@ -261,6 +274,17 @@ mod tests {
         assert!(matches!(Listener::bind(&address), Err(ListenError::Refused(..))));
         assert!(path.exists(), "it was left alone");
         drop(datagrams);
+        std::fs::remove_file(&path).expect("it is still there");
+        // It lives, and lets others wait: as many as it has room for.
+        let address_of = SocketAddrUnix::new(&path).expect("it is short");
+        let busy = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
+        let busy = busy.expect("there is a descriptor");
+        rustix::net::bind(&busy, &address_of).expect("there is nothing");
+        rustix::net::listen(&busy, 0).expect("it is bound");
+        for _ in 0..3 {
+            assert!(matches!(Listener::bind(&address), Err(ListenError::Busy(_))));
+        }
+        drop(busy);
         std::fs::remove_file(&path).expect("it is still there");
         drop(UnixListener::bind(&path).expect("there is nothing"));
         drop(Listener::bind(&address).expect("nobody is behind that"));

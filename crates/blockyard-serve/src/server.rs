@@ -172,10 +172,8 @@ impl Server {
             tls.load().map(|config| TlsShared { config, is_required })
         });
         let tls = tls.transpose().map_err(StartError::Tls)?;
-        let is_client = |address: &&Address| **address == Address::Stdio;
-        let clients = config.addresses.iter().filter(is_client).map(|_| client_at_stdin());
-        let clients = clients.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
-        let bound = config.addresses.iter().filter(|address| !is_client(address));
+        let client = client_at_stdin(&config.addresses).map_err(StartError::Listen)?;
+        let bound = config.addresses.iter().filter(|address| **address != Address::Stdio);
         let bound = bound.map(Listener::bind);
         let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
@@ -213,7 +211,7 @@ impl Server {
         let gauge = Gauge { entrances: entrances.clone(), connections };
         let acceptor = Acceptor {
             listeners,
-            clients,
+            client,
             entrances,
             shared,
             stop: Arc::clone(&stop),
@@ -305,8 +303,8 @@ impl Server {
 /// Deals clients to lanes.
 struct Acceptor {
     listeners: Vec<Listener>,
-    /// Those that are there from the begin.
-    clients: Vec<OwnedFd>,
+    /// The one that is there from the begin, if there is.
+    client: Option<OwnedFd>,
     entrances: Vec<Entrance>,
     shared: Arc<Shared>,
     stop: Arc<OwnedFd>,
@@ -315,7 +313,7 @@ struct Acceptor {
 
 impl Acceptor {
     fn run(mut self) {
-        for client in core::mem::take(&mut self.clients) {
+        if let Some(client) = self.client.take() {
             self.deal(client);
         }
         loop {

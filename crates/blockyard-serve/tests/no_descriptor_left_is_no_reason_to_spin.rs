@@ -17,7 +17,8 @@ const INSIDE: &str = "BLOCKYARD_FEW_DESCRIPTORS";
 fn processor_time(stat: &File) -> u64 {
     let mut bytes = [0; 1024];
     let len = stat.read_at(&mut bytes, 0).unwrap();
-    let fields = str::from_utf8(&bytes[..len]).unwrap().rsplit_once(')').unwrap().1.split_whitespace();
+    let fields =
+        str::from_utf8(&bytes[..len]).unwrap().rsplit_once(')').unwrap().1.split_whitespace();
     fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 

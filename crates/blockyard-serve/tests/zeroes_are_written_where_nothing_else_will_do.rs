@@ -30,7 +30,9 @@ fn they_need_not_be_whole_blocks() {
         let source = Source::File { path: path.clone(), buffered };
         let running = Running::start(disk(source), |_| ());
         let mut client = running.client();
-        for (offset, len) in [(4096, 8192), (5, 10), (4000, 200), (8191, 1), (100, 50_001), (0, 4097)] {
+        for (offset, len) in
+            [(4096, 8192), (5, 10), (4000, 200), (8191, 1), (100, 50_001), (0, 4097)]
+        {
             assert_eq!(client.write(0, &[7; BYTES]), 0);
             client.stream.write_all(&zeroes(NO_HOLE, 1, offset, len)).unwrap();
             assert_eq!(client.reply().unwrap(), (1, 0), "{len} at {offset}, buffered: {buffered}");

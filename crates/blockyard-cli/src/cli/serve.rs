@@ -294,7 +294,8 @@ Traces are complete when the server has ended by the first signal. They tell eve
 one that cannot be written any more does not end the server, which says so at its end.
 
 SIGTERM or SIGINT ends the server: no new request is taken, what is under way is answered, disks are
-flushed. A second one ends it at once. What was flushed, or written with FUA, is durable in any case.";
+flushed. Who leaves a reply unread is not waited for: after 30 s, or half of --drain-timeout, it is
+cut off. A second signal ends the server at once. What was flushed, or written with FUA, is durable in any case.";
 
 #[cfg(test)]
 mod tests {

@@ -235,7 +235,7 @@ impl File {
                 _ => (to_end, true),
             },
             Err(Errno::NXIO) => (to_end, false), // a hole up to the end
-            Err(_) => (to_end, true),                        // nobody knows
+            Err(_) => (to_end, true),            // nobody knows
         }
     }
 

@@ -423,8 +423,12 @@ impl Lane {
         let connection = &mut self.connections[at];
         connection.is_listed = false;
         let fd = connection.fd.as_raw_fd();
-        let is_quiet = connection.jobs == 0 && connection.batch.is_empty() && !connection.is_sending;
-        if connection.is_over && is_quiet && let Some(tls) = &mut connection.tls {
+        let is_quiet =
+            connection.jobs == 0 && connection.batch.is_empty() && !connection.is_sending;
+        if connection.is_over
+            && is_quiet
+            && let Some(tls) = &mut connection.tls
+        {
             tls.say_end();
         }
         if !connection.is_dead && !connection.is_sending && connection.has_to_send() {

@@ -149,7 +149,8 @@ impl Lane {
             Event::Request(request) => match request.command() {
                 Some(Command::Write) => {
                     connection.writes_long = request.len() > INLINE_BYTES;
-                    connection.write = Some(Write { request, target: None, received: 0, since: self.now });
+                    connection.write =
+                        Some(Write { request, target: None, received: 0, since: self.now });
                     Found::More
                 }
                 Some(Command::Read) => {

@@ -195,7 +195,12 @@ mod tests {
     }
 
     /// Submits it, answers its I/O with `answers` in turn, and returns how it ends.
-    fn ends(queue: &mut DiskQueue, jobs: &Jobs, bio: Bio, answers: &[Result<usize, i32>]) -> Status {
+    fn ends(
+        queue: &mut DiskQueue,
+        jobs: &Jobs,
+        bio: Bio,
+        answers: &[Result<usize, i32>],
+    ) -> Status {
         let pages = Rc::new(Pages::new(4096).expect("there is memory"));
         let place = Place::Pages { pages, lead: 0 };
         let len = u64::from(bio.sectors) * 512;
