@@ -2,7 +2,8 @@
 
 use blockyard_bench::nbd::bare;
 use blockyard_bench::nbd::client::{Client, wait_for};
-use blockyard_bench::nbd::load::{Direction, Load, Measured, Shape};
+use blockyard_bench::nbd::load::{Load, Measured};
+use blockyard_bench::nbd::shape::{Direction, Shape};
 use core::time::Duration;
 use std::path::PathBuf;
 use std::thread;

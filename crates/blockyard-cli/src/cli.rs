@@ -3,6 +3,7 @@
 mod btt;
 mod serve;
 mod setting;
+mod size;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

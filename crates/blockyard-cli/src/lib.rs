@@ -22,6 +22,7 @@ mod progress;
 mod report;
 mod spent;
 mod table;
+mod terminal;
 mod trace;
 mod verify;
 

@@ -10,7 +10,7 @@ use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
-use crate::progress::above_standing;
+use crate::terminal::above_standing;
 
 /// Why a command did not end well.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use blockyard_sim::data::verify::Verify;
@@ -16,13 +15,12 @@ use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 use crate::human::{approximate, count, digits};
 use crate::job::{Given, tell_lateness};
 use crate::message::warning;
+use crate::terminal::ERASE;
 use crate::trace::is_pointless;
 
 /// Events between two looks at the clock.
 const SLICE: u64 = 1 << 16;
 const PAUSE: Duration = Duration::from_millis(200);
-/// Back to the begin of the line, which is then erased.
-const ERASE: &str = "\r\x1b[K";
 
 /// Runs what is `given` on `device` under `design` to the end, telling `recorder`, if there is one, all
 /// that happens, and a terminal how far it is while that takes long.
@@ -154,44 +152,6 @@ impl<'a> Line<'a> {
             drop(write!(io::stderr(), "{ERASE}"));
         }
     }
-}
-
-/// What stands at the foot of the terminal; empty where nothing does.
-static STANDING: Mutex<String> = Mutex::new(String::new());
-
-/// A line that stands below all that is said while it does. One at a time.
-pub(crate) struct Standing(());
-
-impl Standing {
-    /// Nowhere, if standard error is no terminal.
-    pub(crate) fn begin() -> Option<Self> {
-        io::stderr().is_terminal().then_some(Self(()))
-    }
-
-    /// Now it is `text`.
-    pub(crate) fn write(&self, text: String) {
-        // A line of progress that cannot be written is no loss; nor is a poisoned one harmful.
-        let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(write!(io::stderr(), "{ERASE}{text}"));
-        *standing = text;
-    }
-}
-
-impl Drop for Standing {
-    fn drop(&mut self) {
-        self.write(String::new());
-    }
-}
-
-/// Does `say`, which writes whole lines to standard error, above the line that stands there.
-pub(crate) fn above_standing(say: impl FnOnce()) {
-    let standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
-    if standing.is_empty() {
-        return say();
-    }
-    drop(write!(io::stderr(), "{ERASE}"));
-    say();
-    drop(write!(io::stderr(), "{standing}"));
 }
 
 /// How many of several things are done, told from any thread.

@@ -1,11 +1,12 @@
 //! Files that hold a BTT: which container they are, and how one is made.
 
 use crate::durability::Durability;
+use crate::error::ImageError;
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
 use crate::pool::{POOL_BYTES, Pool};
 use crate::unlaid;
-use blockyard::btt::find::{FindError, find};
+use blockyard::btt::find::find;
 use blockyard::btt::layout::Layout;
 use blockyard::btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
 use std::fs::{File, OpenOptions as FileOptions};
@@ -54,47 +55,6 @@ pub struct NewImage {
     pub sector_bytes: u32,
     /// What it lies in.
     pub container: Container,
-}
-
-/// Why there is no open image.
-#[derive(Debug)]
-pub enum ImageError {
-    /// The file.
-    File(io::Error),
-    /// The header of the pool.
-    Pool(&'static str),
-    /// The BTT in it.
-    Btt(OpenError),
-}
-
-impl core::fmt::Display for ImageError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::File(error) => error.fmt(f),
-            Self::Pool(error) => f.write_str(error),
-            Self::Btt(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ImageError {}
-
-impl From<io::Error> for ImageError {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
-}
-
-impl From<OpenError> for ImageError {
-    fn from(error: OpenError) -> Self {
-        Self::Btt(error)
-    }
-}
-
-impl From<FindError> for ImageError {
-    fn from(error: FindError) -> Self {
-        Self::Btt(error.into())
-    }
 }
 
 /// An open file, and what it is.

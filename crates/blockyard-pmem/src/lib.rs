@@ -22,6 +22,7 @@
 //!   `lines`: copying and cache lines. All `unsafe` code is in `mapped` and `lines`.
 
 mod durability;
+mod error;
 mod file;
 mod group;
 pub mod image;
@@ -33,7 +34,8 @@ mod unlaid;
 pub mod unmapped;
 
 pub use durability::Durability;
-pub use image::{Image, ImageError, ImageOptions, NewImage};
+pub use error::ImageError;
+pub use image::{Image, ImageOptions, NewImage};
 pub use lines::Copying;
 pub use mapped::Mapped;
 pub use memory::ImageMemory;

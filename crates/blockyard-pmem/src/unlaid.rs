@@ -9,7 +9,7 @@
 //! - **B2.** It is laid out when it is opened for writing; to be read, in memory. Where the power goes meanwhile,
 //!   it still is one, by B1, or it is laid out, as the first info block comes last.
 
-use crate::image::ImageError;
+use crate::error::ImageError;
 use crate::memory::ImageMemory;
 use crate::pool::Pool;
 use crate::unmapped::Unmapped;

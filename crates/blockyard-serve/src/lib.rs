@@ -15,14 +15,15 @@
 //!
 //! - [`server`](Server): configuration, the thread that accepts, and the end.
 //! - `tls`: the files of TLS; `lane::tls` opens and seals records for one client.
-//! - `lane`: the loop, L1–L5. `lane::queue` drives the core; `lane::parse` makes bios of bytes and
+//! - `lane`: the loop, L1–L6. `lane::queue` drives the core; `lane::parse` makes bios of bytes and
 //!   `lane::answer` bytes of bios; `lane::connection` is a client.
 //! - `disk`: where data is kept: `memory`, `null`, `file` (B1–B4, with `overlap` for writes that are no
 //!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`], P1–P3; `layers`
 //!   lie over these, `live` among them, V1–V4: a disk that behaves as a model.
+//! - `entrance`: what a lane is told and asked by the threads around it.
 //! - `metrics`: what lanes counted by their `meter`s, over HTTP.
 //! - `event`: what happens to clients, for a log; `watcher`: who is told every step of every request;
-//!   `traffic`: what clients had, for who looks on.
+//!   `gauge`: their `traffic`, for who looks on.
 //! - `ring`, I1–I3, and `map`: io_uring and mappings. All `unsafe` code is in these two.
 //! - `batch`, `pool`, `job`, `slab`: what goes to a client at once; buffers; requests on their way.
 //!
@@ -56,7 +57,9 @@ mod bell;
 mod clock;
 pub mod depth;
 mod disk;
+mod entrance;
 mod event;
+mod gauge;
 mod job;
 mod lane;
 mod listen;
@@ -70,13 +73,15 @@ mod slab;
 mod tls;
 mod traffic;
 mod watcher;
+mod words;
 
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };
 pub use event::{ClientEvent, Happened};
+pub use gauge::Gauge;
 pub use listen::{Address, ListenError};
 pub use server::{Config, Server, StartError, Stopper};
 pub use tls::{TlsConfig, TlsError};
-pub use traffic::{Gauge, Traffic};
+pub use traffic::Traffic;
 pub use watcher::{Tell, Watcher};

@@ -16,7 +16,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::disk::error_words;
+use crate::words::error_words;
 
 /// Rest after a client could not be accepted: there are no descriptors, most likely, and some are
 /// closed in time. Until then it is there still, and waiting for it would be spinning.

@@ -1,17 +1,19 @@
 //! A server: lanes, and a thread that deals clients to them.
 
 use crate::bell;
-use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing, error_words};
+use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
+use crate::entrance::{Entrance, Message};
 use crate::event::{ClientEvent, Happened, name_of};
-use crate::lane::{Lane, LaneParts, Message, Shared, TlsShared};
+use crate::gauge::Gauge;
+use crate::lane::{Lane, LaneParts, Shared, TlsShared};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::tls::{TlsConfig, TlsError};
-use crate::traffic::Gauge;
 use crate::watcher::Watcher;
+use crate::words::error_words;
 use blockyard_wire::nbd::{ExportError, Exports};
 use core::fmt;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -103,22 +105,6 @@ impl fmt::Display for StartError {
 }
 
 impl core::error::Error for StartError {}
-
-/// The outside of a lane.
-#[derive(Clone, Debug)]
-pub(crate) struct Entrance {
-    messages: mpsc::Sender<Message>,
-    bell: Arc<OwnedFd>,
-    load: Arc<AtomicUsize>,
-}
-
-impl Entrance {
-    pub(crate) fn send(&self, message: Message) {
-        // A lane that has ended wants no messages.
-        drop(self.messages.send(message));
-        bell::ring(&self.bell);
-    }
-}
 
 /// A server that runs. Dropping it without [`Server::join`] leaves its threads to themselves.
 #[derive(Debug)]
@@ -369,15 +355,14 @@ fn start_lane(
     number: usize,
     shared: &Arc<Shared>,
 ) -> Result<(Entrance, JoinHandle<io::Result<()>>), StartError> {
-    let (messages, received) = mpsc::channel();
     let bell = Arc::clone(&shared.bells[number]);
-    let load = Arc::new(AtomicUsize::new(0));
+    let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let parts = LaneParts {
         number: u32::try_from(number).expect("there are few lanes"),
         shared: Arc::clone(shared),
-        messages: received,
-        bell: Arc::clone(&bell),
-        load: Arc::clone(&load),
+        messages,
+        bell,
+        load: Arc::clone(&entrance.load),
     };
     let (tell, told) = mpsc::channel();
     // The ring belongs to the thread that makes it.
@@ -398,7 +383,7 @@ fn start_lane(
     told.recv()
         .expect("a lane tells how it begins")
         .map_err(|error| StartError::System("no io_uring", error))?;
-    Ok((Entrance { messages, bell, load }, thread))
+    Ok((entrance, thread))
 }
 
 fn start_metrics(

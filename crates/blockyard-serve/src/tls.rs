@@ -9,7 +9,7 @@ use rustls::{RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::error_words;
+use crate::words::error_words;
 
 /// The files that TLS needs, and whether clients must use it.
 #[derive(Clone, Debug, PartialEq, Eq)]

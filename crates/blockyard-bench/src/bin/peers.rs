@@ -6,8 +6,9 @@
 //! and the most. All disks are 1 GiB in memory, written once before. What it measures with can be
 //! had alone: `load` is the client, `bare` the server that knows nothing.
 
-use blockyard_bench::nbd::load::{Direction, Load, Shape};
+use blockyard_bench::nbd::load::Load;
 use blockyard_bench::nbd::peer::{DISK_BYTES, Programs};
+use blockyard_bench::nbd::shape::{Direction, Shape};
 use blockyard_bench::nbd::{bare, table};
 use clap::{Parser, ValueEnum};
 use core::time::Duration;

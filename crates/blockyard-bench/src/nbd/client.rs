@@ -3,7 +3,7 @@
 //! Every receive is answered by one send that carries all the requests it made room for. Data that
 //! is read is thrown away unseen, and what is written is always the same. Simple replies only.
 
-use super::load::{Direction, Shape};
+use super::shape::{Direction, Shape};
 use blockyard::stats::Histogram;
 use blockyard_wire::nbd::number::{
     FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, IHAVEOPT, INIT_PASSWD, REPLY_MAGIC, REQUEST_MAGIC,

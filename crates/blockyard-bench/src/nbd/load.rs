@@ -2,6 +2,7 @@
 
 use super::client::{Client, Progress};
 use super::cpu;
+use super::shape::Shape;
 use blockyard::stats::Histogram;
 use core::fmt;
 use core::str::FromStr;
@@ -11,26 +12,6 @@ use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
-
-/// What requests do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// READ.
-    Read,
-    /// WRITE, without FUA.
-    Write,
-}
-
-/// What is asked for on one connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// What each request does.
-    pub direction: Direction,
-    /// Bytes of each request.
-    pub bytes: usize,
-    /// Requests in flight.
-    pub depth: usize,
-}
 
 /// For how long, on how many connections.
 #[derive(Clone, Copy, Debug)]

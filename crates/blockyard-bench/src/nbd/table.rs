@@ -1,8 +1,9 @@
 //! The comparison: every server under every load, in turns, and a table with spread.
 
 use super::client::Client;
-use super::load::{Direction, Measured, Shape};
+use super::load::Measured;
 use super::peer::{Peer, Programs, Server};
+use super::shape::{Direction, Shape};
 use core::time::Duration;
 use std::io::{self, ErrorKind};
 use std::process::Command;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use blockyard::btt::Container;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
-use super::serve::bytes;
+use super::size::bytes;
 
 #[derive(Debug, Args)]
 pub(crate) struct Btt {

@@ -5,6 +5,7 @@
 
 mod at_once;
 mod btt;
+mod error;
 mod extents;
 mod fault_counts;
 mod file;
@@ -16,13 +17,12 @@ mod null;
 mod open;
 mod overlap;
 
+pub use error::OpenError;
 pub use fault_counts::FaultCounts;
 pub(crate) use file::Outbox;
 pub use layers::Layers;
 pub(crate) use limited::SharedDepth;
 pub use live::{Behaviour, LATE, Lateness, Timing};
-pub use open::OpenError;
-pub(crate) use open::error_words;
 
 use crate::batch::Batch;
 use crate::job::{Jobs, Place, SECTOR, Transfer};

@@ -1,6 +1,7 @@
-//! Opening what a disk is kept in, and what can be wrong with it.
+//! Opening what a disk is kept in.
 
 use super::btt::{Table, Wanted};
+use super::error::OpenError;
 use super::file::File;
 use super::limited::SharedDepth;
 use super::live::Timing;
@@ -11,11 +12,9 @@ use crate::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use crate::job::SECTOR;
 use crate::map::Map;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
-use core::fmt;
 use core::sync::atomic::AtomicBool;
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
-use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -23,83 +22,6 @@ use std::sync::Arc;
 
 /// Largest block of direct I/O that is worth it, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
-
-/// Why a disk cannot be served.
-#[derive(Debug)]
-pub enum OpenError {
-    /// The file cannot be opened.
-    Open(String, io::Error),
-    /// It is neither a file nor a block device.
-    NotAFile(String),
-    /// It has no bytes.
-    Empty(String),
-    /// Another export, or another server, writes to it; of a block device, somebody has it for himself,
-    /// as who mounted it.
-    Busy(String),
-    /// The block translation table in this file cannot be opened.
-    Btt(String, String),
-    /// There is no room for a disk of this size in memory.
-    Memory(u64, io::Error),
-    /// There are fewer requests at once than lanes to have them, or there are more lanes than can
-    /// share.
-    Depth {
-        /// The depth.
-        depth: u16,
-        /// The lanes.
-        lanes: usize,
-    },
-    /// Layers count for themselves, so one lane drives a disk with any.
-    Lanes(usize),
-    /// More bytes than what the disk is to behave as has.
-    TooLarge {
-        /// Bytes to serve.
-        bytes: u64,
-        /// Bytes of the model.
-        most: u64,
-    },
-    /// A fault rule of this name wants a part of a write, or another place for it.
-    Fault(String),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
-            Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
-            Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
-            Self::Busy(path) => write!(f, "{path}: another export, server or mount writes to it"),
-            Self::Btt(path, error) => write!(f, "{path}: {error}"),
-            Self::Memory(bytes, error) => {
-                write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
-            }
-            Self::Depth { depth, lanes } => {
-                write!(f, "a depth of {depth} cannot be shared by {lanes} lanes")
-            }
-            Self::Lanes(lanes) => {
-                write!(f, "a disk with a model, delay, rate or faults has one lane, not {lanes}")
-            }
-            Self::TooLarge { bytes, most } => {
-                write!(f, "{bytes} bytes to serve as a device that has {most}")
-            }
-            Self::Fault(rule) => write!(
-                f,
-                "rule {rule:?}: torn and misdirected writes are for simulations; a disk that is \
-                 served can lose a write or fail it"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for OpenError {}
-
-/// An error of the system without its number.
-pub(crate) fn error_words(error: &io::Error) -> String {
-    let words = error.to_string();
-    match words.find(" (os error") {
-        Some(end) => words[..end].to_owned(),
-        None => words,
-    }
-}
 
 impl Disk {
     /// Opens what `config` says, for as many lanes as there are bells to wake them.

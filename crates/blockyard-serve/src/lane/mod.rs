@@ -31,16 +31,17 @@ mod tls;
 
 use crate::bell;
 use crate::clock;
-use crate::disk::{Disk, error_words};
+use crate::disk::Disk;
+use crate::entrance::Message;
 use crate::event::{ClientEvent, ENDING, Happened, name_of};
 use crate::job::{Job, Jobs, Owner, Transfer};
 use crate::meter::{Counts, Meter, Metered};
-use crate::metrics::LaneCounts;
 use crate::pool::Pool;
 use crate::ring::{Done, Landing, Memory, Ring, Token};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
 use crate::watcher::{LaneWatcher, Watcher};
+use crate::words::error_words;
 use blockyard::bio::{Bio, Op};
 use blockyard::time::Instant;
 use blockyard_wire::nbd::{Exports, Tls};
@@ -60,19 +61,6 @@ use std::time::Duration;
 
 /// Spare buffers that a lane keeps, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 20;
-
-/// What a lane is told from outside.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// A client has come.
-    Connection(OwnedFd),
-    /// Tell what was counted.
-    Report(mpsc::Sender<LaneCounts>),
-    /// Tell what clients had.
-    Traffic(mpsc::Sender<Traffic>),
-    /// End: answer what is under way, flush, and go.
-    Drain,
-}
 
 /// What all lanes share.
 #[derive(Debug)]

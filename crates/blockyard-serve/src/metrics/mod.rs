@@ -7,23 +7,15 @@ mod http;
 mod text;
 
 use crate::disk::Disk;
-use crate::lane::Message;
+use crate::entrance::{Entrance, Message, ask};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener};
 use crate::meter::Counts;
-use crate::server::Entrance;
 use http::{Answer, Asked};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
-
-/// How long a lane may take to answer.
-const LANE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What one lane counted, by the number of the disk.
-pub(crate) type LaneCounts = Vec<Counts>;
 
 /// The thread that answers. See the [module](self).
 pub(crate) struct Metrics {
@@ -77,26 +69,13 @@ impl Metrics {
     }
 
     /// What all lanes counted together, by the number of the disk; else which lane does not answer.
-    fn counts(&self) -> Result<LaneCounts, usize> {
-        let asked: Vec<_> = self.entrances.iter().map(Entrance::ask).collect();
-        let until = Instant::now() + LANE_TIMEOUT;
-        let mut all: LaneCounts = self.disks.iter().map(|_| Counts::new()).collect();
-        for (lane, answer) in asked.into_iter().enumerate() {
-            let left = until.saturating_duration_since(Instant::now());
-            let counts = answer.recv_timeout(left).map_err(|_| lane)?;
+    fn counts(&self) -> Result<Vec<Counts>, usize> {
+        let mut all: Vec<_> = self.disks.iter().map(|_| Counts::new()).collect();
+        for counts in ask(&self.entrances, Message::Report)? {
             for (to, from) in all.iter_mut().zip(&counts) {
                 to.merge(from);
             }
         }
         Ok(all)
-    }
-}
-
-impl Entrance {
-    /// Asks a lane for what it counted.
-    fn ask(&self) -> mpsc::Receiver<LaneCounts> {
-        let (tell, told) = mpsc::channel();
-        self.send(Message::Report(tell));
-        told
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use blockyard_serve::{Gauge, Traffic};
 
 use crate::human::{approximate, count, digits};
-use crate::progress::Standing;
+use crate::terminal::Standing;
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -1,0 +1,33 @@
+//! Sizes on the command line.
+
+/// A number of bytes: with k, m, g or t in powers of 1024, as fio has it.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size: 512, 64k, 10m, 1g, 1GiB");
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 1,
+        "m" | "mb" | "mib" => 2,
+        "g" | "gb" | "gib" => 3,
+        "t" | "tb" | "tib" => 4,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = number.checked_mul(1 << (10 * power)).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| format!("{text:?} is no size a disk can have"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(bytes("1g"), Ok(1 << 30));
+        assert_eq!(bytes("3KiB"), Ok(3072));
+        assert_eq!(bytes("77"), Ok(77));
+        for wrong in ["", "g", "1x", "-1", "0", "99999999t", "1.5g", "1g1"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

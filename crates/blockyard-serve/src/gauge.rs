@@ -1,0 +1,26 @@
+//! What clients have had, asked of the lanes while they run.
+
+use crate::entrance::{Entrance, Message, ask};
+use crate::traffic::Traffic;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// Asks the lanes of a [`Server`](crate::Server) for their traffic.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+impl Gauge {
+    /// The traffic of all lanes; `None` where one does not answer within a second, or has ended.
+    #[must_use]
+    pub fn read(&self) -> Option<Traffic> {
+        let clients = self.connections.load(Ordering::Relaxed);
+        let mut all = Traffic { clients, ..Traffic::default() };
+        for traffic in ask(&self.entrances, Message::Traffic).ok()? {
+            all.add(&traffic);
+        }
+        Some(all)
+    }
+}
