@@ -1,5 +1,5 @@
 //! `serve --trace --blktrace`: after SIGTERM both are whole, and tell of every request of every client once,
-//! in each lane and of each disk.
+//! in each lane and of each disk; after a second one, too, of what did not end.
 //!
 //! Without blkparse (Debian's package `blktrace`) its part is skipped, but in CI (`CI` is set) it must be
 //! there.
@@ -12,7 +12,7 @@ use nbd::Client;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -49,10 +49,42 @@ fn serve(args: &[&str]) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn terminate(server: Child) -> Output {
+fn signal(server: &Child) {
     let sent = Command::new("kill").arg(server.id().to_string()).status().unwrap();
     assert!(sent.success());
+}
+
+fn terminate(server: Child) -> Output {
+    signal(&server);
     server.wait_with_output().unwrap()
+}
+
+/// Sends one signal, and another one once it is told to drain, or lets its time to drain pass. It fails
+/// with `words`, and soon.
+fn cut_short(mut server: Child, has_second: bool, words: &str) {
+    let mut log = BufReader::new(server.stderr.take().unwrap());
+    let mut line = String::new();
+    signal(&server);
+    while !line.contains("draining") {
+        line.clear();
+        assert!(log.read_line(&mut line).unwrap() > 0, "it tells that it drains");
+    }
+    if has_second {
+        signal(&server);
+    }
+    let start = Instant::now();
+    while server.try_wait().unwrap().is_none() {
+        let hangs = start.elapsed() > Duration::from_secs(20);
+        if hangs {
+            server.kill().unwrap();
+        }
+        assert!(!hangs, "it ends");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.wait().unwrap().code(), Some(1));
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains(words), "{rest}");
 }
 
 /// A client of the export of this name.
@@ -157,21 +189,27 @@ fn perfetto_json_is_whole_and_has_a_span_of_each_request() {
     assert_eq!(slots.count(), done + flushes.sum::<usize>());
 }
 
-#[test]
-fn blkparse_completes_as_many_requests_as_clients_did() {
+/// What blkparse makes of the files in `folder`.
+fn blkparse(folder: &Folder) -> Option<String> {
     let has = Command::new("blkparse").arg("-V").output().is_ok();
     assert!(has || std::env::var_os("CI").is_none(), "CI has to have blkparse");
     if !has {
         eprintln!("skipped: blkparse is not installed");
-        return;
+        return None;
     }
-    let folder = Folder::new();
-    trace(&folder);
     let output = Command::new("blkparse").args(["-i", "trace"]).current_dir(&folder.0).output();
     let Output { status, stdout, stderr } = output.unwrap();
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     let text = String::from_utf8(stdout).unwrap();
     assert!(text.contains("Skips: 0 forward"), "{text}");
+    Some(text)
+}
+
+#[test]
+fn blkparse_completes_as_many_requests_as_clients_did() {
+    let folder = Folder::new();
+    trace(&folder);
+    let Some(text) = blkparse(&folder) else { return };
     let mut count = BTreeMap::new();
     let mut lanes = [false; LANES];
     for line in text.lines().filter(|line| line.trim_start().starts_with("8,")) {
@@ -198,6 +236,68 @@ fn what_was_recorded_can_be_replayed() {
     let args = ["replay", &folder.file("trace"), "--design", "mq-none", "--disk", "0"];
     let output = Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Reads whose completion never comes are under way when the server is stopped: it was gone at once then,
+/// and with it all that had not been written, which may be everything.
+#[test]
+fn traces_of_a_server_that_is_stopped_at_once_are_whole() {
+    const ENDED: u64 = 20;
+    const STUCK: u64 = 5;
+    for (has_second, drain, words) in [
+        (true, "60s", "stopped before everything was done"),
+        (false, "100ms", "what was under way did not end in time"),
+    ] {
+        let folder = Folder::new();
+        let (rules, socket) = (folder.file("rules.toml"), nbd::path("cut").with_extension("sock"));
+        let rule = "[[rule]]\nname = \"stuck\"\nop = [\"read\"]\nfirst = 21\nlost = true\n";
+        fs::write(&rules, rule).unwrap();
+        let address = format!("unix:{}", socket.display());
+        let (json, blktrace) = (folder.file("trace.json"), folder.file("trace"));
+        let traces = ["--trace", &json, "--blktrace", &blktrace];
+        let args = ["memory:1m", "--nbd", &address, "--fault", &rules, "--drain-timeout", drain];
+        let server = serve(&[&args[..], &traces].concat());
+        let mut client = enter(&socket, "");
+        for at in 0..ENDED {
+            client.read(at * 512, 512);
+        }
+        for at in ENDED..ENDED + STUCK {
+            client.ask(nbd::READ, at * 4096, 512).unwrap();
+        }
+        // Answered after all of them have come.
+        assert_eq!(client.write(0, &[1; 512]), 0);
+        cut_short(server, has_second, words);
+
+        let trace: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+        let spans = trace["traceEvents"].as_array().unwrap().iter();
+        let in_driver = spans.filter(|event| event["name"] == "in driver");
+        let ends = |kind| in_driver.clone().filter(|event| event["ph"] == kind).count() as u64;
+        assert_eq!((ends("b"), ends("e")), (ENDED + STUCK + 1, ENDED + 1), "{words}");
+        if let Some(text) = blkparse(&folder) {
+            let of = |letter: &str| {
+                let words = text.lines().map(|line| line.split_whitespace().nth(5));
+                words.filter(|word| *word == Some(letter)).count() as u64
+            };
+            assert_eq!((of("D"), of("C")), (ENDED + STUCK + 1, ENDED + 1), "{words}");
+        }
+    }
+}
+
+/// Nobody reads what is written to a pipe: the server ends all the same.
+#[test]
+fn a_trace_that_hangs_does_not_hold_up_a_second_signal() {
+    let folder = Folder::new();
+    let (pipe, socket) = (folder.file("pipe"), nbd::path("pipe").with_extension("sock"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let address = format!("unix:{}", socket.display());
+    let server = serve(&["memory:1m", "--nbd", &address, "--trace", &pipe]);
+    let unread = fs::File::open(&pipe).unwrap();
+    let mut client = enter(&socket, "");
+    for _ in 0..1000 {
+        client.read(0, 512); // more than a pipe holds
+    }
+    cut_short(server, true, "stopped before everything was done");
+    drop(unread);
 }
 
 #[test]

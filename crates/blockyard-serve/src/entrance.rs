@@ -22,6 +22,8 @@ pub(crate) enum Message {
     Traffic(mpsc::Sender<Traffic>),
     /// End: answer what is under way, flush, and go.
     Drain,
+    /// Go, whatever is under way.
+    Leave,
 }
 
 /// The outside of a lane.

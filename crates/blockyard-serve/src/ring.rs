@@ -16,7 +16,7 @@
 //! # Safety
 //!
 //! I1 and I2 are all there is to it. [`Ring`] is dropped with operations under way only when its
-//! thread ends in a panic; their memory is then leaked.
+//! thread ends in a panic, or is told to leave whatever is under way; their memory is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
 use crate::batch::Batch;

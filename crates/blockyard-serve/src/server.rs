@@ -123,13 +123,26 @@ pub struct Server {
 
 /// Tells a [`Server`] to end.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<OwnedFd>);
+pub struct Stopper {
+    stop: Arc<OwnedFd>,
+    entrances: Vec<Entrance>,
+}
 
 impl Stopper {
     /// No new client and no new request: what is under way is answered, disks are flushed, then
     /// [`Server::join`] returns.
     pub fn stop(&self) {
-        bell::ring(&self.0);
+        bell::ring(&self.stop);
+    }
+
+    /// What is under way is neither waited for nor answered, and nothing is flushed: [`Server::join`]
+    /// returns as soon as no lane is in a call of the system any more. Memory that the kernel may
+    /// still use is never freed, so that this is for a process that ends.
+    pub fn stop_now(&self) {
+        self.stop();
+        for entrance in &self.entrances {
+            entrance.send(Message::Leave);
+        }
     }
 }
 
@@ -261,7 +274,7 @@ impl Server {
     /// What ends it.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.stop))
+        Stopper { stop: Arc::clone(&self.stop), entrances: self.gauge.entrances.clone() }
     }
 
     /// Waits for its end.

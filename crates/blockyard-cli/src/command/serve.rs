@@ -7,6 +7,7 @@ mod trace;
 
 use core::time::Duration;
 use std::io::Read;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -41,6 +42,11 @@ const DEPTH: u16 = 128;
 const DEPTH_BYTES: u64 = 64 << 20;
 /// Most lines of the log that wait to be written; more are lost.
 const LOG_LINES: usize = 1024;
+/// How long lanes may take to leave when what is under way is not waited for; then traces end without
+/// what these have not handed over.
+const LEAVING: Duration = Duration::from_secs(1);
+/// How long traces may take to be closed after that.
+const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let Asked { mut config, design, traces, drain_timeout } = asked(args)?;
@@ -75,35 +81,55 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let watch = Watch::begin(server.timing());
     let struck = server.faults();
     let ticker = Ticker::begin(server.gauge());
-    // Ends the wait below where the server ends by itself, and where it has drained.
-    let ended = std::thread::spawn(move || {
-        let ended = server.join();
-        drop(wake.shutdown(std::net::Shutdown::Both));
-        ended
-    });
+    // Ends each wait below where the server ends by itself, and where it has drained.
+    let ended = {
+        let traces = traces.clone();
+        std::thread::spawn(move || {
+            let ended = (server.join(), traces.finish());
+            drop(wake.shutdown(Shutdown::Both));
+            ended
+        })
+    };
     if is_told_to_stop(&mut signals)? {
         note(&format!("draining, for {} s at most", drain_timeout.as_secs()));
         stopper.stop();
         // A time of zero is not one for a socket.
         signals.set_read_timeout(Some(drain_timeout.max(Duration::from_millis(1))))?;
-        match is_told_to_stop(&mut signals) {
-            Ok(false) => {}
-            Ok(true) => return Err(Failure::Run("stopped before everything was done".to_owned())),
-            Err(_) => {
-                let words = "what was under way did not end in time".to_owned();
-                return Err(Failure::Run(words));
+        let cut_short = match is_told_to_stop(&mut signals) {
+            Ok(false) => None,
+            Ok(true) => Some("stopped before everything was done"),
+            Err(_) => Some("what was under way did not end in time"),
+        };
+        if let Some(words) = cut_short {
+            stopper.stop_now();
+            close_late(traces);
+            signals.set_read_timeout(Some(LEAVING + CLOSING))?;
+            // Otherwise there was a third signal, or something hangs.
+            if let Ok(false) = is_told_to_stop(&mut signals) {
+                let (_, traced) = ended.join().expect("no thread of the server panics");
+                traced?;
             }
+            return Err(Failure::Run(words.to_owned()));
         }
     }
-    let ended = ended.join().expect("no thread of the server panics");
+    let (ended, traced) = ended.join().expect("no thread of the server panics");
     ticker.end();
     drop(config); // the last that could tell the log something
     log.join().expect("the log does not panic");
     watch.end();
     tell_faults(&struck);
-    let traced = traces.finish();
     ended.map_err(|error| Failure::Run(error.to_string()))?;
     Ok(traced?)
+}
+
+/// Closes `traces` in time where a lane hangs in a call of the system and does not leave.
+fn close_late(traces: Traces) {
+    std::thread::spawn(move || {
+        std::thread::sleep(LEAVING);
+        if let Err(error) = traces.finish() {
+            note(&error.to_string());
+        }
+    });
 }
 
 /// Waits for a signal; `false` if the server ended before.

@@ -126,6 +126,7 @@ pub(crate) struct Lane {
     /// When to look for clients that keep others, or the end, waiting (L4).
     impatient_at: Instant,
     is_draining: bool,
+    is_leaving: bool,
     /// Flushes before the end that have not ended; none before they are submitted.
     flushes_left: Option<usize>,
     flush_failed: bool,
@@ -169,6 +170,7 @@ impl Lane {
             deadline: Instant::MAX,
             impatient_at: Instant::MAX,
             is_draining: false,
+            is_leaving: false,
             flushes_left: None,
             flush_failed: false,
             traffic: Traffic::default(),
@@ -176,7 +178,7 @@ impl Lane {
         })
     }
 
-    /// Serves until it was told to drain and has.
+    /// Serves until it was told to drain and has, or to leave.
     ///
     /// # Errors
     ///
@@ -195,6 +197,9 @@ impl Lane {
             self.now = clock::now();
             while let Some(done) = self.ring.next_done() {
                 self.take_in(done);
+            }
+            if self.is_leaving {
+                return Ok(());
             }
             self.turn();
             if self.has_drained() {
@@ -338,6 +343,7 @@ impl Lane {
                     let _ = answer.send(Traffic { in_flight, ..self.traffic });
                 }
                 Message::Drain => self.drain(),
+                Message::Leave => self.is_leaving = true,
             }
         }
         self.ring.readable(self.parts.bell.as_raw_fd(), Token::Bell);

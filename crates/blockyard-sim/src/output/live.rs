@@ -26,7 +26,7 @@ pub struct Lanes {
 /// Writes traces of request queues in real time.
 ///
 /// Say [`Self::finish`] when every [`LaneRecorder`] is gone: only that tells whether everything was
-/// written.
+/// written. Said before, it closes the files without what these have not handed over.
 #[derive(Debug)]
 pub struct LiveRecorder {
     writer: Writer,
@@ -80,7 +80,8 @@ impl LiveRecorder {
         }
     }
 
-    /// Writes what is left.
+    /// Writes what is left, and closes the files. What a [`LaneRecorder`] that is still there holds, and
+    /// notes from now on, is lost.
     ///
     /// # Errors
     ///

@@ -23,12 +23,14 @@ enum Message {
     Task(TaskId, String),
     /// What a lane noted, and where the memory of it goes back to.
     Records(LaneId, Vec<Record>, SyncSender<Vec<Record>>),
+    /// Nothing that comes after this is written.
+    End,
 }
 
 /// The thread, and whatever it was told so far.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None` once the thread has given up.
+    /// `None` once the thread has ended.
     messages: Option<SyncSender<Message>>,
     thread: JoinHandle<Result<(), OutputError>>,
 }
@@ -71,9 +73,10 @@ impl Writer {
         Notes { lane, batch, messages: self.messages.clone(), give_back, back }
     }
 
-    /// Waits until everything is written; of all notes nothing is left, or is waited for.
+    /// Waits until everything that was handed over is written, and files are closed. What notes that
+    /// are still there hold is lost.
     pub(super) fn finish(mut self) -> Result<(), OutputError> {
-        self.messages = None;
+        send(&mut self.messages, Message::End);
         match self.thread.join() {
             Ok(written) => written,
             Err(panicked) => std::panic::resume_unwind(panicked),
@@ -86,7 +89,7 @@ impl Writer {
 pub(super) struct Notes {
     lane: LaneId,
     batch: Vec<Record>,
-    /// `None` once the thread has given up.
+    /// `None` once the thread has ended.
     messages: Option<SyncSender<Message>>,
     give_back: SyncSender<Vec<Record>>,
     /// Emptied batches.
@@ -108,7 +111,7 @@ impl Notes {
         send(&mut self.messages, Message::Records(self.lane, empty, self.give_back.clone()));
     }
 
-    /// Whether the thread has given up.
+    /// Whether the thread has ended: a file could not be written.
     pub(super) const fn is_broken(&self) -> bool {
         self.messages.is_none()
     }
@@ -122,27 +125,27 @@ impl Drop for Notes {
 
 fn send(messages: &mut Option<SyncSender<Message>>, message: Message) {
     if messages.as_ref().is_some_and(|messages| messages.send(message).is_err()) {
-        *messages = None; // the thread has ended, with an error
+        *messages = None; // the thread has ended
     }
 }
 
-/// What the thread does: `messages` to every one of `outputs`, until there are no more.
+/// What the thread does: `messages` to every one of `outputs`, until the end or who sends has gone.
 fn write(
     mut outputs: Vec<Box<dyn Output>>,
     messages: &Receiver<Message>,
 ) -> Result<(), OutputError> {
     for message in messages {
-        for output in &mut outputs {
-            match &message {
-                Message::World(setting) => output.world(setting)?,
-                Message::Task(task, name) => output.task(*task, name)?,
-                Message::Records(lane, records, _) => output.records(*lane, records)?,
+        let mut outputs = outputs.iter_mut();
+        match message {
+            Message::World(setting) => outputs.try_for_each(|output| output.world(&setting))?,
+            Message::Task(task, name) => outputs.try_for_each(|output| output.task(task, &name))?,
+            Message::Records(lane, mut records, give_back) => {
+                outputs.try_for_each(|output| output.records(lane, &records))?;
+                records.clear();
+                // Where nobody wants it back, it is freed.
+                drop(give_back.try_send(records));
             }
-        }
-        if let Message::Records(_, mut records, give_back) = message {
-            records.clear();
-            // Where nobody wants it back, it is freed.
-            drop(give_back.try_send(records));
+            Message::End => break,
         }
     }
     outputs.iter_mut().try_for_each(|output| output.finish())

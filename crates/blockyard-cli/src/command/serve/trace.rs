@@ -1,24 +1,32 @@
 //! The traces that `serve` is asked for: where the server's events meet the simulator's formats.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use blockyard::time::Instant;
 use blockyard_serve::{Config, Tell, Watcher};
 use blockyard_sim::output::{Files, Lanes, LiveRecorder, OutputError};
 
-/// The recorder of a server, told by each of its lanes.
+/// The recorder of a server, told by each of its lanes; none once the traces are closed.
 #[derive(Debug)]
-struct Traced(LiveRecorder);
+struct Traced(Mutex<Option<LiveRecorder>>);
+
+impl Traced {
+    fn recorder(&self) -> MutexGuard<'_, Option<LiveRecorder>> {
+        self.0.lock().expect("who begins or closes traces does not panic")
+    }
+}
 
 impl Watcher for Traced {
     fn lane(&self, lane: u32, now: Instant) -> Tell {
-        let mut recorder = self.0.lane(u16::try_from(lane).expect("there are few lanes"), now);
+        let lane = u16::try_from(lane).expect("there are few lanes");
+        let recorder = self.recorder();
+        let mut recorder = recorder.as_ref().expect("lanes begin before traces end").lane(lane, now);
         Box::new(move |disk, event| recorder.event(disk, event))
     }
 }
 
 /// The traces of a server; none where none was asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Traces(Option<Arc<Traced>>);
 
 impl Traces {
@@ -38,16 +46,16 @@ impl Traces {
             disks: count(config.disks.len()),
             depth: config.disks.iter().map(|disk| disk.depth).max().expect("there is a disk"),
         };
-        let traced = Arc::new(Traced(LiveRecorder::create(files, lanes)?));
+        let traced = Arc::new(Traced(Mutex::new(Some(LiveRecorder::create(files, lanes)?))));
         config.watcher = Some(Arc::clone(&traced) as _);
         Ok(Self(Some(traced)))
     }
 
-    /// Everything reaches the files. The server has ended, and nobody holds its configuration.
-    pub(super) fn finish(self) -> Result<(), OutputError> {
-        match self.0 {
-            None => Ok(()),
-            Some(traced) => Arc::into_inner(traced).expect("no lane is left").0.finish(),
-        }
+    /// What lanes have handed over reaches the files: everything, where they have ended. Who comes
+    /// second waits for the first.
+    pub(super) fn finish(&self) -> Result<(), OutputError> {
+        let Some(traced) = &self.0 else { return Ok(()) };
+        let mut recorder = traced.recorder();
+        recorder.take().map_or(Ok(()), LiveRecorder::finish)
     }
 }
