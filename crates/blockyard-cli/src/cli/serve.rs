@@ -273,13 +273,19 @@ persistent.
 Files are read and written by direct I/O where file system and size allow it. Requests need not be
 aligned to anything. Sizes: 1k is 1024 bytes.
 
-Traces are complete when the server has ended by the first signal. They tell every request: some 100 to
-300 bytes of --blktrace, and up to 1100 of --trace. Where a file is slower than clients, these wait for it;
+Traces are complete when the server has ended by the first signal. After a second one they are whole, and
+what did not end has no end in them. kill -9, or a crash, leaves what was written so far, without the last
+thousand or two of each lane's requests, which may be all: blkparse reads that; Perfetto does once its last
+line is gone and the list is closed:
+  (sed '$d' trace.json | sed '$s/,$//'; echo ']}') > whole.json
+They tell every request: some 100 to 300 bytes of --blktrace, and up to 1100 of --trace. Where a file is slower than clients, these wait for it;
 one that cannot be written any more does not end the server, which says so at its end.
 
 SIGTERM or SIGINT ends the server: no new request is taken, what is under way is answered, disks are
-flushed. Who leaves a reply unread is not waited for: after 30 s, or half of --drain-timeout, it is
-cut off. A second signal ends the server at once. What was flushed, or written with FUA, is durable in any case.";
+flushed, traces are closed. Who leaves a reply unread is not waited for: after 30 s, or half of
+--drain-timeout, it is cut off. A second signal, or the end of --drain-timeout, lets the server wait for
+nothing more than traces to be closed, five seconds at most; a third one not for that either. Signals within
+half a second are one. What was flushed, or written with FUA, is durable in any case.";
 
 #[cfg(test)]
 mod tests {
