@@ -12,6 +12,8 @@
 //! - **I3.** A *quick* send does not wait and tells only of failure: it is done when the call that
 //!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
 //!   own, and a turn that answers is one call.
+//! - **I4.** I/O of files goes to the kernel by twos. What comes in one call beyond these it keeps from
+//!   the disk until it has looked at everything in the call, sends with their copies included.
 //!
 //! # Safety
 //!
@@ -33,6 +35,8 @@ use std::time::Duration;
 
 /// Entries of the submission queue; when they are used up the kernel is called once more.
 const SUBMISSIONS: u32 = 512;
+/// I4: I/Os of files in one call, whose first ones the kernel does not keep back.
+const FILES_MAX: u32 = 2;
 /// Entries of the completion queue: beyond these the kernel keeps completions elsewhere, slowly.
 const COMPLETIONS: u32 = 8192;
 /// Most pieces of memory in one operation: `IOV_MAX`.
@@ -140,8 +144,8 @@ pub(crate) struct Ring {
     #[expect(clippy::vec_box, reason = "the kernel wants each to stay in place")]
     spare_messages: Vec<Box<Message>>,
     done: VecDeque<Done>,
-    /// Calls of the kernel, counted.
-    pub(crate) calls: u64,
+    /// I/Os of files pushed since the last call (I4).
+    files: u32,
 }
 
 impl Ring {
@@ -169,7 +173,7 @@ impl Ring {
             quick: Vec::new(),
             spare_messages: Vec::new(),
             done: VecDeque::new(),
-            calls: 0,
+            files: 0,
         })
     }
 
@@ -271,6 +275,10 @@ impl Ring {
             }
         };
         self.push(entry, Op { token, kept: Kept::File { _pages: pages, _iovecs: iovecs } });
+        self.files += 1;
+        if self.files == FILES_MAX {
+            self.submit();
+        }
     }
 
     /// Tells the kernel of everything pushed; with `wait`, waits until something is done, for so
@@ -296,7 +304,7 @@ impl Ring {
     }
 
     fn call(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        self.calls += 1;
+        self.files = 0;
         let called = match wait {
             None => self.ring.submit(),
             Some(Duration::MAX) => self.ring.submit_and_wait(1),
@@ -345,8 +353,12 @@ impl Ring {
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return at;
             }
-            self.call(None).expect("the kernel takes what is pushed");
+            self.submit();
         }
+    }
+
+    fn submit(&mut self) {
+        self.call(None).expect("the kernel takes what is pushed");
     }
 }
 

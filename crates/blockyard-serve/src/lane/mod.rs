@@ -8,7 +8,8 @@
 //!
 //! # Rules (cited by number in the code)
 //!
-//! - **L1.** Everything pushed in a turn goes to the kernel in one call, which also waits.
+//! - **L1.** What a turn sends and receives goes to the kernel in one call, which also waits; I/O of
+//!   files goes before (I4 of the ring).
 //! - **L2.** A connection whose client does not read holds nothing but itself: it is not received
 //!   from while its limits are reached, and its answers wait with it.
 //! - **L3.** A connection is forgotten when the kernel has nothing of it and no disk has a request of
