@@ -274,8 +274,8 @@ Files are read and written by direct I/O where file system and size allow it. Re
 aligned to anything. Sizes: 1k is 1024 bytes.
 
 Traces are complete when the server has ended by the first signal. After a second one they are whole, and
-what did not end has no end in them. kill -9, or a crash, leaves what was written so far, without the last
-thousand or two of each lane's requests, which may be all: blkparse reads that; Perfetto does once its last
+what did not end has no end in them. kill -9, or a crash, leaves what was written so far; a lane hands over
+some thousand requests at a time, so that it may be nothing. blkparse reads that, and Perfetto once the last
 line is gone and the list is closed:
   (sed '$d' trace.json | sed '$s/,$//'; echo ']}') > whole.json
 They tell every request: some 100 to 300 bytes of --blktrace, and up to 1100 of --trace. Where a file is slower than clients, these wait for it;

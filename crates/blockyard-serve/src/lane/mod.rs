@@ -47,10 +47,8 @@ use blockyard::bio::{Bio, Op};
 use blockyard::time::Instant;
 use blockyard_wire::nbd::{Exports, Tls};
 use connection::{Connection, Receiving, Stage, Target, Write};
-use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use queue::DiskQueue;
-use rustix::thread::set_current_timer_slack;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -142,10 +140,6 @@ impl Lane {
     ///
     /// There is no io_uring.
     pub(crate) fn new(parts: LaneParts) -> io::Result<Self> {
-        if parts.shared.disks.iter().any(|disk| disk.layers.model.is_some()) {
-            // Completions are due to the microsecond; 50 of them is what a thread is given to be late.
-            set_current_timer_slack(NonZeroU64::new(1))?;
-        }
         let jobs = Jobs::new(RefCell::new(Slab::new()));
         let (shared, now) = (&parts.shared, clock::now());
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));

@@ -20,7 +20,8 @@ impl Watcher for Traced {
     fn lane(&self, lane: u32, now: Instant) -> Tell {
         let lane = u16::try_from(lane).expect("there are few lanes");
         let recorder = self.recorder();
-        let mut recorder = recorder.as_ref().expect("lanes begin before traces end").lane(lane, now);
+        let mut recorder =
+            recorder.as_ref().expect("lanes begin before traces end").lane(lane, now);
         Box::new(move |disk, event| recorder.event(disk, event))
     }
 }
