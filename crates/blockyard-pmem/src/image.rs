@@ -29,20 +29,22 @@ pub struct ImageOptions {
     pub container: Option<Container>,
 }
 
-impl ImageOptions {
-    /// For reading and writing by a mapping, whatever it lies in.
-    pub const DEFAULT: Self = Self {
-        read_only: false,
-        durability: Durability::Process,
-        copying: Copying::NonTemporal,
-        policy: Policy::DEFAULT,
-        container: None,
-    };
-}
-
 impl Default for ImageOptions {
+    /// For reading and writing by a mapping, whatever it lies in, with lanes for as many threads as the process has
+    /// processors: the system is asked how many.
     fn default() -> Self {
-        Self::DEFAULT
+        let policy = match std::thread::available_parallelism() {
+            Ok(cpus) => Policy::for_threads(u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
+            // A system that does not tell.
+            Err(_) => Policy::DEFAULT,
+        };
+        Self {
+            read_only: false,
+            durability: Durability::Process,
+            copying: Copying::NonTemporal,
+            policy,
+            container: None,
+        }
     }
 }
 

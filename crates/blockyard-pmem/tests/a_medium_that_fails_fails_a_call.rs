@@ -27,8 +27,8 @@ fn file(name: &str) -> PathBuf {
     path
 }
 
-const fn options(durability: Durability) -> ImageOptions {
-    ImageOptions { durability, ..ImageOptions::DEFAULT }
+fn options(durability: Durability) -> ImageOptions {
+    ImageOptions { durability, ..ImageOptions::default() }
 }
 
 fn create(path: &Path, durability: Durability) -> Btt<ImageMemory> {

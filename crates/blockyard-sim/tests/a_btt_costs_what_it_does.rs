@@ -13,7 +13,7 @@ use blockyard_sim::simulate::{Conditions, Report, Simulation};
 fn designs() -> Vec<&'static str> {
     let is_one = |name: &&str| *name == "pmem-raw" || Design::lookup(name).unwrap().btt.is_some();
     let designs: Vec<_> = builtin_designs().iter().map(|of| of.name).filter(is_one).collect();
-    assert!(designs.len() >= 9, "{designs:?}");
+    assert!(designs.len() >= 8, "{designs:?}");
     designs
 }
 
@@ -119,22 +119,45 @@ fn sectors_that_all_want_are_waited_for_and_others_are_not() {
     }
 }
 
-/// Sixteen sets of lanes are twelve threads' own; the other four are shared by who comes later.
+/// Sixteen sets of lanes are twelve threads' own; the other four are shared by who comes later. By default there are
+/// enough for all processors.
 #[test]
 fn threads_that_share_lanes_wait_for_them() {
     let device = "base = \"pmem-dram\"\n[cpu]\ncpus = 48\n[pmem]\nchannels = 64\n";
     let device = Device::parse("wide", device).unwrap();
-    let waits = |design, jobs: u32| {
-        let design = Design::lookup(design).unwrap();
+    let waits = |design: &Design, jobs: u32| {
         let options =
             format!("--rw=randwrite --bs=4k --number_ios=500 --numjobs={jobs} --size=128m");
-        let report = run_on(&device, &design, &options, Conditions::new(1));
+        let report = run_on(&device, design, &options, Conditions::new(1));
         100 * memory(&report).lock_wait.as_ns() / report.totals.cpu.as_ns()
     };
-    assert!(waits("btt", 12) < 5);
-    assert!(waits("btt", 48) > 50);
-    for design in ["btt-wide", "btt-linux"] {
-        assert!(waits(design, 48) < 10, "{design}");
+    let few = Design::parse("few", "base = \"btt\"\n[btt]\nlane-sets = 16\n").unwrap();
+    assert!(waits(&few, 12) < 5);
+    assert!(waits(&few, 48) > 50);
+    for design in ["btt", "btt-linux"] {
+        assert!(waits(&Design::lookup(design).unwrap(), 48) < 10, "{design}");
+    }
+}
+
+/// With sixteen sets whatever the machine, ours wrote a quarter less than Linux's on 32 processors, and less than a
+/// half of it on 72. By default it is as fast on machines of any size that lanes are enough for, by as many jobs as
+/// processors and by more. Channels are so many that they are never used up, when all designs are alike.
+#[test]
+fn ours_is_not_slower_than_linuxs_on_any_machine() {
+    for cpus in [1, 2, 12, 13, 24, 25, 32, 72, 96] {
+        let device =
+            format!("base = \"pmem-dram-2015\"\n[cpu]\ncpus = {cpus}\n[pmem]\nchannels = 16\n");
+        let device = Device::parse("sized", &device).unwrap();
+        for jobs in [cpus, 9 * cpus / 2] {
+            let options = format!(
+                "--rw=randwrite --bs=4k --time_based --ramp_time=1ms --runtime=2ms --numjobs={jobs}"
+            );
+            let [ours, linux] = ["btt", "btt-linux"].map(|design| {
+                let design = Design::lookup(design).unwrap();
+                ios(&run_on(&device, &design, &options, Conditions::new(1)))
+            });
+            assert!(ours >= linux, "{cpus} processors, {jobs} jobs: {ours} against {linux}");
+        }
     }
 }
 
@@ -221,9 +244,13 @@ fn small_sectors_cost_a_write_each() {
     let small = "base = \"btt-linux\"\n[btt]\nsector-size = \"512B\"\n";
     let report = memory(&run(small, "--rw=randwrite --bs=4k --number_ios=500"));
     assert_eq!((report.scans, report.fences), (8 * 500, 8 * 4 * 500));
-    let own = "base = \"btt\"\n[btt]\nsector-size = \"512B\"\n";
+    let own = "base = \"btt\"\n[btt]\nsector-size = \"512B\"\nlane-sets = 16\n";
     let report = memory(&run(own, "--rw=randwrite --bs=4k --number_ios=500"));
     assert_eq!(report.fences, 2 * 500, "a batch has two, however many sectors");
+    // Of 16 processors each has one of 32 sets, and half of its eight lanes for a batch.
+    let own = "base = \"btt\"\n[btt]\nsector-size = \"512B\"\n";
+    let report = memory(&run(own, "--rw=randwrite --bs=4k --number_ios=500"));
+    assert_eq!(report.fences, 2 * 2 * 500, "two batches");
 }
 
 #[test]

@@ -11,8 +11,10 @@ use super::value::{Count, Flag, OneOf};
 /// How a design keeps sectors whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttDesign {
-    /// What the table itself decides.
-    pub policy: Policy,
+    /// How readers and writers of one block keep apart.
+    pub tracking: ReadTracking,
+    /// Which lane a thread takes; `None`: as the library chooses for so many processors.
+    pub lanes: Option<LaneChoice>,
     /// How it copies data.
     pub copy: Copying,
     /// When stores are made durable.
@@ -21,6 +23,15 @@ pub struct BttDesign {
     pub prefetch: bool,
     /// Bytes of a sector: the disk's logical block.
     pub sector_bytes: u32,
+}
+
+impl BttDesign {
+    /// What the table itself decides on a machine with so many processors.
+    #[must_use]
+    pub fn policy(&self, cpus: u16) -> Policy {
+        let lanes = self.lanes.unwrap_or(LaneChoice::for_threads(cpus.into()));
+        Policy { tracking: self.tracking, lanes }
+    }
 }
 
 /// When stores are made durable.
@@ -55,8 +66,6 @@ const LANE: &[(&str, Lane)] = &[
 ];
 const FENCES: &[(&str, Fences)] = &[("each-store", Fences::EachStore), ("two", Fences::Two)];
 const SECTOR: &[(&str, u32)] = &[("512B", 512), ("4KiB", 4096)];
-/// Sets of lanes where a design does not say: those of the library.
-const SETS: u32 = 16;
 
 /// The table `[btt]` of `top`, where it has one.
 pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
@@ -71,13 +80,14 @@ pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
         return Err(table.wrong("lane-sets", Problem::Contradiction(words)));
     }
     let lanes = match lane {
-        Lane::Own => LaneChoice::Own { sets: sets.unwrap_or(SETS) },
-        Lane::PerCpu => LaneChoice::Own { sets: NFREE },
-        Lane::Mutex => LaneChoice::Mutex,
-        Lane::Counter => LaneChoice::Counter,
+        Lane::Own => sets.map(|sets| LaneChoice::Own { sets }),
+        Lane::PerCpu => Some(LaneChoice::Own { sets: NFREE }),
+        Lane::Mutex => Some(LaneChoice::Mutex),
+        Lane::Counter => Some(LaneChoice::Counter),
     };
     Ok(Some(BttDesign {
-        policy: Policy { tracking: table.need("rtt", OneOf(RTT))?, lanes },
+        tracking: table.need("rtt", OneOf(RTT))?,
+        lanes,
         copy: table.need("copy", OneOf(COPY))?,
         fences: table.need("fences", OneOf(FENCES))?,
         prefetch: table.take("prefetch", Flag)?.unwrap_or(false),

@@ -115,7 +115,6 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "btt-linux",
     "btt-indexed",
     "btt",
-    "btt-wide",
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];

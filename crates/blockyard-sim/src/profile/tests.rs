@@ -380,16 +380,15 @@ fn the_table_of_a_btt_is_read_and_what_is_wrong_in_it_told() {
 
 #[test]
 fn designs_of_the_library_and_of_linux_are_its_policies() {
-    let policy = |name| Design::lookup(name).unwrap().btt.unwrap().policy;
+    let policy = |name| Design::lookup(name).unwrap().btt.unwrap().policy(12);
     assert_eq!(policy("btt"), Policy::DEFAULT);
     assert_eq!(policy("btt-linux"), Policy::LINUX);
     assert_eq!(Design::lookup("pmem-raw").unwrap().btt, None);
     let of_2015 = Design::lookup("btt-linux-2015").unwrap().btt.unwrap();
     assert_eq!(of_2015.copy, Copying::Bytewise);
-    assert_eq!(of_2015.policy.lanes, LaneChoice::Own { sets: 256 }, "a lane for each processor");
+    assert_eq!(of_2015.lanes, Some(LaneChoice::Own { sets: 256 }), "a lane for each processor");
     let counted = Design::lookup("btt-linux-2015-counter").unwrap().btt.unwrap();
-    let lanes = LaneChoice::Counter;
-    assert_eq!(counted, BttDesign { policy: Policy { lanes, ..of_2015.policy }, ..of_2015 });
+    assert_eq!(counted, BttDesign { lanes: Some(LaneChoice::Counter), ..of_2015 });
 }
 
 #[test]

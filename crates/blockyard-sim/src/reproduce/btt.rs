@@ -11,7 +11,6 @@ const DESIGNS: &[&str] = &[
     "btt-linux-2015-aligned-nt",
     "btt-linux",
     "btt",
-    "btt-wide",
 ];
 
 /// What was measured are ratios: how many threads it took, and what an I/O spends beside its copy, was not

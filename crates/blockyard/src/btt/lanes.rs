@@ -12,7 +12,7 @@
 
 use super::address::PostmapAba;
 use super::padded::Padded;
-use super::policy::LaneChoice;
+use super::policy::{self, LaneChoice};
 use super::recover::LaneFound;
 use super::sync::{AtomicBool, AtomicU32, Ordering};
 use alloc::boxed::Box;
@@ -118,7 +118,7 @@ impl Lanes {
         let (sets, exclusive) = match choice {
             LaneChoice::Own { sets } => {
                 let sets = sets.clamp(1, lanes);
-                (sets, sets - sets.div_ceil(4))
+                (sets, policy::exclusive(sets))
             }
             // One is left for who passes by.
             LaneChoice::PerCpu { cpus } if cpus < lanes => (lanes, cpus),

@@ -1,5 +1,7 @@
 //! What one design of a BTT decides otherwise than another.
 
+use super::layout::NFREE;
+
 /// How a writer knows that nobody reads the block it is about to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTracking {
@@ -49,12 +51,60 @@ pub struct Policy {
     pub lanes: LaneChoice,
 }
 
+/// Fewest sets by default: threads come and go, and there may be more of them than processors; sixteen lanes for each
+/// set are enough for a batch, and for a block that was just freed not to be written next.
+const SETS_MIN: u32 = 16;
+/// Most sets by default: a set with one lane could not use another one next.
+const SETS_MAX: u32 = NFREE / 2;
+
+impl LaneChoice {
+    /// Sets of lanes for a machine on which `threads` of them are at work at once, its processors as a rule: each thread has
+    /// a set to itself (up to 96 of them), and lanes are divided evenly. For memory whose fences cost little.
+    #[must_use]
+    pub const fn for_threads(threads: u32) -> Self {
+        let sets = sets_for(threads).next_power_of_two();
+        Self::Own {
+            sets: match sets {
+                ..SETS_MIN => SETS_MIN,
+                SETS_MIN..=SETS_MAX => sets,
+                _ => SETS_MAX,
+            },
+        }
+    }
+
+    /// As few sets as give `threads` of them one each (up to 192): for memory whose fences are dear, as what is written at
+    /// once shares two of them up to half of a set.
+    #[must_use]
+    pub const fn few_for_threads(threads: u32) -> Self {
+        Self::Own { sets: sets_for(threads) }
+    }
+}
+
+/// How many of so many sets threads can have to themselves; the others, a quarter of them, are shared.
+pub(super) const fn exclusive(sets: u32) -> u32 {
+    sets - sets.div_ceil(4)
+}
+
+/// The fewest sets of which each of `threads` has one to itself, or all there can be.
+const fn sets_for(threads: u32) -> u32 {
+    match threads {
+        0 => 1,
+        1..NFREE => (threads * 4).div_ceil(3),
+        _ => NFREE,
+    }
+}
+
 impl Policy {
-    /// Ours, for up to 12 threads without sharing.
-    pub const DEFAULT: Self =
-        Self { tracking: ReadTracking::Versions, lanes: LaneChoice::Own { sets: 16 } };
+    /// Ours, where nobody knows how many threads there will be: sets for 12 of them.
+    pub const DEFAULT: Self = Self::for_threads(12);
     /// Linux's.
     pub const LINUX: Self = Self { tracking: ReadTracking::Scan, lanes: LaneChoice::Mutex };
+
+    /// Ours, for so many threads at work at once: see [`LaneChoice::for_threads`].
+    #[must_use]
+    pub const fn for_threads(threads: u32) -> Self {
+        Self { tracking: ReadTracking::Versions, lanes: LaneChoice::for_threads(threads) }
+    }
 }
 
 impl Default for Policy {

@@ -35,16 +35,14 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Sets of lanes: one for each lane of the server at least. Where fences are dear there are no more, as what is
-    /// written at once shares fences up to half of a set.
-    fn sets(&self) -> u32 {
-        // A quarter of the sets is not for one thread alone.
-        let needed = u32::try_from(self.lanes * 4 / 3 + 1).expect("a server has few lanes");
-        match (self.durability, Policy::DEFAULT.lanes) {
-            (Durability::Disk, _) => needed,
-            (_, LaneChoice::Own { sets }) => needed.max(sets),
-            _ => unreachable!("the default has sets"),
-        }
+    /// A design with lanes of its own for each lane of the server, which are the threads that use it.
+    fn policy(&self) -> Policy {
+        let threads = u32::try_from(self.lanes).expect("a server has few lanes");
+        let lanes = match self.durability {
+            Durability::Disk => LaneChoice::few_for_threads(threads),
+            _ => LaneChoice::for_threads(threads),
+        };
+        Policy { lanes, ..Policy::DEFAULT }
     }
 }
 
@@ -57,7 +55,7 @@ impl Table {
     pub(super) fn open(path: &Path, wanted: Wanted) -> Result<Self, OpenError> {
         let name = path.display().to_string();
         let Wanted { durability, container, read_only, .. } = wanted;
-        let policy = Policy { lanes: LaneChoice::Own { sets: wanted.sets() }, ..Policy::DEFAULT };
+        let policy = wanted.policy();
         let options =
             ImageOptions { read_only, durability, policy, container, ..ImageOptions::default() };
         let opened = Image::identify(path, &options).and_then(|image| image.open(&options));

@@ -130,7 +130,7 @@ impl Machine {
             fence_each: btt.is_some_and(|btt| btt.fences == Fences::EachStore),
             prefetches: btt.is_some_and(|btt| btt.prefetch)
                 && profile.mapping == Mapping::WriteBack,
-            padded: btt.is_some_and(|btt| btt.policy.tracking != ReadTracking::Scan),
+            padded: btt.is_some_and(|btt| btt.tracking != ReadTracking::Scan),
             lines: Lines::new(LINES, cpus),
             locks: (0..2 * WORDS).map(|_| Calendar::default()).collect(),
             channels: Channels::new(profile.channels),

@@ -78,7 +78,7 @@ impl Pmem {
             }
             Some(btt) => {
                 let memory = Modelled::new(with_table(capacity, btt.sector_bytes), machine);
-                let table = formatted(memory, btt);
+                let table = formatted(memory, btt, cpus);
                 let seats = (0..cpus).map(|_| table.seat()).collect();
                 Disk::Btt(Box::new(table), seats)
             }
@@ -178,10 +178,11 @@ impl Pmem {
         else {
             return; // Without a table each write was fenced.
         };
-        let machine = Machine::new(self.profile, Some(&design), cpus(seats));
+        let cpus = cpus(seats);
+        let machine = Machine::new(self.profile, Some(&design), cpus);
         let left = btt.memory().survivors(machine, &mut kept.draws);
         // A table that is refused has lost everything.
-        let left = Btt::open(left, &opened(&design)).ok();
+        let left = Btt::open(left, &opened(&design, cpus)).ok();
         let unit = u64::from(design.sector_bytes / SECTOR_BYTES);
         kept.look_at_survivors(unit, |sectors, bytes| {
             left.as_ref().is_some_and(|btt| btt.read(sectors.start / unit, bytes).is_ok())
@@ -220,9 +221,9 @@ fn cpus(seats: &[Seat]) -> u16 {
     u16::try_from(seats.len()).expect("one for each")
 }
 
-/// How a table of `design` is opened.
-fn opened(design: &BttDesign) -> OpenOptions {
-    OpenOptions { policy: design.policy, ..OpenOptions::new(Container::LabelledNamespace) }
+/// How a table of `design` is opened on a machine with so many processors.
+fn opened(design: &BttDesign, cpus: u16) -> OpenOptions {
+    OpenOptions { policy: design.policy(cpus), ..OpenOptions::new(Container::LabelledNamespace) }
 }
 
 /// Bytes of memory in which a BTT of `capacity` bytes has room.
@@ -234,8 +235,8 @@ const fn with_table(capacity: u64, sector_bytes: u32) -> u64 {
     capacity + sectors * MAP_ENTRY_BYTES + spare + log + 8 * INFO_BYTES
 }
 
-/// A BTT in `memory`.
-fn formatted(memory: Modelled, design: &BttDesign) -> Btt<Modelled> {
+/// A BTT in `memory`, for so many processors.
+fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
     let format = Format {
         container: Container::LabelledNamespace,
         sector_bytes: design.sector_bytes,
@@ -245,7 +246,7 @@ fn formatted(memory: Modelled, design: &BttDesign) -> Btt<Modelled> {
     };
     format.write(&memory).expect("there is room for an arena");
     let arenas = find(&memory, Container::LabelledNamespace, None).expect("what was just written");
-    let btt = Btt::open(memory, &opened(design)).expect("what was just written");
+    let btt = Btt::open(memory, &opened(design, cpus)).expect("what was just written");
     btt.memory().has(arenas[0].start, &arenas[0].info.layout);
     btt
 }
