@@ -331,7 +331,8 @@ fn compare(arguments: &Arguments, sector: u32) {
     let data = found[0].start + found[0].info.layout.dataoff;
     let ImageMemory::Mapped(mapped) = &image.memory else { unreachable!("memory is mapped") };
     let raw = Raw { memory: mapped, data, sector: sector as usize };
-    let sectors = arguments.bytes / u64::from(sector) - 1024;
+    // As many as the BTT has, so that nothing is written over its map.
+    let sectors = u64::from(found[0].info.layout.external_nlba);
     let mut options = FileOptions::new();
     let beside = options.read(true).write(true).create(true).truncate(true).open(&beside_path);
     let beside = beside.expect("there is room");

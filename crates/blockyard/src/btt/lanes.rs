@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 /// The lanes of a device. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// By arena and lane.
-    states: Box<[LaneState]>,
+    /// By arena and lane. Sets may be smaller than a cache line has room for, so each lane has its own.
+    states: Box<[Padded<LaneState>]>,
     sets: Box<[Padded<Set>]>,
     /// Lanes of each arena that are used.
     lanes: u32,
@@ -125,8 +125,9 @@ impl Lanes {
             LaneChoice::PerCpu { .. } | LaneChoice::Mutex | LaneChoice::Counter => (lanes, 0),
         };
         let counted = choice == LaneChoice::Counter;
+        let padded = |found: &LaneFound| Padded(LaneState::new(found));
         Self {
-            states: arenas.iter().flat_map(|a| &a[..lanes as usize]).map(LaneState::new).collect(),
+            states: arenas.iter().flat_map(|a| &a[..lanes as usize]).map(padded).collect(),
             sets: (0..sets).map(|_| Padded::default()).collect(),
             lanes,
             lanes_per_set: lanes / sets,
@@ -197,7 +198,7 @@ impl Lanes {
     /// What is known of a lane.
     #[inline]
     pub(super) fn state(&self, arena: usize, lane: u32) -> &LaneState {
-        &self.states[arena * self.lanes as usize + lane as usize]
+        &self.states[arena * self.lanes as usize + lane as usize].0
     }
 
     /// The lanes of a set.
