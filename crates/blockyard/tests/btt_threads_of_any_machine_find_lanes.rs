@@ -1,5 +1,6 @@
 //! As many threads as a machine has processors have lanes to themselves, by the default for that machine; who comes
 //! beside them shares, and writes as well.
+#![allow(clippy::cast_possible_truncation, reason = "bytes that tell sectors apart")]
 
 use blockyard::btt::ram::Ram;
 use blockyard::btt::{
