@@ -22,12 +22,16 @@ fn device(more: &str) -> Device {
 }
 
 fn run_on(device: &Device, job: &str, design: &str) -> (Report, HostFigures) {
-    let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --time_based";
-    let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
-    let design = Design::lookup(design).unwrap();
-    let report = Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap();
+    let report = simulate(device, &format!("{job} --time_based"), design);
     let figures = HostFigures::of(&report).unwrap();
     (report, figures)
+}
+
+fn simulate(device: &Device, job: &str, design: &str) -> Report {
+    let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g";
+    let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
+    let design = Design::lookup(design).unwrap();
+    Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap()
 }
 
 const WRITES: &str = "--rw=randwrite --bs=4k --numjobs=20 --runtime=100ms";
@@ -89,6 +93,37 @@ fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
 }
 
 #[test]
+fn what_is_written_may_cost_less_to_map() {
+    let clean = device("[host.write]\nmap = \"3us\"\nmap-per-kib = \"0us\"\n");
+    for (job, price_ns) in [(WRITES, 3000), (RANDOM_READS, 2000)] {
+        let (report, _) = run_on(&clean, job, "mmc-serial");
+        let (mapped, issued) = (report.mmc.unwrap().map, report.stages.count(Action::Issue));
+        let near = Duration::from_ns((issued - 20) * price_ns)
+            ..Duration::from_ns((issued + 20) * price_ns);
+        assert!(issued > 500 && near.contains(&mapped.outside), "{job}: {mapped:?} of {issued}");
+    }
+}
+
+#[test]
+fn a_bus_waits_where_the_processor_waits_for_memory() {
+    let took = |job: &str, misses: &str| {
+        // Between two blocks the card needs no time, which would pass beside the wait.
+        let device = device(&format!("{misses}[card.read]\ngap = \"0ns\"\n"));
+        simulate(&device, job, "mmc-pio").span.as_ns()
+    };
+    let misses = "pio-cached = \"16KiB\"\npio-miss-per-kib = \"10us\"\n";
+    // All of it is in the cache, or 48 of 64 KiB are not.
+    for (kib, missed_kib) in [(16, 0), (64, 48)] {
+        let job = format!("--rw=randread --bs={kib}k --io_size=640k");
+        let longer = took(&job, misses) - took(&job, "");
+        let waited = 640 / kib * missed_kib * 10_000;
+        // A copy of the last piece has no piece on the bus beside it.
+        let near = waited..=waited + waited / 32;
+        assert!(near.contains(&longer), "{kib} KiB: {longer} ns, of {waited}");
+    }
+}
+
+#[test]
 fn an_idle_bus_waits_for_threads_as_the_design_has_them() {
     // Who issues on completion wakes a thread for the status, and the next for the start; the host
     // software queue starts in the interrupt, its first version in a thread that the interrupt wakes.
@@ -141,11 +176,7 @@ fn a_bus_that_waits_for_a_processor_to_copy_is_not_busy() {
     let copying = |per_kib: &str| {
         // Between two blocks the card needs no time, which would pass beside a copy.
         let more = format!("pio-per-kib = \"{per_kib}\"\n[card.read]\ngap = \"0ns\"\n");
-        let device = device(&more);
-        let jobs = format!("--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g {reads}");
-        let jobs = parse_args(jobs.split(' '), &NoSource).unwrap();
-        let design = Design::lookup("mmc-pio").unwrap();
-        let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        let report = simulate(&device(&more), reads, "mmc-pio");
         let host = report.mmc.unwrap();
         (host.bus_busy, host.bus_gap, report.span)
     };

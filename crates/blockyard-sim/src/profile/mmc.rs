@@ -106,20 +106,16 @@ pub struct HostFaults {
 /// What the acts of a host driver cost a processor, where it is not told otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCosts {
-    /// Preparing the memory of a request for DMA, whatever its size.
-    pub map: Duration,
-    /// The same for each KiB: cache maintenance, descriptors.
-    pub map_per_kib: Duration,
-    /// Cleaning up after DMA, whatever the size.
-    pub unmap: Duration,
-    /// The same for each KiB that was read: what caches hold of it is stale.
-    pub unmap_per_kib: Duration,
+    /// What DMA costs for the memory of a request that reads.
+    pub read: MemoryCosts,
+    /// The same for one that writes.
+    pub write: MemoryCosts,
     /// Copying a KiB: to and from a bounce buffer.
     pub copy_per_kib: Duration,
     /// Copying a KiB to or from the controller's FIFO; each interrupt that brings one costs as any.
     pub pio_per_kib: Duration,
-    /// The same in long reads, whose memory does not fit the cache; `None`: as in others.
-    pub pio_large: Option<PioLarge>,
+    /// What it takes longer where memory does not fit the cache.
+    pub pio_misses: PioMisses,
     /// Putting a command or a transfer on the bus.
     pub issue: Duration,
     /// Reading a register: a look at DAT0.
@@ -130,21 +126,36 @@ pub struct HostCosts {
     pub reset: Duration,
 }
 
-/// What copying takes in long reads: each of its stores misses the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PioLarge {
-    /// Reads of more bytes are long.
-    pub above_bytes: u64,
-    /// Copying a KiB.
+/// What DMA costs a processor for the memory of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryCosts {
+    /// Preparing it, whatever its size.
+    pub map: Duration,
+    /// The same for each KiB: cache maintenance, descriptors.
+    pub map_per_kib: Duration,
+    /// Cleaning up, whatever the size.
+    pub unmap: Duration,
+    /// The same for each KiB: what caches hold of what was read is stale. Of what was written nothing is.
+    pub unmap_per_kib: Duration,
+}
+
+/// What copying takes longer where memory does not fit the cache. The FIFO of a controller is short: its bus waits
+/// as long as the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PioMisses {
+    /// Bytes of a transfer that the cache has.
+    pub cached_bytes: u64,
+    /// For each KiB beyond.
     pub per_kib: Duration,
 }
 
-impl HostCosts {
-    /// Copying a KiB of a transfer that reads so many `bytes`; 0: one that writes.
+impl PioMisses {
+    /// For a KiB of a transfer of so many `bytes`, on average; none of `0`.
     #[must_use]
-    pub fn pio_per_kib_of(&self, bytes: u64) -> Duration {
-        let large = self.pio_large.filter(|large| bytes > large.above_bytes);
-        large.map_or(self.pio_per_kib, |large| large.per_kib)
+    pub fn per_kib_of(&self, bytes: u32) -> Duration {
+        let bytes = u64::from(bytes);
+        let missed = bytes.saturating_sub(self.cached_bytes);
+        Duration::from_ns(self.per_kib.as_ns() * missed / bytes.max(1))
     }
 }
 
@@ -199,14 +210,16 @@ const HOST: &[&str] = &[
     "unmap-per-kib",
     "copy-per-kib",
     "pio-per-kib",
-    "pio-large",
-    "pio-large-per-kib",
+    "pio-cached",
+    "pio-miss-per-kib",
     "issue",
     "look",
     "retune",
     "reset",
     "faults",
+    "write",
 ];
+const HOST_WRITE: &[&str] = &["map", "map-per-kib", "unmap"];
 const HOST_FAULTS: &[&str] = &[
     "interrupt-lost-one-in",
     "not-now-one-in",
@@ -319,6 +332,12 @@ pub(super) fn mmc(top: &Table<'_>) -> Result<MmcProfile, ProfileError> {
 
 fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
     let or_none = |key| Ok(host.take(key, Time)?.unwrap_or_default());
+    let read = MemoryCosts {
+        map: or_none("map")?,
+        map_per_kib: host.need("map-per-kib", Time)?,
+        unmap: or_none("unmap")?,
+        unmap_per_kib: host.need("unmap-per-kib", Time)?,
+    };
     Ok(MmcHostProfile {
         tags: host.need("tags", Count(1..=64))?,
         busy_detect: host.need("busy-detect", OneOf(BUSY_DETECT))?,
@@ -329,13 +348,14 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
         bounce_buffers: host.take("bounce-buffers", Flag)?.unwrap_or(false),
         interrupt_cpu: host.take("interrupt-cpu", Count(0..=1023))?.unwrap_or(0),
         costs: HostCosts {
-            map: or_none("map")?,
-            map_per_kib: host.need("map-per-kib", Time)?,
-            unmap: or_none("unmap")?,
-            unmap_per_kib: host.need("unmap-per-kib", Time)?,
+            read,
+            write: written(&host.table("host.write", HOST_WRITE)?, read)?,
             copy_per_kib: or_none("copy-per-kib")?,
             pio_per_kib: host.need("pio-per-kib", Time)?,
-            pio_large: pio_large(host)?,
+            pio_misses: PioMisses {
+                cached_bytes: host.take("pio-cached", Bytes(0..=1 << 30))?.unwrap_or(0),
+                per_kib: or_none("pio-miss-per-kib")?,
+            },
             issue: host.need("issue", Time)?,
             look: or_none("look")?,
             retune: or_none("retune")?,
@@ -356,19 +376,15 @@ fn host_faults(faults: &Table<'_>) -> Result<HostFaults, ProfileError> {
     })
 }
 
-/// `pio-large` and `pio-large-per-kib`, which go only together.
-fn pio_large(host: &Table<'_>) -> Result<Option<PioLarge>, ProfileError> {
-    let above = host.take("pio-large", Bytes(0..=1 << 30))?;
-    let per_kib = host.take("pio-large-per-kib", Time)?;
-    match above.zip(per_kib) {
-        Some((above_bytes, per_kib)) => Ok(Some(PioLarge { above_bytes, per_kib })),
-        None if above.is_none() && per_kib.is_none() => Ok(None),
-        None => {
-            let words = "`pio-large` and `pio-large-per-kib` go only together";
-            let key = if above.is_some() { "pio-large" } else { "pio-large-per-kib" };
-            Err(host.wrong(key, Problem::Contradiction(words)))
-        }
-    }
+/// What writing costs for memory, where it is not what reading does.
+fn written(table: &Table<'_>, read: MemoryCosts) -> Result<MemoryCosts, ProfileError> {
+    let or = |key, of_reads| Ok(table.take(key, Time)?.unwrap_or(of_reads));
+    Ok(MemoryCosts {
+        map: or("map", read.map)?,
+        map_per_kib: or("map-per-kib", read.map_per_kib)?,
+        unmap: or("unmap", read.unmap)?,
+        unmap_per_kib: Duration::ZERO,
+    })
 }
 
 fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {

@@ -40,7 +40,8 @@ pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
 pub use machine::MachineProfile;
 pub use mmc::{
-    CardFeatures, CardProfile, HostCosts, HostFaults, MmcHostProfile, MmcProfile, PioLarge,
+    CardFeatures, CardProfile, HostCosts, HostFaults, MemoryCosts, MmcHostProfile, MmcProfile,
+    PioMisses,
 };
 pub use pmem::{CopyProfile, Copying, Mapping, PmemProfile};
 use table::Source;

@@ -449,9 +449,6 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(device_error(page), format!("my.toml:4: {rule}"));
     let buffer = "base = \"sd-ux500\"\n[card.write]\nbuffer = \"4KiB\"\n[card.read]\n";
     assert_eq!(device_error(buffer), "my.toml:3: the buffer holds at least a page");
-    let large = "base = \"sd-ux500\"\n[host]\ntags = 2\npio-large = \"1MiB\"\n";
-    let together = "my.toml:4: `pio-large` and `pio-large-per-kib` go only together";
-    assert_eq!(device_error(large), together);
     assert_eq!(
         over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
         "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"

@@ -10,20 +10,20 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "35 us/KiB",
         text: "base = \"emmc-u5500\"\n[host]\nmap = \"33.5us\"\nunmap = \"33.5us\"\n\
-               map-per-kib = \"4.25us\"\nunmap-per-kib = \"4.25us\"\npio-large-per-kib = \"34.6us\"\n\
+               map-per-kib = \"4.25us\"\nunmap-per-kib = \"4.25us\"\npio-miss-per-kib = \"14.5us\"\n\
                [cpu]\nsubmit = \"276us\"\n[card]\nwidth = 8\n\
                [card.read]\naccess = \"120us\"\ngap = \"7.3us\"\n",
     },
     Variant {
         name: "50 us/KiB",
         text: "base = \"emmc-u5500\"\n[host]\nmap = \"16us\"\nunmap = \"16us\"\n\
-               map-per-kib = \"8.87us\"\nunmap-per-kib = \"8.87us\"\npio-large-per-kib = \"53.7us\"\n\
+               map-per-kib = \"8.87us\"\nunmap-per-kib = \"8.87us\"\npio-miss-per-kib = \"16us\"\n\
                [cpu]\nsubmit = \"225us\"\n\
                [card.read]\naccess = \"138us\"\ngap = \"4.9us\"\n",
     },
     Variant {
         name: "requests of 512 KiB at most",
-        text: "base = \"emmc-u5500\"\n[limits]\nmax-sectors = 1024\n[host]\npio-large = \"511KiB\"\n",
+        text: "base = \"emmc-u5500\"\n[limits]\nmax-sectors = 1024\n[host]\npio-miss-per-kib = \"26.5us\"\n",
     },
 ];
 

@@ -23,10 +23,11 @@ use super::card::{Card, DataError, Reaction, Transferred};
 use super::engine::Engine;
 use super::fault::Faults;
 use super::ledger::Ledger;
-use super::pio::Pio;
+use super::pio::{Copied, Pio};
 use super::registers::known;
 use super::used::{BusUse, Uses};
 use crate::data::deed::{Deed, Place};
+use crate::profile::PioMisses;
 use blockyard::driver::Issue;
 use blockyard::mmc::block::Target;
 use blockyard::mmc::command::{Command, Direction, Opcode, Rca};
@@ -69,6 +70,7 @@ pub struct Controller {
     now: Instant,
     running: Option<Running>,
     pio: Option<Pio>,
+    pio_misses: PioMisses,
     pub(super) engine: Engine,
     /// For registers, and headers of packed commands.
     block: Box<[u8; 512]>,
@@ -111,6 +113,7 @@ impl Controller {
         tells_busy: bool,
         mode: Mode,
         faults: Faults,
+        pio_misses: PioMisses,
     ) -> Self {
         Self {
             card: card.identified(RCA),
@@ -121,6 +124,7 @@ impl Controller {
             now: Instant::ZERO,
             running: None,
             pio: None,
+            pio_misses,
             engine: Engine::default(),
             block: Box::new([0; 512]),
             free_at: Instant::ZERO,
@@ -164,16 +168,9 @@ impl Controller {
         self.wants_interrupt() && !self.faults.loses_interrupt()
     }
 
-    /// A processor takes the interrupt: bytes that it is to copy.
-    pub(super) fn begin_interrupt(&mut self) -> u32 {
-        self.pio.as_mut().map_or(0, |pio| pio.begin_copy() * SECTOR_BYTES)
-    }
-
-    /// Bytes that the transaction on the bus reads; 0 where it reads none.
-    pub(super) fn read_bytes(&self) -> u32 {
-        let data = self.running.and_then(|running| running.transaction.data());
-        let read = data.filter(|data| data.direction == Direction::Read);
-        read.map_or(0, |data| u32::from(data.blocks) * SECTOR_BYTES)
+    /// A processor takes the interrupt: what it is to copy.
+    pub(super) fn begin_interrupt(&mut self) -> Copied {
+        self.pio.as_mut().map(Pio::begin_copy).unwrap_or_default()
     }
 
     /// It has copied them. Whether the controller interrupts again at once.
@@ -275,7 +272,8 @@ impl Controller {
                 self.data_done(&done);
             }
             Transfer::Pio => {
-                self.pio = Some(Pio::new(data.direction, blocks, reaction.at));
+                let wait_per_kib = self.pio_misses.per_kib_of(blocks * SECTOR_BYTES);
+                self.pio = Some(Pio::new(data.direction, blocks, reaction.at, wait_per_kib));
                 self.was_on_bus(reaction.at);
                 // A write begins with an interrupt that asks for data.
                 self.wakes_at = Some(reaction.at);
@@ -301,10 +299,10 @@ impl Controller {
             self.pio = None;
             return self.data_done(&done);
         }
-        self.wakes_at = Some(done.end);
         self.was_on_bus(done.end);
         let pio = self.pio.as_mut().expect("its piece passes");
-        (pio.ready, pio.busy_until) = (done.end, done.busy_until);
+        (pio.ready, pio.busy_until) = (done.end + pio.wait(blocks), done.busy_until);
+        self.wakes_at = Some(pio.ready);
     }
 
     /// Between a response and the next command.

@@ -124,8 +124,9 @@ impl MmcHost {
         let tells_busy = policy.busy == BusyDetect::Hardware;
         let faults = Faults::new(host.faults, prng.fork(1));
         let bounces = host.bounce_buffers;
+        let misses = host.costs.pio_misses;
         let controller =
-            Controller::new(model, capabilities, bounces, tells_busy, card.mode, faults);
+            Controller::new(model, capabilities, bounces, tells_busy, card.mode, faults, misses);
         let known = known(controller.card.registers(), card.mode, RCA);
         let target = Target::of(&known, &controller);
         Ok(Self {
@@ -176,9 +177,8 @@ impl MmcHost {
 
     /// A processor takes an interrupt: what its handler takes beside that.
     pub fn begin_interrupt(&mut self) -> Duration {
-        let controller = &mut self.mmc.controller;
-        let copied_bytes = controller.begin_interrupt();
-        per_kib(self.costs.pio_per_kib_of(controller.read_bytes().into()), copied_bytes)
+        let copied = self.mmc.controller.begin_interrupt();
+        per_kib(self.costs.pio_per_kib, copied.bytes) + copied.wait
     }
 
     /// The handler is through.
@@ -266,11 +266,13 @@ impl MmcHost {
 
     fn cost(&self, act: &Act) -> Duration {
         let costs = &self.costs;
+        let memory = match act.direction() {
+            Direction::Read => &costs.read,
+            Direction::Write => &costs.write,
+        };
         match act.kind() {
-            ActKind::Prepare => costs.map + per_kib(costs.map_per_kib, act.bytes()),
-            // What the card was given has not changed: caches hold nothing stale.
-            ActKind::Cleanup if act.direction() == Direction::Write => costs.unmap,
-            ActKind::Cleanup => costs.unmap + per_kib(costs.unmap_per_kib, act.bytes()),
+            ActKind::Prepare => memory.map + per_kib(memory.map_per_kib, act.bytes()),
+            ActKind::Cleanup => memory.unmap + per_kib(memory.unmap_per_kib, act.bytes()),
             ActKind::CopyIn | ActKind::CopyOut => per_kib(costs.copy_per_kib, act.bytes()),
             ActKind::Start
             | ActKind::SendStatus

@@ -1,12 +1,22 @@
-//! Data that a processor copies: it passes in pieces, one on the bus while another is copied.
+//! Data that a processor copies: it passes in pieces, one on the bus while another is copied. Where the
+//! processor waits for its memory, so does the bus.
 
 use blockyard::mmc::command::Direction;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
 
 /// Blocks of a piece: what an interrupt is for.
 const PIECE: u32 = 2;
 /// Blocks that the controller holds.
 const CAPACITY: u32 = 2 * PIECE;
+
+/// What a processor copies at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copied {
+    pub(super) bytes: u32,
+    /// How long it waits for its memory meanwhile.
+    pub(super) wait: Duration,
+}
 
 /// A transfer in pieces.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +32,8 @@ pub(super) struct Pio {
     passing: u32,
     /// Blocks that a processor copies.
     copying: u32,
+    /// What a KiB waits for memory.
+    wait_per_kib: Duration,
     /// The bus is ready for more from then on.
     pub(super) ready: Instant,
     /// The card is busy until then, as the last piece has said.
@@ -29,8 +41,14 @@ pub(super) struct Pio {
 }
 
 impl Pio {
-    /// `blocks` in `direction`, on a bus that is ready from `ready` on.
-    pub(super) const fn new(direction: Direction, blocks: u32, ready: Instant) -> Self {
+    /// `blocks` in `direction`, on a bus that is ready from `ready` on; of a KiB, `wait_per_kib` is spent
+    /// waiting for memory.
+    pub(super) const fn new(
+        direction: Direction,
+        blocks: u32,
+        ready: Instant,
+        wait_per_kib: Duration,
+    ) -> Self {
         Self {
             direction,
             left: blocks,
@@ -38,6 +56,7 @@ impl Pio {
             held: 0,
             passing: 0,
             copying: 0,
+            wait_per_kib,
             ready,
             busy_until: None,
         }
@@ -72,10 +91,15 @@ impl Pio {
         self.copying == 0 && self.copyable() > 0
     }
 
-    /// A processor begins to copy so many blocks.
-    pub(super) fn begin_copy(&mut self) -> u32 {
+    /// A processor begins to copy.
+    pub(super) fn begin_copy(&mut self) -> Copied {
         self.copying = self.copyable();
-        self.copying
+        Copied { bytes: self.copying * SECTOR_BYTES, wait: self.wait(self.copying) }
+    }
+
+    /// What memory keeps so many blocks waiting.
+    pub(super) fn wait(&self, blocks: u32) -> Duration {
+        Duration::from_ns(self.wait_per_kib.as_ns() * u64::from(blocks) / 2)
     }
 
     /// It has copied them.

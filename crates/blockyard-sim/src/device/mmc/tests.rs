@@ -5,7 +5,7 @@ use super::card::timing::CardFaults;
 use super::controller::{Controller, RCA};
 use super::fault::Faults;
 use super::registers::registers;
-use crate::profile::{Device, DeviceModel, HostFaults};
+use crate::profile::{Device, DeviceModel, HostFaults, PioMisses};
 use blockyard::mmc::command::queue::{TaskId, TaskParameters};
 use blockyard::mmc::command::{Command, Direction, SwitchAccess};
 use blockyard::mmc::controller::{HostController, HostError, HostEvent, Transaction};
@@ -39,7 +39,15 @@ impl Host {
         let model = Card::new(registers, card.timing, card.mode, Prng::new(1)).unwrap();
         let faults = Faults::new(HostFaults::default(), Prng::new(2));
         let capabilities = HostCapabilities::full();
-        let controller = Controller::new(model, capabilities, false, true, card.mode, faults);
+        let controller = Controller::new(
+            model,
+            capabilities,
+            false,
+            true,
+            card.mode,
+            faults,
+            PioMisses::default(),
+        );
         Self { controller, now: Instant::ZERO }
     }
 
