@@ -214,6 +214,19 @@ fn a_signal_lets_it_end_what_was_begun() {
     fs::remove_file(path).unwrap();
 }
 
+/// `timeout` tells a server twice, itself and with its group: what is under way is answered all the same.
+#[test]
+fn one_that_is_told_twice_at_once_ends_what_was_begun() {
+    let socket = socket();
+    let server = start("memory:1m", &socket, &["--delay", "300ms"]);
+    let mut client = Client::connect(&socket).unwrap();
+    client.ask(nbd::READ, 0, 512).unwrap();
+    signal(&server, "-TERM");
+    signal(&server, "-INT");
+    assert_eq!(client.reply().unwrap().1, 0);
+    assert_eq!(end(server).status.code(), Some(0));
+}
+
 /// No time to end in is as good as a second signal, and no mistake.
 #[test]
 fn who_gives_no_time_to_end_gets_none() {

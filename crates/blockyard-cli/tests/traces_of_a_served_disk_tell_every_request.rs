@@ -59,8 +59,8 @@ fn terminate(server: Child) -> Output {
     server.wait_with_output().unwrap()
 }
 
-/// Sends one signal, and another one once it is told to drain, or lets its time to drain pass. It fails
-/// with `words`, and soon.
+/// Sends one signal, and another one once it is told to drain and some time has passed, as signals that come
+/// together are one; or lets its time to drain pass. It fails with `words`, and soon.
 fn cut_short(mut server: Child, has_second: bool, words: &str) {
     let mut log = BufReader::new(server.stderr.take().unwrap());
     let mut line = String::new();
@@ -70,6 +70,7 @@ fn cut_short(mut server: Child, has_second: bool, words: &str) {
         assert!(log.read_line(&mut line).unwrap() > 0, "it tells that it drains");
     }
     if has_second {
+        std::thread::sleep(Duration::from_millis(600));
         signal(&server);
     }
     let start = Instant::now();

@@ -1,15 +1,13 @@
 //! `serve`: a real disk over NBD, until a signal says stop.
 
+mod ending;
 mod lateness;
 mod model;
 mod ticker;
 mod trace;
 
 use core::time::Duration;
-use std::io::Read;
-use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -24,13 +22,12 @@ use blockyard_serve::{
 use blockyard_sim::output::Files;
 use blockyard_sim::profile::{Design, FaultRules};
 use listenfd::ListenFd;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::low_level::pipe;
 
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::faults::{self, rows_served};
 use crate::message::{Failure, note};
+use ending::{Ending, Heard};
 use lateness::Watch;
 use model::Modelled;
 use ticker::Ticker;
@@ -59,10 +56,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(error.to_string()))?;
     let log = start_log(&mut config);
     // Before the first client comes.
-    let (mut signals, wake) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM] {
-        pipe::register(signal, wake.try_clone()?)?;
-    }
+    let (mut ending, bell) = Ending::listen()?;
     let server = Server::start(&config)?;
     for address in server.addresses() {
         note(&format!("serving at {address}"));
@@ -86,26 +80,23 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         let traces = traces.clone();
         std::thread::spawn(move || {
             let ended = (server.join(), traces.finish());
-            drop(wake.shutdown(Shutdown::Both));
+            bell.ring();
             ended
         })
     };
-    if is_told_to_stop(&mut signals)? {
+    if ending.wait(None)? == Heard::Signal {
         note(&format!("draining, for {} s at most", drain_timeout.as_secs()));
         stopper.stop();
-        // A time of zero is not one for a socket.
-        signals.set_read_timeout(Some(drain_timeout.max(Duration::from_millis(1))))?;
-        let cut_short = match is_told_to_stop(&mut signals) {
-            Ok(false) => None,
-            Ok(true) => Some("stopped before everything was done"),
-            Err(_) => Some("what was under way did not end in time"),
+        let cut_short = match ending.wait(Some(drain_timeout))? {
+            Heard::End => None,
+            Heard::Signal => Some("stopped before everything was done"),
+            Heard::Nothing => Some("what was under way did not end in time"),
         };
         if let Some(words) = cut_short {
             stopper.stop_now();
             close_late(traces);
-            signals.set_read_timeout(Some(LEAVING + CLOSING))?;
             // Otherwise there was a third signal, or something hangs.
-            if let Ok(false) = is_told_to_stop(&mut signals) {
+            if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
                 let (_, traced) = ended.join().expect("no thread of the server panics");
                 traced?;
             }
@@ -130,18 +121,6 @@ fn close_late(traces: Traces) {
             note(&error.to_string());
         }
     });
-}
-
-/// Waits for a signal; `false` if the server ended before.
-fn is_told_to_stop(signals: &mut UnixStream) -> Result<bool, Failure> {
-    let mut byte = [0];
-    loop {
-        match signals.read(&mut byte) {
-            Ok(bytes) => return Ok(bytes > 0),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// How often fault rules were met, where there are any.

@@ -11,6 +11,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of a granule.
 pub(crate) const GRANULE_BYTES: u64 = 4096;
 const BITS: u64 = u64::BITS as u64;
+/// How far what is alike is looked for: others wait meanwhile.
+const LOOK_GRANULES: u64 = (1 << 30) / GRANULE_BYTES;
 
 /// Which granules have been written. See the [module](self).
 #[derive(Debug)]
@@ -31,10 +33,11 @@ impl Extents {
         if bytes.is_empty() {
             return;
         }
-        for granule in bytes.start / GRANULE_BYTES..bytes.end.div_ceil(GRANULE_BYTES) {
-            let (word, bit) = self.at(granule);
-            if word.load(Ordering::Relaxed) & bit == 0 {
-                word.fetch_or(bit, Ordering::Release);
+        for (word, bits) in
+            self.words(bytes.start / GRANULE_BYTES..bytes.end.div_ceil(GRANULE_BYTES))
+        {
+            if word.load(Ordering::Relaxed) & bits != bits {
+                word.fetch_or(bits, Ordering::Release);
             }
         }
     }
@@ -46,16 +49,17 @@ impl Extents {
         } else {
             bytes.end / GRANULE_BYTES
         };
-        for granule in bytes.start.div_ceil(GRANULE_BYTES)..end {
-            let (word, bit) = self.at(granule);
-            word.fetch_and(!bit, Ordering::Release);
+        for (word, bits) in self.words(bytes.start.div_ceil(GRANULE_BYTES)..end) {
+            if word.load(Ordering::Relaxed) & bits != 0 {
+                word.fetch_and(!bits, Ordering::Release);
+            }
         }
     }
 
-    /// How many bytes from `offset` on are alike, and whether they are data.
+    /// How many bytes from `offset` on are alike, and whether they are data; of a long run, about a GiB.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
-        let last = self.len_bytes.div_ceil(GRANULE_BYTES);
         let first = offset / GRANULE_BYTES;
+        let last = self.len_bytes.div_ceil(GRANULE_BYTES).min(first + LOOK_GRANULES);
         let is_data = self.is_data(first);
         let mut end = first + 1;
         while end < last {
@@ -75,6 +79,18 @@ impl Extents {
     fn is_data(&self, granule: u64) -> bool {
         let (word, bit) = self.at(granule);
         word.load(Ordering::Acquire) & bit != 0
+    }
+
+    /// Words with bits for these granules, and which bits.
+    fn words(&self, granules: Range<u64>) -> impl Iterator<Item = (&AtomicU64, u64)> {
+        let mut next = granules.start;
+        core::iter::from_fn(move || {
+            let (word, first) = (next < granules.end).then(|| self.at(next))?;
+            let end = granules.end.min((next / BITS + 1) * BITS);
+            let bits = u64::MAX >> (BITS - (end - next));
+            next = end;
+            Some((word, bits * first))
+        })
     }
 
     fn at(&self, granule: u64) -> (&AtomicU64, u64) {

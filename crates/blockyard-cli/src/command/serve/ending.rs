@@ -1,0 +1,108 @@
+//! What a server is ended by: signals, and itself.
+//!
+//! Signals that come together are one. `timeout` sends its own to the program and then to its group, and whoever
+//! does likewise does not mean that what is under way be left.
+
+use core::time::Duration;
+use std::io::{self, ErrorKind, Read};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+/// Signals within so long are one.
+const TOGETHER: Duration = Duration::from_millis(500);
+
+/// What was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// The server has ended.
+    End,
+    /// Nothing, in time.
+    Nothing,
+}
+
+/// Hears signals from when it is made on. A byte comes for each, and nothing any more where the server ends.
+#[derive(Debug)]
+pub(super) struct Ending {
+    heard: UnixStream,
+    last: Option<Instant>,
+}
+
+/// The server's own end.
+#[derive(Debug)]
+pub(super) struct Bell(UnixStream);
+
+impl Bell {
+    /// The server has ended.
+    pub(super) fn ring(&self) {
+        // It cannot be rung only where nobody listens any more.
+        drop(self.0.shutdown(Shutdown::Both));
+    }
+}
+
+impl Ending {
+    pub(super) fn listen() -> io::Result<(Self, Bell)> {
+        let (heard, told) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM] {
+            pipe::register(signal, told.try_clone()?)?;
+        }
+        Ok((Self { heard, last: None }, Bell(told)))
+    }
+
+    /// Waits; for `time` at most, if there is one.
+    pub(super) fn wait(&mut self, time: Option<Duration>) -> io::Result<Heard> {
+        let until = time.map(|time| Instant::now() + time);
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(Heard::Nothing);
+            }
+            self.heard.set_read_timeout(left)?;
+            match self.heard.read(&mut [0]) {
+                Ok(0) => return Ok(Heard::End),
+                Ok(_) if self.is_another() => return Ok(Heard::Signal),
+                Ok(_) => {}
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Whether the signal that has come is not the same as the one before.
+    fn is_another(&mut self) -> bool {
+        let now = Instant::now();
+        let is_another = self.last.is_none_or(|last| now - last >= TOGETHER);
+        if is_another {
+            self.last = Some(now);
+        }
+        is_another
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn signals_that_come_together_are_one() {
+        let (heard, mut told) = UnixStream::pair().unwrap();
+        let mut ending = Ending { heard, last: None };
+        told.write_all(&[0; 3]).unwrap();
+        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
+        assert_eq!(ending.wait(Some(TOGETHER / 2)).unwrap(), Heard::Nothing);
+        assert_eq!(ending.wait(Some(Duration::ZERO)).unwrap(), Heard::Nothing);
+        std::thread::sleep(TOGETHER);
+        told.write_all(&[0; 2]).unwrap();
+        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
+        Bell(told).ring();
+        assert_eq!(ending.wait(None).unwrap(), Heard::End);
+    }
+}
