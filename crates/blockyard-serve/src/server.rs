@@ -151,7 +151,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Each [`StartError`]; nothing runs then.
+    /// Each [`StartError`]; what had begun ends then.
     pub fn start(config: &Config) -> Result<Self, StartError> {
         let lanes_count = config.lanes.max(1);
         let bells =
@@ -196,23 +196,21 @@ impl Server {
             connections: Arc::default(),
             ends_with_last,
         });
-        let mut entrances = Vec::new();
+        let mut begun = Begun(Vec::new());
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
             let (entrance, lane) = start_lane(number, &shared)?;
-            entrances.push(entrance);
+            begun.0.push(entrance);
             lanes.push(lane);
         }
         let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
-        let metrics = metrics.map(|listener| start_metrics(listener, &entrances, &shared));
-        let metrics = metrics.transpose()?;
         let connections = Arc::clone(&shared.connections);
-        let gauge = Gauge { entrances: entrances.clone(), connections };
+        let gauge = Gauge { entrances: begun.0.clone(), connections };
         let acceptor = Acceptor {
             listeners,
             client,
-            entrances,
-            shared,
+            lanes: begun,
+            shared: Arc::clone(&shared),
             stop: Arc::clone(&stop),
             connections_max: config.connections_max,
         };
@@ -220,6 +218,8 @@ impl Server {
             .name("acceptor".to_owned())
             .spawn(move || acceptor.run())
             .map_err(|error| StartError::System("no thread", error))?;
+        let metrics = metrics.map(|listener| start_metrics(listener, &gauge.entrances, &shared));
+        let metrics = metrics.transpose().inspect_err(|_| bell::ring(&stop))?;
         Ok(Self {
             addresses,
             timing,
@@ -304,10 +304,22 @@ struct Acceptor {
     listeners: Vec<Listener>,
     /// The one that is there from the begin, if there is.
     client: Option<OwnedFd>,
-    entrances: Vec<Entrance>,
+    lanes: Begun,
     shared: Arc<Shared>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
+}
+
+/// Lanes that have begun. They drain when nobody is left to give them clients: at the end, or where the rest of
+/// the server cannot begin.
+struct Begun(Vec<Entrance>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        for entrance in &self.0 {
+            entrance.send(Message::Drain);
+        }
+    }
 }
 
 impl Acceptor {
@@ -332,11 +344,8 @@ impl Acceptor {
                 }
             }
         }
-        // Who knocks from now on finds nobody.
+        // Who knocks from now on finds nobody, before lanes drain.
         drop(self.listeners);
-        for entrance in &self.entrances {
-            entrance.send(Message::Drain);
-        }
     }
 
     fn welcome(&self, listener: &Listener) {
@@ -357,7 +366,7 @@ impl Acceptor {
             return; // closed
         }
         let load = |entrance: &&Entrance| entrance.load.load(Ordering::Relaxed);
-        let entrance = self.entrances.iter().min_by_key(load).expect("there is a lane");
+        let entrance = self.lanes.0.iter().min_by_key(load).expect("there is a lane");
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
         entrance.send(Message::Connection(client));
