@@ -222,6 +222,25 @@ pub(super) enum Job {
     Complete,
 }
 
+/// A set of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Jobs(u8);
+
+impl Jobs {
+    pub(super) const NONE: Self = Self(0);
+
+    /// The set with `job`, where `is` so.
+    #[inline]
+    pub(super) const fn with(self, job: Job, is: bool) -> Self {
+        Self(self.0 | (is as u8) << job as u8)
+    }
+
+    #[inline]
+    pub(super) const fn has(self, job: Job) -> bool {
+        self.0 >> job as u8 & 1 != 0
+    }
+}
+
 /// Who ends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndedBy {

@@ -55,7 +55,17 @@ impl<H: HostController> Mmc<H> {
     /// It is `now`: what has taken too long is given up.
     #[inline]
     pub(super) fn tick(&mut self, now: Instant) {
-        self.now = self.now.max(now);
+        if now > self.now {
+            self.now = now;
+            self.look_at_limits(now);
+        }
+        if self.power != Power::On {
+            self.look_at_power(now);
+        }
+    }
+
+    /// Time has passed. (At the same instant nothing new can have taken too long.)
+    fn look_at_limits(&mut self, now: Instant) {
         if let Some(OnBus { phase: Phase::Running(_, limit), .. }) = &self.bus
             && *limit <= now
         {
@@ -63,9 +73,6 @@ impl<H: HostController> Mmc<H> {
         }
         if self.cqe.is_some() {
             self.tick_engine(now);
-        }
-        if self.power != Power::On {
-            self.look_at_power(now);
         }
     }
 

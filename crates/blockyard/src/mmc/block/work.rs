@@ -6,7 +6,7 @@ use super::slot::{Slot, Stage};
 use super::{Act, ActKind, Context, Mmc};
 use crate::mmc::command::Direction;
 use crate::mmc::controller::{HostController, SlotId};
-use crate::mmc::policy::{Bounce, Job, Overlap};
+use crate::mmc::policy::{Bounce, Job, Jobs, Overlap};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::unit::SECTOR_BYTES;
@@ -23,6 +23,7 @@ pub(super) enum Due {
 impl<H: HostController> Mmc<H> {
     /// Whether `context` has something to do at `now`. [`Context::Interrupt`] is asked in interrupts
     /// only: what it could do at other times, another context does.
+    #[inline]
     #[must_use]
     pub fn pending(&self, context: Context, now: Instant) -> bool {
         self.choose(context, now).is_some()
@@ -127,42 +128,63 @@ impl<H: HostController> Mmc<H> {
     /// What `context` would do next.
     #[inline]
     fn choose(&self, context: Context, now: Instant) -> Option<Due> {
-        if self.is_all_under_way() { None } else { self.choose_job(context, now) }
-    }
-
-    /// Whether something is under way on the bus, or at the engine, and whatever else there is waits for
-    /// that: so nobody has anything to do, which is so most of the time that a host is asked.
-    fn is_all_under_way(&self) -> bool {
-        let is_under_way = match (&self.bus, &self.cqe) {
-            (Some(bus), None) => !matches!(bus.phase, Phase::Due(_)),
-            (None, Some(cqe)) => cqe.is_on() && self.ready.is_empty() && !self.engine_is_to_leave(),
-            _ => false,
-        };
-        is_under_way && self.fresh.is_empty() && self.ended.is_empty() && self.cleaned.is_empty()
-    }
-
-    /// Whether [`Self::is_all_under_way`] says so. Where it does, nobody may have a job.
-    #[cfg(test)]
-    pub(super) fn checked_all_under_way(&self, now: Instant) -> bool {
-        let is_so = self.is_all_under_way();
-        for context in [Context::Thread, Context::Interrupt, Context::Deferred] {
-            let job = self.choose_job(context, now);
-            assert!(
-                !is_so || job.is_none(),
-                "all is under way, but {job:?} is due for {context:?}"
-            );
+        let open = self.open_jobs();
+        if open == Jobs::NONE && self.exclusive.is_none() {
+            return None; // most of the time that a host is asked
         }
-        is_so
+        self.choose_job(open, context, now)
     }
 
-    /// The first of the jobs of `context` that there is something to do of.
-    fn choose_job(&self, context: Context, now: Instant) -> Option<Due> {
-        let jobs = match context {
+    /// The jobs that somebody may have something to do of. Of the others nobody has: what there is of them
+    /// waits for what is under way on the bus, or at the engine.
+    #[inline]
+    fn open_jobs(&self) -> Jobs {
+        let waits = !self.ready.is_empty();
+        let (settles, starts) = match (&self.bus, &self.cqe) {
+            (Some(bus), _) => (matches!(bus.phase, Phase::Due(_)), false),
+            (None, None) => (false, waits),
+            (None, Some(cqe)) => (self.engine_may_step(cqe, waits), waits),
+        };
+        Jobs::NONE
+            .with(Job::Settle, settles)
+            .with(Job::Start, starts)
+            .with(Job::Prepare, !self.fresh.is_empty())
+            .with(Job::Cleanup, !self.ended.is_empty())
+            .with(Job::Complete, !self.cleaned.is_empty())
+    }
+
+    /// Whether [`Self::open_jobs`] says that nobody has anything to do. What it leaves out, nobody may have.
+    #[cfg(test)]
+    pub(super) fn checked_open_jobs(&self, now: Instant) -> bool {
+        let open = self.open_jobs();
+        for context in [Context::Thread, Context::Interrupt, Context::Deferred] {
+            for &job in self.jobs_of(context).iter().filter(|job| !open.has(**job)) {
+                let due = self.due(job, context, now);
+                assert!(due.is_none(), "not open, but {due:?} is due for {context:?}");
+            }
+            if open == Jobs::NONE && self.exclusive.is_none() {
+                let apart = self.due_apart(context, now);
+                assert!(apart.is_none(), "nothing is open, but {apart:?} is due for {context:?}");
+            }
+        }
+        open == Jobs::NONE
+    }
+
+    const fn jobs_of(&self, context: Context) -> &'static [Job] {
+        match context {
             Context::Thread => self.plan.thread,
             Context::Interrupt => self.plan.interrupt,
             Context::Deferred => self.plan.deferred,
-        };
-        let of_plan = jobs.iter().find_map(|&job| self.due(job, context, now));
+        }
+    }
+
+    /// The first of the jobs of `context` that there is something to do of, all of which are `open`.
+    ///
+    /// Not inlined, for most of the time nothing is open.
+    #[inline(never)]
+    fn choose_job(&self, open: Jobs, context: Context, now: Instant) -> Option<Due> {
+        let mut jobs = self.jobs_of(context).iter().filter(|job| open.has(**job));
+        let of_plan = jobs.find_map(|&job| self.due(job, context, now));
         of_plan.or_else(|| self.due_apart(context, now))
     }
 

@@ -152,6 +152,16 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
+    /// Whether deferred work may have something to do for the engine, where a request waits for it or not.
+    /// Where it says not, it has not.
+    pub(in crate::mmc::block) fn engine_may_step(&self, cqe: &Cqe, request_waits: bool) -> bool {
+        match &cqe.state {
+            State::Changing(change) => matches!(change.phase, Phase::Due(_)),
+            State::On => (request_waits && self.wants_retune) || self.engine_is_to_leave(),
+            State::Off => request_waits,
+        }
+    }
+
     /// With what the engine is turned on, or off, if it is to be.
     fn first_step(&self, cqe: &Cqe) -> Option<Step> {
         let is_wanted = !self.ready.is_empty();

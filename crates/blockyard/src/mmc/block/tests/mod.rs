@@ -179,8 +179,8 @@ struct Bench {
     forgiven: usize,
     /// Of each flush, by cookie: how many of these it is to cover.
     covers: BTreeMap<u64, usize>,
-    /// How often nobody had anything to do, as all was under way.
-    all_under_way: u64,
+    /// How often nobody had anything to do, but for an exclusive operation.
+    nothing_open: u64,
 }
 
 const CONTEXTS: [Context; 2] = [Context::Thread, Context::Deferred];
@@ -229,7 +229,7 @@ impl Bench {
             outcomes: Vec::new(),
             forgiven: 0,
             covers: BTreeMap::new(),
-            all_under_way: 0,
+            nothing_open: 0,
         }
     }
 
@@ -272,7 +272,7 @@ impl Bench {
     /// Somebody may have something to do.
     fn look_for_work(&mut self) {
         let now = self.now;
-        self.all_under_way += u64::from(self.mmc().checked_all_under_way(now));
+        self.nothing_open += u64::from(self.mmc().checked_open_jobs(now));
     }
 
     fn interrupt(&mut self, event: HostEvent) {

@@ -43,7 +43,7 @@ struct Tally {
     packs: usize,
     /// Sanitizes that went well.
     sanitized: u64,
-    all_under_way: u64,
+    nothing_open: u64,
 }
 
 /// Now and then asks for a sanitize, in the middle of whatever goes on, until it is taken or after many tries; how
@@ -132,7 +132,7 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         tally.packs += bench.spans().iter().filter(|span| span.requests > 1).count();
         tally.upkeeps += counts.upkeeps;
         tally.interrupts += counts.interrupts;
-        tally.all_under_way += bench.all_under_way;
+        tally.nothing_open += bench.nothing_open;
         // Whoever says that all is well has moved all of it.
         for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
             if status == Status::Ok && matches!(bio.op, Op::Read | Op::Write) {
@@ -149,9 +149,9 @@ fn whatever_goes_wrong_every_request_ends_once() {
     // The last once found this: a write was reported after a flush that told of its loss, and before one
     // that did not.
     let tally = swarm(&every_policy(), (0..900).chain([14_656]));
-    let Tally { failures, upkeeps, interrupts, packs, all_under_way, sanitized } = tally;
+    let Tally { failures, upkeeps, interrupts, packs, nothing_open, sanitized } = tally;
     assert!(sanitized > 50, "{sanitized} sanitizes");
-    assert!(all_under_way > 100_000, "looked in vain {all_under_way} times");
+    assert!(nothing_open > 100_000, "looked in vain {nothing_open} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(packs > 500, "{packs} packs");
     assert!(upkeeps > 500 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
@@ -160,9 +160,9 @@ fn whatever_goes_wrong_every_request_ends_once() {
 #[test]
 fn whatever_goes_wrong_every_task_ends_once() {
     let tally = swarm(&EVERY_BUSY.map(|busy| HostPolicy::new(Pipeline::Cqe, busy)), 0..600);
-    let Tally { failures, upkeeps, interrupts, all_under_way, sanitized, .. } = tally;
+    let Tally { failures, upkeeps, interrupts, nothing_open, sanitized, .. } = tally;
     assert!(sanitized > 20, "{sanitized} sanitizes");
-    assert!(all_under_way > 10_000, "looked in vain {all_under_way} times");
+    assert!(nothing_open > 10_000, "looked in vain {nothing_open} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(upkeeps > 300 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
 }
