@@ -72,8 +72,15 @@ impl<O: Observer> World<O> {
 
     /// Something may have happened at the controller: what the bus was used for is told, and an
     /// interrupt is given to its processor.
+    #[inline]
     pub(super) fn look_at_controller(&mut self) {
-        let Some(mmc) = self.host.driver.model_mut().mmc_mut() else { return };
+        if self.dispatch_blocks && self.mmc().has_news() {
+            self.hear_controller();
+        }
+    }
+
+    fn hear_controller(&mut self) {
+        let mmc = self.host.driver.model_mut().mmc_mut().expect("a controller has news");
         while let Some(used) = mmc.next_use() {
             self.host.sink.1.bus_used(&used);
         }

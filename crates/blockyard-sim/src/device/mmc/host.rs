@@ -217,6 +217,13 @@ impl MmcHost {
         self.woken[context as usize] = !self.mmc.controller.is_at_work(now);
     }
 
+    /// Whether the controller interrupts, or the bus was used: for [`Self::take_interrupt`] and
+    /// [`Self::next_use`].
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.interrupt || self.mmc.controller.uses.are_over()
+    }
+
     /// What the bus was used for, told once it is over, one by one.
     pub fn next_use(&mut self) -> Option<BusUse> {
         self.mmc.controller.next_use()
@@ -229,6 +236,7 @@ impl MmcHost {
     }
 
     /// Whether `context` has something to do.
+    #[inline]
     #[must_use]
     pub fn pending(&self, context: Context, now: Instant) -> bool {
         self.mmc.pending(context, now)

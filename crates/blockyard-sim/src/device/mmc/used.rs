@@ -85,6 +85,11 @@ impl Uses {
         self.pass(now);
     }
 
+    /// Whether some are over and not told.
+    pub(super) fn are_over(&self) -> bool {
+        !self.over.is_empty()
+    }
+
     /// The next that is over.
     pub(super) fn next(&mut self) -> Option<BusUse> {
         self.over.pop_front()
