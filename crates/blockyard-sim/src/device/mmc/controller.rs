@@ -542,7 +542,7 @@ impl HostController for Controller {
 
     fn abort(&mut self, now: Instant) {
         self.events.retain(|event| matches!(event, HostEvent::Engine(_))); // N4
-        if self.running.is_some_and(|running| running.transaction.data().is_some()) {
+        if self.running.as_ref().is_some_and(|running| running.transaction.data().is_some()) {
             self.ledger.failed();
         }
         self.notice(now);

@@ -74,7 +74,7 @@ impl Engine {
 
     /// Whether a direct command is not done.
     fn has_direct(&self) -> bool {
-        self.direct.is_some() || self.moving.is_some_and(|moving| moving.task == DIRECT)
+        self.direct.is_some() || self.moving.as_ref().is_some_and(|moving| moving.task == DIRECT)
     }
 
     /// The bus is taken from it.
@@ -92,8 +92,8 @@ impl Engine {
     /// The first of the tasks that are ready (V2).
     fn first_ready(&self) -> Option<usize> {
         let is_ready = |task: &Task| self.ready >> task.parameters.task.number() & 1 != 0;
-        let ready = self.tasks.iter().enumerate().filter(|(_, task)| is_ready(task));
-        ready.min_by_key(|(_, task)| !task.parameters.high_priority).map(|(at, _)| at)
+        let is_urgent = |task: &Task| task.parameters.high_priority && is_ready(task);
+        self.tasks.iter().position(is_urgent).or_else(|| self.tasks.iter().position(is_ready))
     }
 }
 
@@ -150,7 +150,7 @@ impl Controller {
     fn schedule_engine(&mut self, now: Instant) {
         let engine = &self.engine;
         let told = engine.told.front().map(|(at, _)| *at);
-        let moves = engine.moving.map(|moving| moving.until);
+        let moves = engine.moving.as_ref().map(|moving| moving.until);
         let waits = engine.moving.is_none() && engine.has_bus() && !engine.failed;
         let begins = if waits { self.may_begin(now) } else { None };
         let next = told.into_iter().chain(moves).chain(begins).min();
@@ -174,16 +174,9 @@ impl Controller {
         if self.may_begin(now) != Some(now) {
             return;
         }
-        if self.engine.first_ready().is_none() {
-            let ask = Command::send_queue_status(RCA);
-            match self.send_for_engine(&ask, TaskSet::NONE, now) {
-                Some(Reaction { answer: Ok(response), .. }) => {
-                    self.engine.ready = response.short().expect("R1");
-                }
-                _ => return,
-            }
-        }
-        let Some(at) = self.engine.first_ready() else { return };
+        let Some(at) = self.engine.first_ready().or_else(|| self.ask_which_is_ready(now)) else {
+            return;
+        };
         let task = self.engine.tasks[at];
         let (number, blocks) = (task.parameters.task, task.parameters.blocks);
         let command = match task.parameters.direction {
@@ -211,6 +204,14 @@ impl Controller {
         self.engine.failed |= done.error.is_some();
         self.bus.add(now, done.end.max(done.busy_until.unwrap_or(done.end)));
         self.engine.moving = Some(Moving { task: number, transaction, since: now, until, end });
+    }
+
+    /// Asks the card which tasks are ready, and says which of them is the first.
+    fn ask_which_is_ready(&mut self, now: Instant) -> Option<usize> {
+        let ask = Command::send_queue_status(RCA);
+        let reaction = self.send_for_engine(&ask, TaskSet::NONE, now)?;
+        self.engine.ready = reaction.answer.ok()?.short().expect("R1");
+        self.engine.first_ready()
     }
 
     /// Sends the direct command (V6).

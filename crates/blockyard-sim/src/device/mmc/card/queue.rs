@@ -48,6 +48,8 @@ pub(super) struct Task {
 pub(super) struct Tasks {
     depth: u8,
     tasks: [Option<Task>; TASKS],
+    /// Those that there are, bit by bit.
+    queued: u32,
     described: Option<Parameters>,
     /// When each of the card's accesses is free again.
     accesses: Vec<Instant>,
@@ -57,7 +59,7 @@ impl Tasks {
     /// A queue of `depth` tasks, at most 32, on a card with so many accesses at a time.
     pub(super) fn new(depth: u8, parallel: u8) -> Self {
         let accesses = vec![Instant::ZERO; usize::from(parallel)];
-        Self { depth, tasks: [None; TASKS], described: None, accesses }
+        Self { depth, tasks: [None; TASKS], queued: 0, described: None, accesses }
     }
 
     /// What it means for what is legal.
@@ -69,8 +71,8 @@ impl Tasks {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.tasks.iter().all(Option::is_none)
+    pub(super) const fn is_empty(&self) -> bool {
+        self.queued == 0
     }
 
     /// Whether CMD44 can describe such a task.
@@ -99,6 +101,7 @@ impl Tasks {
         if let (Some(parameters), Some(sector)) = (self.described.take(), sector) {
             let task = Task { parameters, sector, ready_at, streams };
             self.tasks[usize::from(parameters.number)] = Some(task);
+            self.queued |= 1 << parameters.number;
         }
     }
 
@@ -112,14 +115,13 @@ impl Tasks {
 
     /// Bit by bit, which tasks are ready at `at`.
     pub(super) fn ready(&self, at: Instant) -> u32 {
-        let ready = |task: &Option<Task>| task.is_some_and(|task| task.ready_at <= at);
-        let bits = self.tasks.iter().enumerate().filter(|(_, task)| ready(task));
-        bits.fold(0, |mask, (number, _)| mask | 1 << number)
+        let ready = self.queued().filter(|task| task.ready_at <= at);
+        ready.fold(0, |mask, task| mask | 1 << task.parameters.number)
     }
 
     /// The earliest instant after `at` at which another task is ready.
     pub(super) fn next_ready(&self, at: Instant) -> Option<Instant> {
-        self.tasks.iter().flatten().map(|task| task.ready_at).filter(|&ready| ready > at).min()
+        self.queued().map(|task| task.ready_at).filter(|&ready| ready > at).min()
     }
 
     /// The task that CMD46 or CMD47 executes, if it is ready at `at`.
@@ -143,8 +145,22 @@ impl Tasks {
     /// Forgets one task, or all.
     pub(super) fn forget(&mut self, number: Option<u8>) {
         match number {
-            Some(number) => self.tasks[usize::from(number) % TASKS] = None,
-            None => self.tasks = [None; TASKS],
+            Some(number) => {
+                let at = usize::from(number) % TASKS;
+                self.tasks[at] = None;
+                self.queued &= !(1 << at);
+            }
+            None => (self.tasks, self.queued) = ([None; TASKS], 0),
         }
+    }
+
+    /// All tasks, by number.
+    fn queued(&self) -> impl Iterator<Item = &Task> {
+        let mut left = self.queued;
+        core::iter::from_fn(move || {
+            let task = self.tasks.get(left.trailing_zeros() as usize)?.as_ref();
+            left &= left - 1;
+            task
+        })
     }
 }
