@@ -19,7 +19,10 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+/// How long who was killed may have a file yet: its I/O ends some time after it.
+const DYING: Duration = Duration::from_secs(2);
 /// Largest block of direct I/O that is worth it, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
 
@@ -120,18 +123,24 @@ impl File {
         // Who writes parts of blocks knows of the writes of one `File` only (B2). Devices have a way of
         // their own to be one's alone, which mounting respects; their locks are udev's.
         let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
-        let direct =
-            block_bytes.and_then(|block| Some((open(alone | OFlags::DIRECT).ok()?, block)));
-        let (fd, block_bytes) = match direct {
-            Some((fd, block)) => (fd, block),
-            None => match open(alone) {
-                Err(Errno::BUSY) => return Err(OpenError::Busy(name)),
-                opened => (opened.map_err(refused)?, 1),
-            },
+        let open_alone = |flags| patiently(Errno::BUSY, || open(alone | flags));
+        let direct = block_bytes.map(|block| (open_alone(OFlags::DIRECT), block));
+        let opened = match direct {
+            Some((Err(Errno::BUSY), _)) => Err(Errno::BUSY),
+            Some((Ok(fd), block)) => Ok((fd, block)),
+            _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
+        };
+        let busy = |name| Err(OpenError::Busy(name));
+        let (fd, block_bytes) = match opened {
+            Err(Errno::BUSY) => return busy(name),
+            opened => opened.map_err(refused)?,
         };
         let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
-        if !is_block_device && !read_only && lock() == Err(Errno::WOULDBLOCK) {
-            return Err(OpenError::Busy(name));
+        if !is_block_device
+            && !read_only
+            && patiently(Errno::WOULDBLOCK, lock) == Err(Errno::WOULDBLOCK)
+        {
+            return busy(name);
         }
         Ok(Self {
             fd,
@@ -181,4 +190,20 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
         false => u64::from(stat.stx_blksize).min(BLOCK_BYTES_MAX),
     };
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
+}
+
+/// Takes what somebody who is dying may have yet; `busy`, if somebody has it who is not.
+fn patiently<T>(
+    busy: Errno,
+    mut take: impl FnMut() -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    let begun = Instant::now();
+    loop {
+        match take() {
+            Err(errno) if errno == busy && begun.elapsed() < DYING => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            taken => return taken,
+        }
+    }
 }

@@ -126,7 +126,9 @@ impl Lane {
     fn find(&mut self, at: u32) -> Found {
         // Who has its memory goes on, so that it comes back.
         let has_target = |write: &Write| write.target.is_some();
-        if self.is_full() && !self.connections[at].write.as_ref().is_some_and(has_target) {
+        let connection = &self.connections[at];
+        let is_asking = connection.from < connection.to || connection.write.is_some();
+        if self.is_full() && is_asking && !connection.write.as_ref().is_some_and(has_target) {
             self.hold(at);
             return Found::Nothing;
         }
