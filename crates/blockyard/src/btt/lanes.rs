@@ -21,8 +21,10 @@ use alloc::vec::Vec;
 /// The lanes of a device. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// By arena and lane. Sets may be smaller than a cache line has room for, so each lane has its own.
-    states: Box<[Padded<LaneState>]>,
+    /// By arena and lane, [`PER_LINE`] to a line of the cache, each [`Self::spread`] places from the next.
+    states: Box<[Padded<[LaneState; PER_LINE]>]>,
+    /// Two to this power places for a lane: so many that a set has a line to itself.
+    spread: u32,
     sets: Box<[Padded<Set>]>,
     /// Lanes of each arena that are used.
     lanes: u32,
@@ -42,8 +44,11 @@ struct Set {
     turn: AtomicU32,
 }
 
+/// Places for what is known of a lane in a line of the cache.
+const PER_LINE: usize = 8;
+
 /// What is known of a lane in one arena (N1).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LaneState {
     free: AtomicU32,
     /// The newest entry: its number, and its slot in bit 2. In bit 3: nobody reads the free block; in bit 4:
@@ -125,12 +130,22 @@ impl Lanes {
             LaneChoice::PerCpu { .. } | LaneChoice::Mutex | LaneChoice::Counter => (lanes, 0),
         };
         let counted = choice == LaneChoice::Counter;
-        let padded = |found: &LaneFound| Padded(LaneState::new(found));
+        let lanes_per_set = lanes / sets;
+        let spread = PER_LINE.div_ceil(lanes_per_set as usize).next_power_of_two().ilog2();
+        let lines = (arenas.len() * lanes as usize) << spread;
+        let lines = 0..lines.div_ceil(PER_LINE);
+        let mut states: Box<[_]> =
+            lines.map(|_| Padded::<[LaneState; PER_LINE]>::default()).collect();
+        for (at, found) in arenas.iter().flat_map(|a| &a[..lanes as usize]).enumerate() {
+            let at = at << spread;
+            states[at / PER_LINE].0[at % PER_LINE] = LaneState::new(found);
+        }
         Self {
-            states: arenas.iter().flat_map(|a| &a[..lanes as usize]).map(padded).collect(),
+            states,
+            spread,
             sets: (0..sets).map(|_| Padded::default()).collect(),
             lanes,
-            lanes_per_set: lanes / sets,
+            lanes_per_set,
             exclusive,
             counter: counted.then(Padded::default),
             late: AtomicU32::new(0),
@@ -198,11 +213,39 @@ impl Lanes {
     /// What is known of a lane.
     #[inline]
     pub(super) fn state(&self, arena: usize, lane: u32) -> &LaneState {
-        &self.states[arena * self.lanes as usize + lane as usize].0
+        let at = (arena * self.lanes as usize + lane as usize) << self.spread;
+        &self.states[at / PER_LINE].0[at % PER_LINE]
     }
 
     /// The lanes of a set.
     pub(super) fn of(&self, set: SetId) -> core::ops::Range<u32> {
         set.0 * self.lanes_per_set..(set.0 + 1) * self.lanes_per_set
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Each lane has its own place, and threads with sets to themselves share no line, however small these are.
+    #[test]
+    fn sets_have_lines_of_their_own() {
+        let arena = |first: u32| {
+            let found =
+                |lane| LaneFound { free: PostmapAba(first + lane), seq: 1, slot: 0, bad: false };
+            (0..256).map(found).collect::<Vec<_>>()
+        };
+        for sets in [1, 2, 16, 32, 64, 128, 256] {
+            let lanes = Lanes::new(&[arena(0), arena(1000)], LaneChoice::Own { sets });
+            let line_of = |lane| core::ptr::from_ref(lanes.state(0, lane)).addr() / 64;
+            for lane in 0..256 {
+                let free = [0, 1].map(|arena| lanes.state(arena, lane).free());
+                assert_eq!(free, [PostmapAba(lane), PostmapAba(1000 + lane)], "{sets} sets");
+            }
+            for set in 1..sets {
+                let (before, here) = (lanes.of(SetId(set - 1)), lanes.of(SetId(set)));
+                assert!(line_of(before.end - 1) < line_of(here.start), "{sets} sets");
+            }
+        }
     }
 }
