@@ -220,10 +220,14 @@ fn one_that_is_told_twice_at_once_ends_what_was_begun() {
     let socket = socket();
     let server = start("memory:1m", &socket, &["--delay", "300ms"]);
     let mut client = Client::connect(&socket).unwrap();
-    client.ask(nbd::READ, 0, 512).unwrap();
+    let read = client.ask(nbd::READ, 0, 512).unwrap();
+    // Refused at once, so the read before has come.
+    let beyond = client.ask(nbd::READ, 1 << 30, 512).unwrap();
+    let (refused, error) = client.reply().unwrap();
+    assert!(refused == beyond && error != 0);
     signal(&server, "-TERM");
     signal(&server, "-INT");
-    assert_eq!(client.reply().unwrap().1, 0);
+    assert_eq!(client.reply().unwrap(), (read, 0));
     assert_eq!(end(server).status.code(), Some(0));
 }
 

@@ -24,7 +24,7 @@
 //! - `metrics`: what lanes counted by their `meter`s, over HTTP.
 //! - `event`: what happens to clients, for a log; `watcher`: who is told every step of every request;
 //!   `gauge`: their `traffic`, for who looks on.
-//! - `ring`, I1–I3, and `map`: io_uring and mappings. All `unsafe` code is in these two.
+//! - `ring`, I1–I4, and `map`: io_uring and mappings. All `unsafe` code is in these two.
 //! - `batch`, `pool`, `job`, `slab`: what goes to a client at once; buffers; requests on their way.
 //!
 //! # Why lanes

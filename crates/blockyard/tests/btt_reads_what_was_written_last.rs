@@ -1,6 +1,8 @@
 //! A BTT beside a plain array of sectors: random calls from one thread and from several, through every
 //! design, container and sector size, opened again now and then.
 
+mod btt_told;
+
 use blockyard::btt::check::{Options, check};
 use blockyard::btt::flog::FlogEntry;
 use blockyard::btt::info_block::InfoBlock;
@@ -11,6 +13,7 @@ use blockyard::btt::{
     ReadTracking, Uuid, Worker,
 };
 use blockyard::prng::Prng;
+use btt_told::{Call, Told};
 use std::collections::BTreeMap;
 
 const BYTES: u64 = 16 << 20;
@@ -307,53 +310,22 @@ fn three_hundred_threads() {
     }
 }
 
-/// Memory of which some bytes cannot be written, whatever is done.
-struct Worn {
-    ram: Ram,
-    bytes: core::ops::Range<u64>,
-}
-
-impl Memory for Worn {
-    fn len(&self) -> u64 {
-        self.ram.len()
-    }
-    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
-        self.ram.read(at, to)
-    }
-    fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
-        if self.bytes.contains(&at) { Err(MediaError::Bad) } else { self.ram.write(at, from) }
-    }
-    fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        if self.bytes.contains(&at) { Err(MediaError::Bad) } else { self.ram.zero(at, len) }
-    }
-    fn load(&self, at: u64) -> Result<u32, MediaError> {
-        self.ram.load(at)
-    }
-    fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
-        self.ram.store(at, word)
-    }
-    fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
-        self.ram.store_long(at, word)
-    }
-    fn write_back(&self, at: u64, len: u64) {
-        self.ram.write_back(at, len);
-    }
-    fn fence(&self) -> Result<(), MediaError> {
-        self.ram.fence()
-    }
-}
-
 /// Four lanes, of which three have free blocks that nothing mends: a batch of two does not come back to the
 /// one that its first sector took.
 #[test]
 fn a_batch_that_meets_bad_blocks_uses_no_lane_twice() {
     // By the format's table of images: a 16 MiB arena's first free block, of lane 0.
     const FIRST_FREE: u64 = 4096 + 32_202 * 512;
-    let worn = Worn { ram: Ram::new(BYTES), bytes: FIRST_FREE + 512..FIRST_FREE + 4 * 512 };
+    let worn = FIRST_FREE + 512..FIRST_FREE + 4 * 512;
+    let told = |call| match call {
+        Call::Write(at) | Call::Zero(at) if worn.contains(&at) => Err(MediaError::Bad),
+        _ => Ok(()),
+    };
+    let memory = Told { memory: Ram::new(BYTES), told };
     let lanes = LaneChoice::Own { sets: 64 };
     let policy = Policy { lanes, ..Policy::DEFAULT };
     let format = format(Container::LabelledNamespace, 512);
-    let btt = Btt::create(&worn, &format, policy).expect("it can be made");
+    let btt = Btt::create(memory, &format, policy).expect("it can be made");
     let mut worker = btt.worker();
     let [a, b] = [1, 2].map(|mark| sector(mark, 512));
     let two = worker.write_many(&[(0, &a), (1, &b)]);

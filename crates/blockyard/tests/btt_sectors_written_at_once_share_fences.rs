@@ -1,58 +1,15 @@
 //! How many fences a write waits for: two for all sectors of a batch, however many there are, where no two of
 //! them need the same word.
 
+mod btt_told;
+
 use blockyard::btt::ram::Ram;
-use blockyard::btt::{
-    Btt, Container, Format, LaneChoice, MediaError, Memory, Policy, ReadTracking, Uuid,
-};
+use blockyard::btt::{Btt, Container, Format, LaneChoice, Memory, Policy, ReadTracking, Uuid};
+use btt_told::{Call, Told};
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, mpsc};
 
 const SECTOR: usize = 512;
-
-/// Calls that are told before they are done.
-enum Call {
-    Load(u64),
-    Fence,
-}
-
-/// Memory that tells of its calls.
-struct Telling<F> {
-    ram: Ram,
-    told: F,
-}
-
-impl<F: Fn(Call)> Memory for Telling<F> {
-    fn len(&self) -> u64 {
-        self.ram.len()
-    }
-    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
-        self.ram.read(at, to)
-    }
-    fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
-        self.ram.write(at, from)
-    }
-    fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        self.ram.zero(at, len)
-    }
-    fn load(&self, at: u64) -> Result<u32, MediaError> {
-        (self.told)(Call::Load(at));
-        self.ram.load(at)
-    }
-    fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
-        self.ram.store(at, word)
-    }
-    fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
-        self.ram.store_long(at, word)
-    }
-    fn write_back(&self, at: u64, len: u64) {
-        self.ram.write_back(at, len);
-    }
-    fn fence(&self) -> Result<(), MediaError> {
-        (self.told)(Call::Fence);
-        self.ram.fence()
-    }
-}
 
 fn create<M: Memory>(memory: M, sets: u32) -> Btt<M> {
     let format = Format {
@@ -73,8 +30,9 @@ fn fences(sets: u32, lbas: impl IntoIterator<Item = u64>) -> u32 {
         if let Call::Fence = call {
             fences.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(())
     };
-    let btt = create(Telling { ram: Ram::new(16 << 20), told }, sets);
+    let btt = create(Told { memory: Ram::new(16 << 20), told }, sets);
     let mut worker = btt.worker();
     let all: Vec<_> = (1..).zip(lbas).map(|(nth, lba)| (lba, [nth; SECTOR])).collect();
     let many: Vec<_> = all.iter().map(|(lba, sector)| (*lba, &sector[..])).collect();
@@ -117,7 +75,7 @@ fn the_later_of_two_stays_whoever_is_in_the_way() {
     let ((ended, has_ended), may_go) = (mpsc::channel::<()>(), Mutex::new(may_go));
     let has_ended = Mutex::new(has_ended);
     let map_entry_2 = AtomicU32::new(0);
-    let told = |call| match (call, std::thread::current().name()) {
+    let listen = |call| match (call, std::thread::current().name()) {
         (Call::Fence, Some("in the way")) => {
             // Nobody listens to those after the first.
             let _ = in_fence.send(());
@@ -132,7 +90,11 @@ fn the_later_of_two_stays_whoever_is_in_the_way() {
         }
         _ => {}
     };
-    let btt = &create(Telling { ram: Ram::new(16 << 20), told }, 2);
+    let told = |call| {
+        listen(call);
+        Ok(())
+    };
+    let btt = &create(Told { memory: Ram::new(16 << 20), told }, 2);
     let arena = blockyard::btt::find::find(btt.memory(), Container::LabelledNamespace, None)
         .expect("it is there")[0];
     let at = arena.start + arena.info.layout.mapoff + 2 * 4;

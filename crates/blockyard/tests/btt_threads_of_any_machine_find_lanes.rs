@@ -2,65 +2,19 @@
 //! beside them shares, and writes as well.
 #![allow(clippy::cast_possible_truncation, reason = "bytes that tell sectors apart")]
 
+mod btt_told;
+
 use blockyard::btt::ram::Ram;
 use blockyard::btt::{
-    Btt, Container, Format, LaneChoice, MediaError, Memory, OpenOptions, Policy, Touch, Uuid, Word,
+    Btt, Container, Format, LaneChoice, Memory, OpenOptions, Policy, Touch, Uuid, Word,
 };
+use btt_told::{Call, Told};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 const SECTOR: usize = 512;
 const LANES: u32 = 256;
 /// Three quarters of the sets there can be without one that has a single lane.
 const MOST_OWN: u32 = 96;
-
-/// Memory that counts fences, and how often a set of lanes was taken as a lock.
-struct Counting<'a> {
-    ram: &'a Ram,
-    fences: AtomicU32,
-    locked: AtomicU32,
-}
-
-impl<'a> Counting<'a> {
-    fn new(ram: &'a Ram) -> Self {
-        Self { ram, fences: AtomicU32::new(0), locked: AtomicU32::new(0) }
-    }
-}
-
-impl Memory for Counting<'_> {
-    fn len(&self) -> u64 {
-        self.ram.len()
-    }
-    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
-        self.ram.read(at, to)
-    }
-    fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
-        self.ram.write(at, from)
-    }
-    fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        self.ram.zero(at, len)
-    }
-    fn load(&self, at: u64) -> Result<u32, MediaError> {
-        self.ram.load(at)
-    }
-    fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
-        self.ram.store(at, word)
-    }
-    fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
-        self.ram.store_long(at, word)
-    }
-    fn write_back(&self, at: u64, len: u64) {
-        self.ram.write_back(at, len);
-    }
-    fn fence(&self) -> Result<(), MediaError> {
-        self.fences.fetch_add(1, Ordering::Relaxed);
-        self.ram.fence()
-    }
-    fn touched(&self, touch: Touch) {
-        if let Touch::Held(Word::Lanes(_)) = touch {
-            self.locked.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
 
 const CONTAINER: Container = Container::LabelledNamespace;
 
@@ -77,7 +31,7 @@ fn formatted() -> Ram {
     ram
 }
 
-fn open(memory: Counting<'_>, policy: Policy) -> Btt<Counting<'_>> {
+fn open<M: Memory>(memory: M, policy: Policy) -> Btt<M> {
     Btt::open(memory, &OpenOptions { policy, ..OpenOptions::new(CONTAINER) }).expect("it was made")
 }
 
@@ -90,14 +44,22 @@ fn sets(lanes: LaneChoice) -> u32 {
 
 /// Fences, and sets taken as locks, for one write each by `threads` workers that are there at once.
 fn writes(ram: &Ram, policy: Policy, threads: u32) -> (u32, u32) {
-    let btt = open(Counting::new(ram), policy);
+    let [fences, locked] = [const { AtomicU32::new(0) }; 2];
+    let told = |call| {
+        match call {
+            Call::Fence => fences.fetch_add(1, Ordering::Relaxed),
+            Call::Touched(Touch::Held(Word::Lanes(_))) => locked.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        Ok(())
+    };
+    let btt = open(Told { memory: ram, told }, policy);
     let mut workers: Vec<_> = (0..threads).map(|_| btt.worker()).collect();
-    let before = btt.memory().fences.load(Ordering::Relaxed);
+    let before = fences.load(Ordering::Relaxed);
     for (lba, worker) in (0..).zip(&mut workers) {
         worker.write(lba, &[lba as u8; SECTOR]).expect("it is written");
     }
-    let fences = btt.memory().fences.load(Ordering::Relaxed) - before;
-    (fences, btt.memory().locked.load(Ordering::Relaxed))
+    (fences.load(Ordering::Relaxed) - before, locked.load(Ordering::Relaxed))
 }
 
 #[test]
@@ -152,7 +114,7 @@ fn more_threads_than_processors_write_what_they_are_told() {
     const ROUNDS: u64 = 50;
     for (cpus, threads) in [(1, 40), (4, 12), (32, 96)] {
         let ram = formatted();
-        let btt = open(Counting::new(&ram), Policy::for_threads(cpus));
+        let btt = open(&ram, Policy::for_threads(cpus));
         let ends = |bytes: &[u8; SECTOR]| bytes.iter().all(|&byte| byte == bytes[0]);
         std::thread::scope(|scope| {
             for thread in 0..threads {

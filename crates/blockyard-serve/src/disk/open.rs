@@ -105,7 +105,10 @@ impl File {
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
         let open = |flags| rustix::fs::open(path, access | flags, Mode::empty());
-        let refused = |error: Errno| OpenError::Open(name.clone(), error.into());
+        let refused = |error| match is_taken(error) {
+            true => OpenError::Busy(name.clone()),
+            false => OpenError::Open(name.clone(), error.into()),
+        };
         // A pipe would wait for somebody at its other end.
         let fd = open(OFlags::NONBLOCK).map_err(refused)?;
         let stat = rustix::fs::fstat(&fd).map_err(refused)?;
@@ -123,24 +126,19 @@ impl File {
         // Who writes parts of blocks knows of the writes of one `File` only (B2). Devices have a way of
         // their own to be one's alone, which mounting respects; their locks are udev's.
         let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
-        let open_alone = |flags| patiently(Errno::BUSY, || open(alone | flags));
-        let direct = block_bytes.map(|block| (open_alone(OFlags::DIRECT), block));
+        let open_alone = |flags| patiently(|| open(alone | flags));
+        let direct = block_bytes.map(|block| open_alone(OFlags::DIRECT).map(|fd| (fd, block)));
         let opened = match direct {
-            Some((Err(Errno::BUSY), _)) => Err(Errno::BUSY),
-            Some((Ok(fd), block)) => Ok((fd, block)),
+            Some(opened @ (Ok(_) | Err(Errno::BUSY))) => opened,
             _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
         };
-        let busy = |name| Err(OpenError::Busy(name));
-        let (fd, block_bytes) = match opened {
-            Err(Errno::BUSY) => return busy(name),
-            opened => opened.map_err(refused)?,
-        };
-        let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
-        if !is_block_device
-            && !read_only
-            && patiently(Errno::WOULDBLOCK, lock) == Err(Errno::WOULDBLOCK)
-        {
-            return busy(name);
+        let (fd, block_bytes) = opened.map_err(refused)?;
+        if !is_block_device && !read_only {
+            let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+            // Where a file system has no locks, nobody else can have one.
+            if patiently(lock) == Err(Errno::WOULDBLOCK) {
+                return Err(refused(Errno::WOULDBLOCK));
+            }
         }
         Ok(Self {
             fd,
@@ -192,15 +190,17 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
 }
 
-/// Takes what somebody who is dying may have yet; `busy`, if somebody has it who is not.
-fn patiently<T>(
-    busy: Errno,
-    mut take: impl FnMut() -> rustix::io::Result<T>,
-) -> rustix::io::Result<T> {
+/// Whether it is an error of who takes what another one has to itself.
+fn is_taken(error: Errno) -> bool {
+    matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
+}
+
+/// Takes what somebody who is dying may have yet.
+fn patiently<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     let begun = Instant::now();
     loop {
         match take() {
-            Err(errno) if errno == busy && begun.elapsed() < DYING => {
+            Err(error) if is_taken(error) && begun.elapsed() < DYING => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             taken => return taken,

@@ -352,10 +352,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
             write: written(&host.table("host.write", HOST_WRITE)?, read)?,
             copy_per_kib: or_none("copy-per-kib")?,
             pio_per_kib: host.need("pio-per-kib", Time)?,
-            pio_misses: PioMisses {
-                cached_bytes: host.take("pio-cached", Bytes(0..=1 << 30))?.unwrap_or(0),
-                per_kib: or_none("pio-miss-per-kib")?,
-            },
+            pio_misses: pio_misses(host)?,
             issue: host.need("issue", Time)?,
             look: or_none("look")?,
             retune: or_none("retune")?,
@@ -374,6 +371,19 @@ fn host_faults(faults: &Table<'_>) -> Result<HostFaults, ProfileError> {
         tuning_fails_one_in: one_in("tuning-fails-one-in")?,
         removed_at: faults.take("removed-at", Time)?,
     })
+}
+
+/// What copying takes longer where memory does not fit the cache, if the file says so.
+fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
+    let cached = host.take("pio-cached", Bytes(0..=1 << 30))?;
+    let Some(per_kib) = host.take("pio-miss-per-kib", Time)? else {
+        let words = "`pio-cached` goes only with `pio-miss-per-kib`";
+        return match cached {
+            Some(_) => Err(host.wrong("pio-cached", Problem::Contradiction(words))),
+            None => Ok(PioMisses::default()),
+        };
+    };
+    Ok(PioMisses { cached_bytes: cached.unwrap_or(0), per_kib })
 }
 
 /// What writing costs for memory, where it is not what reading does.

@@ -449,6 +449,9 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(device_error(page), format!("my.toml:4: {rule}"));
     let buffer = "base = \"sd-ux500\"\n[card.write]\nbuffer = \"4KiB\"\n[card.read]\n";
     assert_eq!(device_error(buffer), "my.toml:3: the buffer holds at least a page");
+    let cached = "base = \"sd-ux500\"\n[host]\ntags = 2\npio-cached = \"1MiB\"\n";
+    let together = "my.toml:4: `pio-cached` goes only with `pio-miss-per-kib`";
+    assert_eq!(device_error(cached), together);
     assert_eq!(
         over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
         "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"

@@ -4,6 +4,7 @@
 use super::card::Card;
 use super::controller::{Controller, RCA};
 use super::fault::Faults;
+use super::per_kib;
 use super::registers::{known, registers};
 use super::used::BusUse;
 use crate::data::deed::{Deed, Keeper, Place};
@@ -352,11 +353,6 @@ impl MmcHost {
             awaited_wakeups: self.awaited_wakeups,
         }
     }
-}
-
-/// The time of `bytes` at so much for each KiB, rounded up.
-fn per_kib(kib: Duration, bytes: u32) -> Duration {
-    Duration::from_ns((kib.as_ns() * u64::from(bytes)).div_ceil(1024))
 }
 
 impl Driver for MmcHost {

@@ -14,3 +14,10 @@ mod registers;
 mod tests;
 mod tuning;
 pub mod used;
+
+use blockyard::time::Duration;
+
+/// The time of `bytes` at so much for each KiB, rounded up.
+fn per_kib(kib: Duration, bytes: u32) -> Duration {
+    Duration::from_ns((kib.as_ns() * u64::from(bytes)).div_ceil(1024))
+}

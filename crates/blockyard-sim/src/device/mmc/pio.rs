@@ -1,6 +1,7 @@
 //! Data that a processor copies: it passes in pieces, one on the bus while another is copied. Where the
 //! processor waits for its memory, so does the bus.
 
+use super::per_kib;
 use blockyard::mmc::command::Direction;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -99,7 +100,7 @@ impl Pio {
 
     /// What memory keeps so many blocks waiting.
     pub(super) fn wait(&self, blocks: u32) -> Duration {
-        Duration::from_ns(self.wait_per_kib.as_ns() * u64::from(blocks) / 2)
+        per_kib(self.wait_per_kib, blocks * SECTOR_BYTES)
     }
 
     /// It has copied them.
