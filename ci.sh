@@ -247,7 +247,7 @@ all_tests() {
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" \
         cargo test --locked --release -p blockyard-serve --test depth_model || status=1
     say "readers and writers of a BTT, in every order in which memory lets them meet"
-    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --release -p blockyard \
+    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --release -p blockyard-btt \
         --test btt_versions_model --test btt_readers_model || status=1
     return "$status"
 }
@@ -282,7 +282,7 @@ step_readme() {
             --design mq-none,mq-deadline >/dev/null
     done
     say "the example firmware"
-    output="$(cargo run -q --locked --release -p blockyard --example firmware)"
+    output="$(cargo run -q --locked --release -p blockyard-mmc --example firmware)"
     printf '%s\n' "$output"
     [[ "$(grep -c 'all intact' <<<"$output")" == 2 ]] || die "data did not come back"
     for job in examples/traces/database{,.blkparse,.v2.iolog,.v3.iolog,.csv}; do
@@ -355,9 +355,9 @@ soak_btt() {
     (($1 == 0)) || limit=(timeout "$1")
     # Threads that take turns do so several times faster on one processor.
     "${one[@]}" true 2>/dev/null || one=()
-    cargo test --locked --release -p blockyard --test btt_every_crash_leaves_old_or_new --no-run
+    cargo test --locked --release -p blockyard-btt --test btt_every_crash_leaves_old_or_new --no-run
     say "crashes of a BTT, two preemptions wherever there were fewer"
-    BLOCKYARD_BTT_PREEMPTIONS=2 "${limit[@]}" "${one[@]}" cargo test --locked --release -p blockyard \
+    BLOCKYARD_BTT_PREEMPTIONS=2 "${limit[@]}" "${one[@]}" cargo test --locked --release -p blockyard-btt \
         --test btt_every_crash_leaves_old_or_new -- --nocapture || result=$?
     # That is the time.
     ((result == 0 || result == 124))
@@ -386,8 +386,8 @@ seed_corpus() {
         fault_rules) seeds=(examples/faults.toml crates/blockyard-sim/tests/faults/*.toml) ;;
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         trace) seeds=(examples/traces/database.*) ;;
-        mmc_registers) seeds=(crates/blockyard/tests/registers/seeds/*) ;;
-        btt_image) seeds=(crates/blockyard/tests/btt_images/seeds/*) ;;
+        mmc_registers) seeds=(crates/blockyard-mmc/tests/registers/seeds/*) ;;
+        btt_image) seeds=(crates/blockyard-btt/tests/btt_images/seeds/*) ;;
         nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
         http_question) seeds=(crates/blockyard-wire/tests/http/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;

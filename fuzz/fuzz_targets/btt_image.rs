@@ -2,7 +2,7 @@
 //! never a panic. What the bytes mean, and what must hold, is in the core's tests, which play random ones too.
 #![no_main]
 
-#[path = "../../crates/blockyard/tests/btt_images/mod.rs"]
+#[path = "../../crates/blockyard-btt/tests/btt_images/mod.rs"]
 mod btt_images;
 
 use libfuzzer_sys::fuzz_target;

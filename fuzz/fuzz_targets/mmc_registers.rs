@@ -2,7 +2,7 @@
 //! the bytes mean, and what is asked of them, is in the core's tests, which play random ones too.
 #![no_main]
 
-#[path = "../../crates/blockyard/tests/registers/mod.rs"]
+#[path = "../../crates/blockyard-mmc/tests/registers/mod.rs"]
 mod registers;
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! One read through the core, one through an NBD session, and the firmware of
-//! `crates/blockyard/examples/firmware`, in a program that has no std.
+//! `crates/blockyard-mmc/examples/firmware`, in a program that has no std.
 //!
 //! What the libraries need of their surroundings is here in whole: memory and a panic handler. Should std
 //! come in by a dependency, there are two panic handlers and this does not build.
@@ -8,18 +8,18 @@
 
 extern crate alloc;
 
-#[path = "../../../crates/blockyard/examples/firmware/bring_up.rs"]
+#[path = "../../../crates/blockyard-mmc/examples/firmware/bring_up.rs"]
 mod bring_up;
-#[path = "../../../crates/blockyard/examples/firmware/card.rs"]
+#[path = "../../../crates/blockyard-mmc/examples/firmware/card.rs"]
 mod card;
-#[path = "../../../crates/blockyard/examples/firmware/chip.rs"]
+#[path = "../../../crates/blockyard-mmc/examples/firmware/chip.rs"]
 mod chip;
-#[path = "../../../crates/blockyard/examples/firmware/demo.rs"]
+#[path = "../../../crates/blockyard-mmc/examples/firmware/demo.rs"]
 #[expect(dead_code, reason = "nobody prints how it went")]
 mod demo;
-#[path = "../../../crates/blockyard/examples/firmware/disk.rs"]
+#[path = "../../../crates/blockyard-mmc/examples/firmware/disk.rs"]
 mod disk;
-#[path = "../../../crates/blockyard/examples/firmware/sdhci.rs"]
+#[path = "../../../crates/blockyard-mmc/examples/firmware/sdhci.rs"]
 mod sdhci;
 
 use alloc::vec;
@@ -34,7 +34,7 @@ use blockyard::bio::Bio;
 use blockyard::driver::{Accept, Driver, Issue};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
-use blockyard::mmc::policy::{HsqPolicy, Pipeline};
+use blockyard_mmc::policy::{HsqPolicy, Pipeline};
 use blockyard::policy::Policies;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;

@@ -1,6 +1,6 @@
 //! `btt` in a shell: images are made, damaged, checked, repaired, copied and converted.
 
-use blockyard::btt::Uuid;
+use blockyard_btt::Uuid;
 use blockyard_pmem::pool::Pool;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -117,7 +117,7 @@ fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
     let mut info: [u8; 4096] =
         fs::read(&file).expect("it is there")[..4096].try_into().expect("an info block");
     info[48] = 1;
-    let sum = blockyard::btt::info_block::checksum(&info);
+    let sum = blockyard_btt::info_block::checksum(&info);
     info[4088..].copy_from_slice(&sum.to_le_bytes());
     put(&file, 0, &info);
     put(&file, (16 << 20) - 4096, &info);

@@ -1,7 +1,7 @@
 //! What can be wrong with a file that is to be a BTT.
 
-use blockyard::btt::OpenError;
-use blockyard::btt::find::FindError;
+use blockyard_btt::OpenError;
+use blockyard_btt::find::FindError;
 use std::io;
 
 /// Why there is no open image.

@@ -1,6 +1,6 @@
 //! What mappings and calls need of a file alike: it is locked, its length, and what its errors mean.
 
-use blockyard::btt::MediaError;
+use blockyard_btt::MediaError;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Block translation tables ([`blockyard::btt`]) in files. Linux only.
+//! Block translation tables ([`blockyard_btt`]) in files. Linux only.
 //!
 //! A file is the memory of a BTT, [`Mapped`] or [`Unmapped`]. What a fence makes durable is chosen: nothing, for
 //! what is to survive its process only; cache lines, for persistent memory; the file, for a disk
@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use blockyard_pmem::{Image, ImageOptions, NewImage};
-//! use blockyard::btt::Container;
+//! use blockyard_btt::Container;
 //!
 //! let new = NewImage { bytes: 1 << 30, sector_bytes: 4096, container: Container::Namespace };
 //! let btt = Image::create("disk.btt".as_ref(), &new, &ImageOptions::default())?;

@@ -16,7 +16,7 @@
 
 use crate::file::{len, lock, media, relax, take_room};
 use crate::lines::{self, Copying, Lines};
-use blockyard::btt::{MediaError, Memory};
+use blockyard_btt::{MediaError, Memory};
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

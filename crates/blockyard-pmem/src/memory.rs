@@ -4,8 +4,8 @@ use crate::durability::Durability;
 use crate::lines::Copying;
 use crate::mapped::Mapped;
 use crate::unmapped::Unmapped;
-use blockyard::btt::layout::{INFO_BYTES, Layout};
-use blockyard::btt::{MediaError, Memory};
+use blockyard_btt::layout::{INFO_BYTES, Layout};
+use blockyard_btt::{MediaError, Memory};
 use std::fs::File;
 use std::io;
 

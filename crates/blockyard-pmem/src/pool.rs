@@ -4,8 +4,8 @@
 //! features that it sets, five UUIDs of a pool in one file, the time it was made, the machine it was made
 //! on, and a checksum like that of an info block over the first half; behind it the sector size.
 
-use blockyard::btt::Uuid;
-use blockyard::btt::info_block::{InfoBytes, checksum};
+use blockyard_btt::Uuid;
+use blockyard_btt::info_block::{InfoBytes, checksum};
 
 /// Bytes of the header with the descriptor behind.
 pub const POOL_BYTES: usize = 8192;

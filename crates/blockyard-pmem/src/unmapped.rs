@@ -22,7 +22,7 @@
 
 use crate::file::{len, lock, media, media_read, relax, take_room};
 use crate::group::Group;
-use blockyard::btt::{MediaError, Memory};
+use blockyard_btt::{MediaError, Memory};
 use core::sync::atomic::{Ordering, fence};
 use std::fs::File;
 use std::io;

@@ -2,7 +2,7 @@
 //! before is lost. A full file system needs to be mounted, in a name space of its own, and a block device to be
 //! made; where that is not allowed the test says so and passes.
 
-use blockyard::btt::{Btt, Container, IoError, MediaError, Memory, check};
+use blockyard_btt::{Btt, Container, IoError, MediaError, Memory, check};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions, NewImage};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;

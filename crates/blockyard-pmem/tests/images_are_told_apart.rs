@@ -1,8 +1,8 @@
 //! What a file is, is found out without writing, and not from what its sectors hold.
 
-use blockyard::btt::info_block::{InfoBlock, Version};
-use blockyard::btt::layout::{Layout, NFREE};
-use blockyard::btt::{Container, Uuid};
+use blockyard_btt::info_block::{InfoBlock, Version};
+use blockyard_btt::layout::{Layout, NFREE};
+use blockyard_btt::{Container, Uuid};
 use blockyard_pmem::pool::Pool;
 use blockyard_pmem::{Durability, Image, ImageOptions, NewImage};
 use std::os::unix::fs::FileExt;

@@ -5,8 +5,8 @@
 //! thread notes the generation it had acknowledged in another file. What the page cache has, a killed process
 //! cannot take back.
 
-use blockyard::btt::{Btt, Container, check};
 use blockyard::prng::Prng;
+use blockyard_btt::{Btt, Container, check};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions, NewImage};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,11 +1,11 @@
 //! libpmemblk 1.12 beside us, on the same pools: what it made and wrote we read and write, then it again;
 //! what we made its own checker passes. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
 
-use blockyard::btt::arena::Arena;
-use blockyard::btt::check::{self, Options};
-use blockyard::btt::find::find;
-use blockyard::btt::flog::SlotLayout;
-use blockyard::btt::{Btt, Container, IoError, MapEntry, Policy};
+use blockyard_btt::arena::Arena;
+use blockyard_btt::check::{self, Options};
+use blockyard_btt::find::find;
+use blockyard_btt::flog::SlotLayout;
+use blockyard_btt::{Btt, Container, IoError, MapEntry, Policy};
 use blockyard_pmem::{Image, ImageMemory, ImageOptions, NewImage};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

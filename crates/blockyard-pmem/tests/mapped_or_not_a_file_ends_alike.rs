@@ -1,8 +1,8 @@
 //! The same operations on a mapped file and on one that is reached by calls leave the same bytes, and read the
 //! same: the mapping is the oracle of the calls.
 
-use blockyard::btt::{Btt, Container, IoError, Memory, Worker};
 use blockyard::prng::Prng;
+use blockyard_btt::{Btt, Container, IoError, Memory, Worker};
 use blockyard_pmem::{Copying, Durability, Image, ImageMemory, ImageOptions, NewImage};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Errors as C has them: a value that says so, `errno`, and a text of the thread.
 #![allow(clippy::missing_const_for_thread_local, reason = "a text is not made at compile time")]
 
-use blockyard::btt::{IoError, MediaError};
+use blockyard_btt::{IoError, MediaError};
 use blockyard_pmem::ImageError;
 use core::cell::RefCell;
 use core::ffi::{c_char, c_int};

@@ -1,4 +1,4 @@
-//! libpmemblk's calls over [`blockyard::btt`]; what they mean is said in `include/blockyard_pmemblk.h`.
+//! libpmemblk's calls over [`blockyard_btt`]; what they mean is said in `include/blockyard_pmemblk.h`.
 //!
 //! # Safety
 //!
@@ -10,7 +10,7 @@ mod error;
 mod pool;
 mod seat;
 
-use blockyard::btt::check;
+use blockyard_btt::check;
 use blockyard_pmem::{Durability, Image, ImageOptions};
 use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use core::{ptr, slice};

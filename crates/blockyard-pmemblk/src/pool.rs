@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::seat;
-use blockyard::btt::{Btt, Container, IoError, Worker};
+use blockyard_btt::{Btt, Container, IoError, Worker};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage};
 use core::cell::UnsafeCell;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};

@@ -62,13 +62,13 @@ use crate::page_cache::{PageCache, Reach};
 use crate::profile::MachineProfile;
 use crate::task::Task;
 use blockyard::host::Host;
-use blockyard::mmc::block::Context;
 use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_mmc::block::Context;
 
 /// The host of a world: events go to what the world counts itself, then to its observer.
 pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;

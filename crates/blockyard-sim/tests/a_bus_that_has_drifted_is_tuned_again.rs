@@ -1,7 +1,7 @@
 //! A bus in a tuned mode that has drifted, or on which something came damaged, is tuned before the next
 //! transfer: in its mode, or, where that is HS400, in HS200 and back. Where that fails, the card is reset.
 
-use blockyard::mmc::block::Counts;
+use blockyard_mmc::block::Counts;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Report, Simulation};

@@ -1,7 +1,7 @@
 //! Fault files against whole simulations: what jobs see of each rule, and that chance is the seed's.
 
-use blockyard::mmc::block::Idle;
 use blockyard::status::Status;
+use blockyard_mmc::block::Idle;
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};

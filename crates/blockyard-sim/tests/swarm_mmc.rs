@@ -12,15 +12,15 @@
 //! ```
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
-use blockyard::mmc::block::Counts;
-use blockyard::mmc::host::{BusyDetect, Transfer};
-use blockyard::mmc::mode::{Mode, Timing};
-use blockyard::mmc::policy::{
-    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Packed, Pipeline,
-};
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
+use blockyard_mmc::block::Counts;
+use blockyard_mmc::host::{BusyDetect, Transfer};
+use blockyard_mmc::mode::{Mode, Timing};
+use blockyard_mmc::policy::{
+    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Packed, Pipeline,
+};
 use blockyard_sim::data::history::Wrong;
 use blockyard_sim::data::image::Content;
 use blockyard_sim::data::verify::{Verified, Verify};

@@ -1,42 +1,18 @@
 //! After the handshake nothing allocates: requests of every kind, refused ones, and their replies.
 
+#[path = "../../blockyard/tests/allocations/mod.rs"]
+mod allocations;
 mod nbd;
 
+use allocations::allocations;
 use blockyard_wire::nbd::number::cmd;
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{
     ANSWER_BYTES_MAX, BASE_ALLOCATION, Command, Event, Handshake, Headers, Limits, Part, Tls,
     Transmission,
 };
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::Cell;
 use nbd::client::Ask;
 use nbd::{agree, export};
-use std::alloc::System;
-
-std::thread_local! {
-    /// Allocations of this thread; the test harness has others.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are those that this call needs.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Every request in `bytes`, answered.
 fn serve(transmission: &mut Transmission, bytes: &[u8]) -> u32 {
@@ -90,10 +66,10 @@ fn no_request_allocates() {
             bytes.extend(Ask::new(cmd::WRITE, offset, 4096).flags(flags).bytes(headers));
             bytes.extend(vec![0; 4096]);
         }
-        let before = ALLOCATIONS.get();
+        let before = allocations();
         let mut transmission = Transmission::new(agreed, Limits::DEFAULT);
         let answered = (0..100).map(|_| serve(&mut transmission, &bytes)).sum::<u32>();
-        assert_eq!(ALLOCATIONS.get(), before);
+        assert_eq!(allocations(), before);
         assert_eq!(answered, 1600);
     }
 }
@@ -101,9 +77,9 @@ fn no_request_allocates() {
 /// A peer that connects and says nothing costs nothing.
 #[test]
 fn who_says_nothing_costs_nothing() {
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     let handshake = Handshake::new(Tls::Offered, Limits::DEFAULT);
     let greeting = Handshake::greeting();
-    assert_eq!(ALLOCATIONS.get(), before);
+    assert_eq!(allocations(), before);
     drop((handshake, greeting));
 }

@@ -132,6 +132,23 @@ pub struct Issue<'a> {
 }
 
 impl<'a> Issue<'a> {
+    /// An issue of the request `id` of these pools at `now`, the last of its run and without a budget.
+    ///
+    /// A request queue makes its own. This is for a driver's unit tests, which offer a request
+    /// under a tag of their choice.
+    #[must_use]
+    pub const fn new(
+        hctx: HctxId,
+        tag: DriverTag,
+        now: Instant,
+        id: RequestId,
+        requests: &'a Requests,
+        bios: &'a Bios,
+    ) -> Self {
+        let (queue, effect) = (QueueId(0), DataEffect::Whole);
+        Self { queue, hctx, tag, budget: None, last: true, now, effect, id, requests, bios }
+    }
+
     /// The request.
     #[must_use]
     pub fn request(&self) -> &'a Request {

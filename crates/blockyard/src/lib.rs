@@ -26,10 +26,6 @@
 //! - [`driver`]: the one seam to a device, and [`device`] the smallest one. A [`layer`] is a device
 //!   over a device: faults by rules, delays, rates, a record of calls, a check of every call.
 //!   [`host`] is what the queues of one host share: driver, driver tags, and the sink of events.
-//! - [`mmc`]: eMMC and SD cards: their registers, commands and bus modes, how they are identified,
-//!   and in [`mmc::block`] the driver of one, over any controller.
-//! - `btt`: sectors that a power cut cannot tear, on memory addressed by bytes, in the format of Linux and
-//!   libpmemblk. The one part that threads share; it needs atomics of 64 bits, and is not there without.
 //! - [`trace`], [`stats`]: an event for each step, by blktrace's names; histograms with a stated
 //!   error. The sink `()` compiles them away.
 //!
@@ -115,8 +111,6 @@ extern crate alloc;
 extern crate std;
 
 pub mod bio;
-#[cfg(target_has_atomic = "64")]
-pub mod btt;
 pub mod device;
 pub mod driver;
 pub mod elevator;
@@ -127,7 +121,6 @@ pub mod host;
 pub mod layer;
 pub mod limits;
 pub mod merge;
-pub mod mmc;
 mod plug;
 pub mod policy;
 pub mod prng;

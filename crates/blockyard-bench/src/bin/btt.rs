@@ -4,9 +4,9 @@
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
-use blockyard::btt::find::find;
-use blockyard::btt::{Btt, Container, LaneChoice, Memory, OpenOptions, Policy, ReadTracking};
 use blockyard_bench::pmemblk::Pmemblk;
+use blockyard_btt::find::find;
+use blockyard_btt::{Btt, Container, LaneChoice, Memory, OpenOptions, Policy, ReadTracking};
 use blockyard_pmem::{Copying, Durability, Image, ImageMemory, ImageOptions, Mapped, NewImage};
 use clap::Parser;
 use core::sync::atomic::{AtomicBool, Ordering};

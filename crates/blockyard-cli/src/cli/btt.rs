@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blockyard::btt::Container;
+use blockyard_btt::Container;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::size::bytes;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use blockyard::btt::Container;
 use blockyard::layer::rate::Rates;
+use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::{
     Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,

@@ -14,10 +14,10 @@ use super::{DeviceEvent, Events, Model};
 use crate::event::EventHeap;
 use crate::profile::MachineProfile;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
-use blockyard::mmc::block::{Act, Context};
 use blockyard::request::Request;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard_mmc::block::{Act, Context};
 use std::collections::VecDeque;
 
 /// Contexts that are threads: they are woken.

@@ -1,10 +1,10 @@
 //! Processors: each runs one thing at a time.
 
 use blockyard::driver::Finished;
-use blockyard::mmc::block::{Act, ActKind, Context};
-use blockyard::mmc::controller::SlotId;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{HctxId, QueueId};
+use blockyard_mmc::block::{Act, ActKind, Context};
+use blockyard_mmc::controller::SlotId;
 use std::collections::VecDeque;
 
 /// A job instance, as the machine sees it.

@@ -1,7 +1,7 @@
 //! The table `[btt]` of a design: a block translation table over persistent memory.
 
-use blockyard::btt::layout::NFREE;
-use blockyard::btt::{LaneChoice, Policy, ReadTracking};
+use blockyard_btt::layout::NFREE;
+use blockyard_btt::{LaneChoice, Policy, ReadTracking};
 
 use super::error::{Problem, ProfileError};
 use super::pmem::{COPY, Copying};

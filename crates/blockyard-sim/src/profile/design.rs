@@ -2,13 +2,13 @@
 
 use crate::page_cache::{PAGE_BYTES, Reach};
 use blockyard::limits::Limits;
-use blockyard::mmc::policy::HostPolicy;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
     Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
 use super::btt::{BttDesign, btt};

@@ -1,8 +1,8 @@
 //! `[host]` of a design: how the request path of an MMC host works.
 
-use blockyard::mmc::block::Unsupported;
-use blockyard::mmc::host::{BusyDetect, Transfer};
-use blockyard::mmc::policy::{
+use blockyard_mmc::block::Unsupported;
+use blockyard_mmc::host::{BusyDetect, Transfer};
+use blockyard_mmc::policy::{
     Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Packed, Pipeline,
 };
 use core::mem::discriminant;

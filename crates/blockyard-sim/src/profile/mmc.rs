@@ -1,11 +1,11 @@
 //! eMMC devices and SD cards: the card's figures, and those of the host that it is behind.
 
 use blockyard::limits::Limits;
-use blockyard::mmc::host::{BusyDetect, HostCapabilities};
-use blockyard::mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
-use blockyard::mmc::policy::{HostPolicy, Pipeline};
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::host::{BusyDetect, HostCapabilities};
+use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
+use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 use super::error::{Problem, ProfileError};
 use super::table::Table;

@@ -1,12 +1,12 @@
 //! What profiles say, and what is told of those that say it wrong.
 
 use crate::page_cache::Reach;
-use blockyard::btt::{LaneChoice, Policy};
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables, Model, Policies,
     SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
+use blockyard_btt::{LaneChoice, Policy};
 use toml::de::{DeTable, DeValue};
 
 use super::*;

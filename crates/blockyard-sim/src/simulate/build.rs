@@ -26,13 +26,13 @@ use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::Action;
-use blockyard::mmc::policy::{HostPolicy, Pipeline};
 use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
+use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 /// Driver tags for persistent memory, where a request ends in the call that hands it over.
 const PMEM_TAGS: u16 = 64;

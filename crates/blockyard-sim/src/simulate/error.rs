@@ -6,8 +6,8 @@ use crate::log::LogError;
 use crate::profile::Ask;
 use crate::replay::ReplayError;
 use crate::world::{Failure, POWER_CUTS_MAX};
-use blockyard::mmc::block::Unsupported;
 use blockyard::time::Instant;
+use blockyard_mmc::block::Unsupported;
 use std::fmt;
 
 /// Why a simulation cannot be had, or ended early.

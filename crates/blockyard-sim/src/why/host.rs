@@ -7,8 +7,8 @@ use super::{
 use crate::device::mmc::host::Overlap;
 use crate::measure::Measured;
 use crate::simulate::Report;
-use blockyard::mmc::command::Opcode;
 use blockyard::time::Duration;
+use blockyard_mmc::command::Opcode;
 
 /// Commands that read, and those that write.
 const READS: [Opcode; 3] = [Opcode::ReadSingle, Opcode::ReadMultiple, Opcode::ExecuteRead];

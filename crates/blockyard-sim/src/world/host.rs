@@ -5,9 +5,9 @@ use super::{Event, World};
 use crate::device::mmc::host::MmcHost;
 use crate::machine::cpu::{Cpu, Doing, Work};
 use crate::observe::Observer;
-use blockyard::mmc::block::{ActKind, Context, DISABLE_LIMIT};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_mmc::block::{ActKind, Context, DISABLE_LIMIT};
 
 /// A thread of the driver's: the one that dispatches, or the one of deferred work.
 #[derive(Clone, Copy, Debug)]

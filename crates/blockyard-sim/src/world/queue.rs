@@ -3,10 +3,10 @@
 use super::{Event, World};
 use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
-use blockyard::mmc::block::Context;
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{HctxId, QueueId};
+use blockyard_mmc::block::Context;
 
 /// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
 /// many times the timeout of a request.

@@ -1,7 +1,7 @@
 //! What waits for what where nothing can happen any more.
 
 use super::World;
-use blockyard::mmc::block::{Context, Idle};
+use blockyard_mmc::block::{Context, Idle};
 use core::fmt;
 
 /// What waits for what, at an instant.

@@ -64,23 +64,13 @@ impl Device for NullDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::DataEffect;
     use crate::request::{Bios, Requests};
     use crate::unit::{DriverTag, HctxId, QueueId, RequestId};
 
     fn offer(device: &mut NullDevice, hctx: u16, tag: u16) -> Accept {
-        device.queue_rq(&Issue {
-            queue: QueueId(3),
-            hctx: HctxId(hctx),
-            tag: DriverTag(tag),
-            budget: None,
-            last: true,
-            now: Instant::ZERO,
-            effect: DataEffect::Whole,
-            id: RequestId(0),
-            requests: &Requests::new(1),
-            bios: &Bios::new(1),
-        })
+        let (requests, bios) = (Requests::new(1), Bios::new(1));
+        let (hctx, tag) = (HctxId(hctx), DriverTag(tag));
+        device.queue_rq(&Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios))
     }
 
     #[test]
@@ -92,7 +82,7 @@ mod tests {
         assert_eq!(offer(&mut device, 1, 2), Accept::Queued);
 
         let done = |hctx, tag| {
-            let (queue, hctx, tag) = (QueueId(3), HctxId(hctx), DriverTag(tag));
+            let (queue, hctx, tag) = (QueueId(0), HctxId(hctx), DriverTag(tag));
             Some(Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) })
         };
         assert_eq!(device.poll_at(), Some(Instant::ZERO));

@@ -67,7 +67,13 @@ impl core::ops::Index<BioId> for Bios {
 }
 
 impl Bios {
-    pub(crate) fn new(count: u32) -> Self {
+    /// Memory for `count` bios and parts of bios, all of it reserved here.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `count` is `u32::MAX`.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
         assert!(count < NONE, "the number of bios must leave one index free");
         let idle = |i: u32| BioSlot {
             bio: Bio::read(0, 0, 0),

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use blockyard::btt::check::{Report, Severity};
+use blockyard_btt::check::{Report, Severity};
 
 use super::{checked, failed, identify, is_unlaid, name};
 use crate::cli::{Check, Repair};

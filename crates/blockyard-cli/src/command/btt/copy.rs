@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use blockyard::btt::{Btt, Container, Format, FormatError, IoError, MediaError, Memory, Uuid};
+use blockyard_btt::{Btt, Container, Format, FormatError, IoError, MediaError, Memory, Uuid};
 use blockyard_pmem::{Image, ImageMemory, NewImage};
 
 use super::{failed, open, options, unusable};

@@ -1,6 +1,6 @@
 //! `btt create`: a file with an empty BTT.
 
-use blockyard::btt::Container;
+use blockyard_btt::Container;
 use blockyard_pmem::{Image, NewImage};
 
 use super::{options, unusable};

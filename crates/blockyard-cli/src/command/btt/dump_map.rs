@@ -2,11 +2,11 @@
 
 use std::io::{BufWriter, Write};
 
-use blockyard::btt::PremapAba;
-use blockyard::btt::SectorState;
-use blockyard::btt::arena::Arena;
-use blockyard::btt::find::{Found, find};
-use blockyard::btt::flog::SlotLayout;
+use blockyard_btt::PremapAba;
+use blockyard_btt::SectorState;
+use blockyard_btt::arena::Arena;
+use blockyard_btt::find::{Found, find};
+use blockyard_btt::flog::SlotLayout;
 
 use super::{failed, identify, is_unlaid, unusable};
 use crate::cli::DumpMap;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use blockyard::btt::find::{Found, find};
+use blockyard_btt::find::{Found, find};
 
 use super::{identify, name, unusable};
 use crate::cli::Inspected;

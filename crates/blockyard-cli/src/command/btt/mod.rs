@@ -9,9 +9,9 @@ mod info;
 use std::io::Write;
 use std::path::Path;
 
-use blockyard::btt::check::{Options, Report, check as look};
-use blockyard::btt::repair::Plan;
-use blockyard::btt::{Btt, Container, MediaError};
+use blockyard_btt::check::{Options, Report, check as look};
+use blockyard_btt::repair::Plan;
+use blockyard_btt::{Btt, Container, MediaError};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 
 use crate::cli::{BttCommand, ContainerName, Inspected};

@@ -1,6 +1,6 @@
 //! Changes that wait to be carried out together.
 
-use blockyard::btt::{Btt, IoError, Worker};
+use blockyard_btt::{Btt, IoError, Worker};
 use blockyard_pmem::ImageMemory;
 use core::ops::Range;
 use std::sync::Arc;
@@ -119,9 +119,9 @@ impl Gathered {
 mod tests {
     use super::super::{Table, Wanted};
     use super::*;
-    use blockyard::btt::find::find;
-    use blockyard::btt::{Container, Memory};
     use blockyard::prng::Prng;
+    use blockyard_btt::find::find;
+    use blockyard_btt::{Container, Memory};
     use blockyard_pmem::{Durability, Image, ImageOptions, NewImage, Unmapped};
 
     const BYTES: usize = 512;

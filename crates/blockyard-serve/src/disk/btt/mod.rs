@@ -8,7 +8,7 @@ mod gathered;
 pub(super) use device::BttDevice;
 
 use super::error::OpenError;
-use blockyard::btt::{Btt, Container, LaneChoice, Policy};
+use blockyard_btt::{Btt, Container, LaneChoice, Policy};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions};
 use std::path::Path;
 use std::sync::Arc;

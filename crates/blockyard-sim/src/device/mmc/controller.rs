@@ -29,16 +29,16 @@ use super::used::{BusUse, Uses};
 use crate::data::deed::{Deed, Place};
 use crate::profile::PioMisses;
 use blockyard::driver::Issue;
-use blockyard::mmc::block::Target;
-use blockyard::mmc::command::{Command, Direction, Opcode, Rca};
-use blockyard::mmc::controller::{
-    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
-};
-use blockyard::mmc::engine::QueueEngine;
-use blockyard::mmc::host::{BusyDetect, HostCapabilities, Transfer};
-use blockyard::mmc::mode::{Mode, NRC};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::block::Target;
+use blockyard_mmc::command::{Command, Direction, Opcode, Rca};
+use blockyard_mmc::controller::{
+    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
+};
+use blockyard_mmc::engine::QueueEngine;
+use blockyard_mmc::host::{BusyDetect, HostCapabilities, Transfer};
+use blockyard_mmc::mode::{Mode, NRC};
 use std::collections::VecDeque;
 
 /// The card's address.

@@ -1,5 +1,5 @@
 //! A command queue engine in virtual time, over the card's queue: the rules N1 to N6 of
-//! [`blockyard::mmc::engine`].
+//! [`blockyard_mmc::engine`].
 //!
 //! # Rules
 //!
@@ -19,14 +19,14 @@
 
 use super::card::{DataError, Reaction};
 use super::controller::{Controller, RCA};
-use blockyard::mmc::command::queue::TaskId;
-use blockyard::mmc::command::status::Status;
-use blockyard::mmc::command::{Command, Direction, Opcode};
-use blockyard::mmc::controller::{
+use blockyard::time::{Duration, Instant};
+use blockyard_mmc::command::queue::TaskId;
+use blockyard_mmc::command::status::Status;
+use blockyard_mmc::command::{Command, Direction, Opcode};
+use blockyard_mmc::controller::{
     HostController, HostError, HostEvent, Part, Payload, SlotId, Transaction,
 };
-use blockyard::mmc::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
-use blockyard::time::{Duration, Instant};
+use blockyard_mmc::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
 use std::collections::VecDeque;
 
 /// V7: 2^27 clocks of 50 MHz.

@@ -12,15 +12,15 @@ use crate::device::activity::Activity;
 use crate::device::{DeviceEvent, Events};
 use crate::profile::{HostCosts, MmcProfile};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
-use blockyard::mmc::block::{Act, ActKind, Context, Counts, Idle, Mmc, Target, Unsupported};
-use blockyard::mmc::command::Direction;
-use blockyard::mmc::host::{BusyDetect, HostCapabilities};
-use blockyard::mmc::mode::Width;
-use blockyard::mmc::policy::HostPolicy;
 use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, CpuId, QueueId};
+use blockyard_mmc::block::{Act, ActKind, Context, Counts, Idle, Mmc, Target, Unsupported};
+use blockyard_mmc::command::Direction;
+use blockyard_mmc::host::{BusyDetect, HostCapabilities};
+use blockyard_mmc::mode::Width;
+use blockyard_mmc::policy::HostPolicy;
 use core::ops::Range;
 
 /// Time that processors spent on memory, by what the bus did meanwhile.

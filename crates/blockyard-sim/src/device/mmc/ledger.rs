@@ -5,8 +5,8 @@
 //! - **L2.** A request that ends well has passed whole: from its first sector on without a gap, and
 //!   nothing that the card disowned, as far as the host heard of it before something else was begun. After that
 //!   it is too late to be sure who is told, and what was told already is counted
-//!   ([`told_done`](blockyard::mmc::block::Counts::told_done)). What the host did not hear, as the interrupt got
-//!   lost, it cannot tell ([`in_doubt`](blockyard::mmc::block::Counts::in_doubt)).
+//!   ([`told_done`](blockyard_mmc::block::Counts::told_done)). What the host did not hear, as the interrupt got
+//!   lost, it cannot tell ([`in_doubt`](blockyard_mmc::block::Counts::in_doubt)).
 //! - **L3.** After a transfer of which the controller said that it failed, none is begun before the card was
 //!   asked (CMD13) and was ready, or was reset.
 //! - **L4.** How a switch (CMD6 of eMMC) or an erase (CMD38) went only the status after it says. So the card is
@@ -15,9 +15,9 @@
 use crate::data::deed::Place;
 use blockyard::bio::Op;
 use blockyard::driver::Issue;
-use blockyard::mmc::command::{Command, Direction, Opcode};
-use blockyard::mmc::controller::{Payload, SlotId, Transaction};
 use blockyard::unit::DriverTag;
+use blockyard_mmc::command::{Command, Direction, Opcode};
+use blockyard_mmc::controller::{Payload, SlotId, Transaction};
 
 /// A request of a slot.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 //! processor waits for its memory, so does the bus.
 
 use super::per_kib;
-use blockyard::mmc::command::Direction;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::command::Direction;
 
 /// Blocks of a piece: what an interrupt is for.
 const PIECE: u32 = 2;

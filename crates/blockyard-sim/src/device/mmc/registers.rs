@@ -2,16 +2,16 @@
 
 use super::card::{Registers, RegistersKind};
 use crate::profile::CardProfile;
-use blockyard::mmc::card::{Card, CardKind};
-use blockyard::mmc::command::{Addressing, Rca};
-use blockyard::mmc::mode::Mode;
-use blockyard::mmc::register::Bits;
-use blockyard::mmc::register::cid::Cid;
-use blockyard::mmc::register::csd::Csd;
-use blockyard::mmc::register::ext_csd::{ExtCsd, index};
-use blockyard::mmc::register::scr::Scr;
-use blockyard::mmc::register::ssr::Ssr;
 use blockyard::time::Duration;
+use blockyard_mmc::card::{Card, CardKind};
+use blockyard_mmc::command::{Addressing, Rca};
+use blockyard_mmc::mode::Mode;
+use blockyard_mmc::register::Bits;
+use blockyard_mmc::register::cid::Cid;
+use blockyard_mmc::register::csd::Csd;
+use blockyard_mmc::register::ext_csd::{ExtCsd, index};
+use blockyard_mmc::register::scr::Scr;
+use blockyard_mmc::register::ssr::Ssr;
 
 /// CSD of an eMMC device whose size EXT_CSD says: 4.x, erase, 15 ms to the first data and 8 times that for a
 /// write, as common parts say, of which a host grants 10 times as much.

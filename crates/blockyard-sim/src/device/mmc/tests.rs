@@ -6,15 +6,15 @@ use super::controller::{Controller, RCA};
 use super::fault::Faults;
 use super::registers::registers;
 use crate::profile::{Device, DeviceModel, HostFaults, PioMisses};
-use blockyard::mmc::command::queue::{TaskId, TaskParameters};
-use blockyard::mmc::command::{Command, Direction, SwitchAccess};
-use blockyard::mmc::controller::{HostController, HostError, HostEvent, Transaction};
-use blockyard::mmc::engine::{QueueEngine, Task};
-use blockyard::mmc::host::HostCapabilities;
-use blockyard::mmc::mode::{Mode, Timing};
-use blockyard::mmc::register::ext_csd::index;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
+use blockyard_mmc::command::queue::{TaskId, TaskParameters};
+use blockyard_mmc::command::{Command, Direction, SwitchAccess};
+use blockyard_mmc::controller::{HostController, HostError, HostEvent, Transaction};
+use blockyard_mmc::engine::{QueueEngine, Task};
+use blockyard_mmc::host::HostCapabilities;
+use blockyard_mmc::mode::{Mode, Timing};
+use blockyard_mmc::register::ext_csd::index;
 
 /// A host that does as it is told, one thing a second.
 struct Host {
@@ -123,7 +123,7 @@ fn a_host_that_does_not_stop_a_card_that_waits_is_caught() {
     let mut host = Host::new(Some(1));
     assert!(!host.send(Command::read_single(0)));
     assert!(host.send(Command::send_status(RCA)));
-    host.send(Command::set_block_count(blockyard::mmc::command::BlockCount::new(8)));
+    host.send(Command::set_block_count(blockyard_mmc::command::BlockCount::new(8)));
 }
 
 /// The engine is on, and has flushed the cache as a direct command.

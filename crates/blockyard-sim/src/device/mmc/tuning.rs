@@ -11,11 +11,11 @@
 use super::card::Reaction;
 use super::controller::{Controller, RCA};
 use super::registers::known;
-use blockyard::mmc::command::status::Status;
-use blockyard::mmc::command::{Command, Direction};
-use blockyard::mmc::controller::{HostError, Transaction};
-use blockyard::mmc::identify::{Retune, Step};
 use blockyard::time::{Duration, Instant};
+use blockyard_mmc::command::status::Status;
+use blockyard_mmc::command::{Command, Direction};
+use blockyard_mmc::controller::{HostError, Transaction};
+use blockyard_mmc::identify::{Retune, Step};
 
 /// SD 4.2.4.5: at most so many are needed.
 const BLOCKS: u8 = 40;

@@ -1,8 +1,8 @@
 //! What a bus was used for, each use told once it is over.
 
-use blockyard::mmc::command::Opcode;
-use blockyard::mmc::controller::{Payload, SlotId, Transaction};
 use blockyard::time::Instant;
+use blockyard_mmc::command::Opcode;
+use blockyard_mmc::controller::{Payload, SlotId, Transaction};
 use std::collections::VecDeque;
 
 /// What happened for a while between a controller and its card.

@@ -11,9 +11,9 @@
 use super::calendar::{Calendar, Channels};
 use super::lines::Lines;
 use crate::profile::{BttDesign, CopyProfile, Copying, Fences, Mapping, PmemProfile};
-use blockyard::btt::layout::NFREE;
-use blockyard::btt::{ReadTracking, Touch, Word};
 use blockyard::time::{Duration, Instant};
+use blockyard_btt::layout::NFREE;
+use blockyard_btt::{ReadTracking, Touch, Word};
 use core::ops::Range;
 
 /// What the time of an operation is spent on.

@@ -2,9 +2,9 @@
 
 use super::machine::{LINE, Machine, Part};
 use super::store::Store;
-use blockyard::btt::layout::Layout;
-use blockyard::btt::{MediaError, Memory, Touch};
 use blockyard::prng::Prng;
+use blockyard_btt::layout::Layout;
+use blockyard_btt::{MediaError, Memory, Touch};
 use core::cell::{RefCell, RefMut};
 use core::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Persistent memory as a disk: by itself, or under a block translation table.
 //!
-//! The table is the library's own ([`blockyard::btt`]), over a memory that charges for each call: what a design
+//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call: what a design
 //! costs follows from what it does. The processor that submits is busy until a request is done; nothing is
 //! queued, and nobody is interrupted.
 
@@ -17,15 +17,15 @@ use super::activity::Activity;
 use crate::data::deed::{Deed, Keeper, Place};
 use crate::profile::{BttDesign, PmemProfile};
 use blockyard::bio::Op;
-use blockyard::btt::find::find;
-use blockyard::btt::layout::{ARENA_BYTES_MAX, INFO_BYTES, MAP_ENTRY_BYTES, NFREE};
-use blockyard::btt::{Btt, Container, Format, IoError, Memory, OpenOptions, Seat, Uuid};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{DriverTag, SECTOR_BYTES};
+use blockyard_btt::find::find;
+use blockyard_btt::layout::{ARENA_BYTES_MAX, INFO_BYTES, MAP_ENTRY_BYTES, NFREE};
+use blockyard_btt::{Btt, Container, Format, IoError, Memory, OpenOptions, Seat, Uuid};
 use kept::Kept;
 use machine::Machine;
 use memory::Modelled;

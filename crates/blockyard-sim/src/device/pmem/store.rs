@@ -1,7 +1,7 @@
 //! The bytes of a memory, of which most are never looked at.
 
-use blockyard::btt::layout::MAP_ENTRY_BYTES;
-use blockyard::btt::{MapEntry, PostmapAba};
+use blockyard_btt::layout::MAP_ENTRY_BYTES;
+use blockyard_btt::{MapEntry, PostmapAba};
 use core::ops::Range;
 
 const CHUNK_BYTES: usize = 64 << 10;

@@ -2,9 +2,9 @@
 
 use super::super::file::{OutputError, OutputFile};
 use super::super::json::{micros, number};
-use blockyard::mmc::command::Opcode;
-use blockyard::mmc::controller::SlotId;
 use blockyard::time::{Duration, Instant};
+use blockyard_mmc::command::Opcode;
+use blockyard_mmc::controller::SlotId;
 use std::path::Path;
 
 /// The processes of a lane, in the order they are shown.

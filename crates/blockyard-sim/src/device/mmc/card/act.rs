@@ -6,16 +6,16 @@ use super::misuse::Wrong;
 use super::queue::Parameters;
 use super::transfer::{Packed, Transfer, What};
 use super::{Announced, Card, Features, NoAnswer, Reaction, RegistersKind, one_in, task_number};
-use blockyard::mmc::command::state::CardState;
-use blockyard::mmc::command::status::Status;
-use blockyard::mmc::command::{
-    Addressing, Command, Direction, Opcode, Rca, Response, ResponseKind, Standard,
-};
-use blockyard::mmc::mode::Timing;
-use blockyard::mmc::register::Bits;
-use blockyard::mmc::register::ext_csd::{ExtCsd, index};
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::command::state::CardState;
+use blockyard_mmc::command::status::Status;
+use blockyard_mmc::command::{
+    Addressing, Command, Direction, Opcode, Rca, Response, ResponseKind, Standard,
+};
+use blockyard_mmc::mode::Timing;
+use blockyard_mmc::register::Bits;
+use blockyard_mmc::register::ext_csd::{ExtCsd, index};
 
 /// The address that this SD card chooses.
 const SD_RCA: Rca = Rca(0x1234);
@@ -467,7 +467,7 @@ impl Card {
     }
 
     fn partition_sectors(&self) -> u64 {
-        use blockyard::mmc::register::ext_csd::partition::Partition;
+        use blockyard_mmc::register::ext_csd::partition::Partition;
         let access = self.ext_csd_byte(index::PARTITION_CONFIG) & 0b111;
         let partition = Partition::ALL.into_iter().find(|one| one.access() == access);
         match (partition, &self.registers.kind) {

@@ -4,11 +4,11 @@ use super::misuse::Wrong;
 use super::timing::BackgroundTiming;
 use super::transfer::Transfer;
 use super::{Card, RegistersKind};
-use blockyard::mmc::command::Opcode;
-use blockyard::mmc::command::status::Status;
-use blockyard::mmc::register::ext_csd::{ExceptionEvents, Hpi, index};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::command::Opcode;
+use blockyard_mmc::command::status::Status;
+use blockyard_mmc::register::ext_csd::{ExceptionEvents, Hpi, index};
 
 /// Settings that CMD0 and a loss of power undo.
 const VOLATILE: [u16; 9] = [
@@ -308,7 +308,7 @@ impl Card {
     /// CMD12 in the middle of data, its response over at `at`: answers until when the card is busy,
     /// if it received.
     pub(super) fn stop(&mut self, at: Instant) -> Option<Instant> {
-        use blockyard::mmc::command::Direction;
+        use blockyard_mmc::command::Direction;
         let mut transfer: Transfer = self.transfer.take()?;
         (transfer.direction == Direction::Write).then(|| self.finish_write(&mut transfer, at))
     }

@@ -2,9 +2,9 @@
 
 use super::misuse::Wrong;
 use super::timing::EraseTiming;
-use blockyard::mmc::command::erase::{MmcErase, SdErase};
-use blockyard::mmc::command::{Opcode, Standard};
 use blockyard::time::Duration;
+use blockyard_mmc::command::erase::{MmcErase, SdErase};
+use blockyard_mmc::command::{Opcode, Standard};
 
 /// What the first two commands said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

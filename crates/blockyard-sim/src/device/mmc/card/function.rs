@@ -43,8 +43,8 @@ impl Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard::mmc::command::Command;
-    use blockyard::mmc::register::switch::{Group, SwitchStatus};
+    use blockyard_mmc::command::Command;
+    use blockyard_mmc::register::switch::{Group, SwitchStatus};
 
     #[test]
     fn a_switch_does_what_the_core_reads_in_its_status() {

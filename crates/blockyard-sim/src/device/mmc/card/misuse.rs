@@ -1,9 +1,9 @@
 //! What a host must not do to a card.
 
 use super::packed::HeaderError;
-use blockyard::mmc::command::Command;
-use blockyard::mmc::command::state::{CardState, Illegal};
 use blockyard::time::Instant;
+use blockyard_mmc::command::Command;
+use blockyard_mmc::command::state::{CardState, Illegal};
 use core::fmt;
 
 /// The host did what no host may do, or what this card does not model. It is a bug of the host, and

@@ -16,7 +16,7 @@
 //! - **K2.** Time moves forward: commands come in order, and none while a response is on its way.
 //! - **K3.** Wire time is that of [`Mode`], rounded up once for each response and each run of blocks.
 //!   The host drives the bus, so its mode is taken as it is ([`Card::drive`]): whether card and host
-//!   agree on it is for [`identify`](blockyard::mmc::identify) and its tests.
+//!   agree on it is for [`identify`](blockyard_mmc::identify) and its tests.
 //! - **K4.** Data flows while the host is ready ([`Card::transfer`]), the card has it or has room for
 //!   it, and the wire is free: the latest of the three decides. Room is given by the page.
 //! - **K5.** A failed block ends the transfer: host and card wait, in the state in which they are,
@@ -57,14 +57,14 @@ pub use transfer::{DataError, Transferred};
 
 use crate::data::deed::Deed;
 use ahead::Stream;
-use blockyard::mmc::command::state::{CardState, Queue, legal};
-use blockyard::mmc::command::status::Status;
-use blockyard::mmc::command::{Addressing, Command, Opcode, Rca, Response, Standard};
-use blockyard::mmc::controller::HostError;
-use blockyard::mmc::mode::{COMMAND_CLOCKS, Mode, NCR_MAX};
-use blockyard::mmc::register::ext_csd::{ExtCsd, Hpi, index};
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
+use blockyard_mmc::command::state::{CardState, Queue, legal};
+use blockyard_mmc::command::status::Status;
+use blockyard_mmc::command::{Addressing, Command, Opcode, Rca, Response, Standard};
+use blockyard_mmc::controller::HostError;
+use blockyard_mmc::mode::{COMMAND_CLOCKS, Mode, NCR_MAX};
+use blockyard_mmc::register::ext_csd::{ExtCsd, Hpi, index};
 use control::{Background, Busy};
 use core::ops::Range;
 use engine::Engine;
@@ -168,7 +168,7 @@ impl Features {
     };
 
     fn of(ext_csd: &ExtCsd) -> Self {
-        use blockyard::mmc::register::ext_csd::SecureFeatures;
+        use blockyard_mmc::register::ext_csd::SecureFeatures;
         Self {
             cache_bytes: ext_csd.cache_bytes(),
             queue_depth: ext_csd.queue_depth(),

@@ -8,7 +8,7 @@
 //! | 8 n + 0 to 3 | entry n, from 1: the argument of its CMD23, least significant byte first |
 //! | 8 n + 4 to 7 | its address, likewise |
 
-use blockyard::mmc::command::Direction;
+use blockyard_mmc::command::Direction;
 use core::fmt;
 
 /// Entries of 8 bytes beside the first 8 bytes.

@@ -1,9 +1,9 @@
 //! eMMC's command queue, as the card keeps it: tasks by number, each ready from some instant on.
 
 use super::misuse::Wrong;
-use blockyard::mmc::command::Direction;
-use blockyard::mmc::command::state::Queue;
 use blockyard::time::{Duration, Instant};
+use blockyard_mmc::command::Direction;
+use blockyard_mmc::command::state::Queue;
 
 /// Tasks that a queue can have.
 const TASKS: usize = 32;

@@ -6,8 +6,8 @@
 //! the changes that were published with them. What a measurement shows is card and host together,
 //! so a card's share is what is left once the host's is known.
 
-use blockyard::mmc::mode::{NCR_MAX, NCR_MIN};
 use blockyard::time::Duration;
+use blockyard_mmc::mode::{NCR_MAX, NCR_MIN};
 
 /// Bytes of a KiB, the unit in which a copy is priced.
 const KIB_BYTES: u64 = 1024;

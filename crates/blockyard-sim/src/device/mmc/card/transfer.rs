@@ -5,12 +5,12 @@ use super::fate::When;
 use super::misuse::{Misuse, Wrong};
 use super::packed::Entry;
 use super::{Card, one_in};
-use blockyard::mmc::command::Direction;
-use blockyard::mmc::command::state::CardState;
-use blockyard::mmc::command::status::Status;
-use blockyard::mmc::mode::READ_GAP;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::command::Direction;
+use blockyard_mmc::command::state::CardState;
+use blockyard_mmc::command::status::Status;
+use blockyard_mmc::mode::READ_GAP;
 use std::collections::VecDeque;
 
 /// How a run of blocks went.

@@ -4,11 +4,11 @@ use super::super::misuse::Wrong;
 use super::super::packed::HeaderError;
 use super::super::timing::{AheadTiming, BackgroundTiming, Stall};
 use super::*;
-use blockyard::mmc::command::BlockCount;
-use blockyard::mmc::command::erase::MmcErase;
-use blockyard::mmc::command::queue::{TaskId, TaskParameters};
-use blockyard::mmc::command::state::Illegal;
-use blockyard::mmc::register::ext_csd::{BkopsLevel, ExceptionEvents};
+use blockyard_mmc::command::BlockCount;
+use blockyard_mmc::command::erase::MmcErase;
+use blockyard_mmc::command::queue::{TaskId, TaskParameters};
+use blockyard_mmc::command::state::Illegal;
+use blockyard_mmc::register::ext_csd::{BkopsLevel, ExceptionEvents};
 
 /// A command with its response: 98 clocks of 20 ns.
 const COMMAND: Duration = Duration::from_ns(1960);
@@ -734,7 +734,7 @@ fn a_card_that_is_gone_is_silent_until_it_is_back_and_must_be_identified() {
     let ready = host.send(&Command::send_op_cond(0x40ff_8080)).answer.unwrap();
     assert_eq!(ready, Response::Short(0xc0ff_8000));
     let cid = host.send(&Command::all_send_cid()).answer.unwrap();
-    assert_eq!(cid, Response::Long(blockyard::mmc::register::Bits([1; 16])));
+    assert_eq!(cid, Response::Long(blockyard_mmc::register::Bits([1; 16])));
     let _ = host.send(&Command::set_relative_addr(RCA));
     let _ = host.send(&Command::send_csd(RCA));
     let _ = host.send(&Command::select(RCA));

@@ -2,8 +2,8 @@
 
 use super::super::timing::CardTiming;
 use super::*;
-use blockyard::mmc::command::BlockCount;
-use blockyard::mmc::command::queue::{TaskId, TaskParameters};
+use blockyard_mmc::command::BlockCount;
+use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 
 const ONE_MS: Duration = Duration::from_ms(1);
 

@@ -2,8 +2,8 @@
 //! the registers is what they say.
 
 use super::*;
-use blockyard::mmc::host::HostCapabilities;
-use blockyard::mmc::identify::{Answer, BusError, Identify, Step};
+use blockyard_mmc::host::HostCapabilities;
+use blockyard_mmc::identify::{Answer, BusError, Identify, Step};
 use std::vec::Vec;
 
 /// A register of 128 bits from its fields: high bit, low bit, value.
@@ -16,7 +16,7 @@ fn register(fields: &[(usize, usize, u128)]) -> [u8; 16] {
 }
 
 /// Identifies what is in the slot as a host would, one step after the other.
-fn identify(registers: Registers, host: &HostCapabilities) -> Box<blockyard::mmc::card::Card> {
+fn identify(registers: Registers, host: &HostCapabilities) -> Box<blockyard_mmc::card::Card> {
     let slow = Mode { clock_hz: 400_000, ..Mode::new(Timing::MmcLegacy, Width::One) };
     let timing = CardTiming::instant(4096);
     let mut card = Card::new(registers, timing, slow, Prng::new(1)).unwrap();

@@ -8,8 +8,8 @@ mod sequences;
 
 use super::timing::CardTiming;
 use super::*;
-use blockyard::mmc::command::{Direction, SwitchAccess};
-use blockyard::mmc::mode::{NRC, Timing, Width};
+use blockyard_mmc::command::{Direction, SwitchAccess};
+use blockyard_mmc::mode::{NRC, Timing, Width};
 
 const RCA: Rca = Rca(1);
 

@@ -3,9 +3,9 @@
 
 use super::super::timing::{AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming};
 use super::*;
-use blockyard::mmc::command::BlockCount;
-use blockyard::mmc::command::erase::MmcErase;
-use blockyard::mmc::command::queue::{TaskId, TaskParameters};
+use blockyard_mmc::command::BlockCount;
+use blockyard_mmc::command::erase::MmcErase;
+use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 use proptest::prelude::*;
 
 /// What a host does.

@@ -1,0 +1,93 @@
+//! Which blocks of an arena have an owner: a bit for each.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+const WORD: u32 = u64::BITS;
+
+/// A set of block numbers.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    words: Vec<u64>,
+    len: u32,
+}
+
+impl Blocks {
+    /// None of `len` blocks.
+    pub(super) fn new(len: u32) -> Self {
+        Self { words: vec![0; len.div_ceil(WORD) as usize], len }
+    }
+
+    /// Puts a block in; whether it was not there before.
+    pub(super) fn put(&mut self, block: u32) -> bool {
+        let (word, bit) = (&mut self.words[(block / WORD) as usize], 1 << (block % WORD));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    /// Puts blocks `first` to before `end` in, if none of them is there; whether it did.
+    pub(super) fn put_run(&mut self, first: u32, end: u32) -> bool {
+        let is_free = |(word, bits): (usize, u64)| self.words[word] & bits == 0;
+        if end > self.len || !words_of(first, end).all(is_free) {
+            return false;
+        }
+        words_of(first, end).for_each(|(word, bits)| self.words[word] |= bits);
+        true
+    }
+
+    /// Whether a block is in.
+    pub(super) fn has(&self, block: u32) -> bool {
+        self.words[(block / WORD) as usize] & 1 << (block % WORD) != 0
+    }
+
+    /// Those that are not in, in order.
+    pub(super) fn missing(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.words).filter(|&(_, &word)| word != u64::MAX).flat_map(|(n, &word)| {
+            let all = n * WORD..(n * WORD + WORD).min(self.len);
+            all.filter(move |block| word & 1 << (block % WORD) == 0)
+        })
+    }
+}
+
+/// The words that hold blocks `first` to before `end`, and their bits in each.
+fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
+    (first / WORD..end.div_ceil(WORD)).map(move |word| {
+        let below = |block: u32| match block.saturating_sub(word * WORD) {
+            count @ 0..WORD => (1_u64 << count) - 1,
+            _ => u64::MAX,
+        };
+        (word as usize, below(end) & !below(first))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard::prng::Prng;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn it_is_as_a_set() {
+        let mut prng = Prng::new(1);
+        for _ in 0..200 {
+            let len = 1 + prng.below(300) as u32;
+            let (mut blocks, mut set) = (Blocks::new(len), BTreeSet::new());
+            for _ in 0..20 {
+                let first = prng.below(u64::from(len)) as u32;
+                let end = first + prng.below(u64::from(len - first) + 1) as u32;
+                if prng.below(2) == 0 {
+                    assert_eq!(blocks.put(first), set.insert(first));
+                } else if set.range(first..end).next().is_none() {
+                    assert!(blocks.put_run(first, end), "{first}..{end} of {len}");
+                    set.extend(first..end);
+                } else {
+                    assert!(!blocks.put_run(first, end), "{first}..{end} of {len}");
+                }
+                assert!((0..len).all(|block| blocks.has(block) == set.contains(&block)));
+                assert!(blocks.missing().eq((0..len).filter(|block| !set.contains(block))));
+            }
+            assert!(!blocks.put_run(0, len + 1), "beyond the end");
+        }
+    }
+}

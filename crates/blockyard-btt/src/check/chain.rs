@@ -1,0 +1,180 @@
+//! The info blocks: which arenas there are, and whether both info blocks of each say the same.
+
+use super::finding::Problem;
+use crate::info_block::{InfoBlock, InfoBytes, InfoError, Uuid};
+use crate::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, INFO_BYTES};
+use crate::memory::{MediaError, Memory};
+use crate::{Container, find};
+use alloc::vec::Vec;
+
+/// An arena, and what is wrong with its info blocks.
+pub(super) struct Link {
+    /// Its first byte.
+    pub(super) start: u64,
+    /// The external LBA of its first sector.
+    pub(super) first_lba: u64,
+    /// What the info block that counts says.
+    pub(super) info: InfoBlock,
+    /// Which of the two can be brought back.
+    pub(super) mend: Mend,
+    /// All else that is to be said.
+    pub(super) problems: Vec<(u64, Problem)>,
+}
+
+/// An info block to be written over, by the other one.
+pub(super) enum Mend {
+    /// Both are whole and equal.
+    Nothing,
+    /// The first one: it is damaged by its checksum, and the copy is whole.
+    First(InfoError),
+    /// The copy: it is damaged, and the first one is whole.
+    Copy(InfoError),
+    /// The copy: it is whole, but different; right if all else that the first one says is.
+    CopyIfSound(Problem),
+    /// Neither: the first one is whole by its checksum, and cannot be read; it is not for us to change.
+    Neither(InfoError),
+}
+
+/// The arenas of a container, and how the search ended.
+pub(super) struct Chain {
+    pub(super) links: Vec<Link>,
+    /// Why no more were looked for, and where: damage, unless it is `Beyond`.
+    pub(super) end: Option<(u64, Problem)>,
+}
+
+/// One of the two info blocks.
+struct Half {
+    bytes: InfoBytes,
+    parsed: Result<InfoBlock, InfoError>,
+}
+
+/// Follows the arenas of `container`.
+pub(super) fn follow<M: Memory>(
+    memory: &M,
+    container: Container,
+    own: Option<Uuid>,
+) -> Result<Chain, MediaError> {
+    let mut chain = Chain { links: Vec::new(), end: None };
+    let (mut start, mut first_lba) = (container.first_arena(), 0);
+    loop {
+        let link = match link(memory, start, first_lba)? {
+            Ok(link) => link,
+            Err(problem) => {
+                chain.end = Some((start, problem));
+                break;
+            }
+        };
+        let info = link.info;
+        let first = chain.links.first().map(|first| &first.info);
+        if let Some(problem) = stranger(first, &info, container, own) {
+            chain.end = Some((start, problem));
+            break;
+        }
+        first_lba += u64::from(info.layout.external_nlba);
+        chain.links.push(link);
+        if info.nextoff == 0 {
+            let end = start + info.layout.infooff + INFO_BYTES;
+            let bytes = memory.len() - end;
+            if bytes >= ARENA_BYTES_MIN {
+                chain.end = Some((end, Problem::Beyond { bytes }));
+            }
+            break;
+        }
+        start += info.nextoff;
+    }
+    Ok(chain)
+}
+
+/// Why an arena is none of this BTT, if it is not.
+fn stranger(
+    first: Option<&InfoBlock>,
+    info: &InfoBlock,
+    container: Container,
+    own: Option<Uuid>,
+) -> Option<Problem> {
+    let wanted = container.version();
+    if info.version != wanted {
+        return Some(Problem::Version { found: info.version, wanted });
+    }
+    if let Some(wanted) = own.filter(|&own| !container.takes_parent(info.parent_uuid, own)) {
+        return Some(Problem::Parent { found: info.parent_uuid, wanted });
+    }
+    first.filter(|first| !find::same_btt(first, info)).map(|_| Problem::Foreign)
+}
+
+fn link<M: Memory>(
+    memory: &M,
+    start: u64,
+    first_lba: u64,
+) -> Result<Result<Link, Problem>, MediaError> {
+    let room = memory.len().saturating_sub(start);
+    if room < ARENA_BYTES_MIN {
+        return Ok(Err(Problem::TooSmall));
+    }
+    let first = half(memory, start, room)?;
+    let link = |info, mend| Link { start, first_lba, info, mend, problems: Vec::new() };
+    let info = match first.parsed {
+        Ok(info) => info,
+        Err(error) => {
+            let infooff = find::copy_by_size(room);
+            let copy = half(memory, start + infooff, room)?;
+            let info = match copy.parsed {
+                Ok(info) if info.layout.infooff == infooff => info,
+                other => return Ok(Err(no_info(start, &first, error, other.err()))),
+            };
+            let damaged = matches!(error, InfoError::Signature | InfoError::Checksum);
+            let mend = if damaged { Mend::First(error) } else { Mend::Neither(error) };
+            let mut link = link(info, mend);
+            link.look_at(start + infooff, &copy.bytes);
+            return Ok(Ok(link));
+        }
+    };
+    let copy = half(memory, start + info.layout.infooff, room)?;
+    let mend = match copy.parsed {
+        _ if copy.bytes == first.bytes => Mend::Nothing,
+        Err(error @ (InfoError::Signature | InfoError::Checksum)) => Mend::Copy(error),
+        Err(error) => Mend::CopyIfSound(Problem::CopyInfo(error)),
+        Ok(_) => Mend::CopyIfSound(Problem::CopyDiffers),
+    };
+    let mut link = link(info, mend);
+    link.look_at(start, &first.bytes);
+    Ok(Ok(link))
+}
+
+/// Why there is no arena where neither info block is one.
+fn no_info(start: u64, first: &Half, error: InfoError, copy: Option<InfoError>) -> Problem {
+    // An arena, and the beginning of the next one.
+    match InfoBlock::parse(&first.bytes, 2 * ARENA_BYTES_MAX) {
+        Ok(info) => {
+            Problem::CutOff { needs: start + info.nextoff.max(info.layout.infooff + INFO_BYTES) }
+        }
+        Err(_) => {
+            Problem::NoInfo { first: error, copy: copy.unwrap_or(InfoError::Field("infooff")) }
+        }
+    }
+}
+
+fn half<M: Memory>(memory: &M, at: u64, room: u64) -> Result<Half, MediaError> {
+    let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
+    match memory.read(at, &mut bytes) {
+        // What the medium lost is as good as nothing.
+        Err(MediaError::Bad) => bytes.fill(0),
+        other => other?,
+    }
+    Ok(Half { parsed: InfoBlock::parse(&bytes, room), bytes })
+}
+
+impl Link {
+    /// Finds what readers do not look at in the info block that counts, which lies at `at`.
+    fn look_at(&mut self, at: u64, bytes: &InfoBytes) {
+        // All but the checksum, in which any difference shows again.
+        const FIELDS: usize = INFO_BYTES as usize - 8;
+        let plain = self.info.to_bytes();
+        if let Some(byte) = (0..FIELDS).find(|&n| bytes[n] != plain[n]) {
+            self.problems.push((at + byte as u64, Problem::Unused));
+        }
+        if self.info.error {
+            self.problems.push((at + 48, Problem::ErrorFlag));
+        }
+    }
+}

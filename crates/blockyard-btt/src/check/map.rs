@@ -1,0 +1,178 @@
+//! The map of an arena: whose each block is.
+
+use super::blocks::Blocks;
+use crate::arena::Arena;
+use crate::layout::MAP_ENTRY_BYTES;
+use crate::map_entry::MapEntry;
+use crate::memory::{MediaError, Memory};
+use crate::{PostmapAba, PremapAba};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Entries that are read at once.
+const PIECE: usize = 16 << 10;
+
+/// The first few of something, and how many there are.
+pub(super) struct Several<T> {
+    pub(super) first: Vec<T>,
+    pub(super) count: u64,
+    keep: usize,
+}
+
+impl<T> Several<T> {
+    pub(super) const fn new(keep: usize) -> Self {
+        Self { first: Vec::new(), count: 0, keep }
+    }
+
+    pub(super) fn push(&mut self, one: T) {
+        if self.first.len() < self.keep {
+            self.first.push(one);
+        }
+        self.count += 1;
+    }
+
+    /// Those that were not remembered.
+    pub(super) fn rest(&self) -> u64 {
+        self.count - self.first.len() as u64
+    }
+}
+
+/// What a map says.
+pub(super) struct Owners {
+    /// Blocks that are a sector's.
+    pub(super) blocks: Blocks,
+    /// Blocks that are another sector's too, and that sector.
+    pub(super) twice: Several<(PostmapAba, PremapAba)>,
+    /// Sectors whose block does not exist.
+    pub(super) no_block: Several<(PremapAba, MapEntry)>,
+    /// Sectors whose entry the medium lost.
+    pub(super) lost: Several<PremapAba>,
+}
+
+/// A part of a map.
+enum Piece {
+    /// Sectors that were never written.
+    Initial(Range<u32>),
+    /// A sector.
+    Entry(PremapAba, MapEntry),
+    /// A sector whose entry the medium lost.
+    Lost(PremapAba),
+}
+
+/// Looks at the whole map of `arena`, with entries of `finished` writes instead of those that are there.
+pub(super) fn owners<M: Memory>(
+    memory: &M,
+    arena: &Arena,
+    finished: &[(PremapAba, MapEntry)],
+    keep: usize,
+    keep_no_block: usize,
+    done: &mut dyn FnMut(u32),
+) -> Result<Owners, MediaError> {
+    let mut owners = Owners {
+        blocks: Blocks::new(arena.layout.internal_nlba),
+        twice: Several::new(keep),
+        no_block: Several::new(keep_no_block),
+        lost: Several::new(keep),
+    };
+    pieces(memory, arena, finished, |piece| {
+        match piece {
+            Piece::Initial(run) if owners.blocks.put_run(run.start, run.end) => done(run.end),
+            Piece::Initial(run) => run.for_each(|lba| {
+                owners.put(arena, PremapAba(lba), MapEntry(0));
+                done(lba + 1);
+            }),
+            Piece::Entry(lba, entry) => {
+                owners.put(arena, lba, entry);
+                done(lba.0 + 1);
+            }
+            Piece::Lost(lba) => owners.lost.push(lba),
+        }
+        true
+    })?;
+    Ok(owners)
+}
+
+impl Owners {
+    fn put(&mut self, arena: &Arena, lba: PremapAba, entry: MapEntry) {
+        let block = entry.block(lba);
+        if !arena.has(block) {
+            self.no_block.push((lba, entry));
+        } else if !self.blocks.put(block.0) {
+            self.twice.push((block, lba));
+        }
+    }
+}
+
+/// The first sector that has each of `blocks`.
+pub(super) fn first_owners<M: Memory>(
+    memory: &M,
+    arena: &Arena,
+    finished: &[(PremapAba, MapEntry)],
+    blocks: impl Iterator<Item = PostmapAba>,
+) -> Result<BTreeMap<PostmapAba, PremapAba>, MediaError> {
+    let mut wanted: BTreeMap<PostmapAba, Option<PremapAba>> =
+        blocks.map(|block| (block, None)).collect();
+    let mut left = wanted.len();
+    let mut found = |block, lba| {
+        if let Some(owner @ None) = wanted.get_mut(&block) {
+            *owner = Some(lba);
+            left -= 1;
+        }
+        left > 0
+    };
+    pieces(memory, arena, finished, |piece| match piece {
+        Piece::Initial(mut run) => run.all(|lba| found(PostmapAba(lba), PremapAba(lba))),
+        Piece::Entry(lba, entry) => found(entry.block(lba), lba),
+        Piece::Lost(_) => true,
+    })?;
+    Ok(wanted.into_iter().filter_map(|(block, lba)| Some((block, lba?))).collect())
+}
+
+/// Calls `visit` with all parts of a map in order, until it says that it has seen enough.
+fn pieces<M: Memory>(
+    memory: &M,
+    arena: &Arena,
+    finished: &[(PremapAba, MapEntry)],
+    mut visit: impl FnMut(Piece) -> bool,
+) -> Result<(), MediaError> {
+    let sectors = arena.layout.external_nlba;
+    let mut bytes = vec![0; PIECE * MAP_ENTRY_BYTES as usize];
+    let mut finished = finished.iter().peekable();
+    for first in (0..sectors).step_by(PIECE) {
+        let end = sectors.min(first + PIECE as u32);
+        let bytes = &mut bytes[..(end - first) as usize * MAP_ENTRY_BYTES as usize];
+        let is_whole = match memory.read(arena.map_at(PremapAba(first)), bytes) {
+            Ok(()) => true,
+            Err(MediaError::Bad) => false,
+            Err(error) => return Err(error),
+        };
+        let changed = finished.peek().is_some_and(|(lba, _)| lba.0 < end);
+        if is_whole && !changed && bytes.iter().all(|&byte| byte == 0) {
+            if !visit(Piece::Initial(first..end)) {
+                return Ok(());
+            }
+            continue;
+        }
+        for (lba, entry) in (first..end).map(PremapAba).zip(bytes.chunks_exact(4)) {
+            let read = if is_whole {
+                Ok(MapEntry(u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])))
+            } else {
+                arena.map(memory, lba)
+            };
+            let mut piece = match read {
+                Ok(entry) => Piece::Entry(lba, entry),
+                Err(MediaError::Bad) => Piece::Lost(lba),
+                Err(error) => return Err(error),
+            };
+            while let Some((_, entry)) = finished.next_if(|(cut, _)| *cut == lba) {
+                piece = Piece::Entry(lba, *entry);
+            }
+            if !visit(piece) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

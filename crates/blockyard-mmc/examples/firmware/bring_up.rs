@@ -1,0 +1,66 @@
+//! From power-up to a card in its best mode: polled, as nothing else is to be done yet.
+
+use crate::sdhci::Sdhci;
+use alloc::boxed::Box;
+use blockyard::time::Duration;
+use blockyard_mmc::card::Card;
+use blockyard_mmc::command::{Command, Response};
+use blockyard_mmc::controller::{HostController, HostEvent, Part, Payload, Transaction};
+use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
+
+impl Sdhci {
+    /// Does what identification says, until it has a card or gives up. What to send when, and what the
+    /// answers mean, is its matter.
+    pub(crate) fn identify(&mut self) -> Result<Box<Card>, Failure> {
+        let mut identify = Identify::new(self.capabilities().clone());
+        loop {
+            let answer = match identify.next() {
+                Step::Done(card) => return Ok(card),
+                Step::Failed(failure) => return Err(failure),
+                Step::Send { command, limit } => self.send(command, limit),
+                Step::Drive(mode) => {
+                    self.chip.drive(mode);
+                    Answer::Done
+                }
+                Step::Wait(span) => {
+                    self.chip.spend(span);
+                    Answer::Done
+                }
+                // Here a board switches the card's supply. On this one it is always there.
+                Step::Power(_) => Answer::Done,
+                // Not asked of a host whose capabilities have neither 1.8 V nor a mode that is tuned.
+                Step::Voltage(_) | Step::Tune(_) => Answer::Error(BusError::Host),
+            };
+            identify.answered(answer);
+        }
+    }
+
+    /// Sends `command` and waits for its end.
+    fn send(&mut self, command: Command, limit: Duration) -> Answer<'_> {
+        let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
+        let end = self.chip.now() + limit;
+        self.start(&Transaction { payload, ..Transaction::plain(command, limit) }, self.chip.now());
+        let mut response = Response::None;
+        loop {
+            match self.next_event() {
+                Some(HostEvent::CommandDone { response: came, .. }) => response = came,
+                Some(HostEvent::Error { part: Part::Data, .. }) => {
+                    return Answer::Error(BusError::Data);
+                }
+                Some(HostEvent::Error { .. }) => return Answer::Error(BusError::NoResponse),
+                Some(_) => {}
+                None if !self.is_running() => break,
+                None if self.chip.now() >= end => {
+                    self.abort(end);
+                    return Answer::Error(BusError::Busy);
+                }
+                None => self.chip.wait(Some(end)),
+            }
+        }
+        match command.data {
+            Some(data) => Answer::Data(response, &self.block()[..data.bytes() as usize]),
+            None if response == Response::None => Answer::Done,
+            None => Answer::Response(response),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The command queue engine: how it is turned on and off, and what it does beside what.
+
+use super::*;
+use crate::command::Opcode;
+use crate::command::queue::TaskId;
+use crate::command::status::Status as CardStatus;
+use crate::controller::{HostError, Part};
+use crate::engine::{EngineEvent, TaskSet};
+use blockyard::bio::{IoPrio, PrioClass};
+
+fn cqe() -> Bench {
+    Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware))
+}
+
+fn at(us: u64) -> Instant {
+    Instant::ZERO + super::us(us)
+}
+
+/// What was done for the engine itself, but for looks at answers.
+fn of_engine(bench: &Bench) -> Vec<ActKind> {
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    bench.did.iter().filter(acts).map(|did| did.kind).collect()
+}
+
+const TURNED_ON: [ActKind; 3] = [ActKind::SwitchQueue, ActKind::SendStatus, ActKind::EnableEngine];
+const TURNED_OFF: [ActKind; 3] =
+    [ActKind::DisableEngine, ActKind::SwitchQueue, ActKind::SendStatus];
+
+#[test]
+fn a_pause_begins_when_deferred_work_has_seen_that_the_card_is_busy() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Status));
+    bench.script().queue_busy = us(500);
+    bench.reads(1);
+    bench.settle();
+    let of = |kind| bench.did.iter().filter(move |did| (did.kind, did.sector) == (kind, ENGINE));
+    let seen: Vec<_> = of(ActKind::HeedStatus).map(|did| did.to).collect();
+    let asked: Vec<_> = of(ActKind::SendStatus).skip(1).map(|did| did.from).collect();
+    let pauses: Vec<_> = asked.iter().zip(&seen).map(|(to, from)| to.since(*from)).collect();
+    assert!(pauses.starts_with(&[us(32), us(64)]), "{pauses:?}");
+}
+
+#[test]
+fn tasks_wait_for_the_card_at_once_and_for_the_bus_in_turn() {
+    let mut bench = cqe();
+    let access = |sector: u64| (100 * sector, us(1000));
+    bench.script().engine.access.extend((0..8).map(access));
+    bench.reads(8);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 8);
+    // Prepare 50, start 5. The queue goes on beside the second preparation.
+    for (sector, from) in [(0, 100), (100, 105), (200, 160), (300, 215), (700, 435)] {
+        assert_eq!(bench.the(ActKind::Start, sector).from, at(from), "{sector}");
+    }
+    // Two commands of 2 us, 1000 us to the data; then each has a command and 8 blocks of 20 us.
+    for task in 0..8 {
+        let (from, to) = (1109 + 162 * task, 1109 + 162 * (task + 1));
+        let span = bench.span(100 * task);
+        assert_eq!((span.from, span.to), (at(from), at(to)));
+        let cleanup = bench.the(ActKind::Cleanup, 100 * task);
+        assert_eq!((cleanup.from, cleanup.context), (at(to), Context::Deferred));
+    }
+    assert_eq!(bench.script().engine.most_held, 8);
+}
+
+#[test]
+fn the_queue_is_as_deep_as_card_and_host_and_31_where_direct_commands_have_a_number() {
+    for (card, host, direct, expected) in [
+        (8, 32, true, 8),
+        (32, 4, true, 4),
+        (32, 32, true, 31),
+        (32, 32, false, 32),
+        (31, 32, false, 31),
+        (1, 32, true, 1),
+    ] {
+        let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Status);
+        let mut controller = Scripted::new(Transfer::Dma, BusyDetect::Status);
+        controller.capabilities.queue_engine_depth = host;
+        controller.capabilities.queue_engine_direct = direct;
+        let target = Target { queue_depth: card, ..CARD };
+        let mut bench = Bench::over(Policies::NONE, Mmc::new(controller, target, policy).unwrap());
+        let access = |sector: u64| (100 * sector, Duration::from_ms(10));
+        bench.script().engine.access.extend((0..100).map(access));
+        bench.reads(100);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 100);
+        let most = (bench.script().engine.most_held, usize::from(bench.most_held));
+        assert_eq!(most, (expected, expected), "{card} and {host}");
+    }
+}
+
+#[test]
+fn without_a_queue_on_either_side_there_is_no_such_pipeline() {
+    let new = |card, host, transfer| {
+        let mut controller = Scripted::new(transfer, BusyDetect::Status);
+        controller.capabilities.queue_engine_depth = host;
+        let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Status);
+        let target = Target { queue_depth: card, ..CARD };
+        Mmc::new(controller, target, HostPolicy { transfer, ..policy }).err()
+    };
+    assert_eq!(new(8, 8, Transfer::Dma), None);
+    assert_eq!(new(0, 8, Transfer::Dma), Some(Unsupported::NoCardQueue));
+    assert_eq!(new(8, 0, Transfer::Dma), Some(Unsupported::NoEngine));
+    assert_eq!(new(8, 8, Transfer::Pio), Some(Unsupported::EngineCopiesNothing));
+}
+
+#[test]
+fn tasks_end_in_the_order_in_which_the_card_has_their_data() {
+    let mut bench = cqe();
+    bench.script().engine.access.extend([(0, us(4000)), (100, us(8000)), (200, us(2000))]);
+    bench.reads(6);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 6);
+    let completed = bench.did.iter().filter(|did| did.kind == ActKind::Complete);
+    let order: Vec<_> = completed.map(|did| did.sector).collect();
+    assert_eq!(order, [300, 400, 500, 200, 0, 100]);
+}
+
+#[test]
+fn with_the_queue_on_only_its_own_commands_are_sent() {
+    let mut bench = cqe();
+    bench.submit(mixture(2, 200));
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 200);
+    let indices: Vec<_> = bench.script().commands.keys().copied().collect();
+    assert_eq!(indices, [6, 13, 44, 45, 46, 47]);
+    assert_eq!(of_engine(&bench), TURNED_ON, "once, and for all");
+    assert_eq!(bench.mmc().counts(), Counts::default());
+}
+
+#[test]
+fn a_task_says_what_its_request_is() {
+    let mut bench = cqe();
+    bench.script().unit = 512;
+    bench.mmc().target.addressing = Addressing::Bytes;
+    let urgent = IoPrio { class: PrioClass::RealTime, level: 3 };
+    bench.submit([Bio::write(100, 16, 0), Bio::read(200, 1, 1).with_prio(urgent)]);
+    bench.settle();
+    let tasks = bench.script().engine.tasks.clone();
+    let said: Vec<_> = tasks
+        .iter()
+        .map(|task| (task.address, task.parameters.blocks, task.parameters.high_priority))
+        .collect();
+    assert_eq!(said, [(51_200, 16, false), (102_400, 1, true)]);
+}
+
+#[test]
+fn a_host_that_is_disabled_turns_the_engine_off_when_it_is_idle_and_on_when_it_is_needed() {
+    let mut bench = cqe();
+    bench.reads(3);
+    bench.until(at(200));
+    let now = bench.now;
+    bench.mmc().disable(now);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 3);
+    assert!(bench.mmc().is_enabled(), "the engine has the bus still");
+    bench.until(now + Duration::from_ms(5));
+    assert!(!bench.mmc().is_enabled());
+    assert_eq!(of_engine(&bench), [TURNED_ON, TURNED_OFF].concat());
+    bench.mmc().enable().unwrap();
+    bench.until(now + Duration::from_ms(10));
+    assert_eq!(of_engine(&bench).len(), 6, "nobody needs it yet");
+    bench.submit([Bio::read(9000, 8, 9)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 4);
+    assert_eq!(of_engine(&bench), [TURNED_ON, TURNED_OFF, TURNED_ON].concat());
+}
+
+#[test]
+fn a_host_with_tasks_stays_enabled_after_half_a_second_with_its_engine_on() {
+    let mut bench = cqe();
+    bench.script().engine.access.insert(0, Duration::from_ms(700));
+    bench.reads(1);
+    bench.until(at(200));
+    let now = bench.now;
+    bench.mmc().disable(now);
+    bench.until(now + DISABLE_LIMIT + us(1));
+    assert_eq!(bench.mmc().power, Power::On);
+    bench.settle();
+    assert_eq!(of_engine(&bench), TURNED_ON);
+}
+
+#[test]
+fn a_bus_that_drifts_is_tuned_when_all_tasks_have_ended_and_none_is_begun_before() {
+    let mut bench = cqe();
+    bench.script().tuned = true;
+    bench.script().engine.access.insert(500, us(3000));
+    // The first transfer comes after CMD6 and CMD13.
+    bench.script().faults.insert(2, Fault::Drift);
+    bench.reads(12);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 12);
+    let expected = [&TURNED_ON[..], &TURNED_OFF, &[ActKind::Retune], &TURNED_ON].concat();
+    assert_eq!(of_engine(&bench), expected);
+    let retune = bench.the(ActKind::Retune, ENGINE);
+    let drift = bench.span(0).to;
+    let begun = |did: &&Did| did.kind == ActKind::Start && did.from > drift && did.from < retune.to;
+    assert_eq!(bench.did.iter().find(begun), None);
+    for task in 0..12 {
+        let span = bench.span(100 * task);
+        assert!(span.to <= retune.from || span.from >= retune.to, "{span:?}");
+    }
+    assert_eq!(bench.script().retunes, 1);
+}
+
+#[test]
+fn an_idle_engine_is_not_turned_off_for_a_bus_that_nobody_needs_tuned() {
+    let mut bench = cqe();
+    bench.script().tuned = true;
+    bench.reads(1);
+    bench.settle();
+    bench.interrupt(HostEvent::RetuneNeeded);
+    bench.until(at(100_000));
+    assert_eq!(of_engine(&bench), TURNED_ON);
+}
+
+#[test]
+fn events_that_nothing_was_done_for_are_stray() {
+    let mut bench = cqe();
+    let done = |number| HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(number)));
+    bench.interrupt(done(0));
+    assert_eq!(bench.mmc().counts().strays, 1, "the engine is off");
+    bench.script().engine.access.insert(0, us(3000));
+    bench.reads(1);
+    bench.until(at(500));
+    for event in [EngineEvent::Halted, EngineEvent::Cleared] {
+        bench.interrupt(HostEvent::Engine(event));
+    }
+    // Another task, one above its depth, one of a host that has none.
+    [1, 20, 31].into_iter().for_each(|number| bench.interrupt(done(number)));
+    bench.interrupt(HostEvent::DataDone);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 1);
+    bench.interrupt(done(0));
+    assert_eq!(bench.mmc().counts(), Counts { strays: 8, ..Counts::default() });
+
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware));
+    bench.interrupt(done(0));
+    assert_eq!(bench.mmc().counts().strays, 1, "there is no engine");
+}
+
+#[test]
+fn an_engine_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
+    for fault in [
+        Fault::Error(Part::Command, HostError::Timeout, 0),
+        Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR),
+    ] {
+        let mut bench = cqe();
+        bench.script().faults.extend((0..100_000).map(|at| (at, fault)));
+        bench.reads(2);
+        bench.settle();
+        let expected = match fault {
+            Fault::Bits(..) => Status::IoError,
+            _ => Status::Timeout,
+        };
+        bench.all_ended_with(expected, 2);
+        // Each of them is tried six times, and reads as often as a sector is alone.
+        assert_eq!(bench.script().resets, 2 * (6 + 2));
+        assert!(bench.script().engine.tasks.is_empty());
+    }
+}
+
+#[test]
+fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() {
+    // The first write is reported, and cannot be told; or the engine is at it, and it is written again.
+    // While data passes, it may be about any write, so the first is in doubt; before data does, about none that has
+    // not begun.
+    for (when, opcode, (told_done, in_doubt), failures, transfers) in [
+        (1500, Opcode::ExecuteWrite, (1, 0), 0, 3),
+        (1500, Opcode::QueueTaskAddress, (0, 1), 1, 3),
+        (250, Opcode::QueueTaskAddress, (0, 0), 1, 4),
+    ] {
+        let mut bench = cqe();
+        bench.script().engine.access.extend([(100, us(3000)), (200, us(3000))]);
+        bench.submit([0, 1, 2].map(|at| Bio::write(100 * at, 8, at)));
+        bench.until(at(when));
+        assert_eq!(bench.ended.contains_key(&0), when > 1000);
+        bench.interrupt(HostEvent::Engine(EngineEvent::Responded {
+            command: opcode.index(),
+            tasks: TaskSet::of(TaskId::new(1)),
+            status: CardStatus(CardStatus::ERROR),
+        }));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 3);
+        let counts = bench.mmc().counts();
+        let writes = bench.spans().iter().filter(|span| span.sector.is_some()).count();
+        let came = ((counts.told_done, counts.in_doubt), counts.failures, writes);
+        assert_eq!(came, ((told_done, in_doubt), failures, transfers), "{opcode} at {when} us");
+    }
+}
+
+/// All that is sent leaves the bus in need of tuning, what turns the queue on, too: one task for each time.
+#[test]
+fn a_bus_that_always_drifts_does_not_keep_tasks_from_the_engine() {
+    let mut bench = cqe();
+    bench.script().tuned = true;
+    bench.script().faults.extend((0..1000).map(|at| (at, Fault::Drift)));
+    bench.reads(4);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 4);
+    assert!((1..=5).contains(&bench.script().retunes), "{}", bench.script().retunes);
+}
+
+/// Of the command queue the card says that it does not do as told, while the engine is recovered: that is
+/// nothing of the write which was reported before, and what is of it, is (A5).
+#[test]
+fn only_what_is_said_of_work_before_is_about_a_write_before_a_recovery() {
+    let (illegal, error) = (CardStatus::ILLEGAL_COMMAND, CardStatus::ERROR);
+    let (read, write) = (Bio::read(500, 8, 9), Bio::write(500, 8, 9));
+    for (bits, next_bio, told_done, in_doubt) in [
+        (illegal, read, 0, 0),
+        (error, read, 1, 0),
+        // It may as well be about this one, which is done again.
+        (error, write, 0, 1),
+    ] {
+        let mut bench = cqe();
+        bench.writes(1);
+        bench.settle();
+        let next = bench.spans().len();
+        let late = Fault::Error(Part::Data, HostError::Timeout, 0);
+        bench.script().faults.extend([(next, late), (next + 1, Fault::Bits(Part::Command, bits))]);
+        bench.submit([next_bio]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 2);
+        let counts = bench.mmc().counts();
+        assert_eq!((counts.told_done, counts.in_doubt), (told_done, in_doubt), "{next_bio:?}");
+    }
+}

@@ -1,0 +1,134 @@
+//! Direct commands of the command queue engine.
+
+use super::*;
+use crate::command::state::CardState;
+use crate::command::status::Status as CardStatus;
+use crate::command::{Command, SwitchAccess};
+use crate::controller::{HostError, Part};
+use crate::exchange::{Cause, Failure};
+use crate::register::ext_csd::index::FLUSH_CACHE;
+
+const LIMIT: Duration = Duration::from_ms(50);
+
+fn flush() -> Command {
+    Command::switch(SwitchAccess::WriteByte, FLUSH_CACHE, 1)
+}
+
+/// With two tasks in the engine of 1 ms each; how many transactions and tasks there were until then.
+fn with_tasks() -> (Bench, usize) {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.script().engine.access.extend([(0, us(1000)), (100, us(1000))]);
+    bench.reads(2);
+    bench.until(Instant::ZERO + us(500));
+    let before = bench.spans().len();
+    (bench, before)
+}
+
+fn send(bench: &mut Bench) -> Result<(), NotDirect> {
+    let now = bench.now;
+    bench.mmc().direct(&flush(), LIMIT, now)
+}
+
+#[test]
+fn a_direct_command_is_done_after_the_tasks_before_it_and_before_those_after_it() {
+    let (mut bench, _) = with_tasks();
+    assert_eq!(send(&mut bench), Ok(()));
+    assert_eq!(send(&mut bench), Err(NotDirect), "one at a time");
+    bench.submit([Bio::read(200, 8, 2)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 3);
+    let order: Vec<_> = bench.spans()[2..].iter().map(|span| span.sector).collect();
+    assert_eq!(order, [Some(0), Some(100), None, Some(200)]);
+    assert_eq!(send(&mut bench), Err(NotDirect), "its sender has not asked");
+    assert!(matches!(bench.mmc().next_direct(), Some(DirectEnd::Done(_))));
+    assert_eq!(bench.mmc().next_direct(), None, "once");
+    assert_eq!(send(&mut bench), Ok(()));
+    assert_eq!(bench.mmc().idle(), Idle::NotYet, "it has no request, but a command");
+    bench.until(bench.now + us(1000));
+    assert_eq!(bench.mmc().idle(), Idle::Yes);
+}
+
+#[test]
+fn there_is_none_where_the_engine_is_off_or_cannot() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    assert_eq!(send(&mut bench), Err(NotDirect), "off");
+    let (mut bench, _) = with_tasks();
+    bench.script().capabilities.queue_engine_direct = false;
+    assert_eq!(send(&mut bench), Err(NotDirect), "without");
+    let (mut bench, before) = with_tasks();
+    bench.script().engine.deaf.push_back(true);
+    bench.script().faults.insert(before, Fault::Error(Part::Data, HostError::Timeout, 0));
+    bench.until(Instant::ZERO + Duration::from_ms(3));
+    assert_eq!(bench.mmc().idle(), Idle::Halted);
+    assert_eq!(send(&mut bench), Err(NotDirect), "it is recovered");
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Hardware));
+    assert_eq!(send(&mut bench), Err(NotDirect), "no engine");
+    assert_eq!(bench.mmc().next_direct(), None);
+}
+
+#[test]
+fn the_engine_is_not_turned_off_before_a_direct_command_has_ended() {
+    let (mut bench, before) = with_tasks();
+    assert_eq!(send(&mut bench), Ok(()));
+    let now = bench.now;
+    bench.mmc().disable(now);
+    bench.until(now + Duration::from_ms(10));
+    assert!(!bench.mmc().is_enabled());
+    assert!(matches!(bench.mmc().next_direct(), Some(DirectEnd::Done(_))));
+    let flushed = bench.spans()[before + 2].to;
+    assert!(bench.script().engine.disables[0] >= flushed);
+}
+
+#[test]
+fn it_fails_alone_or_is_cleared_with_the_tasks() {
+    let failed = |part, cause| Some(DirectEnd::Failed(Failure { part, cause }));
+    let host = |error| Cause::Host(error);
+    let error = CardStatus(CardStatus::new(CardState::Transfer, true).0 | CardStatus::ERROR);
+    let command = Part::Command;
+    let late = failed(Part::Data, host(HostError::Timeout));
+    for (after, fault, expected, recovers) in [
+        (
+            2,
+            Fault::Error(command, HostError::Damaged, 0),
+            failed(command, host(HostError::Damaged)),
+            true,
+        ),
+        (2, Fault::Bits(command, CardStatus::ERROR), failed(command, Cause::Card(error)), false),
+        (2, Fault::Silence, late, true),
+        (1, Fault::Error(Part::Data, HostError::Timeout, 0), Some(DirectEnd::Cleared), true),
+    ] {
+        let (mut bench, before) = with_tasks();
+        bench.script().faults.insert(before + after, fault);
+        assert_eq!(send(&mut bench), Ok(()));
+        bench.until(Instant::ZERO + LIMIT + Duration::from_ms(20));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 2);
+        assert_eq!(bench.mmc().next_direct(), expected, "{fault:?}");
+        assert_eq!(bench.script().engine.clears.len(), usize::from(recovers), "{fault:?}");
+    }
+}
+
+#[test]
+fn what_a_direct_command_says_of_exceptions_is_counted() {
+    let (mut bench, before) = with_tasks();
+    bench
+        .script()
+        .faults
+        .insert(before + 2, Fault::Bits(Part::Command, CardStatus::EXCEPTION_EVENT));
+    assert_eq!(send(&mut bench), Ok(()));
+    bench.until(bench.now + LIMIT);
+    bench.settle();
+    assert_eq!(bench.mmc().counts(), Counts { exceptions: 1, ..Counts::default() });
+    assert!(matches!(bench.mmc().next_direct(), Some(DirectEnd::Done(_))));
+}
+
+#[test]
+fn it_is_lost_with_the_card() {
+    let (mut bench, _) = with_tasks();
+    assert_eq!(send(&mut bench), Ok(()));
+    bench.pull_out();
+    bench.settle();
+    let gone = Failure { part: Part::Command, cause: Cause::Gone };
+    assert_eq!(bench.mmc().next_direct(), Some(DirectEnd::Failed(gone)));
+    assert_eq!(send(&mut bench), Err(NotDirect));
+}

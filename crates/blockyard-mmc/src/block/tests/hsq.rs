@@ -1,0 +1,248 @@
+//! The host software queue: limits, order, who starts the next, halt, suspend.
+
+use super::*;
+use crate::controller::{HostError, Part};
+use blockyard::request::{Bios, Requests};
+use blockyard::unit::{DriverTag, HctxId, RequestId};
+
+fn hsq(policy: HsqPolicy) -> HostPolicy {
+    HostPolicy::new(Pipeline::Hsq(policy), BusyDetect::Hardware)
+}
+
+/// The most requests that are held of a long burst.
+fn most_held(limit: HsqLimit, limit_off_by_one: bool, bios: impl Iterator<Item = Bio>) -> u8 {
+    let mut bench = Bench::new(hsq(HsqPolicy { limit, limit_off_by_one, ..HsqPolicy::TODAY }));
+    bench.submit(bios);
+    bench.settle();
+    bench.most_held
+}
+
+#[test]
+fn the_limit_holds_and_its_off_by_one_can_be_had_or_not() {
+    let reads = || (0..40).map(|at| Bio::read(100 * at, 8, at));
+    let writes = || (0..40).map(|at| Bio::write(100 * at, 8, at));
+    let long_writes = || (0..40).map(|at| Bio::write(100 * at, 16, at));
+    for (limit, off_by_one, expected) in
+        [(2, true, 3), (2, false, 2), (5, true, 6), (5, false, 5), (1, false, 1)]
+    {
+        let held = most_held(HsqLimit::Fixed(limit), off_by_one, reads());
+        assert_eq!(held, expected, "limit {limit}, off by one: {off_by_one}");
+    }
+    let dynamic = HsqLimit::Dynamic;
+    // Two writes are to be there when one is sent, and one more is still to be completed then: with
+    // room for two in all, the limit never sees what it is to grow for.
+    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, writes())), [6, 2]);
+    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, reads())), [3, 2]);
+    assert_eq!(most_held(dynamic, true, long_writes()), 3, "writes of 4096 bytes only");
+}
+
+#[test]
+fn there_are_as_many_permits_as_requests_are_admitted() {
+    for (pipeline, admitted) in
+        [(Pipeline::Serial, 1), (Pipeline::BlkMqWait, 2), (Pipeline::Hsq(HsqPolicy::V8), 3)]
+    {
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
+        let taken = (0..9).filter(|_| bench.mmc().take_budget(QueueId(0)).is_some()).count();
+        assert_eq!(taken, admitted);
+        bench.mmc().return_budget(QueueId(0), Budget(0));
+        assert!(bench.mmc().take_budget(QueueId(0)).is_some());
+    }
+}
+
+#[test]
+fn deferral_follows_the_card() {
+    for (defer, soldered_in, expected) in [
+        (HsqDefer::Always, true, Context::Deferred),
+        (HsqDefer::Removable, false, Context::Deferred),
+        (HsqDefer::Removable, true, Context::Interrupt),
+        (HsqDefer::Never, false, Context::Interrupt),
+    ] {
+        let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+        let controller = if soldered_in { controller.soldered_in() } else { controller };
+        let mut bench = Bench::on(controller, hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
+        bench.reads(10);
+        bench.settle();
+        for at in 1..10 {
+            assert_eq!(bench.the(ActKind::Start, 100 * at).context, expected);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_that_comes_for_nothing_starts_nothing_where_starts_are_deferred() {
+    let policy = HsqPolicy { defer: HsqDefer::Always, ..HsqPolicy::TODAY };
+    let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+    let mut mmc = Mmc::new(controller, CARD, hsq(policy)).unwrap();
+    let now = Instant::ZERO;
+    assert_eq!(offer(&mut mmc, 0, now), Accept::Queued);
+    assert_eq!(mmc.step(Context::Thread, now), Some(ActKind::Prepare));
+    mmc.interrupt(HostEvent::DataDone, now);
+    assert_eq!(mmc.step(Context::Interrupt, now), None);
+    assert_eq!(mmc.step(Context::Thread, now), Some(ActKind::Start));
+}
+
+#[test]
+fn what_cannot_start_in_an_interrupt_is_started_by_deferred_work_in_its_turn() {
+    for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {
+        let policy = HsqPolicy { defer: HsqDefer::Never, order, ..HsqPolicy::TODAY };
+        let mut bench = Bench::new(hsq(policy));
+        bench.script().refusals = 3;
+        bench.reads(10);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 10);
+        assert_eq!(bench.mmc().counts().not_now, 3);
+        let started: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
+        assert_eq!(started, (0..10).map(|at| 100 * at).collect::<Vec<_>>());
+        let deferred = |did: &&Did| (did.kind, did.context) == (ActKind::Start, Context::Deferred);
+        assert_eq!(bench.did.iter().filter(deferred).count(), 3);
+    }
+}
+
+/// Offers the read of sector `100 * tag` under `tag`.
+fn offer(mmc: &mut Mmc<Scripted>, tag: u16, now: Instant) -> Accept {
+    let mut requests = Requests::new(1);
+    let request = &mut requests[RequestId(0)];
+    (request.sector, request.sectors) = (100 * u64::from(tag), 8);
+    let bios = Bios::new(1);
+    mmc.queue_rq(&Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios))
+}
+
+/// The tags in the order in which their requests are started, when `first` come together and each
+/// of `again` comes again as soon as it has ended: `count` of them, or fewer where nothing is left.
+fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<u64> {
+    let policy = HsqPolicy { order, limit: HsqLimit::Fixed(5), ..HsqPolicy::TODAY };
+    let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+    let mut mmc = Mmc::new(controller, CARD, hsq(policy)).unwrap();
+    let mut now = Instant::ZERO;
+    for &tag in first {
+        assert_eq!(offer(&mut mmc, tag, now), Accept::Queued);
+    }
+    loop {
+        for context in [Context::Interrupt, Context::Thread, Context::Deferred] {
+            while mmc.step(context, now).is_some() {}
+        }
+        while let Some(Finished { tag, .. }) = mmc.next_finished(now) {
+            if again.contains(&tag.0) {
+                assert_eq!(offer(&mut mmc, tag.0, now), Accept::Queued);
+                while mmc.step(Context::Thread, now).is_some() {}
+            }
+        }
+        let spans = &mmc.controller.spans;
+        match mmc.controller.next_event() {
+            Some(at) if spans.len() < count => now = at,
+            _ => return spans.iter().filter_map(|span| span.sector).map(|at| at / 100).collect(),
+        }
+        if let Some(event) = mmc.controller.event_at(now) {
+            mmc.interrupt(event, now);
+        }
+    }
+}
+
+#[test]
+fn the_tag_walk_starves_a_request_and_fifo_bounds_its_wait_by_those_before_it() {
+    let (first, again) = ([0, 1, 2, 40], [0, 1, 2]);
+    let walk = order_of(HsqOrder::TagWalk, &first, &again, 300);
+    assert!(walk.len() == 300 && !walk.contains(&40), "{walk:?}");
+    let fifo = order_of(HsqOrder::Fifo, &first, &again, 300);
+    assert_eq!(fifo.len(), 300);
+    assert_eq!(fifo.iter().position(|&tag| tag == 40), Some(3), "after those that came before");
+    for tag in 0..3 {
+        let at: Vec<_> = (0..300).filter(|&at| fifo[at] == tag).collect();
+        assert!(
+            at.windows(2).all(|pair| pair[1] - pair[0] <= 6),
+            "never more than the limit waits"
+        );
+    }
+    // What lets it go is that the lower ones stop.
+    assert_eq!(order_of(HsqOrder::TagWalk, &first, &[], 300), [0, 1, 2, 40]);
+}
+
+#[test]
+fn nothing_is_started_and_nothing_taken_while_an_error_is_recovered_from() {
+    for policy in one_by_one() {
+        let mut bench = Bench::new(HostPolicy::new(policy, BusyDetect::Hardware));
+        bench.script().faults.insert(2, Fault::Error(Part::Data, HostError::Damaged, 3));
+        bench.reads(20);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 20);
+        let spans = bench.spans();
+        let failed = spans.iter().position(|span| span.sector == Some(200)).unwrap();
+        let again = spans.iter().rposition(|span| span.sector == Some(200)).unwrap();
+        assert!(again > failed);
+        let between = &spans[failed + 1..again];
+        assert!(!between.is_empty() && between.iter().all(|span| span.sector.is_none()));
+    }
+}
+
+#[test]
+fn a_request_that_comes_during_recovery_is_refused_until_it_is_over() {
+    let mut controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+    controller.faults.insert(0, Fault::Error(Part::Data, HostError::Damaged, 0));
+    let mut mmc = Mmc::new(controller, CARD, hsq(HsqPolicy::TODAY)).unwrap();
+    let mut now = Instant::ZERO;
+    assert_eq!(offer(&mut mmc, 0, now), Accept::Queued);
+    while mmc.step(Context::Thread, now).is_some() {}
+    now = now + us(1000);
+    while let Some(event) = mmc.controller.event_at(now) {
+        mmc.interrupt(event, now);
+    }
+    assert_eq!(mmc.idle(), Idle::Halted);
+    assert_eq!(offer(&mut mmc, 1, now), Accept::Busy(Busy::Device));
+    while mmc.idle() != Idle::Yes {
+        while mmc.step(Context::Deferred, now).is_some() {}
+        now = mmc.controller.next_event().unwrap_or(now);
+        while let Some(event) = mmc.controller.event_at(now) {
+            mmc.interrupt(event, now);
+        }
+    }
+    assert_eq!(offer(&mut mmc, 1, now), Accept::Queued);
+}
+
+#[test]
+fn deferred_work_that_has_recovered_starts_what_waits() {
+    for defer in [HsqDefer::Always, HsqDefer::Never] {
+        let mut bench = Bench::new(hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
+        // The read of request 1 fails with all of its blocks over: it is done once the card is well.
+        bench.script().faults.insert(1, Fault::Error(Part::Command, HostError::Timeout, 0));
+        bench.script().faults.insert(3, Fault::Error(Part::Data, HostError::Damaged, 8));
+        bench.reads(6);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 6);
+        assert_eq!(bench.the(ActKind::Start, 200).context, Context::Deferred);
+    }
+}
+
+#[test]
+fn a_host_is_disabled_when_it_is_idle_or_stays_enabled_after_half_a_second() {
+    let mut bench = Bench::new(hsq(HsqPolicy::TODAY));
+    assert_eq!(bench.mmc().enable(), Err(StillEnabled));
+    bench.reads(3);
+    bench.until(Instant::ZERO + us(200));
+    let now = bench.now;
+    assert_eq!(bench.mmc().idle(), Idle::NotYet);
+    bench.mmc().disable(now);
+    assert!(bench.mmc().is_enabled());
+    bench.settle();
+    bench.turn();
+    assert!(!bench.mmc().is_enabled(), "off once idle");
+    // A request that comes now waits for it to be enabled.
+    bench.submit([Bio::read(9000, 8, 99)]);
+    bench.until(now + Duration::from_ms(20));
+    assert_eq!(bench.ended.len(), 3);
+    bench.mmc().enable().unwrap();
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 4);
+
+    // Busy for longer than it is given.
+    bench.script().busy = Duration::from_ms(700);
+    bench.submit([Bio::write(0, 8, 100)]);
+    bench.turn();
+    let now = bench.now;
+    bench.mmc().disable(now);
+    bench.until(now + Duration::from_ms(499));
+    assert_eq!(bench.mmc().power, Power::Leaving(now + DISABLE_LIMIT));
+    bench.until(now + Duration::from_ms(501));
+    assert_eq!(bench.mmc().power, Power::On);
+    bench.settle();
+    assert!(bench.mmc().is_enabled(), "it gave up leaving");
+}

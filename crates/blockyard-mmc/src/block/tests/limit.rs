@@ -1,0 +1,65 @@
+//! How long the card may keep the controller waiting, by what is done.
+
+use super::*;
+use crate::command::Opcode;
+use crate::controller::{HostError, Part};
+
+const READ: Duration = Duration::from_ms(7);
+const WRITE: Duration = Duration::from_ms(70);
+const SWITCH: Duration = Duration::from_ms(30);
+
+fn target() -> Target {
+    Target { read_limit: READ, write_limit: WRITE, switch_limit: SWITCH, ..emmc_by_host() }
+}
+
+fn bench(pipeline: Pipeline) -> Bench {
+    let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    Bench::with(Policies::NONE, controller, target(), policy)
+}
+
+/// The limits of all transactions with `opcode`, each once.
+fn limits(bench: &Bench, opcode: Opcode) -> Vec<Duration> {
+    let of = bench.spans().iter().filter(|span| span.command == opcode);
+    let mut limits: Vec<_> = of.map(|span| span.limit).collect();
+    limits.dedup();
+    limits
+}
+
+#[test]
+fn a_transfer_has_the_limit_that_the_card_states_for_its_direction() {
+    let mut bench = bench(Pipeline::Serial);
+    let dies = Fault::Error(Part::Data, HostError::Timeout, 0);
+    bench.script().faults.insert(2, dies);
+    bench.submit([Bio::read(0, 8, 0), Bio::write(100, 8, 1), Bio::write(300, 8, 2)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 3);
+    assert_eq!(limits(&bench, Opcode::ReadMultiple), [READ]);
+    assert_eq!(limits(&bench, Opcode::WriteMultiple), [WRITE]);
+    assert_eq!(limits(&bench, Opcode::StopTransmission), [WRITE], "the card is busy after it");
+    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "it waits for nothing");
+}
+
+#[test]
+fn what_the_card_does_by_itself_has_the_limit_that_it_is_granted() {
+    let mut bench = bench(Pipeline::Cqe);
+    bench.submit([Bio::write(0, 8, 0)]);
+    bench.script().level = 2;
+    bench.settle();
+    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "it waits for nothing");
+    // The queue goes on, and off for background operations; the register is read like data.
+    let switches = limits(&bench, Opcode::Switch);
+    assert_eq!(switches, [SWITCH, crate::card::time::BKOPS]);
+    assert_eq!(limits(&bench, Opcode::SendExtCsd), [READ]);
+}
+
+#[test]
+fn of_an_erase_only_what_ends_busy_has_a_limit() {
+    let mut bench = bench(Pipeline::Serial);
+    bench.submit([Bio::new(Op::Discard, 100, 1000, 0)]);
+    bench.settle();
+    for begin in [Opcode::MmcEraseStart, Opcode::MmcEraseEnd] {
+        assert_eq!(limits(&bench, begin), [Duration::ZERO]);
+    }
+    assert!(limits(&bench, Opcode::Erase)[0] > Duration::ZERO);
+}

@@ -1,0 +1,469 @@
+//! The request path over a [scripted controller](scripted), in virtual time, under the contract's
+//! watch.
+//!
+//! [`Bench`] runs a request queue over an [`Mmc`] with two processors, for the thread and for
+//! deferred work, and an interrupt handler that takes no time. It records which act ran when.
+
+mod bounce;
+mod cqe;
+mod direct;
+mod error;
+mod exclusive;
+mod hsq;
+mod limit;
+mod overlap;
+mod packed;
+mod recovered;
+mod reset;
+mod retune;
+mod scripted;
+mod swarm;
+mod upkeep;
+mod way;
+
+use super::*;
+use crate::card::ReliableWrite;
+use crate::command::{Addressing, Rca};
+use crate::controller::HostEvent;
+use crate::host::HostCapabilities;
+use crate::register::ext_csd::example::emmc_5_1;
+use crate::register::ext_csd::{Hpi, index};
+use blockyard::bio::{Bio, Flags, Op};
+use blockyard::host::Host;
+use blockyard::layer::checked::{Checked, Terms};
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::prng::Prng;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Duration;
+use blockyard::unit::CpuId;
+use scripted::{Fault, Scripted, Span};
+use std::collections::BTreeMap;
+use std::string::String;
+use std::vec;
+
+const EVERY_PIPELINE: [Pipeline; 10] = [
+    Pipeline::Cqe,
+    Pipeline::Serial,
+    Pipeline::TwoSlotMapOverlap,
+    Pipeline::TwoSlotFull,
+    Pipeline::PostBeforeStart,
+    Pipeline::IssueOnCompletion,
+    Pipeline::BlkMqWait,
+    Pipeline::Hsq(HsqPolicy::V8),
+    Pipeline::Hsq(HsqPolicy::TODAY),
+    Pipeline::Hsq(HsqPolicy {
+        order: HsqOrder::Fifo,
+        limit: HsqLimit::Fixed(5),
+        limit_off_by_one: false,
+        defer: HsqDefer::Never,
+    }),
+];
+
+/// Those in which one request after the other has the bus.
+fn one_by_one() -> impl Iterator<Item = Pipeline> {
+    EVERY_PIPELINE.into_iter().filter(|pipeline| *pipeline != Pipeline::Cqe)
+}
+
+const EVERY_BUSY: [BusyDetect; 3] = [BusyDetect::Status, BusyDetect::Line, BusyDetect::Hardware];
+
+const DEPTH: u8 = 8;
+
+const CARD: Target = Target {
+    set_block_count: true,
+    queue_depth: DEPTH,
+    ..Target::plain(Rca(1), Addressing::Sectors)
+};
+
+/// An eMMC 5.1 device with all that it has turned on.
+fn emmc() -> Target {
+    let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
+    let card = crate::card::tests::emmc(emmc_5_1(), &on);
+    Target::of(&card, &Scripted::new(Transfer::Dma, BusyDetect::Hardware))
+}
+
+/// The same, of which the host starts background operations.
+fn emmc_by_host() -> Target {
+    Target { bkops: true, ..emmc() }
+}
+
+/// Limits of a disk on `target`.
+fn limits(target: &Target) -> Limits {
+    let most = |able: bool| if able { u32::MAX } else { 0 };
+    Limits {
+        write_cache: target.cache_on,
+        fua: target.cache_on && target.reliable_write == ReliableWrite::Any,
+        max_discard_sectors: most(target.discard.is_some()),
+        max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
+        logical_block_sectors: target.unit_sectors,
+        ..Limits::new(1 << 20)
+    }
+}
+
+/// Every policy there is.
+fn every_policy() -> Vec<HostPolicy> {
+    let mut all = Vec::new();
+    for pipeline in EVERY_PIPELINE {
+        for busy in EVERY_BUSY {
+            for transfer in [Transfer::Dma, Transfer::Pio] {
+                for close_ended in [false, true] {
+                    let policy = HostPolicy::new(pipeline, busy);
+                    all.push(HostPolicy { transfer, close_ended, ..policy });
+                }
+            }
+        }
+    }
+    all.retain(|policy| match policy.pipeline {
+        Pipeline::Hsq(_) => policy.busy == BusyDetect::Hardware,
+        Pipeline::Cqe => policy.transfer == Transfer::Dma && policy.close_ended,
+        _ => true,
+    });
+    all
+}
+
+fn us(us: u64) -> Duration {
+    Duration::from_us(us)
+}
+
+/// What an act costs.
+fn cost(kind: ActKind) -> Duration {
+    us(match kind {
+        ActKind::Prepare => 50,
+        ActKind::CopyIn | ActKind::CopyOut => 20,
+        ActKind::Cleanup => 30,
+        ActKind::Complete => 10,
+        ActKind::Start => 5,
+        ActKind::SendStatus | ActKind::SendStop | ActKind::SwitchQueue | ActKind::DiscardTasks => 3,
+        ActKind::SendCommand | ActKind::ReadRegister => 3,
+        ActKind::EnableEngine | ActKind::DisableEngine | ActKind::RestartEngine => 7,
+        ActKind::HaltEngine | ActKind::ClearTasks => 2,
+        ActKind::HeedStatus | ActKind::LookAtLine => 1,
+        ActKind::Reset => 1000,
+        ActKind::Retune => 400,
+    })
+}
+
+/// An act that was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Did {
+    kind: ActKind,
+    context: Context,
+    /// The request's first sector, or [`ENGINE`].
+    sector: u64,
+    from: Instant,
+    to: Instant,
+}
+
+/// Instead of a sector: it was done for no request.
+const ENGINE: u64 = u64::MAX;
+
+struct Bench {
+    host: Host<Checked<Mmc<Scripted>>>,
+    queue: RequestQueue,
+    now: Instant,
+    waiting: VecDeque<Bio>,
+    running: [Option<(Act, Instant, Instant)>; 2],
+    did: Vec<Did>,
+    ended: BTreeMap<u64, Status>,
+    most_held: u8,
+    /// Most bios that are submitted before one has ended; at most as many as there are tags.
+    depth: u32,
+    /// What stretches costs, so that acts meet in other ways.
+    jitter: Option<Prng>,
+    /// First sectors of writes that have ended well.
+    written: Vec<u64>,
+    /// What the driver said, in order.
+    outcomes: Vec<Outcome>,
+    /// So many of these may be lost: a flush has failed.
+    forgiven: usize,
+    /// Of each flush, by cookie: how many of these it is to cover.
+    covers: BTreeMap<u64, usize>,
+    /// How often nobody had anything to do, but for an exclusive operation.
+    nothing_open: u64,
+}
+
+const CONTEXTS: [Context; 2] = [Context::Thread, Context::Deferred];
+
+impl Bench {
+    fn new(policy: HostPolicy) -> Self {
+        Self::on(Scripted::new(policy.transfer, policy.busy), policy)
+    }
+
+    fn on(controller: Scripted, policy: HostPolicy) -> Self {
+        Self::under(Policies::NONE, controller, policy)
+    }
+
+    /// Under a request queue of this design.
+    fn under(policies: Policies, controller: Scripted, policy: HostPolicy) -> Self {
+        Self::with(policies, controller, CARD, policy)
+    }
+
+    /// With this card.
+    fn with(policies: Policies, controller: Scripted, target: Target, policy: HostPolicy) -> Self {
+        Self::over(policies, Mmc::new(controller, target, policy).unwrap())
+    }
+
+    /// A request queue of this design over `mmc`.
+    fn over(policies: Policies, mut mmc: Mmc<Scripted>) -> Self {
+        mmc.controller.target = mmc.target;
+        let by_tag = mmc.policy.pipeline == Pipeline::Cqe;
+        let depth = if by_tag { mmc.plan.slots } else { super::super::policy::HSQ_SLOTS };
+        let tags = TagSetConfig::single(depth.into());
+        let config = QueueConfig::new(1, 1, limits(&mmc.target), policies);
+        let checked = Checked::new(mmc, vec![Terms::of(&config, &tags)], &tags);
+        let host = Host::new(checked, (), tags);
+        let queue = RequestQueue::new(QueueId(0), config, &host);
+        Self {
+            host,
+            queue,
+            now: Instant::ZERO,
+            waiting: VecDeque::new(),
+            running: [None, None],
+            did: Vec::new(),
+            ended: BTreeMap::new(),
+            most_held: 0,
+            depth: u32::from(depth),
+            jitter: None,
+            written: Vec::new(),
+            outcomes: Vec::new(),
+            forgiven: 0,
+            covers: BTreeMap::new(),
+            nothing_open: 0,
+        }
+    }
+
+    fn mmc(&mut self) -> &mut Mmc<Scripted> {
+        &mut self.host.driver.below
+    }
+
+    fn script(&mut self) -> &mut Scripted {
+        &mut self.mmc().controller
+    }
+
+    fn spans(&self) -> &[Span] {
+        &self.host.driver.below.controller.spans
+    }
+
+    /// Bios that are not to be merged, far from each other.
+    fn submit(&mut self, bios: impl IntoIterator<Item = Bio>) {
+        self.waiting.extend(bios);
+    }
+
+    /// `count` reads of 8 sectors, at sectors 0, 100, 200 and so on.
+    fn reads(&mut self, count: u64) {
+        self.submit((0..count).map(|at| Bio::read(100 * at, 8, at)));
+    }
+
+    fn writes(&mut self, count: u64) {
+        self.submit((0..count).map(|at| Bio::write(100 * at, 8, at)));
+    }
+
+    fn record(&mut self, act: Act, from: Instant) {
+        let (kind, context) = (act.kind(), act.context());
+        let now = self.now;
+        let sector = act.slot().map(|slot| self.host.driver.below.slots[slot.index()].sector);
+        let sector = sector.unwrap_or(ENGINE);
+        self.did.push(Did { kind, context, sector, from, to: now });
+        self.mmc().finish(act, now);
+        self.look_for_work();
+    }
+
+    /// Somebody may have something to do.
+    fn look_for_work(&mut self) {
+        let now = self.now;
+        self.nothing_open += u64::from(self.mmc().checked_open_jobs(now));
+    }
+
+    fn interrupt(&mut self, event: HostEvent) {
+        let now = self.now;
+        self.mmc().interrupt(event, now);
+        self.look_for_work();
+        while let Some(act) = self.mmc().begin(Context::Interrupt, now) {
+            self.record(act, now);
+        }
+    }
+
+    /// The card is pulled out.
+    fn pull_out(&mut self) {
+        let now = self.now;
+        self.script().abort(now);
+        self.script().engine.reset();
+        self.interrupt(HostEvent::CardGone);
+    }
+
+    /// Everything that happens at this instant; returns the next one.
+    fn turn(&mut self) -> Option<Instant> {
+        let now = self.now;
+        while let Some(event) = self.script().event_at(now) {
+            self.interrupt(event);
+        }
+        for at in 0..2 {
+            if let Some((act, from, _)) = self.running[at].take_if(|(_, _, to)| *to <= now) {
+                self.record(act, from);
+            }
+        }
+        while let Some(finished) = self.host.driver.next_finished(now) {
+            self.outcomes.push(finished.outcome);
+            self.queue.conclude(&mut self.host, &finished, now).expect("the driver owned it");
+        }
+        while self.queue.bios_in_use() < self.depth
+            && let Some(bio) = self.waiting.pop_front()
+        {
+            let bio = bio.with_flags(blockyard::bio::Flags::NO_MERGE);
+            if bio.op == Op::Flush {
+                self.covers.insert(bio.cookie, self.written.len());
+            }
+            self.queue.submit(&mut self.host, CpuId(0), bio, now).expect("there is a tag");
+        }
+        while let Some(run) = self.queue.next_run(&mut self.host, now) {
+            let _ = self.queue.run(&mut self.host, run.hctx, now);
+        }
+        self.host.driver.call_ended();
+        self.queue.self_check(&self.host);
+        while let Some(end) = self.queue.next_ended() {
+            let before = self.ended.insert(end.bio.cookie, end.status);
+            assert_eq!(before, None, "a bio ends once");
+            self.check_durability(&end.bio, end.status);
+        }
+        self.check_places();
+        self.look_for_work();
+        self.most_held = self.most_held.max(self.mmc().held);
+        for (at, context) in CONTEXTS.into_iter().enumerate() {
+            if self.running[at].is_none()
+                && let Some(act) = self.mmc().begin(context, now)
+            {
+                let stretch = self.jitter.as_mut().map_or(0, |prng| prng.below(100_000));
+                let to = now + cost(act.kind()) + Duration::from_ns(stretch);
+                self.running[at] = Some((act, now, to));
+            }
+        }
+        let told = [self.script().next_event(), self.mmc().poll_at(), self.queue.poll_at()];
+        let refill =
+            (self.queue.bios_in_use() < self.depth && !self.waiting.is_empty()).then_some(now);
+        let running = self.running.iter().flatten().map(|(_, _, to)| *to);
+        running.chain(told.into_iter().flatten()).chain(refill).min()
+    }
+
+    /// What a flush covers, and what went past the cache, is durable.
+    fn check_durability(&mut self, bio: &Bio, status: Status) {
+        let flushes = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
+        if flushes && status != Status::Ok {
+            self.forgiven = self.written.len();
+        }
+        if status != Status::Ok || !self.mmc().target.cache_on {
+            return;
+        }
+        if bio.op == Op::Write {
+            self.written.push(bio.sector);
+        }
+        let covered = self.covers.get(&bio.cookie).map_or(0, |&count| count);
+        let forced = bio.flags.contains(Flags::FUA).then_some(bio.sector);
+        for &sector in self.written.iter().take(covered).skip(self.forgiven).chain(&forced) {
+            let controller = &self.host.driver.below.controller;
+            assert!(controller.is_durable(sector), "sector {sector} is not durable after {bio:?}");
+        }
+    }
+
+    /// P3: each slot is where its stage says, and nowhere else. O1: an exclusive operation has the
+    /// card for itself.
+    fn check_places(&self) {
+        let mmc = &self.host.driver.below;
+        let with = |stage| -> Vec<_> {
+            let of_stage = |slot: &SlotId| mmc.slots[slot.index()].stage == stage;
+            (0..=mmc.plan.slots).map(SlotId).filter(of_stage).collect()
+        };
+        let sorted = |slots: &mut dyn Iterator<Item = SlotId>| {
+            let mut slots: Vec<_> = slots.collect();
+            slots.sort_unstable();
+            slots
+        };
+        let leader = mmc.bus.iter().map(|bus| bus.slot);
+        let on_bus = leader.chain(mmc.pack.iter().skip(1).copied());
+        assert_eq!(sorted(&mut mmc.fresh.iter()), with(Stage::Fresh));
+        assert_eq!(sorted(&mut mmc.ended.iter()), with(Stage::Ended));
+        assert_eq!(sorted(&mut mmc.cleaned.iter()), with(Stage::Cleaned));
+        assert_eq!(sorted(&mut on_bus.collect::<Vec<_>>().into_iter()), with(Stage::OnBus));
+        assert_eq!(mmc.ready.is_empty(), with(Stage::Ready).is_empty());
+        let tasks = mmc.cqe.iter().flat_map(|cqe| cqe.tasks.iter());
+        assert_eq!(sorted(&mut { tasks }), with(Stage::Queued));
+        let held = mmc.slots.len() - with(Stage::Free).len();
+        assert_eq!(usize::from(mmc.held), held);
+        let is_apart = |slot: &&Slot| slot.operation.is_some();
+        let apart = |slot: &Slot| slot.stage == Stage::OnBus && slot.operation.is_some();
+        if mmc.slots.iter().any(apart) {
+            let others = mmc.slots.iter().filter(|slot| slot.stage.is_before_its_end());
+            assert_eq!(others.count(), 1, "O1");
+        }
+        let waits = |slot: &&Slot| {
+            matches!(slot.stage, Stage::Apart | Stage::OnBus | Stage::Starting | Stage::Direct)
+        };
+        let unfinished = mmc.slots.iter().filter(is_apart).filter(waits).count();
+        assert_eq!(usize::from(mmc.exclusive.is_some()), unfinished);
+    }
+
+    /// Until everything has ended.
+    fn settle(&mut self) {
+        for _ in 0..1_000_000 {
+            let next = self.turn();
+            if self.queue.is_empty() && self.waiting.is_empty() && self.mmc().held == 0 {
+                self.host.driver.all_ended();
+                assert_eq!(self.mmc().idle(), Idle::Yes);
+                self.script().all_ended();
+                return;
+            }
+            let next = next.unwrap_or_else(|| panic!("it hangs at {}", self.now));
+            assert!(next >= self.now, "time goes back");
+            self.now = next;
+        }
+        panic!("it goes round in circles at {}", self.now);
+    }
+
+    /// Runs until `end`.
+    fn until(&mut self, end: Instant) {
+        while let Some(next) = self.turn() {
+            if next > end {
+                break;
+            }
+            self.now = next;
+        }
+        self.now = end;
+    }
+
+    fn all_ended_with(&self, status: Status, count: usize) {
+        assert_eq!(self.ended.len(), count);
+        assert!(self.ended.values().all(|ended| *ended == status), "{:?}", self.ended);
+    }
+
+    fn count(&self, kind: ActKind) -> usize {
+        self.did.iter().filter(|did| did.kind == kind).count()
+    }
+
+    /// The act of `kind` for the request at `sector`; there was one.
+    fn the(&self, kind: ActKind, sector: u64) -> Did {
+        let mut all = self.did.iter().filter(|did| (did.kind, did.sector) == (kind, sector));
+        let one = *all.next().expect("it was done");
+        assert_eq!(all.next(), None, "it was done once");
+        one
+    }
+
+    /// The time that the request at `sector`, which was transferred once, had the bus.
+    fn span(&self, sector: u64) -> Span {
+        let mut all = self.spans().iter().filter(|span| span.sector == Some(sector));
+        let one = *all.next().expect("it was transferred");
+        assert!(all.next().is_none(), "it was transferred once");
+        one
+    }
+}
+
+/// Reads and writes, half each, of 1 to 16 sectors.
+fn mixture(seed: u64, count: u64) -> impl Iterator<Item = Bio> {
+    let mut prng = Prng::new(seed);
+    (0..count).map(move |at| {
+        let sectors = 1 + u32::try_from(prng.below(16)).unwrap();
+        match prng.below(2) {
+            0 => Bio::read(100 * at, sectors, at),
+            _ => Bio::write(100 * at, sectors, at),
+        }
+    })
+}

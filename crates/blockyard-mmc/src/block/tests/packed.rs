@@ -1,0 +1,246 @@
+//! Packed commands: what is packed and what is not, and what becomes of each request when one fails.
+
+use super::*;
+use crate::command::Opcode;
+use crate::command::status::Status as CardStatus;
+use crate::controller::{HostError, Part};
+use crate::policy::Packed;
+
+/// Pipelines in which several requests are ready while one is on the bus.
+const PIPELINES: [Pipeline; 6] = [
+    Pipeline::TwoSlotMapOverlap,
+    Pipeline::TwoSlotFull,
+    Pipeline::PostBeforeStart,
+    Pipeline::IssueOnCompletion,
+    Pipeline::BlkMqWait,
+    Pipeline::Hsq(HsqPolicy { limit: HsqLimit::Fixed(20), ..HsqPolicy::V8 }),
+];
+
+/// Every such policy of packing `packed`.
+fn packing(packed: Packed) -> Vec<HostPolicy> {
+    let policies = PIPELINES.into_iter().flat_map(|pipeline| {
+        EVERY_BUSY.map(|busy| HostPolicy { packed, ..HostPolicy::new(pipeline, busy) })
+    });
+    let can = |policy: &HostPolicy| {
+        !matches!(policy.pipeline, Pipeline::Hsq(_)) || policy.busy == BusyDetect::Hardware
+    };
+    policies.filter(can).collect()
+}
+
+/// A device that packs up to `most` requests.
+fn bench(policy: HostPolicy, most: u8) -> Bench {
+    let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
+    let target = Target { packed_writes: most, packed_reads: most, ..emmc_by_host() };
+    Bench::with(Policies::NONE, controller, target, policy)
+}
+
+fn packs(bench: &Bench) -> Vec<usize> {
+    let transfers = bench.spans().iter().filter(|span| span.requests > 0);
+    transfers.map(|span| span.requests).collect()
+}
+
+#[test]
+fn what_is_ready_goes_in_one_with_one_busy_and_one_start() {
+    for policy in packing(Packed::Write) {
+        let mut bench = bench(policy, 8);
+        bench.writes(40);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 40);
+        let packs = packs(&bench);
+        assert_eq!(packs.iter().sum::<usize>(), 40);
+        assert!(
+            packs.len() <= 12 && packs.iter().all(|&count| count <= 8),
+            "{policy:?}: {packs:?}"
+        );
+        assert!(packs.contains(&8), "{policy:?}: {packs:?}");
+        assert_eq!(bench.count(ActKind::Start), packs.len());
+        assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Cleanup)), (40, 40));
+        let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
+        assert!(order.is_sorted(), "Q1: {order:?}");
+        assert_eq!(bench.mmc().counts(), Counts::default());
+    }
+}
+
+#[test]
+fn reads_are_packed_by_a_header_of_their_own_where_they_are() {
+    for policy in packing(Packed::ReadWrite) {
+        let mut bench = bench(policy, 8);
+        bench.reads(40);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 40);
+        let packs = packs(&bench);
+        assert!(packs.contains(&8), "{policy:?}: {packs:?}");
+        let headers = bench.spans().iter().filter(|span| span.command == Opcode::WriteMultiple);
+        assert_eq!(headers.count(), packs.iter().filter(|&&count| count > 1).count());
+    }
+    let mut bench = bench(packing(Packed::Write)[0], 8);
+    bench.reads(20);
+    bench.settle();
+    assert_eq!(packs(&bench), [1; 20]);
+}
+
+#[test]
+fn what_reads_or_goes_past_the_cache_or_transfers_nothing_ends_a_pack() {
+    for policy in packing(Packed::ReadWrite) {
+        let mut bench = bench(policy, 63);
+        bench.submit((0..60).map(|at| {
+            let write = Bio::write(100 * at, 8, at);
+            match at % 10 {
+                3 => Bio::read(100 * at, 8, at),
+                6 => write.with_flags(Flags::FUA),
+                8 if at > 40 => Bio::new(Op::Discard, 100 * at, 8, at),
+                _ => write,
+            }
+        }));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 60);
+        let forced: Vec<_> = (0..6).map(|at| 1000 * at + 600).collect();
+        assert!(bench.script().forced.iter().eq(&forced), "{policy:?}");
+        let alone = |span: &&Span| span.sector.is_some_and(|sector| forced.contains(&sector));
+        assert!(bench.spans().iter().filter(alone).all(|span| span.requests == 1));
+        assert!(packs(&bench).iter().all(|&count| count <= 6), "{:?}", packs(&bench));
+    }
+}
+
+#[test]
+fn a_pack_fits_the_controller() {
+    let policy = HostPolicy { packed: Packed::Write, ..packing(Packed::Write)[1] };
+    for (segments, blocks, most) in [(5, 1000, 4), (128, 41, 5), (128, 40, 4), (3, 1000, 2)] {
+        let controller = Scripted::new(policy.transfer, policy.busy).with_segments(segments);
+        let controller = controller.with_blocks(blocks);
+        let target = Target { packed_writes: 63, ..emmc() };
+        let mut bench = Bench::with(Policies::NONE, controller, target, policy);
+        bench.writes(60);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 60);
+        assert_eq!(packs(&bench).into_iter().max(), Some(most));
+    }
+}
+
+/// The transfers after the first pack, when the request at sector 1200 fails in it, and what they have.
+#[test]
+fn those_before_the_entry_that_failed_are_done_and_the_others_go_again_alone() {
+    for packed in [Packed::Write, Packed::ReadWrite] {
+        for policy in packing(packed) {
+            for told in [true, false] {
+                let mut bench = bench(policy, 8);
+                bench.script().bad_entry = Some((1200, told));
+                if packed == Packed::Write {
+                    bench.writes(30)
+                } else {
+                    bench.reads(30)
+                }
+                bench.settle();
+                bench.all_ended_with(Status::Ok, 30);
+                let spans: Vec<_> = bench.spans().iter().filter(|s| s.requests > 0).collect();
+                let holds = |span: &&&Span| {
+                    let first = span.sector.unwrap();
+                    (first..first + 100 * span.requests as u64).contains(&1200)
+                };
+                let with: Vec<_> = spans.iter().filter(holds).collect();
+                assert_eq!((with.len(), with[1].requests), (2, 1), "{policy:?}");
+                let at = spans.iter().position(|span| core::ptr::eq(*span, *with[0])).unwrap();
+                let first =
+                    if told && packed == Packed::Write { 1200 } else { with[0].sector.unwrap() };
+                let end = with[0].sector.unwrap() + 100 * with[0].requests as u64;
+                let again: Vec<_> = (first..end).step_by(100).collect();
+                for (span, sector) in spans[at + 1..].iter().zip(&again) {
+                    assert_eq!((span.sector, span.requests), (Some(*sector), 1), "{policy:?}");
+                }
+                let all: usize = spans.iter().map(|span| span.requests).sum();
+                assert_eq!(all, 30 + again.len(), "none goes again for nothing");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_bus_has_all_go_again_alone_with_all_their_tries() {
+    let faults = [
+        Fault::Error(Part::Announce, HostError::Timeout, 0),
+        Fault::Error(Part::Command, HostError::Damaged, 0),
+        Fault::Error(Part::Data, HostError::Damaged, 3),
+        Fault::Error(Part::Busy, HostError::Timeout, 0),
+        Fault::Bits(Part::Command, CardStatus::ERROR),
+        Fault::Silence,
+    ];
+    for packed in [Packed::Write, Packed::ReadWrite] {
+        for policy in packing(packed) {
+            for fault in faults {
+                for at in 0..12 {
+                    let mut bench = bench(policy, 8);
+                    bench.script().faults.insert(at, fault);
+                    bench.submit(mixture(at as u64, 10));
+                    bench.writes(0);
+                    bench.submit((10..30).map(|at| match packed {
+                        Packed::Write => Bio::write(100 * at, 8, at),
+                        _ => Bio::read(100 * at, 8, at),
+                    }));
+                    bench.settle();
+                    bench.all_ended_with(Status::Ok, 30);
+                    assert_eq!(bench.script().resets, 0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_card_that_is_pulled_out_ends_each_request_of_a_pack_once() {
+    for policy in packing(Packed::ReadWrite) {
+        for when in (0..6000).step_by(97) {
+            let mut bench = bench(policy, 8);
+            bench.submit((0..30).map(|at| match at / 10 {
+                1 => Bio::read(100 * at, 8, at),
+                _ => Bio::write(100 * at, 8, at),
+            }));
+            bench.until(Instant::ZERO + us(when));
+            bench.script().abort(Instant::ZERO);
+            bench.interrupt(HostEvent::CardGone);
+            bench.settle();
+            assert_eq!(bench.ended.len(), 30);
+        }
+    }
+}
+
+#[test]
+fn what_is_packed_and_cannot_start_in_an_interrupt_keeps_its_order() {
+    for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {
+        let hsq = HsqPolicy {
+            defer: HsqDefer::Never,
+            limit: HsqLimit::Fixed(20),
+            order,
+            ..HsqPolicy::V8
+        };
+        let policy = HostPolicy::new(Pipeline::Hsq(hsq), BusyDetect::Hardware);
+        let mut bench = bench(HostPolicy { packed: Packed::Write, ..policy }, 8);
+        bench.script().refusals = 3;
+        // Reads end in an interrupt, from which the next is started.
+        bench.reads(1);
+        bench.submit((1..20).map(|at| Bio::write(100 * at, 8, at)));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 20);
+        assert!(bench.mmc().counts().not_now > 0);
+        let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
+        assert!(order.is_sorted(), "{order:?}");
+    }
+}
+
+#[test]
+fn a_read_whose_header_fails_is_stopped_as_the_write_that_the_header_is() {
+    for policy in packing(Packed::ReadWrite) {
+        let mut bench = bench(policy, 8);
+        bench.reads(40);
+        // The first request is alone: whatever is ready behind it comes next.
+        let mut settled = self::bench(policy, 8);
+        settled.reads(40);
+        settled.settle();
+        let is_header = |span: &Span| span.command == Opcode::WriteMultiple;
+        let at = settled.spans().iter().position(is_header).expect("some are packed");
+        bench.script().faults.insert(at, Fault::Error(Part::Data, HostError::Damaged, 0));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 40);
+        let stops = bench.script().commands.get(&12).copied();
+        assert_eq!((stops, bench.script().resets), (Some(1), 0), "{policy:?}");
+    }
+}

@@ -1,0 +1,456 @@
+//! The command queue engine is recovered: step by step, each of them failing, and what becomes of the
+//! tasks.
+
+use super::*;
+use crate::block::cqe::Mark;
+use crate::command::Opcode;
+use crate::command::queue::TaskId;
+use crate::command::status::Status as CardStatus;
+use crate::controller::{HostError, Part};
+use crate::engine::{EngineEvent, TaskSet};
+
+use ActKind::{
+    ClearTasks, DiscardTasks, EnableEngine, HaltEngine, Reset, RestartEngine, SendStatus, SendStop,
+    SwitchQueue,
+};
+
+/// The transaction or task that is number so many behind the two by which the queue goes on.
+const FIRST: usize = 2;
+
+const TURNED_ON: [ActKind; 3] = [SwitchQueue, SendStatus, EnableEngine];
+
+/// The first transfer fails with `fault`, while others are in the engine: all wait for 1 ms.
+fn failing(fault: Fault) -> Bench {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.script().faults.insert(FIRST, fault);
+    bench.script().engine.access.extend((0..DEPTH).map(|at| (100 * u64::from(at), us(1000))));
+    bench
+}
+
+const fn error(part: Part) -> Fault {
+    Fault::Error(part, HostError::Timeout, 0)
+}
+
+/// What was done for the engine since it was on, but for looks at answers.
+fn recovery(bench: &Bench) -> Vec<Did> {
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
+}
+
+fn kinds(bench: &Bench) -> Vec<ActKind> {
+    recovery(bench).iter().map(|did| did.kind).collect()
+}
+
+/// How often the request at `sector` was given to the engine.
+fn starts(bench: &Bench, sector: u64) -> usize {
+    bench.did.iter().filter(|did| (did.kind, did.sector) == (ActKind::Start, sector)).count()
+}
+
+const BY_THE_BOOK: [ActKind; 8] = [
+    HaltEngine,
+    SendStatus,
+    SendStop,
+    SendStatus,
+    DiscardTasks,
+    SendStatus,
+    HaltEngine,
+    ClearTasks,
+];
+
+#[test]
+fn a_task_that_fails_at_its_data_takes_all_tasks_with_it_and_all_are_tried_again() {
+    for bios in [Bio::read as fn(u64, u32, u64) -> Bio, Bio::write] {
+        let mut bench = failing(error(Part::Data));
+        bench.submit((0..8).map(|at| bios(100 * at, 8, at)));
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 8);
+        assert_eq!(kinds(&bench), BY_THE_BOOK);
+        assert!(recovery(&bench).iter().all(|did| did.context == Context::Deferred));
+        let again: Vec<_> = (0..8).map(|at| starts(&bench, 100 * at)).collect();
+        assert_eq!(again, [2; 8]);
+        let tasks = bench.script().engine.tasks.iter().map(|task| task.address);
+        let expected = (0..8).chain(0..8).map(|at| 100 * at);
+        assert!(tasks.eq(expected), "in the order in which they were");
+        let counts = Counts { failures: 1, ..Counts::default() };
+        assert_eq!(bench.mmc().counts(), counts, "one of them has failed");
+    }
+}
+
+#[test]
+fn a_card_that_is_not_at_a_transfer_is_not_told_to_stop() {
+    for part in [Part::Announce, Part::Command, Part::Stop, Part::Busy] {
+        let mut bench = failing(error(part));
+        bench.writes(4);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 4);
+        let expected: Vec<_> = BY_THE_BOOK.into_iter().filter(|act| *act != SendStop).collect();
+        let asks_once = [&expected[..1], &expected[2..]].concat();
+        assert_eq!(kinds(&bench), asks_once, "{part:?}");
+    }
+}
+
+/// Time from the end of the act at `before` to the begin of the one after it.
+fn pause(bench: &Bench, before: usize) -> Duration {
+    let acts = recovery(bench);
+    acts[before + 1].from.since(acts[before].to)
+}
+
+#[test]
+fn an_engine_that_does_not_obey_in_time_loses_the_bus_and_is_restarted() {
+    let halts = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks, SendStatus];
+    let last = [HaltEngine, ClearTasks];
+    let restarts = [HaltEngine, ClearTasks, RestartEngine];
+    for (deaf, end) in [
+        ([true, false, false], &last[..]),
+        ([false, true, false], &restarts[..]),
+        ([false, false, true], &restarts[..]),
+        ([false, true, true], &restarts[..]),
+        ([true, true, true], &restarts[..]),
+    ] {
+        let mut bench = failing(error(Part::Data));
+        bench.script().engine.deaf.extend(deaf);
+        bench.reads(8);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 8);
+        assert_eq!(kinds(&bench), [&halts[..], end].concat(), "{deaf:?}");
+        let limits = [(0, HALT_LIMIT), (6, LAST_HALT_LIMIT), (7, CLEAR_LIMIT)];
+        for ((step, limit), deaf) in limits.into_iter().zip(deaf) {
+            if deaf {
+                assert_eq!(pause(&bench, step), limit);
+            } else if step + 1 < kinds(&bench).len() {
+                assert!(pause(&bench, step) < us(10));
+            }
+        }
+        assert_eq!(bench.script().resets, 0);
+    }
+}
+
+#[test]
+fn whichever_command_of_the_recovery_fails_once_it_goes_on() {
+    let bits = [CardStatus::ERROR, CardStatus::ILLEGAL_COMMAND, CardStatus::SWITCH_ERROR];
+    let faults = [Part::Command, Part::Busy].map(error).into_iter();
+    let faults = faults.chain(bits.map(|bits| Fault::Bits(Part::Command, bits)));
+    for fault in faults {
+        for at in 0..5 {
+            for first in [Part::Data, Part::Command] {
+                let mut bench = failing(error(first));
+                bench.script().faults.insert(FIRST + 1 + at, fault);
+                bench.submit(mixture(at as u64, 20));
+                bench.settle();
+                bench.all_ended_with(Status::Ok, 20);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_card_that_does_not_answer_a_command_of_the_recovery_is_reset_and_its_queue_turned_on_again() {
+    let data = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks];
+    // From that command on nothing is answered. What is sent again, or sent in vain, counts: three
+    // times in all.
+    for (step, more) in [(1, 2), (2, 1), (4, 1)] {
+        let mut bench = failing(error(Part::Data));
+        let silent = FIRST + step..=FIRST + step + more;
+        bench.script().faults.extend(silent.map(|at| (at, error(Part::Command))));
+        bench.reads(8);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 8);
+        let asked = vec![SendStatus; more];
+        let expected = [&data[..=step], &asked, &[Reset], &TURNED_ON].concat();
+        assert_eq!(kinds(&bench), expected, "{step}");
+        assert_eq!((bench.script().resets, bench.script().engine.clears.len()), (1, 0));
+    }
+}
+
+#[test]
+fn a_card_that_stays_busy_is_reset_after_the_limit() {
+    let mut bench = failing(error(Part::Data));
+    bench.script().busy = Duration::from_secs(100);
+    bench.writes(1);
+    let transfer = Instant::ZERO + Duration::from_secs(101);
+    bench.until(transfer);
+    bench.script().busy = us(10);
+    bench.settle();
+    assert_eq!(bench.script().resets, 1);
+    bench.all_ended_with(Status::Ok, 1);
+    let reset = bench.the(Reset, ENGINE).from;
+    let stopped = bench.the(SendStop, ENGINE).to;
+    let took = reset.since(stopped);
+    assert!(took >= BUSY_LIMIT && took < BUSY_LIMIT + LONGEST_PAUSE + us(100), "{took:?}");
+}
+
+#[test]
+fn tasks_that_are_done_during_recovery_end_after_it_and_do_not_go_over_again() {
+    // The engine does not halt, and goes on with the other tasks until the bus is taken from it.
+    let mut bench = failing(error(Part::Busy));
+    bench.script().engine.deaf.push_back(true);
+    bench.reads(8);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 8);
+    let cleared = bench.the(ClearTasks, ENGINE).to;
+    let halted = recovery(&bench)[0].from;
+    for sector in (1..8).map(|at| 100 * at) {
+        let span = bench.span(sector);
+        assert!(span.to > halted && span.to < halted + HALT_LIMIT, "{span:?}");
+        assert!(bench.the(ActKind::Cleanup, sector).from >= cleared);
+        assert_eq!(starts(&bench, sector), 1);
+    }
+    assert_eq!(starts(&bench, 0), 2);
+}
+
+/// Eight reads, all of which are done a second time, end well.
+fn go_over_twice(bench: &mut Bench) {
+    bench.reads(8);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 8);
+    let again: Vec<_> = (0..8).map(|at| starts(bench, 100 * at)).collect();
+    assert_eq!(again, [2; 8]);
+    assert_eq!(bench.mmc().counts().failures, 1, "they are not to blame");
+}
+
+/// A response of the engine's got lost, in which the card may have said that something failed (T3).
+#[test]
+fn what_was_done_during_recovery_goes_over_again_where_a_response_got_lost() {
+    for lost in [HostError::Damaged, HostError::Timeout] {
+        let mut bench = failing(Fault::Error(Part::Command, lost, 0));
+        bench.script().engine.deaf.push_back(true);
+        go_over_twice(&mut bench);
+    }
+}
+
+#[test]
+fn what_was_done_during_recovery_goes_over_again_where_the_card_says_that_something_failed() {
+    // Seven others go over before the card is asked; then come CMD13, CMD48 and CMD13.
+    for says in 8..11 {
+        let mut bench = failing(error(Part::Command));
+        bench.script().engine.deaf.push_back(true);
+        let says_so = Fault::Bits(Part::Command, CardStatus::ERROR);
+        bench.script().faults.insert(FIRST + says, says_so);
+        go_over_twice(&mut bench);
+    }
+}
+
+/// How a read of one sector, and a write, end whose transfers fail with `fault` always: how often
+/// they are tried, resets and end.
+fn hopeless(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.script().bad_sector =
+        Some((bio.sector + u64::from(bio.sectors) - 1, Some(fault), Some(fault)));
+    bench.submit([bio]);
+    bench.settle();
+    let tasks = bench.script().engine.tasks.iter().map(|task| task.parameters.blocks).collect();
+    (tasks, bench.script().resets, bench.ended[&bio.cookie])
+}
+
+#[test]
+fn a_task_that_always_fails_is_tried_as_often_as_a_transfer_and_then_ends() {
+    let ecc = Fault::Bits(Part::Command, CardStatus::CARD_ECC_FAILED);
+    for (bio, fault, tasks, status) in [
+        (Bio::write(0, 8, 0), error(Part::Command), vec![8; 6], Status::Timeout),
+        (Bio::write(0, 8, 0), error(Part::Data), vec![8; 3], Status::Timeout),
+        (Bio::write(0, 8, 0), ecc, vec![8; 6], Status::Medium),
+        (Bio::read(0, 1, 0), ecc, vec![1; 6], Status::Medium),
+        // By sectors, up to the bad one, which is the last.
+        (Bio::read(0, 4, 0), error(Part::Data), [vec![4; 3], vec![1; 5]].concat(), Status::Timeout),
+    ] {
+        assert_eq!(hopeless(bio, fault), (tasks, 1, status), "{bio:?} {fault:?}");
+    }
+}
+
+#[test]
+fn a_failure_that_names_no_task_of_the_engine_s_is_the_oldest_one_s() {
+    for part in [Part::Announce, Part::Stop] {
+        let bio = Bio::write(0, 8, 0);
+        let (tasks, resets, status) = hopeless(bio, error(part));
+        let tries = if part == Part::Announce { 6 } else { 3 };
+        assert_eq!((tasks.len(), resets, status), (tries, 1, Status::Timeout), "{part:?}");
+    }
+    // The first that fails is not the oldest: that one is to blame, and has a try less.
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.script().engine.access.insert(0, us(5000));
+    let fault = error(Part::Announce);
+    bench.script().bad_sector = Some((101, Some(fault), Some(fault)));
+    bench.writes(3);
+    bench.settle();
+    assert_eq!((bench.ended[&0], bench.ended[&2]), (Status::Timeout, Status::Ok));
+    assert_eq!(bench.ended[&1], Status::Timeout, "when it is the oldest");
+}
+
+#[test]
+fn a_failure_that_names_another_task_is_that_one_s_and_each_named_one_s() {
+    let mut bench = failing(Fault::Drift);
+    bench.reads(4);
+    bench.until(Instant::ZERO + us(500));
+    let (tasks, part, error) = (TaskSet(0b1010), Part::Data, HostError::Memory);
+    bench.interrupt(HostEvent::Engine(EngineEvent::Failed { tasks, part, error }));
+    assert_eq!(bench.mmc().counts().failures, 2);
+    let retries: Vec<_> = bench.mmc().slots[..4].iter().map(|slot| slot.retries).collect();
+    assert_eq!(retries, [0; 4]);
+    bench.until(Instant::ZERO + us(900));
+    let retries: Vec<_> = bench.mmc().slots[..4].iter().map(|slot| slot.retries).collect();
+    assert_eq!(retries, [0, 4, 0, 4], "E1: two are left, less this one");
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 4);
+}
+
+#[test]
+fn what_is_known_of_a_task_first_is_what_counts() {
+    let mut bench = failing(Fault::Drift);
+    bench.script().engine.deaf.push_back(true);
+    bench.reads(4);
+    bench.until(Instant::ZERO + us(500));
+    let fails = |number| EngineEvent::Failed {
+        tasks: TaskSet::of(TaskId::new(number)),
+        part: Part::Data,
+        error: HostError::Memory,
+    };
+    let done = |number| EngineEvent::TaskDone(TaskId::new(number));
+    let events = [fails(1), done(1), done(2), fails(2)];
+    events.map(HostEvent::Engine).into_iter().for_each(|event| bench.interrupt(event));
+    let marks: Vec<_> = bench.mmc().slots[1..3].iter().map(|slot| slot.mark).collect();
+    assert!(matches!(marks[..], [Mark::Failed(_), Mark::Done]), "{marks:?}");
+    let counts = Counts { failures: 1, strays: 1, ..Counts::default() };
+    assert_eq!(bench.mmc().counts(), counts);
+}
+
+#[test]
+fn a_task_that_takes_too_long_is_a_failure() {
+    let mut bench = failing(Fault::Silence);
+    bench.reads(3);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 3);
+    assert_eq!(kinds(&bench), BY_THE_BOOK);
+    let started = bench.did.iter().find(|did| did.kind == ActKind::Start).unwrap().to;
+    assert_eq!(recovery(&bench)[0].from, started + TASK_LIMIT);
+    assert_eq!(bench.mmc().counts().failures, 1, "the others have some time left");
+}
+
+#[test]
+fn an_exception_alone_is_counted_and_stops_nothing() {
+    let mut bench = failing(Fault::Bits(Part::Command, CardStatus::EXCEPTION_EVENT));
+    bench.reads(8);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 8);
+    assert_eq!(bench.mmc().counts(), Counts { exceptions: 1, ..Counts::default() });
+    assert_eq!(kinds(&bench), []);
+    let both = CardStatus::EXCEPTION_EVENT | CardStatus::ERROR;
+    let mut bench = failing(Fault::Bits(Part::Command, both));
+    bench.reads(8);
+    bench.settle();
+    let counts = Counts { exceptions: 1, failures: 1, ..Counts::default() };
+    assert_eq!(bench.mmc().counts(), counts);
+}
+
+#[test]
+fn what_came_damaged_has_the_bus_tuned_before_it_is_tried_again() {
+    let mut bench = failing(Fault::Error(Part::Data, HostError::Damaged, 0));
+    bench.script().tuned = true;
+    bench.reads(8);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 8);
+    let off = [ActKind::DisableEngine, SwitchQueue, SendStatus, ActKind::Retune];
+    assert_eq!(kinds(&bench), [&BY_THE_BOOK[..], &off, &TURNED_ON].concat());
+}
+
+#[test]
+fn while_the_engine_is_recovered_no_request_is_taken_and_none_given_to_it() {
+    let mut bench = failing(error(Part::Data));
+    // The first fails while others are prepared, and the engine obeys nothing for a long time.
+    bench.script().engine.deaf.extend([true, true, true]);
+    bench.script().engine.access.insert(0, us(0));
+    bench.reads(6);
+    bench.until(Instant::ZERO + Duration::from_ms(4));
+    assert_eq!(bench.mmc().idle(), Idle::Halted);
+    bench.submit((6..8).map(|at| Bio::read(100 * at, 8, at)));
+    bench.until(Instant::ZERO + Duration::from_ms(5));
+    assert_eq!((bench.mmc().idle(), bench.mmc().held), (Idle::Halted, 6), "two wait outside");
+    let ready = bench.mmc().slots.iter().filter(|slot| slot.stage == Stage::Ready).count();
+    assert!(ready > 0, "some were prepared meanwhile");
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 8);
+    let recovered = recovery(&bench);
+    let (from, to) = (recovered[0].from, recovered.last().unwrap().to);
+    let begun = |did: &&Did| did.kind == ActKind::Start && did.from >= from && did.from < to;
+    assert_eq!(bench.did.iter().find(begun), None);
+}
+
+#[test]
+fn a_card_that_is_pulled_out_at_any_step_ends_everything_once() {
+    let mut seen = std::collections::BTreeSet::new();
+    let scenario = || {
+        let mut bench = failing(error(Part::Data));
+        bench.script().tuned = true;
+        bench.script().engine.deaf.extend([true, true, true]);
+        // CMD48 of a later recovery is not answered: a reset.
+        let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
+        bench.script().bad_sector = Some((301, Some(fault), None));
+        bench.submit(mixture(9, 30));
+        bench
+    };
+    let mut whole = scenario();
+    whole.settle();
+    // At the begin, in the middle and at the end of everything that is done in it.
+    let acts = whole.did.iter().filter(|did| did.sector == ENGINE);
+    let instants: Vec<_> = acts
+        .flat_map(|did| {
+            let (from, to) = (did.from.as_ns(), did.to.as_ns());
+            [from, u64::midpoint(from, to), to, to + 1000].map(|at| (did.kind, at))
+        })
+        .collect();
+    for (kind, at) in instants {
+        let mut bench = scenario();
+        bench.until(Instant::from_ns(at));
+        let ended = bench.ended.len();
+        bench.pull_out();
+        let pulled = bench.now;
+        bench.settle();
+        assert_eq!(bench.ended.len(), 30);
+        let gone = bench.ended.values().filter(|status| **status == Status::Gone).count();
+        assert!(gone > 0 && gone <= 30 - ended, "{kind:?} at {at}");
+        let late = |did: &&Did| {
+            did.from > pulled && !matches!(did.kind, ActKind::Cleanup | ActKind::Complete)
+        };
+        assert_eq!(bench.did.iter().find(late), None, "{kind:?} at {at}");
+        seen.insert(kind);
+    }
+    let steps = [
+        HaltEngine,
+        SendStatus,
+        SendStop,
+        DiscardTasks,
+        ClearTasks,
+        RestartEngine,
+        Reset,
+        SwitchQueue,
+        EnableEngine,
+        ActKind::DisableEngine,
+        ActKind::Retune,
+    ];
+    assert!(steps.iter().all(|kind| seen.contains(kind)), "{seen:?}");
+}
+
+#[test]
+fn a_card_that_does_not_survive_the_reset_is_gone() {
+    let mut bench = failing(error(Part::Data));
+    bench.script().dies_at_reset = true;
+    bench.script().faults.extend((1..40).map(|at| (FIRST + at, error(Part::Command))));
+    bench.reads(12);
+    bench.settle();
+    bench.all_ended_with(Status::Gone, 12);
+    assert_eq!(bench.script().resets, 1);
+    let sent = bench.spans().iter().filter(|span| span.command == Opcode::ManageTasks).count();
+    assert_eq!(sent, 0);
+}
+
+#[test]
+fn a_lost_answer_to_any_command_for_the_engine_costs_ten_seconds_and_no_request() {
+    for at in 1..6 {
+        let mut bench = failing(error(Part::Data));
+        bench.script().faults.insert(FIRST + at, Fault::Silence);
+        bench.reads(8);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 8);
+        let took = bench.now.since(Instant::ZERO);
+        assert!(took >= TRANSACTION_LIMIT, "{at}: {took:?}");
+    }
+}

@@ -1,0 +1,408 @@
+//! The command queue engine of the scripted controller, and the card's queue. It checks N1 to N6.
+//!
+//! A task is ready so long after it came, and one after the other is transferred, the first that is
+//! ready first. A failure may name its task, another, or none.
+
+use super::*;
+use crate::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
+use std::collections::BTreeSet;
+
+/// A task of the engine's.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    task: Task,
+    ready_at: Instant,
+    /// It has failed, and is not transferred again.
+    failed: bool,
+}
+
+/// Something that the engine does, until then.
+enum Next {
+    /// The transfer of a task, from then on.
+    Transfer(usize, Instant),
+    Direct,
+    Halted,
+}
+
+#[derive(Debug, Default)]
+pub(in super::super) struct Engine {
+    enabled: bool,
+    /// The bus is free although it is enabled.
+    halted: bool,
+    /// It was told to halt, and will obey.
+    halts_at: Option<Instant>,
+    /// Its transfer hangs, and nothing follows.
+    hangs: bool,
+    held: Vec<Held>,
+    /// What was done since a task failed, and what of it had moved before.
+    noted: Vec<(SlotId, u32)>,
+    free_at: Instant,
+    /// A direct command, and how many tasks have come before it.
+    direct: Option<(Command, usize)>,
+    /// CMDQ_MODE_EN, and the tasks that the card has.
+    card_queue: bool,
+    card_tasks: BTreeSet<u8>,
+    /// How long after they came tasks are ready, by the first sector of their requests, else 0.
+    pub(in super::super) access: BTreeMap<u64, Duration>,
+    /// Whether the next halts and clears are disobeyed; after these none is.
+    pub(in super::super) deaf: VecDeque<bool>,
+    /// All tasks that it was given.
+    pub(in super::super) tasks: Vec<Task>,
+    pub(in super::super) most_held: usize,
+    /// When it was told to clear, and that it is off.
+    pub(in super::super) clears: Vec<Instant>,
+    pub(in super::super) disables: Vec<Instant>,
+}
+
+impl Engine {
+    pub(super) fn has_bus(&self) -> bool {
+        self.enabled && !self.halted
+    }
+
+    pub(super) fn has(&self, slot: SlotId) -> bool {
+        self.held.iter().any(|held| held.task.parameters.task.number() == slot.0)
+    }
+
+    pub(super) fn card_queue(&self) -> Queue {
+        match (self.card_queue, self.card_tasks.is_empty()) {
+            (false, _) => Queue::Off,
+            (true, true) => Queue::Empty,
+            (true, false) => Queue::Busy,
+        }
+    }
+
+    /// The card heard `command`.
+    pub(super) fn heard(&mut self, command: &Command) {
+        match command.opcode {
+            Opcode::Switch if super::is_queue_switch(command) => {
+                self.card_queue = command.argument >> 8 & 1 != 0;
+            }
+            Opcode::ManageTasks => {
+                assert_eq!(command.argument, 1, "all of them");
+                self.card_tasks.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// It is off, and has nothing.
+    fn forget(&mut self) {
+        self.held.clear();
+        self.noted.clear();
+        (self.direct, self.halts_at) = (None, None);
+        (self.enabled, self.halted, self.hangs) = (false, false, false);
+    }
+
+    pub(in super::super) fn reset(&mut self) {
+        self.forget();
+        self.card_queue = false;
+        self.card_tasks.clear();
+    }
+
+    /// The direct command that it is at, and until when the card is busy with it: it is the engine's no more.
+    pub(super) fn take_sent_direct(
+        &mut self,
+        now: Instant,
+        busy: Duration,
+    ) -> Option<(Command, Instant)> {
+        match self.next(busy) {
+            Some((Next::Direct, until)) if self.free_at < now => {
+                self.direct.take().map(|(command, _)| (command, until))
+            }
+            _ => None,
+        }
+    }
+
+    /// The bus is taken from it; answers the direction of what it was transferring.
+    pub(super) fn abort(&mut self, now: Instant, busy: Duration) -> Option<Direction> {
+        if !self.has_bus() {
+            return None;
+        }
+        let next = self.next(busy);
+        (self.halted, self.halts_at) = (true, None);
+        match next {
+            Some((Next::Transfer(at, from), _)) if from < now => {
+                Some(self.held[at].task.parameters.direction)
+            }
+            _ => None,
+        }
+    }
+
+    /// What it does next, and when that is over; the card is busy after writes for `busy`.
+    fn next(&self, busy: Duration) -> Option<(Next, Instant)> {
+        if !self.has_bus() {
+            return None;
+        }
+        let before = self.direct.map_or(usize::MAX, |(_, before)| before);
+        let transfers = self.held.iter().enumerate().take(before).filter(|(_, held)| !held.failed);
+        let first = transfers.min_by_key(|(_, held)| held.ready_at.max(self.free_at));
+        let transfer = first.filter(|_| !self.hangs).map(|(at, held)| {
+            let parameters = held.task.parameters;
+            let from = held.ready_at.max(self.free_at);
+            let blocks = BLOCK.as_ns() * u64::from(parameters.blocks);
+            let to = from + COMMAND + Duration::from_ns(blocks);
+            let writes = parameters.direction == Direction::Write;
+            (Next::Transfer(at, from), from, if writes { to + busy } else { to })
+        });
+        let waits = self.held.iter().take(before).next().is_some();
+        let direct = self.direct.filter(|_| !waits && !self.hangs);
+        let direct = direct.map(|(command, _)| {
+            let busy = if command.response.has_busy() { busy } else { Duration::ZERO };
+            (Next::Direct, self.free_at, self.free_at + COMMAND + busy)
+        });
+        let work = transfer.or(direct);
+        match (work, self.halts_at) {
+            (Some((next, from, to)), Some(halts_at)) if from < halts_at => Some((next, to)),
+            (_, Some(halts_at)) => Some((Next::Halted, halts_at.max(self.free_at))),
+            (work, None) => work.map(|(next, _, to)| (next, to)),
+        }
+    }
+}
+
+impl Scripted {
+    /// The next event of the engine's.
+    pub(super) fn engine_event(&self) -> Option<Instant> {
+        self.engine.next(self.busy).map(|(_, at)| at)
+    }
+
+    /// Lets the engine do what is over at `now`.
+    pub(super) fn run_engine(&mut self, now: Instant) {
+        if let Some((next, at)) = self.engine.next(self.busy).filter(|(_, at)| *at <= now) {
+            match next {
+                Next::Transfer(index, from) => self.transfer(index, from, at),
+                Next::Direct => self.send_direct(at),
+                Next::Halted => {
+                    (self.engine.halted, self.engine.halts_at) = (true, None);
+                    self.engine_tells(at, EngineEvent::Halted);
+                }
+            }
+        }
+    }
+
+    /// The card says that something failed: what was done lately may be it.
+    pub(super) fn disown_noted(&mut self) {
+        for (slot, before) in core::mem::take(&mut self.engine.noted) {
+            let memory = &mut self.memory[slot.index()];
+            memory.moved = before;
+            self.well.insert(memory.sector, before);
+        }
+    }
+
+    fn engine_tells(&mut self, at: Instant, event: EngineEvent) {
+        self.events.push_back((at, HostEvent::Engine(event)));
+    }
+
+    /// A task is transferred, as the script has it.
+    fn transfer(&mut self, index: usize, from: Instant, to: Instant) {
+        let Held { task, .. } = self.engine.held[index];
+        let parameters = task.parameters;
+        let (number, slot) = (parameters.task, SlotId(parameters.task.number()));
+        let (direction, blocks) = (parameters.direction, parameters.blocks);
+        let sector = self.memory[slot.index()].sector;
+        let fault = self.fault_of_blocks(slot, task.skip, blocks);
+        let command = match direction {
+            Direction::Read => Command::execute_read(number, blocks),
+            Direction::Write => Command::execute_write(number, blocks),
+        };
+        let opcode = command.opcode;
+        let (sector_of, limit) = (Some(sector), Duration::ZERO);
+        self.spans.push(Span { command: opcode, sector: sector_of, requests: 1, limit, from, to });
+        self.engine.free_at = to;
+        let own = TaskSet::of(number);
+        let others = TaskSet(own.0.rotate_left(1));
+        let unheard = matches!(fault, Some(Fault::Error(Part::Announce | Part::Command, ..)));
+        if !unheard && fault != Some(Fault::Gone) {
+            self.send(&command);
+            if direction == Direction::Write {
+                self.written(sector, parameters.reliable);
+            }
+        }
+        let fails = |tasks, part, error| EngineEvent::Failed { tasks, part, error };
+        let failure = match fault {
+            None | Some(Fault::Drift) => None,
+            Some(Fault::Gone) => {
+                self.engine.forget();
+                return self.events.push_back((to, HostEvent::CardGone));
+            }
+            // It hangs in the middle.
+            Some(Fault::Silence) => {
+                self.engine.hangs = true;
+                return;
+            }
+            Some(Fault::Error(Part::Data, error, _)) => {
+                (self.engine.hangs, self.engine.held[index].failed) = (true, true);
+                return self.engine_tells(to, fails(own, Part::Data, error));
+            }
+            Some(Fault::Error(Part::Announce, error, _)) => {
+                Some(fails(TaskSet::NONE, Part::Command, error))
+            }
+            Some(Fault::Error(Part::Command, error, _)) => Some(fails(own, Part::Command, error)),
+            Some(Fault::Error(Part::Stop, error, _)) => Some(fails(others, Part::Data, error)),
+            Some(Fault::Error(Part::Busy, error, _)) => Some(fails(own, Part::Data, error)),
+            Some(Fault::Bits(part, bits)) => {
+                let status = CardStatus(CardStatus::new(CardState::Transfer, true).0 | bits);
+                let tasks = if part == Part::Announce { TaskSet::NONE } else { own };
+                let event = EngineEvent::Responded { command: opcode.index(), tasks, status };
+                if status.errors() == 0 {
+                    self.engine_tells(to, event);
+                    None
+                } else {
+                    Some(event)
+                }
+            }
+        };
+        if !unheard {
+            self.state = self.state.after_data().after_busy();
+            self.engine.card_tasks.remove(&slot.0);
+        }
+        if let Some(event) = failure {
+            self.engine.held[index].failed = true;
+            return self.engine_tells(to, event);
+        }
+        let memory = &mut self.memory[slot.index()];
+        if self.engine.held.iter().any(|held| held.failed) {
+            self.engine.noted.push((slot, memory.moved));
+        }
+        memory.moved = task.skip + u32::from(blocks);
+        self.well.insert(sector, memory.moved);
+        self.engine.held.remove(index);
+        if let Some((_, before)) = &mut self.engine.direct
+            && index < *before
+        {
+            *before -= 1;
+        }
+        if fault == Some(Fault::Drift) {
+            self.events.push_back((to, HostEvent::RetuneNeeded));
+            self.drifted = self.tuned;
+        }
+        if self.level >= 2 {
+            let status = CardStatus(CardStatus::EXCEPTION_EVENT);
+            let command = opcode.index();
+            self.engine_tells(to, EngineEvent::Responded { command, tasks: own, status });
+        }
+        self.engine_tells(to, EngineEvent::TaskDone(number));
+    }
+
+    /// The card is told of the task at `index`.
+    fn tell_card(&mut self, index: usize, now: Instant) {
+        let task = self.engine.held[index].task;
+        let number = task.parameters.task.number();
+        self.send(&Command::queue_task_parameters(task.parameters));
+        self.send(&Command::queue_task_address(task.address));
+        assert!(self.engine.card_tasks.insert(number), "the card has {task:?} still");
+        let sector = self.memory[usize::from(number)].sector;
+        let access = self.engine.access.get(&sector).copied().unwrap_or(Duration::ZERO);
+        self.engine.held[index].ready_at = now + COMMAND + COMMAND + access;
+    }
+
+    /// The direct command is sent; the tasks that came after it follow.
+    fn send_direct(&mut self, at: Instant) {
+        let (command, _) = self.engine.direct.take().expect("it has one");
+        let fault = self.faults.get(&self.spans.len()).copied();
+        let opcode = command.opcode;
+        let from = self.engine.free_at;
+        let limit = Duration::ZERO;
+        self.spans.push(Span { command: opcode, sector: None, requests: 0, limit, from, to: at });
+        self.engine.free_at = at;
+        match fault {
+            Some(Fault::Silence) => self.engine.hangs = true,
+            Some(Fault::Gone) => {
+                self.engine.forget();
+                self.events.push_back((at, HostEvent::CardGone));
+            }
+            Some(Fault::Error(part, error, _)) => {
+                let tasks = TaskSet::of(DIRECT);
+                self.engine_tells(at, EngineEvent::Failed { tasks, part, error });
+            }
+            _ => {
+                let HostEvent::CommandDone { response, .. } = self.response(fault, Part::Command)
+                else {
+                    unreachable!("a response")
+                };
+                self.send(&command);
+                if command.opcode != Opcode::SendStatus {
+                    self.note(&command);
+                }
+                self.state = self.state.after_busy();
+                self.engine_tells(at, EngineEvent::DirectDone(response));
+                (0..self.engine.held.len()).for_each(|index| self.tell_card(index, at));
+            }
+        }
+    }
+}
+
+impl QueueEngine for Scripted {
+    fn enable(&mut self, now: Instant) {
+        self.settle_busy(now);
+        assert!(self.running.is_none() && !self.engine.enabled, "N1");
+        assert_eq!(
+            (self.engine.card_queue(), self.state),
+            (Queue::Empty, CardState::Transfer),
+            "N1"
+        );
+        self.engine.enabled = true;
+        self.engine.free_at = now;
+    }
+
+    fn disable(&mut self, now: Instant) {
+        assert!(self.engine.enabled && self.running.is_none());
+        self.engine.forget();
+        self.engine.disables.push(now);
+    }
+
+    fn queue(&mut self, task: &Task, now: Instant) {
+        let parameters = task.parameters;
+        let number = parameters.task.number();
+        let at = self.engine.held.len();
+        assert!(self.engine.has_bus() && self.engine.halts_at.is_none(), "N3: {task:?}");
+        assert!(!self.drifted, "{task:?} on a bus that is to be tuned first");
+        assert!(!self.engine.has(SlotId(number)), "N2: {task:?} has a number that is in use");
+        assert!(number < self.capabilities.queue_engine_tasks(), "N2: {task:?}");
+        assert!(self.engine.held.iter().all(|held| !held.failed), "P4: {task:?} during recovery");
+        let memory = self.memory[usize::from(number)];
+        assert!(memory.accepted && memory.prepared, "B4: {task:?}");
+        assert!(task.skip + u32::from(parameters.blocks) <= memory.sectors);
+        let first = memory.sector + u64::from(task.skip);
+        assert_eq!(u64::from(task.address), first * self.unit);
+        // What a failure named by mistake may have gone over, and does so again.
+        assert!(task.skip <= memory.moved, "P5: {task:?} leaves something out");
+        self.copied_as_told(parameters.direction, SlotId(number));
+        self.engine.held.push(Held { task: *task, ready_at: now, failed: false });
+        self.engine.tasks.push(*task);
+        self.engine.most_held = self.engine.most_held.max(at + 1);
+        if self.engine.direct.is_none() {
+            self.tell_card(at, now);
+        }
+    }
+
+    fn direct(&mut self, command: &Command, now: Instant) {
+        assert!(self.engine.has_bus() && self.engine.direct.is_none());
+        self.engine.direct = Some((*command, self.engine.held.len()));
+        self.engine.free_at = self.engine.free_at.max(now);
+    }
+
+    fn halt(&mut self, now: Instant) {
+        assert!(self.engine.enabled && self.running.is_none());
+        if self.engine.deaf.pop_front() == Some(true) {
+            return;
+        }
+        if self.engine.halted {
+            self.engine_tells(now + COMMAND, EngineEvent::Halted);
+        } else {
+            self.engine.halts_at = Some(now);
+        }
+    }
+
+    fn clear(&mut self, now: Instant) {
+        assert!(self.engine.enabled && self.running.is_none(), "N5");
+        assert_eq!(self.engine.card_queue(), Queue::Empty, "the card has tasks still");
+        self.engine.clears.push(now);
+        if self.engine.deaf.pop_front() == Some(true) {
+            return;
+        }
+        self.engine.forget();
+        self.engine.enabled = true;
+        self.engine.free_at = now;
+        self.engine_tells(now + COMMAND, EngineEvent::Cleared);
+    }
+}

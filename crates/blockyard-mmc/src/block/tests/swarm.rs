@@ -1,0 +1,168 @@
+//! Any policy, any faults, acts that meet in any way: each request ends once, and rightly.
+
+use super::*;
+use crate::command::status::Status as CardStatus;
+use crate::command::{Command, SwitchAccess};
+use crate::controller::{HostError, Part};
+use crate::policy::Packed;
+use blockyard::policy::Dispatch;
+
+/// `bio`, or another in its place.
+fn any_op(prng: &mut Prng, bio: Bio) -> Bio {
+    let Bio { sector, sectors, cookie, .. } = bio;
+    match prng.below(10) {
+        0 => Bio::new(Op::Flush, 0, 0, cookie),
+        1 => Bio::new(Op::Discard, sector, sectors, cookie),
+        2 => Bio::new(Op::WriteZeroes, sector, sectors, cookie),
+        3 => Bio::new(Op::SecureErase, sector, sectors, cookie),
+        4 => Bio::write(sector, sectors, cookie).with_flags(Flags::FUA),
+        5 => Bio::write(sector, sectors, cookie).with_flags(Flags::PREFLUSH),
+        _ => bio,
+    }
+}
+
+fn fault(prng: &mut Prng) -> Fault {
+    let parts = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];
+    let part = prng.pick(&parts);
+    match prng.below(9) {
+        8 => Fault::Drift,
+        0 => Fault::Bits(part, CardStatus::ERROR),
+        1 => Fault::Bits(part, CardStatus::EXCEPTION_EVENT),
+        2 => Fault::Silence,
+        3 | 4 => Fault::Error(part, HostError::Damaged, 0),
+        _ => Fault::Error(part, HostError::Timeout, 0),
+    }
+}
+
+/// What came of a swarm.
+#[derive(Default)]
+struct Tally {
+    failures: u64,
+    upkeeps: u64,
+    interrupts: u64,
+    packs: usize,
+    /// Sanitizes that went well.
+    sanitized: u64,
+    nothing_open: u64,
+}
+
+/// Now and then asks for a sanitize, in the middle of whatever goes on, until it is taken or after many tries; how
+/// many were taken.
+fn sanitize(bench: &mut Bench, mut prng: Prng) -> usize {
+    let wanted = prng.below(3);
+    let mut is_taken = || {
+        (0..50).any(|_| {
+            bench.until(bench.now + us(prng.below(500)));
+            let now = bench.now;
+            bench.mmc().sanitize(now).is_ok()
+        })
+    };
+    (0..wanted).filter(|_| is_taken()).count()
+}
+
+fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        let mut prng = Prng::new(seed);
+        let mut policy = prng.pick(policies);
+        policy.packed = prng.pick(&[Packed::Off, Packed::Write, Packed::ReadWrite]);
+        let without_budget = Policies { dispatch: Dispatch::DrainAll, ..Policies::NONE };
+        let designs = [Policies::NONE, Policies::mq_deadline(), without_budget];
+        let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
+        let mut target = prng.pick(&[CARD, emmc(), emmc_by_host()]);
+        if target == CARD || policy.pipeline == Pipeline::Cqe {
+            policy.packed = Packed::Off;
+        }
+        let plain = target == CARD;
+        let most = prng.pick(&[2, 5, 63]);
+        (target.packed_writes, target.packed_reads) = (most, most);
+        let mut bench = Bench::with(prng.pick(&designs), controller, target, policy);
+        bench.script().switch_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
+        bench.script().level = prng.pick(&[0, 2, 3]);
+        // A card that is never content is so quickly, or the run would take for ever.
+        let takes = [(0, 10), (0, 50_000), (0, 200_000_000), (2, 10_000)];
+        let (after, busy) = prng.pick(&takes);
+        (bench.script().level_after, bench.script().bkops_busy) = (after, us(busy));
+        bench.script().interrupt_busy = us(prng.pick(&[10, 40_000, 90_000]));
+        bench.script().erase_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
+        bench.jitter = (prng.below(2) == 0).then(|| prng.fork(1));
+        bench.depth = bench.depth.min(1 + u32::try_from(prng.below(20)).unwrap());
+        bench.script().busy = us(prng.pick(&[0, 10, 300, 20_000]));
+        bench.script().refusals = u32::try_from(prng.below(5)).unwrap();
+        bench.script().tuned = prng.below(2) == 0;
+        bench.script().deaf = u32::try_from(prng.below(3)).unwrap();
+        bench.script().dies_at_reset = prng.below(8) == 0;
+        let late = (0..50).filter(|_| prng.below(3) == 0).collect::<Vec<u64>>();
+        let access = late.into_iter().map(|at| (100 * at, us(prng.below(4000))));
+        bench.script().engine.access.extend(access);
+        let deaf = prng.pick(&[2, 4, 100]);
+        bench.script().engine.deaf.extend((0..60).map(|_| prng.below(deaf) == 0));
+        let rate = prng.pick(&[2, 5, 20, 1000]);
+        for at in 0..300 {
+            if prng.below(rate) == 0 {
+                let fault = fault(&mut prng);
+                bench.script().faults.insert(at, fault);
+            }
+        }
+        if prng.below(5) == 0 {
+            let at = usize::try_from(prng.below(60)).unwrap();
+            bench.script().faults.insert(at, Fault::Gone);
+        }
+        let bios: Vec<_> = if plain {
+            mixture(seed, 50).collect()
+        } else {
+            mixture(seed, 50).map(|bio| any_op(&mut prng, bio)).collect()
+        };
+        if prng.below(2) == 0 {
+            bench.script().bad_entry = Some((100 * prng.below(50), prng.below(2) == 0));
+        }
+        bench.submit(bios.iter().copied());
+        let sanitizes = sanitize(&mut bench, prng.fork(2));
+        bench.settle();
+        let sanitized = bench.mmc().next_sanitized();
+        assert_eq!(sanitized.is_some(), sanitizes > 0, "seed {seed}: one that was begun ends");
+        if sanitized == Some(Status::Ok) {
+            let command = Command::switch(SwitchAccess::WriteByte, index::SANITIZE_START, 1);
+            assert!(bench.script().log.contains(&command), "seed {seed}: it was not sent");
+            tally.sanitized += 1;
+        }
+        assert_eq!(bench.ended.len(), 50, "seed {seed}");
+        let counts = bench.mmc().counts();
+        tally.failures += counts.failures;
+        tally.packs += bench.spans().iter().filter(|span| span.requests > 1).count();
+        tally.upkeeps += counts.upkeeps;
+        tally.interrupts += counts.interrupts;
+        tally.nothing_open += bench.nothing_open;
+        // Whoever says that all is well has moved all of it.
+        for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
+            if status == Status::Ok && matches!(bio.op, Op::Read | Op::Write) {
+                let moved = bench.script().well.get(&bio.sector).copied();
+                assert_eq!(moved, Some(bio.sectors), "seed {seed}: {bio:?}");
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn whatever_goes_wrong_every_request_ends_once() {
+    // The last once found this: a write was reported after a flush that told of its loss, and before one
+    // that did not.
+    let tally = swarm(&every_policy(), (0..900).chain([14_656]));
+    let Tally { failures, upkeeps, interrupts, packs, nothing_open, sanitized } = tally;
+    assert!(sanitized > 50, "{sanitized} sanitizes");
+    assert!(nothing_open > 100_000, "looked in vain {nothing_open} times");
+    assert!(failures > 1000, "{failures} failures are too few to mean much");
+    assert!(packs > 500, "{packs} packs");
+    assert!(upkeeps > 500 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
+}
+
+#[test]
+fn whatever_goes_wrong_every_task_ends_once() {
+    let tally = swarm(&EVERY_BUSY.map(|busy| HostPolicy::new(Pipeline::Cqe, busy)), 0..600);
+    let Tally { failures, upkeeps, interrupts, nothing_open, sanitized, .. } = tally;
+    assert!(sanitized > 20, "{sanitized} sanitizes");
+    assert!(nothing_open > 10_000, "looked in vain {nothing_open} times");
+    assert!(failures > 1000, "{failures} failures are too few to mean much");
+    assert!(upkeeps > 300 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
+}

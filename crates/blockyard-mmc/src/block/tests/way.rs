@@ -1,0 +1,152 @@
+//! The plain way: every policy ends everything once, and finds the end of busy as it should.
+
+use super::*;
+use crate::command::Opcode;
+use crate::policy::Packed;
+
+#[test]
+fn every_policy_ends_every_request_once_with_legal_commands() {
+    for policy in every_policy() {
+        for seed in 0..4 {
+            let mut bench = Bench::new(policy);
+            bench.script().busy = us([0, 1, 100, 5000][usize::try_from(seed).unwrap()]);
+            bench.submit(mixture(seed, 60));
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 60);
+            let prepared = if policy.transfer == Transfer::Dma { 60 } else { 0 };
+            assert_eq!(bench.script().prepares, prepared);
+            assert_eq!(bench.count(ActKind::Prepare), bench.count(ActKind::Cleanup));
+            assert_eq!(bench.count(ActKind::Start), 60);
+            assert_eq!(bench.count(ActKind::Complete), 60);
+            assert_eq!(bench.mmc().counts(), Counts::default());
+        }
+    }
+}
+
+#[test]
+fn transfers_are_announced_or_stopped() {
+    for (close_ended, announced, several, single, stopped) in
+        [(true, 3, 3, 2, 0), (false, 0, 3, 2, 3)]
+    {
+        let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware);
+        let mut bench = Bench::new(HostPolicy { close_ended, ..policy });
+        bench.submit(
+            [1, 2, 8, 16, 1].iter().zip(0..).map(|(&len, at)| Bio::read(100 * at, len, at)),
+        );
+        bench.settle();
+        let count = |index| bench.host.driver.below.controller.commands.get(&index).copied();
+        let counts = [23, 18, 17, 12].map(|index| count(index).unwrap_or_default());
+        assert_eq!(counts, [announced, several, single, stopped]);
+    }
+}
+
+#[test]
+fn a_write_costs_one_question_where_the_card_is_soon_ready_and_none_in_hardware() {
+    for pipeline in one_by_one() {
+        for busy in EVERY_BUSY {
+            if matches!(pipeline, Pipeline::Hsq(_)) && busy != BusyDetect::Hardware {
+                continue;
+            }
+            let mut bench = Bench::new(HostPolicy::new(pipeline, busy));
+            bench.script().busy = us(1);
+            bench.writes(10);
+            bench.submit((0..10).map(|at| Bio::read(50_000 + 100 * at, 8, 10 + at)));
+            bench.settle();
+            let asked = [ActKind::SendStatus, ActKind::LookAtLine].map(|kind| bench.count(kind));
+            let expected = match busy {
+                BusyDetect::Status => [10, 0],
+                BusyDetect::Line => [0, 10],
+                BusyDetect::Hardware => [0, 0],
+            };
+            assert_eq!(asked, expected, "{pipeline:?}");
+        }
+    }
+}
+
+#[test]
+fn a_card_that_stays_busy_is_looked_at_after_pauses_that_double() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Line));
+    bench.script().busy = Duration::from_ms(200);
+    bench.writes(1);
+    bench.settle();
+    let looks: Vec<_> = bench.did.iter().filter(|did| did.kind == ActKind::LookAtLine).collect();
+    let pauses: Vec<_> =
+        looks.windows(2).map(|pair| pair[1].from.since(pair[0].to).as_ns() / 1000).collect();
+    let expected = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 32768, 32768];
+    assert!(pauses.starts_with(&expected), "{pauses:?}");
+    assert!(pauses[expected.len()..].iter().all(|&pause| pause == 32768), "{pauses:?}");
+    let busy_end = bench.spans()[0].to + Duration::from_ms(200);
+    assert!(looks.last().unwrap().to >= busy_end && looks[looks.len() - 2].to < busy_end);
+}
+
+/// Linux's dispatcher sleeps for the answer to its CMD13, is woken by it, and only then sleeps for
+/// the pause. A pause that began in the interrupt would hide a wake-up of each question.
+#[test]
+fn a_pause_between_two_questions_begins_when_whoever_asked_has_seen_the_answer() {
+    for pipeline in one_by_one() {
+        if matches!(pipeline, Pipeline::Hsq(_)) {
+            continue; // asks nothing
+        }
+        let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
+        bench.script().busy = Duration::from_ms(2);
+        bench.writes(1);
+        bench.settle();
+        let of = |kind| bench.did.iter().filter(move |did| did.kind == kind);
+        let answers: Vec<_> =
+            bench.spans().iter().filter(|span| span.command == Opcode::SendStatus).collect();
+        let heeded: Vec<_> = of(ActKind::HeedStatus).collect();
+        let asked: Vec<_> = of(ActKind::SendStatus).collect();
+        assert!(asked.len() > 3 && heeded.len() == asked.len() && answers.len() == asked.len());
+        let mut pause = FIRST_PAUSE.as_ns();
+        for (at, pair) in asked.windows(2).enumerate() {
+            assert_eq!(heeded[at].context, pair[0].context, "{pipeline:?}");
+            assert_eq!(heeded[at].from, answers[at].to, "{pipeline:?}");
+            assert_eq!(pair[1].from.since(heeded[at].to).as_ns(), pause, "{pipeline:?}");
+            pause *= 2;
+        }
+    }
+}
+
+#[test]
+fn addresses_of_small_cards_count_bytes() {
+    let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Status);
+    let mut bench = Bench::new(policy);
+    bench.mmc().target.addressing = Addressing::Bytes;
+    bench.script().unit = 512;
+    bench.submit([Bio::read(100, 8, 0)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 1);
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let new = |change: fn(&mut HostPolicy, &mut Target)| {
+        let mut policy = HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware);
+        let mut target = CARD;
+        change(&mut policy, &mut target);
+        Mmc::new(Scripted::new(Transfer::Dma, BusyDetect::Hardware), target, policy).err()
+    };
+    let line = Scripted::new(Transfer::Dma, BusyDetect::Line);
+    let by_hardware = HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware);
+    assert_eq!(new(|_, _| ()), None);
+    let queue = |policy: &mut HostPolicy, target: &mut Target| {
+        (policy.pipeline, target.queue_depth) = (Pipeline::Cqe, 0);
+    };
+    assert_eq!(new(queue), Some(Unsupported::NoCardQueue));
+    assert_eq!(new(|policy, _| policy.bounce = Bounce::Sync), Some(Unsupported::NoBounceBuffers));
+    let both = |policy: &mut HostPolicy, _: &mut Target| policy.bounce = Bounce::Async;
+    assert_eq!(new(both), Some(Unsupported::NoBounceBuffers));
+    let copies = |policy: &mut HostPolicy, _: &mut Target| {
+        (policy.bounce, policy.transfer) = (Bounce::Async, Transfer::Pio);
+    };
+    assert_eq!(new(copies), Some(Unsupported::PioNeedsNoBounce));
+    assert_eq!(new(|policy, _| policy.packed = Packed::Write), Some(Unsupported::Packed));
+    let packs = |policy: &mut HostPolicy, target: &mut Target| {
+        (policy.packed, target.packed_writes, target.packed_reads) = (Packed::ReadWrite, 63, 63);
+    };
+    assert_eq!(new(packs), Some(Unsupported::Packed), "one segment");
+    assert_eq!(new(|policy, _| policy.transfer = Transfer::Pio), Some(Unsupported::Transfer));
+    let asks = new(|policy, _| policy.busy = BusyDetect::Status);
+    assert_eq!(asks, Some(Unsupported::HsqWithoutBusy));
+    assert_eq!(Mmc::new(line, CARD, by_hardware).err(), Some(Unsupported::BusyDetect));
+}

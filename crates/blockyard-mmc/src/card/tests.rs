@@ -1,0 +1,192 @@
+use super::erase::Erase;
+use super::*;
+use crate::command::erase::{MmcErase, SdErase};
+use crate::mode::{Timing, Width};
+use crate::register::example;
+use crate::register::ext_csd::example::{emmc_4_41, emmc_5_1};
+use crate::register::ext_csd::index;
+use blockyard::time::Duration;
+
+pub(crate) fn emmc(mut bytes: [u8; 512], on: &[u16]) -> Card {
+    for &at in on {
+        bytes[usize::from(at)] = 1;
+    }
+    let ext_csd = ExtCsd::parse(&bytes).unwrap();
+    Card {
+        rca: Rca(2),
+        cid: Cid::mmc(&example::bits("15010038475446345206deadbeef8201"), ext_csd.revision()),
+        csd: Csd::mmc(&example::bits(example::CSD_CHROMEBOOK_EMMC)).unwrap(),
+        addressing: Addressing::Sectors,
+        sectors: ext_csd.sectors().unwrap(),
+        mode: Mode::new(Timing::Hs200, Width::Eight),
+        kind: CardKind::Mmc { ext_csd: Some(Box::new(ext_csd)) },
+    }
+}
+
+pub(crate) fn sd(csd: &str, ssr: &[(usize, u8)], scr: &str) -> Card {
+    let csd = Csd::sd(&example::bits(csd)).unwrap();
+    let mut bytes = [0; 64];
+    for &(at, byte) in ssr {
+        bytes[at] = byte;
+    }
+    let small = csd.layout == Layout::Sd1;
+    Card {
+        rca: Rca(1),
+        cid: Cid::sd(&example::bits("0353445355303847801234abcd00cb01")),
+        addressing: if small { Addressing::Bytes } else { Addressing::Sectors },
+        sectors: csd.sectors.unwrap(),
+        csd,
+        mode: Mode::new(Timing::SdHighSpeed, Width::Four),
+        kind: CardKind::Sd {
+            scr: Scr::parse(&example::hex(scr)).unwrap(),
+            ssr: Ssr::parse(&bytes),
+        },
+    }
+}
+
+pub(crate) const SCR: &str = "0235800300000000";
+
+#[test]
+fn emmc_5_1_offers_what_its_registers_say() {
+    let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
+    let mut bytes = emmc_5_1();
+    bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
+    let card = emmc(bytes, &on);
+    let host = HostCapabilities { queue_engine_depth: 16, ..HostCapabilities::full() };
+    assert!(card.set_block_count(&host) && card.cache_on() && card.bkops() && card.sanitize());
+    assert_eq!((card.cache_bytes(), card.queue_depth(&host)), (8 << 20, 16));
+    // It holds 32 tasks; direct commands take one number of the host's.
+    let depths = [true, false].map(|queue_engine_direct| {
+        card.queue_depth(&HostCapabilities { queue_engine_direct, ..HostCapabilities::full() })
+    });
+    assert_eq!(depths, [31, 32]);
+    assert_eq!(card.max_packed(&host), (63, 60));
+    assert_eq!(emmc(emmc_5_1(), &on).max_packed(&host), (0, 0), "nobody would know what failed");
+    assert_eq!(card.reliable_write(&host), ReliableWrite::Any);
+    assert_eq!(card.hpi(), Some(Hpi::SendStatus));
+    assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Discard)));
+    assert_eq!(card.zero_by(), Some(Erase::Mmc(MmcErase::Trim)));
+    assert!(card.secure_erase_by().is_some());
+    // Without CMD23 on the host there is nothing that needs it.
+    let plain = HostCapabilities { set_block_count: false, ..HostCapabilities::full() };
+    assert!(!card.set_block_count(&plain));
+    assert_eq!(card.max_packed(&plain), (0, 0));
+    assert_eq!(card.reliable_write(&plain), ReliableWrite::None);
+    // 4.41 has trim, but neither discard nor what came with 4.5.
+    let card = emmc(emmc_4_41(), &[]);
+    assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Trim)));
+    assert_eq!((card.queue_depth(&host), card.max_packed(&host)), (0, (0, 0)));
+    assert!(!card.cache_on() && !card.sanitize() && card.hpi().is_none());
+}
+
+#[test]
+fn limits_follow_from_card_and_host() {
+    let card = emmc(emmc_5_1(), &[index::CACHE_CTRL, index::ERASE_GROUP_DEF]);
+    let host = HostCapabilities { max_blocks: 1023, ..HostCapabilities::full() };
+    let limits = card.limits(&host).unwrap();
+    assert_eq!((limits.capacity_sectors, limits.max_sectors), (61_071_360, 1023));
+    assert_eq!((limits.max_segments, limits.logical_block_sectors), (128, 1));
+    assert!(limits.write_cache && limits.fua);
+    // Whole erase groups of 512 KiB: 2^32 - 1024.
+    assert_eq!(limits.max_discard_sectors, 4_294_966_272);
+    assert_eq!(limits.max_write_zeroes_sectors, 4_294_966_272);
+    // A write past the cache is a reliable one, which needs CMD23.
+    let plain = HostCapabilities { set_block_count: false, ..host.clone() };
+    let limits = card.limits(&plain).unwrap();
+    assert!(limits.write_cache && !limits.fua);
+    // Of the user area, whatever there is beside it.
+    assert_eq!(card.partition_sectors(Partition::Boot(1)), 8192);
+    let nothing = Card { sectors: 0, ..card.clone() };
+    assert_eq!(nothing.limits(&host), None);
+    // Sectors of 4 KiB: whole ones only.
+    let card = emmc(emmc_5_1(), &[index::DATA_SECTOR_SIZE]);
+    let limits = card.limits(&host).unwrap();
+    assert_eq!((limits.logical_block_sectors, limits.max_sectors), (8, 1016));
+    assert!(!limits.write_cache && !limits.fua);
+    let mut bytes = emmc_5_1();
+    bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
+    let card = emmc(bytes, &[index::DATA_SECTOR_SIZE]);
+    assert_eq!(card.max_packed(&host), (0, 0), "headers of 4 KiB");
+    let card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
+    let limits = card.limits(&host).unwrap();
+    assert!(limits.max_discard_sectors > 0 && limits.max_write_zeroes_sectors > 0);
+    assert!(!limits.write_cache && card.partition_sectors(Partition::Boot(0)) == 0);
+}
+
+#[test]
+fn time_limits_are_those_of_the_standards() {
+    // TAAC 10 ms, R2W_FACTOR 4: 16 times.
+    let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
+    assert_eq!(card.read_limit(), Duration::from_ms(100));
+    assert_eq!(card.write_limit(), Duration::from_ms(1600));
+    assert_eq!(card.switch_limit(), Duration::from_ms(250));
+    assert_eq!(card.partition_switch_limit(), Duration::from_ms(30));
+    assert_eq!(card.interrupt_limit(), Duration::from_ms(50));
+    let old = emmc(emmc_4_41(), &[]);
+    assert_eq!(old.switch_limit(), time::SWITCH);
+    assert_eq!(old.partition_switch_limit(), Duration::from_ms(10));
+    // SDHC and SDXC have fixed ones; below 2 GB the CSD says: TAAC 1.5 ms * 100, no more than ...
+    let sdhc = sd(example::CSD_SAMSUNG_32G, &[], SCR);
+    let limits = (sdhc.read_limit(), sdhc.write_limit());
+    assert_eq!(limits, (Duration::from_ms(100), Duration::from_ms(250)));
+    let sdxc = sd(example::CSD_KINGSTON_128G, &[], SCR);
+    assert_eq!(sdxc.write_limit(), Duration::from_ms(500));
+    let sdsc = sd(example::CSD_SANDISK_2G, &[], "0025000000000000");
+    let limits = (sdsc.read_limit(), sdsc.write_limit());
+    assert_eq!(limits, (Duration::from_ms(100), Duration::from_ms(250)));
+    // ... and TAAC 200 us * 100, 32 times that for a write.
+    let sdsc = sd(example::CSD_KINGSTON_2G, &[], "0025000000000000");
+    let limits = (sdsc.read_limit(), sdsc.write_limit());
+    assert_eq!(limits, (Duration::from_ms(20), Duration::from_ms(250)));
+}
+
+#[test]
+fn an_erase_is_granted_time_for_each_group_it_touches() {
+    let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
+    let limit =
+        |by, sector, sectors| card.erase_way(Erase::Mmc(by)).unwrap().limit(sector, sectors);
+    // Groups of 1024 sectors: 600 ms to erase, 1500 ms to trim.
+    assert_eq!(limit(MmcErase::Erase, 1024, 4096), Duration::from_ms(2400));
+    assert_eq!(limit(MmcErase::Trim, 1023, 2), Duration::from_ms(3000));
+    assert_eq!(limit(MmcErase::Discard, 1024, 1024), Duration::from_ms(1500));
+    assert_eq!(limit(MmcErase::Erase, 0, 1024), Duration::from_secs(1));
+    assert_eq!(limit(MmcErase::SecureErase, 0, 1024), Duration::from_ms(16_200));
+    // Allocation units of 4 MiB, 2 of them in 3 s and 1 s beyond; without a word, 250 ms a block.
+    let card = sd(example::CSD_SAMSUNG_32G, &[(10, 0x90), (12, 2), (13, 0b0000_1101)], SCR);
+    let limit = |by, sector, sectors| card.erase_way(Erase::Sd(by)).unwrap().limit(sector, sectors);
+    assert_eq!(limit(SdErase::Erase, 8192, 16_384), Duration::from_secs(4));
+    assert_eq!(limit(SdErase::Erase, 8191, 2), Duration::from_secs(4));
+    assert_eq!(limit(SdErase::Discard, 0, 1 << 20), Duration::from_ms(250));
+    let card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
+    assert_eq!(
+        card.erase_way(Erase::Sd(SdErase::Erase)).unwrap().limit(0, 8),
+        Duration::from_secs(2)
+    );
+}
+
+#[test]
+fn an_erase_is_three_commands_over_whole_units() {
+    let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
+    let erase = card.erase_way(Erase::Mmc(MmcErase::Erase)).unwrap();
+    let commands = erase.commands(1024, 2048).unwrap();
+    assert_eq!(commands.map(|command| command.opcode.index()), [35, 36, 38]);
+    assert_eq!(commands.map(|command| command.argument), [1024, 3071, 0]);
+    assert_eq!(erase.commands(1024, 100), None);
+    assert_eq!(erase.commands(100, 1024), None);
+    assert_eq!(erase.commands(0, 0), None);
+    assert_eq!(erase.whole_units(100, 2048), Some((1024, 1024)));
+    assert_eq!(erase.whole_units(100, 1000), None);
+    assert_eq!(erase.whole_units(u64::MAX, 2), None);
+    let trim = card.erase_way(Erase::Mmc(MmcErase::Trim)).unwrap();
+    assert!(trim.commands(100, 1).is_some());
+    assert_eq!(trim.commands(u64::MAX - 1, 2), None);
+    assert_eq!(card.erase_way(Erase::Sd(SdErase::Erase)), None);
+    // By the CSD where the group is not on: 1024 blocks, here the same.
+    assert_eq!(emmc(emmc_4_41(), &[]).preferred_erase_sectors(), 1024);
+    assert_eq!(emmc(emmc_4_41(), &[index::ERASE_GROUP_DEF]).preferred_erase_sectors(), 8192);
+    // Bytes on a small SD card.
+    let card = sd(example::CSD_SANDISK_2G, &[], "0025000000000000");
+    let commands = card.erase_way(Erase::Sd(SdErase::Erase)).unwrap().commands(8, 8).unwrap();
+    assert_eq!(commands.map(|command| command.opcode.index()), [32, 33, 38]);
+    assert_eq!(commands.map(|command| command.argument), [4096, 7680, 0]);
+}

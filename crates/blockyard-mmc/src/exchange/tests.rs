@@ -1,0 +1,192 @@
+//! Every event of every kind of transaction, and each error at each part.
+
+use super::*;
+use crate::command::state::CardState;
+use crate::command::{BlockCount, Command};
+use crate::controller::{Payload, SlotId};
+use blockyard::time::Duration;
+use std::vec::Vec;
+
+const BLOCKS: u16 = 8;
+
+fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> Transaction {
+    Transaction {
+        announce: announce.then(|| Command::set_block_count(BlockCount::new(BLOCKS))),
+        command,
+        stop: stop.map(Command::stop_transmission),
+        payload: Payload::Slot { slot: SlotId(0), skip: 0 },
+        limit: Duration::ZERO,
+    }
+}
+
+/// Every way to move blocks, with the parts that a host without detection of busy reports.
+fn ways() -> Vec<(Transaction, Vec<Part>)> {
+    use Part::{Announce, Command as Cmd, Data, Stop};
+    let read = Command::read_multiple(0, BLOCKS);
+    let write = Command::write_multiple(0, BLOCKS);
+    std::vec![
+        (transfer(false, read, Some(Direction::Read)), std::vec![Cmd, Data, Stop]),
+        (transfer(true, read, None), std::vec![Announce, Cmd, Data]),
+        (transfer(false, Command::read_single(0), None), std::vec![Cmd, Data]),
+        (transfer(false, write, Some(Direction::Write)), std::vec![Cmd, Data, Stop]),
+        (transfer(true, write, None), std::vec![Announce, Cmd, Data]),
+        (transfer(false, Command::write_single(0), None), std::vec![Cmd, Data]),
+        (
+            Transaction::plain(Command::send_status(crate::command::Rca(1)), Duration::ZERO),
+            std::vec![Cmd],
+        ),
+    ]
+}
+
+fn r1(errors: u32) -> Response {
+    Response::Short(Status::new(CardState::Transfer, true).0 | errors)
+}
+
+fn done(part: Part) -> HostEvent {
+    match part {
+        Part::Data => HostEvent::DataDone,
+        Part::Busy => HostEvent::BusyReleased,
+        _ => HostEvent::CommandDone { part, response: r1(0) },
+    }
+}
+
+fn blocks(transaction: &Transaction) -> u16 {
+    transaction.data().map_or(0, |data| data.blocks)
+}
+
+/// Feeds `parts`; only the last ends it.
+fn feed(exchange: &mut Exchange, parts: &[Part]) {
+    for (at, &part) in parts.iter().enumerate() {
+        let last = at + 1 == parts.len();
+        let expected = if last { Progress::Ended } else { Progress::Waits };
+        assert_eq!(exchange.event(done(part)), expected, "{part:?} of {parts:?}");
+    }
+}
+
+#[test]
+fn a_transaction_ends_with_its_last_part_in_whatever_order_they_come() {
+    for (transaction, parts) in ways() {
+        for rotation in 0..parts.len() {
+            let mut parts = parts.clone();
+            parts.rotate_left(rotation);
+            let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
+            feed(&mut exchange, &parts);
+            assert_eq!((exchange.failure(), exchange.blocks()), (None, blocks(&transaction)));
+            assert_eq!(exchange.event(done(Part::Command)), Progress::Stray, "it has ended");
+        }
+    }
+}
+
+#[test]
+fn busy_is_a_part_of_each_write_where_hardware_finds_its_end() {
+    for (transaction, mut parts) in ways() {
+        let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
+        assert_eq!(transaction.ends_busy(), writes);
+        if writes {
+            parts.push(Part::Busy);
+        }
+        let mut exchange = Exchange::new(&transaction, BusyDetect::Hardware);
+        feed(&mut exchange, &parts);
+        let mut exchange = Exchange::new(&transaction, BusyDetect::Line);
+        assert_eq!(exchange.event(HostEvent::BusyReleased), Progress::Stray);
+    }
+}
+
+#[test]
+fn an_error_at_any_part_ends_it_and_says_where() {
+    for (transaction, parts) in ways() {
+        for (at, &part) in parts.iter().enumerate() {
+            for error in [HostError::Timeout, HostError::Damaged, HostError::Memory] {
+                let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
+                for &before in &parts[..at] {
+                    assert_eq!(exchange.event(done(before)), Progress::Waits);
+                }
+                let event = HostEvent::Error { part, error, blocks: 3.min(blocks(&transaction)) };
+                assert_eq!(exchange.event(event), Progress::Ended);
+                let failure = Failure { part, cause: Cause::Host(error) };
+                assert_eq!(exchange.failure(), Some(failure));
+                let moved = if parts[..at].contains(&Part::Data) {
+                    blocks(&transaction)
+                } else {
+                    3.min(blocks(&transaction))
+                };
+                assert_eq!(exchange.blocks(), moved);
+                assert_eq!(exchange.event(done(part)), Progress::Stray, "it has ended");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_response_says_fails_the_transaction_but_not_its_parts() {
+    let (transaction, _) = ways().swap_remove(0);
+    let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
+    let refused = r1(Status::ADDRESS_MISALIGN);
+    let answer = HostEvent::CommandDone { part: Part::Command, response: refused };
+    assert_eq!(exchange.event(answer), Progress::Waits);
+    // X2: no data comes then, and what is kept is why.
+    let late = HostEvent::Error { part: Part::Data, error: HostError::Timeout, blocks: 0 };
+    assert_eq!(exchange.event(late), Progress::Ended);
+    let status = refused.status().unwrap();
+    let failure = Failure { part: Part::Command, cause: Cause::Card(status) };
+    assert_eq!((exchange.failure(), exchange.status()), (Some(failure), Some(status)));
+}
+
+#[test]
+fn what_a_response_says_of_another_s_command_fails_nothing() {
+    let fails = |transaction: &Transaction, part, bits| {
+        let mut exchange = Exchange::new(transaction, BusyDetect::Status);
+        let response = r1(bits);
+        let _ = exchange.event(HostEvent::CommandDone { part, response });
+        exchange.failure().is_some()
+    };
+    let ways = ways();
+    let (open, close) = (&ways[0].0, &ways[1].0);
+    assert!(!fails(open, Part::Command, Status::ILLEGAL_COMMAND), "X3");
+    assert!(!fails(close, Part::Announce, Status::COM_CRC_ERROR), "X3");
+    assert!(fails(close, Part::Command, Status::ILLEGAL_COMMAND), "CMD23 was not understood");
+    assert!(fails(open, Part::Stop, Status::COM_CRC_ERROR));
+    assert!(fails(open, Part::Command, Status::OUT_OF_RANGE));
+    assert!(!fails(open, Part::Command, Status::EXCEPTION_EVENT), "not an error");
+}
+
+#[test]
+fn a_card_that_reads_ahead_over_its_end_has_still_read_what_was_asked_for() {
+    for (way, data_first, fails) in [(0, true, false), (0, false, true), (3, true, true)] {
+        let (transaction, _) = ways().swap_remove(way);
+        let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
+        let _ = exchange.event(done(Part::Command));
+        if data_first {
+            let _ = exchange.event(done(Part::Data));
+        }
+        let response = r1(Status::OUT_OF_RANGE);
+        let _ = exchange.event(HostEvent::CommandDone { part: Part::Stop, response });
+        assert_eq!(exchange.failure().is_some(), fails, "way {way}, data first: {data_first}");
+    }
+}
+
+#[test]
+fn exceptions_are_noted_and_a_card_that_is_gone_is_what_counts() {
+    let (transaction, _) = ways().swap_remove(3);
+    let mut exchange = Exchange::new(&transaction, BusyDetect::Hardware);
+    let response = r1(Status::EXCEPTION_EVENT | Status::WP_VIOLATION);
+    let _ = exchange.event(HostEvent::CommandDone { part: Part::Command, response });
+    assert!(exchange.exception());
+    assert_eq!(exchange.event(HostEvent::CardGone), Progress::Ended);
+    assert_eq!(exchange.failure().map(|failure| failure.cause), Some(Cause::Gone));
+}
+
+#[test]
+fn what_takes_too_long_is_said_of_the_part_that_was_awaited() {
+    for (transaction, parts) in ways() {
+        for at in 0..parts.len() {
+            let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
+            for &before in &parts[..at] {
+                let _ = exchange.event(done(before));
+            }
+            exchange.timed_out();
+            let failure = Failure { part: parts[at], cause: Cause::Host(HostError::Timeout) };
+            assert_eq!(exchange.failure(), Some(failure));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Whatever a card sends, a host reads it or says what is wrong with it. What the bytes mean is in
+//! `registers/`, which the fuzz target `mmc_registers` plays too.
+
+mod registers;
+
+use blockyard_mmc::mode::{Timing, Width};
+use proptest::prelude::*;
+
+/// What the fuzzer begins with: real registers where somebody published them, the rest put together
+/// from the standards. Each is a card, so that the fuzzer begins behind identification.
+#[test]
+fn the_seeds_are_cards() {
+    for (bytes, sectors, timing, width) in [
+        (
+            &include_bytes!("registers/seeds/emmc_4_41")[..],
+            0x72_8000,
+            Timing::MmcDdr52,
+            Width::Eight,
+        ),
+        (include_bytes!("registers/seeds/emmc_5_1"), 61_071_360, Timing::Hs400Es, Width::Eight),
+        (include_bytes!("registers/seeds/sdsc"), 3877 * 1024, Timing::SdDefault, Width::Four),
+        (include_bytes!("registers/seeds/sdhc"), 59_878 * 1024, Timing::SdHighSpeed, Width::Four),
+        (include_bytes!("registers/seeds/sdxc"), 239_072 * 1024, Timing::Sdr104, Width::Four),
+    ] {
+        let card = registers::play(bytes).unwrap().unwrap();
+        assert_eq!((card.sectors, card.mode.timing, card.mode.width), (sectors, timing, width));
+    }
+}
+
+/// A seed with a few bytes changed gets further than noise does.
+fn nearly_a_card() -> impl Strategy<Value = Vec<u8>> {
+    let seeds = [
+        &include_bytes!("registers/seeds/emmc_4_41")[..],
+        include_bytes!("registers/seeds/emmc_5_1"),
+        include_bytes!("registers/seeds/sdsc"),
+        include_bytes!("registers/seeds/sdhc"),
+        include_bytes!("registers/seeds/sdxc"),
+    ];
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40);
+    (prop::sample::select(seeds.to_vec()), changes).prop_map(|(seed, changes)| {
+        let mut bytes = seed.to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn noise_is_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..1200)) {
+        let _ = registers::play(&bytes);
+    }
+
+    #[test]
+    fn a_card_with_errors_is_no_panic(bytes in nearly_a_card()) {
+        let _ = registers::play(&bytes);
+    }
+}
