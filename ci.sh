@@ -389,7 +389,7 @@ seed_corpus() {
         mmc_registers) seeds=(crates/blockyard-mmc/tests/registers/seeds/*) ;;
         btt_image) seeds=(crates/blockyard-btt/tests/btt_images/seeds/*) ;;
         nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
-        http_question) seeds=(crates/blockyard-wire/tests/http/seeds/*) ;;
+        http_question) seeds=(crates/blockyard-serve/tests/http/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;
         *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
     esac

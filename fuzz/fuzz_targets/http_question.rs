@@ -2,7 +2,7 @@
 //! later than at the limit.
 #![no_main]
 
-use blockyard_wire::http::{QUESTION_BYTES_MAX, Question};
+use blockyard_serve::http::{QUESTION_BYTES_MAX, Question};
 use libfuzzer_sys::fuzz_target;
 
 /// Bytes that come at once.

@@ -81,6 +81,7 @@ pub use disk::{
 pub use event::{ClientEvent, Happened};
 pub use gauge::Gauge;
 pub use listen::{Address, ListenError};
+pub use metrics::question as http;
 pub use server::{Config, Server, StartError, Stopper};
 pub use tls::{TlsConfig, TlsError};
 pub use traffic::Traffic;

@@ -5,7 +5,6 @@
 //! any socket, in a simulation and under a fuzzer.
 //!
 //! - [`nbd`]: the server's side of NBD.
-//! - [`http`]: questions of those who read metrics.
 //!
 //! # The whole loop
 //!
@@ -89,5 +88,4 @@
 
 extern crate alloc;
 
-pub mod http;
 pub mod nbd;

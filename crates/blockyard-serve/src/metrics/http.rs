@@ -1,6 +1,6 @@
 //! One question over HTTP/1.1 and its answer; the connection ends with it.
 
-use blockyard_wire::http::Question;
+use super::question::Question;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@
 //! time is not well, which `/healthz` says.
 
 mod http;
+pub mod question;
 mod text;
 
 use crate::disk::Disk;

@@ -81,7 +81,6 @@ impl<'a> Question<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     fn ask(line: &str) -> Result<(&str, bool), Refusal> {
         let head = [line, "\r\nHost: x\r\n\r\nmore"].concat();
