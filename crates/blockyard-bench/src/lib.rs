@@ -13,6 +13,7 @@
 //! What the simulator costs around it is measured by the same binary, and by `simulator` in I/Os per
 //! second: of the jobs in [`simulated`].
 
+pub mod lane;
 pub mod nbd;
 pub mod pmemblk;
 pub mod simulated;

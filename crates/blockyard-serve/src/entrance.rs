@@ -13,9 +13,9 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a lane is told from outside.
 #[derive(Debug)]
-pub(crate) enum Message {
-    /// A client has come.
-    Connection(OwnedFd),
+pub(crate) enum Message<A> {
+    /// A client has come: a door is to be opened for this.
+    Arrival(A),
     /// Tell what was counted, by the number of the disk.
     Report(mpsc::Sender<Vec<Counts>>),
     /// Tell what clients had.
@@ -27,22 +27,29 @@ pub(crate) enum Message {
 }
 
 /// The outside of a lane.
-#[derive(Clone, Debug)]
-pub(crate) struct Entrance {
-    messages: mpsc::Sender<Message>,
+#[derive(Debug)]
+pub(crate) struct Entrance<A> {
+    messages: mpsc::Sender<Message<A>>,
     bell: Arc<OwnedFd>,
-    /// Connections of the lane.
+    /// Doors of the lane.
     pub(crate) load: Arc<AtomicUsize>,
 }
 
-impl Entrance {
+impl<A> Clone for Entrance<A> {
+    fn clone(&self) -> Self {
+        let Self { messages, bell, load } = self;
+        Self { messages: messages.clone(), bell: Arc::clone(bell), load: Arc::clone(load) }
+    }
+}
+
+impl<A> Entrance<A> {
     /// That of a lane that `bell` wakes, and what comes through.
-    pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message>) {
+    pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message<A>>) {
         let (messages, received) = mpsc::channel();
         (Self { messages, bell, load: Arc::default() }, received)
     }
 
-    pub(crate) fn send(&self, message: Message) {
+    pub(crate) fn send(&self, message: Message<A>) {
         // A lane that has ended wants no messages.
         drop(self.messages.send(message));
         bell::ring(&self.bell);
@@ -54,9 +61,9 @@ impl Entrance {
 /// # Errors
 ///
 /// The first lane that does not answer within a second, or has ended.
-pub(crate) fn ask<T>(
-    entrances: &[Entrance],
-    question: impl Fn(mpsc::Sender<T>) -> Message,
+pub(crate) fn ask<A, T>(
+    entrances: &[Entrance<A>],
+    question: impl Fn(mpsc::Sender<T>) -> Message<A>,
 ) -> Result<Vec<T>, usize> {
     let asked = entrances.iter().map(|entrance| {
         let (tell, told) = mpsc::channel();

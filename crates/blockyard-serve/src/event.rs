@@ -1,6 +1,5 @@
 //! What happens to clients, for a log.
 
-use blockyard_wire::nbd::{HandshakeEnd, TransmissionEnd};
 use core::fmt;
 use rustix::fd::OwnedFd;
 use rustix::net::{getpeername, sockopt};
@@ -69,28 +68,6 @@ pub(crate) fn name_of(client: &OwnedFd) -> String {
             format!("process {} of user {}", process.pid.as_raw_nonzero(), process.uid.as_raw())
         }
         Err(_) => "of an unknown address".to_owned(),
-    }
-}
-
-pub(crate) const fn words_of_handshake(end: HandshakeEnd) -> &'static str {
-    match end {
-        HandshakeEnd::Aborted => "it was done with asking",
-        HandshakeEnd::NotNewstyle => "it speaks the old style of NBD, or something else",
-        HandshakeEnd::BadMagic => "what should be an option does not begin like one",
-        HandshakeEnd::NotFixed => "it sent options without fixed newstyle",
-        HandshakeEnd::TooLong => "an option was too long",
-        HandshakeEnd::NoSuchExport => "there is no export of the name it asked for",
-        HandshakeEnd::TlsRequired => "it did not ask for TLS, which is required",
-        HandshakeEnd::ExtendedHeaders => "EXPORT_NAME cannot follow extended headers",
-        HandshakeEnd::ShuttingDown => ENDING,
-    }
-}
-
-pub(crate) const fn words_of_transmission(end: TransmissionEnd) -> &'static str {
-    match end {
-        TransmissionEnd::Disconnected => "it disconnected",
-        TransmissionEnd::BadMagic => "what should be a request does not begin like one",
-        TransmissionEnd::TooLong => "a refused request had too much payload",
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::entrance::{Entrance, Message, ask};
 use crate::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Asks the lanes of a [`Server`](crate::Server) for their traffic.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) entrances: Vec<Entrance<OwnedFd>>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 

@@ -1,13 +1,13 @@
 //! Requests on their way, and where their data lies: what a device looks up under the cookie of a bio.
 //!
-//! The core counts in sectors and knows no memory. A client asks for bytes: its bio covers them
-//! with whole blocks, and the transfer says which bytes are meant and where they are.
+//! The core counts in sectors and knows no memory. A door asks for bytes: its bio covers them with
+//! whole blocks, and the transfer says which bytes are meant and where they are. What a door knows
+//! of a request it keeps itself, under a number that comes back with the end of the request.
 
-use crate::map::Pages;
+use crate::map::{Map, Pages};
 use crate::slab::Slab;
 use blockyard::request::Piece;
 use blockyard::unit::SECTOR_BYTES;
-use blockyard_wire::nbd::Request;
 use core::ops::Range;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,18 +18,35 @@ pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
 /// Where the data of a request lies.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// There is none, or the disk's own memory is sent.
+    /// There is none, or the door takes it from the disk's own memory once it was read.
     Nowhere,
     /// It is in the disk's own memory already.
-    Home,
-    /// Among what was received, from this byte on.
-    Input(Rc<[u8]>, usize),
-    /// In a buffer, of which the first `lead` bytes are what comes before, up to the block that the
-    /// data begins in.
-    Pages { pages: Rc<Pages>, lead: usize },
+    Disk,
+    /// In bytes that the door keeps, from this one on; only written from.
+    Door(Rc<[u8]>, usize),
+    /// In a buffer of the lane, of which the first `lead` bytes are what comes before, up to the block
+    /// that the data begins in.
+    Buffer { pages: Rc<Pages>, lead: usize },
+    /// In memory of somebody else, from this byte on, as a guest's: for whole blocks only.
+    #[cfg_attr(
+        not(any(test, feature = "memory-door")),
+        expect(dead_code, reason = "no door has guests yet")
+    )]
+    Guest { memory: Rc<Map>, start: usize },
 }
 
-/// One request of a client, to a device.
+impl Place {
+    /// The mapping that data is read into or written from, and where the data begins in it.
+    pub(crate) fn mapping(&self) -> Option<(&Rc<Map>, usize)> {
+        match self {
+            Self::Buffer { pages, lead } => Some((pages, *lead)),
+            Self::Guest { memory, start } => Some((memory, *start)),
+            Self::Nowhere | Self::Disk | Self::Door(..) => None,
+        }
+    }
+}
+
+/// One request of a door, to a device.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     /// Its first byte on the disk.
@@ -61,8 +78,8 @@ impl Transfer {
 /// Whose request it is.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    /// The client's of this connection.
-    Client { connection: u32, request: Request },
+    /// The one that this door knows by its token.
+    Door { door: u32, token: u32 },
     /// The lane's own: a flush before it ends.
     Lane,
 }

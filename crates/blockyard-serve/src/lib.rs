@@ -52,23 +52,30 @@
 //! server.join()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-mod batch;
 mod bell;
+mod bios;
 mod clock;
 pub mod depth;
 mod disk;
+mod door;
 mod entrance;
 mod event;
 mod gauge;
 mod job;
 mod lane;
+#[cfg(any(test, feature = "memory-door"))]
+#[doc(hidden)]
+pub mod lane_alone;
 mod listen;
 mod map;
 mod meter;
 mod metrics;
+mod numbers;
 mod pool;
+mod queue;
 mod ring;
 mod server;
+mod services;
 mod slab;
 mod tls;
 mod traffic;

@@ -1,14 +1,16 @@
 //! The io_uring of a lane: everything the lane asks of the kernel, in one call a turn.
 //!
-//! An operation owns the memory it works on from when it is pushed until it is [`Done`], so nothing
-//! the kernel reads or writes can be freed or used meanwhile.
+//! An operation keeps what it is given, a value of any type `K`, from when it is pushed until it is
+//! [`Done`]. The value owns the memory that the operation works on, so nothing that the kernel reads or
+//! writes can be freed or used meanwhile. The value also says whose operation it is.
 //!
 //! # Rules (cited by number in the code)
 //!
 //! - **I1.** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
-//!   alive and in place; the entry is removed when the kernel has said that it is done.
-//! - **I2.** Memory that the kernel writes to is either a [`Map`], which is never referred to, or an
-//!   input that nobody else holds.
+//!   alive and in place; the entry is removed when the kernel has said that it is done. Whoever pushes
+//!   an operation gives, with each [`Span`], the owner of its memory.
+//! - **I2.** Memory that the kernel writes to is either a [`Map`](crate::map::Map), which is never
+//!   referred to, or memory that nobody else holds until the operation is done.
 //! - **I3.** A *quick* send does not wait and tells only of failure: it is done when the call that
 //!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
 //!   own, and a turn that answers is one call.
@@ -21,16 +23,13 @@
 //! thread ends in a panic, or is told to leave whatever is under way; their memory is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
-use crate::batch::Batch;
-use crate::map::{Map, Pages, Span};
+use crate::map::Span;
 use crate::slab::Slab;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Entries of the submission queue; when they are used up the kernel is called once more.
@@ -43,30 +42,6 @@ const COMPLETIONS: u32 = 8192;
 pub(crate) const SPANS_MAX: usize = 1024;
 /// Wait for the socket before the first try: `IORING_RECVSEND_POLL_FIRST`.
 const POLL_FIRST: u16 = 1;
-
-/// What an operation is to whoever asked for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Token {
-    /// Bytes from a connection.
-    Receive(u32),
-    /// Bytes to a connection.
-    Send(u32),
-    /// An I/O of a disk, under its own number.
-    Disk { disk: u16, number: u32 },
-    /// Somebody rang.
-    Bell,
-}
-
-/// Where received bytes go.
-#[derive(Debug)]
-pub(crate) enum Landing {
-    /// To be parsed.
-    Input(Rc<[u8]>),
-    /// Data of a write.
-    Pages(Rc<Pages>),
-    /// Data of a write, in the disk's own memory.
-    Home(Arc<Map>),
-}
 
 /// What a disk asks of a file.
 #[derive(Debug)]
@@ -81,74 +56,63 @@ pub(crate) enum FileOp {
     Allocate { mode: i32, offset: u64, len: u64 },
 }
 
-/// An I/O of a file, with the memory it is about.
+/// An I/O of a file.
 #[derive(Debug)]
 pub(crate) struct FileIo {
     pub(crate) fd: RawFd,
     pub(crate) op: FileOp,
+    /// The memory it is about.
     pub(crate) spans: Vec<Span>,
-    /// What the spans lie in (I1).
-    pub(crate) pages: Vec<Rc<Pages>>,
 }
 
 /// An operation that is over.
 #[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) token: Token,
+pub(crate) struct Done<K> {
     /// What the system call would have returned.
     pub(crate) result: io::Result<usize>,
     /// More is to be received already.
     pub(crate) more: bool,
-    pub(crate) memory: Memory,
-}
-
-/// The memory that an operation gives back.
-#[derive(Debug)]
-pub(crate) enum Memory {
-    /// Received.
-    Landing(Landing),
-    /// Sent, or part of it.
-    Batch(Box<Batch>),
-    /// None: that of a file's I/O is its disk's.
-    None,
+    /// What the operation was given.
+    pub(crate) kept: K,
 }
 
 /// A message as the kernel wants it.
 #[derive(Debug)]
-struct Message {
+pub(crate) struct Message {
     header: libc::msghdr,
-    spans: Vec<Span>,
+    /// The pieces of memory that are sent, in order.
+    pub(crate) spans: Vec<Span>,
     iovecs: Vec<libc::iovec>,
 }
 
+/// What the kernel reads besides the memory of an operation.
 #[derive(Debug)]
-enum Kept {
-    Landing(Landing),
-    Send { batch: Box<Batch>, message: Box<Message> },
-    File { _pages: Vec<Rc<Pages>>, _iovecs: Vec<libc::iovec> },
-    Nothing,
+enum Pieces {
+    None,
+    Message(Box<Message>),
+    Vector { _iovecs: Vec<libc::iovec> },
 }
 
 #[derive(Debug)]
-struct Op {
-    token: Token,
-    kept: Kept,
+struct Op<K> {
+    kept: K,
+    pieces: Pieces,
 }
 
 /// The io_uring of a lane. See the [module](self).
-pub(crate) struct Ring {
+pub(crate) struct Ring<K> {
     ring: IoUring,
-    ops: Slab<Op>,
+    ops: Slab<Op<K>>,
     /// Quick sends of this turn (I3).
     quick: Vec<u32>,
     #[expect(clippy::vec_box, reason = "the kernel wants each to stay in place")]
     spare_messages: Vec<Box<Message>>,
-    done: VecDeque<Done>,
+    done: VecDeque<Done<K>>,
     /// I/Os of files pushed since the last call (I4).
     files: u32,
 }
 
-impl Ring {
+impl<K> Ring<K> {
     /// A ring of this thread.
     ///
     /// # Errors
@@ -177,44 +141,26 @@ impl Ring {
         })
     }
 
-    /// Receives to `from..` of `landing`: all of `from..to` where it is `whole`, else what there is.
-    /// With `expected`, something is there to be received already.
-    ///
-    /// # Panics
-    ///
-    /// If the range is not within it, or others hold it and it is an input (I2).
-    pub(crate) fn receive(
-        &mut self,
-        fd: RawFd,
-        token: Token,
-        mut landing: Landing,
-        range: core::ops::Range<usize>,
-        whole: bool,
-        expected: bool,
-    ) {
-        let span = match &mut landing {
-            Landing::Input(input) => {
-                let input = Rc::get_mut(input).expect("I2: nobody else holds it");
-                let room = &mut input[range];
-                Span { start: room.as_mut_ptr(), len: room.len() }
-            }
-            Landing::Pages(pages) => pages.span(range),
-            Landing::Home(map) => map.span(range),
-        };
+    /// Receives to `span`: all of it where it is `whole`, else what there is. With `expected`, something
+    /// is there to be received already. Nobody but the kernel uses the span until this is done (I2).
+    pub(crate) fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
         let len = u32::try_from(span.len).expect("buffers are shorter");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
         let entry = opcode::Recv::new(Fd(fd), span.start, len)
             .flags(flags)
             .ioprio(if expected { 0 } else { POLL_FIRST })
             .build();
-        self.push(entry, Op { token, kept: Kept::Landing(landing) });
+        self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    /// Sends what is left of `batch`, if it can go at once and `quick` is set (I3); else as soon as
-    /// it can.
-    pub(crate) fn send(&mut self, fd: RawFd, token: Token, mut batch: Box<Batch>, quick: bool) {
-        let mut message = self.spare_messages.pop().unwrap_or_else(Message::new);
-        message.point_to(&mut batch);
+    /// An empty message for [`Self::send`], which takes [`SPANS_MAX`] spans.
+    pub(crate) fn message(&mut self) -> Box<Message> {
+        self.spare_messages.pop().unwrap_or_else(Message::new)
+    }
+
+    /// Sends `message`, if it can go at once and `quick` is set (I3); else as soon as it can.
+    pub(crate) fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
+        message.point_to_spans();
         let now = if quick { libc::MSG_DONTWAIT } else { 0 };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | now;
         let mut entry = opcode::SendMsg::new(Fd(fd), &raw const message.header)
@@ -223,22 +169,22 @@ impl Ring {
         if quick {
             entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
         }
-        let at = self.push(entry, Op { token, kept: Kept::Send { batch, message } });
+        let at = self.push(entry, Op { kept, pieces: Pieces::Message(message) });
         if quick {
             self.quick.push(at);
         }
     }
 
     /// Waits until `fd` can be read.
-    pub(crate) fn readable(&mut self, fd: RawFd, token: Token) {
+    pub(crate) fn readable(&mut self, fd: RawFd, kept: K) {
         let events = u32::from(libc::POLLIN.cast_unsigned());
         let entry = opcode::PollAdd::new(Fd(fd), events).build();
-        self.push(entry, Op { token, kept: Kept::Nothing });
+        self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
     /// An I/O of a file.
-    pub(crate) fn file(&mut self, token: Token, io: FileIo) {
-        let FileIo { fd, op, spans, pages } = io;
+    pub(crate) fn file(&mut self, io: FileIo, kept: K) {
+        let FileIo { fd, op, spans } = io;
         let fd = Fd(fd);
         let mut iovecs = Vec::new();
         let one = match *spans {
@@ -274,7 +220,7 @@ impl Ring {
                 opcode::Fallocate::new(fd, len).mode(mode).offset(offset).build()
             }
         };
-        self.push(entry, Op { token, kept: Kept::File { _pages: pages, _iovecs: iovecs } });
+        self.push(entry, Op { kept, pieces: Pieces::Vector { _iovecs: iovecs } });
         self.files += 1;
         if self.files == FILES_MAX {
             self.submit();
@@ -299,7 +245,7 @@ impl Ring {
     }
 
     /// An operation that is over.
-    pub(crate) fn next_done(&mut self) -> Option<Done> {
+    pub(crate) fn next_done(&mut self) -> Option<Done<K>> {
         self.done.pop_front()
     }
 
@@ -336,20 +282,20 @@ impl Ring {
         }
         // I3: those are done of which the kernel has told nothing.
         for at in self.quick.drain(..) {
-            let sent = match &self.ops[at].kept {
-                Kept::Send { message, .. } => message.spans.iter().map(|span| span.len).sum(),
+            let sent = match &self.ops[at].pieces {
+                Pieces::Message(message) => message.spans.iter().map(|span| span.len).sum(),
                 _ => unreachable!("only sends are quick"),
             };
             self.done.push_back(done(&mut self.ops, &mut self.spare_messages, at, Ok(sent), false));
         }
     }
 
-    fn push(&mut self, entry: squeue::Entry, op: Op) -> u32 {
+    fn push(&mut self, entry: squeue::Entry, op: Op<K>) -> u32 {
         let at = self.ops.insert(op);
         let entry = entry.user_data(u64::from(at));
         loop {
-            // SAFETY: I1: what the entry points to is in `ops`, boxed or reference counted, so that
-            // it stays in place.
+            // SAFETY: I1: what the entry points to is in `ops`: our own pieces on the heap, and memory
+            // whose owner was given with its span and which does not move with that owner.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return at;
             }
@@ -363,26 +309,22 @@ impl Ring {
 }
 
 #[expect(clippy::vec_box, reason = "the kernel wants each to stay in place")]
-fn done(
-    ops: &mut Slab<Op>,
+fn done<K>(
+    ops: &mut Slab<Op<K>>,
     spare_messages: &mut Vec<Box<Message>>,
     at: u32,
     result: io::Result<usize>,
     more: bool,
-) -> Done {
-    let Op { token, kept } = ops.remove(at);
-    let memory = match kept {
-        Kept::Landing(landing) => Memory::Landing(landing),
-        Kept::Send { batch, message } => {
-            spare_messages.push(message);
-            Memory::Batch(batch)
-        }
-        Kept::File { .. } | Kept::Nothing => Memory::None,
-    };
-    Done { token, result, more, memory }
+) -> Done<K> {
+    let Op { kept, pieces } = ops.remove(at);
+    if let Pieces::Message(mut message) = pieces {
+        message.spans.clear();
+        spare_messages.push(message);
+    }
+    Done { result, more, kept }
 }
 
-impl Drop for Ring {
+impl<K> Drop for Ring<K> {
     fn drop(&mut self) {
         if self.ops.len() > 0 {
             // The kernel may still write there.
@@ -399,9 +341,8 @@ impl Message {
         Box::new(Self { header, spans: Vec::new(), iovecs: Vec::new() })
     }
 
-    fn point_to(&mut self, batch: &mut Batch) {
-        self.spans.clear();
-        batch.spans(SPANS_MAX, &mut self.spans);
+    fn point_to_spans(&mut self) {
+        debug_assert!(self.spans.len() <= SPANS_MAX, "the kernel takes no more pieces");
         self.iovecs.clear();
         self.iovecs.extend(self.spans.iter().map(iovec));
         self.header.msg_iov = self.iovecs.as_mut_ptr();

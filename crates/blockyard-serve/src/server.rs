@@ -1,17 +1,19 @@
 //! A server: lanes, and a thread that deals clients to them.
 
 use crate::bell;
+use crate::clock;
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
+use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
 use crate::event::{ClientEvent, Happened, name_of};
 use crate::gauge::Gauge;
-use crate::lane::{Lane, LaneParts, Shared, TlsShared};
+use crate::lane::{Lane, LaneParts, Shared};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::tls::{TlsConfig, TlsError};
 use crate::watcher::Watcher;
 use crate::words::error_words;
-use blockyard_wire::nbd::{ExportError, Exports};
+use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use core::sync::atomic::Ordering;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -125,7 +127,7 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<OwnedFd>,
-    entrances: Vec<Entrance>,
+    entrances: Vec<Entrance<OwnedFd>>,
 }
 
 impl Stopper {
@@ -165,10 +167,10 @@ impl Server {
         let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
         let assumed = disks.iter().filter(|disk| disk.is_assumed_persistent());
         let assumed_persistent = assumed.map(|disk| disk.name.clone()).collect();
-        let exports = Exports::new(disks.iter().map(|disk| disk.export()).collect());
+        let exports = nbd::exports(&disks);
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
-            tls.load().map(|config| TlsShared { config, is_required })
+            tls.load().map(|config| nbd::Tls { config, is_required })
         });
         let tls = tls.transpose().map_err(StartError::Tls)?;
         let client = client_at_stdin(&config.addresses).map_err(StartError::Listen)?;
@@ -183,23 +185,25 @@ impl Server {
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
         let shared = Arc::new(Shared {
             bells,
-            exports: exports.map_err(StartError::Export)?,
             disks,
-            tls,
-            handshake_deadline: config.handshake_deadline,
             patience: config.patience,
             lane_bytes_max: config.lane_bytes_max,
             polls: config.polls,
-            events: config.events.clone(),
             is_metered: metrics.is_some(),
             watcher: config.watcher.clone(),
             connections: Arc::default(),
             ends_with_last,
         });
+        let doors = Arc::new(nbd::Shared {
+            exports: exports.map_err(StartError::Export)?,
+            tls,
+            handshake_deadline: clock::duration(config.handshake_deadline),
+            events: config.events.clone(),
+        });
         let mut begun = Begun(Vec::new());
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
-            let (entrance, lane) = start_lane(number, &shared)?;
+            let (entrance, lane) = start_lane(number, &shared, &doors)?;
             begun.0.push(entrance);
             lanes.push(lane);
         }
@@ -211,6 +215,7 @@ impl Server {
             client,
             lanes: begun,
             shared: Arc::clone(&shared),
+            events: config.events.clone(),
             stop: Arc::clone(&stop),
             connections_max: config.connections_max,
         };
@@ -306,13 +311,15 @@ struct Acceptor {
     client: Option<OwnedFd>,
     lanes: Begun,
     shared: Arc<Shared>,
+    /// Whom to tell of clients that are cut off.
+    events: Option<mpsc::SyncSender<ClientEvent>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
 }
 
 /// Lanes that have begun. They drain when nobody is left to give them clients: at the end, or where the rest of
 /// the server cannot begin.
-struct Begun(Vec<Entrance>);
+struct Begun(Vec<Entrance<OwnedFd>>);
 
 impl Drop for Begun {
     fn drop(&mut self) {
@@ -359,36 +366,38 @@ impl Acceptor {
     /// To the lane with the fewest clients.
     fn deal(&self, client: OwnedFd) {
         if self.shared.connections.load(Ordering::Relaxed) >= self.connections_max {
-            if let Some(events) = &self.shared.events {
+            if let Some(events) = &self.events {
                 let client = name_of(&client);
                 drop(events.try_send(ClientEvent { client, happened: Happened::CutOff }));
             }
             return; // closed
         }
-        let load = |entrance: &&Entrance| entrance.load.load(Ordering::Relaxed);
+        let load = |entrance: &&Entrance<OwnedFd>| entrance.load.load(Ordering::Relaxed);
         let entrance = self.lanes.0.iter().min_by_key(load).expect("there is a lane");
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
-        entrance.send(Message::Connection(client));
+        entrance.send(Message::Arrival(client));
     }
 }
 
 fn start_lane(
     number: usize,
     shared: &Arc<Shared>,
-) -> Result<(Entrance, JoinHandle<io::Result<()>>), StartError> {
+    doors: &Arc<nbd::Shared>,
+) -> Result<(Entrance<OwnedFd>, JoinHandle<io::Result<()>>), StartError> {
     let bell = Arc::clone(&shared.bells[number]);
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let parts = LaneParts {
         number: u32::try_from(number).expect("there are few lanes"),
         shared: Arc::clone(shared),
+        doors: Arc::clone(doors),
         messages,
         bell,
         load: Arc::clone(&entrance.load),
     };
     let (tell, told) = mpsc::channel();
     // The ring belongs to the thread that makes it.
-    let body = move || match Lane::new(parts) {
+    let body = move || match Lane::<nbd::Client>::new(parts) {
         Ok(lane) => {
             drop(tell.send(Ok(())));
             lane.serve()
@@ -410,7 +419,7 @@ fn start_lane(
 
 fn start_metrics(
     listener: Listener,
-    entrances: &[Entrance],
+    entrances: &[Entrance<OwnedFd>],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let stop = Arc::new(bell()?);

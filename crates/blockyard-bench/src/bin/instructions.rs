@@ -4,16 +4,21 @@
 //! of the two counts divided by [`FEW`] is what an I/O costs: construction, start and exit of the
 //! program are in both counts and cancel. The result is the same on every run of one binary.
 //!
-//! Without arguments it prints a table, of the core and of the simulator, starting itself under
-//! `valgrind`, which must be installed; with the begin of names it does so for those cases. With a case
-//! and a count it does that many I/Os, which is what callgrind counts.
+//! The lane of a server runs alone under callgrind: its client is the parent process, at the other end
+//! of the lane's standard input. So neither the client nor the kernel is in the counts.
+//!
+//! Without arguments it prints a table of the core, the lane and the simulator. It starts itself under
+//! `valgrind`, which must be installed. With the beginning of a name it prints the cases of that name. With a
+//! case and a count it does that many I/Os, which is what callgrind counts.
 
 use blockyard::policy::Policies;
 use blockyard::stats::StageStats;
 use blockyard_bench::simulated::{EMMC, SCSI, Workload};
-use blockyard_bench::{IoLoop, Meter};
+use blockyard_bench::{IoLoop, Meter, lane};
 use core::error::Error;
-use std::process::Command;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 
 /// A multiple of all instances of a workload, and of [`BATCH`].
 const FEW: u64 = 19_200;
@@ -39,8 +44,19 @@ enum What {
     },
     /// Random reads, with a meter: whether somebody asks it.
     Metered { policies: fn() -> Policies, counts: bool },
+    /// Random reads of a served disk in memory, by a client at this door.
+    Lane { door: Door, policies: fn() -> Policies },
     /// The simulator: a workload, what it does, under a design.
     Simulated(Workload, &'static str, &'static str),
+}
+
+/// A client's way into a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    /// NBD over a socket.
+    Nbd,
+    /// Memory of this process.
+    Memory,
 }
 
 const NONE: fn() -> Policies = || Policies::NONE;
@@ -67,7 +83,19 @@ fn cases() -> Vec<Case> {
         name: name.to_owned(),
         what: What::Metered { policies, counts },
     });
-    core.into_iter().chain(metered).chain([SCSI, EMMC].into_iter().flat_map(simulated)).collect()
+    let doors = [(Door::Nbd, "nbd"), (Door::Memory, "memory")];
+    let designs = [("none", NONE), ("mq-deadline", Policies::mq_deadline as fn() -> Policies)];
+    let lane = doors.into_iter().flat_map(|(door, name)| {
+        designs.into_iter().map(move |(design, policies)| Case {
+            name: format!("lane/{name}/{design}/random-read"),
+            what: What::Lane { door, policies },
+        })
+    });
+    core.into_iter()
+        .chain(metered)
+        .chain(lane)
+        .chain([SCSI, EMMC].into_iter().flat_map(simulated))
+        .collect()
 }
 
 fn random_reads(name: &str, policies: fn() -> Policies, held: u32) -> Case {
@@ -100,14 +128,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         [name, count] => {
             let cases = cases();
             let case = cases.iter().find(|case| case.name == *name).ok_or("no such case")?;
-            perform(case, count.parse()?);
-            Ok(())
+            perform(case, count.parse()?)
         }
         _ => Err("usage: instructions [PREFIX | CASE COUNT]".into()),
     }
 }
 
-fn perform(case: &Case, ios: u64) {
+fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
     match case.what {
         What::Core { policies, held, step, ios_per_step } => {
             let mut io = IoLoop::new(policies(), held);
@@ -120,10 +147,14 @@ fn perform(case: &Case, ios: u64) {
             let mut io = IoLoop::told(policies(), 0, meter);
             (0..ios).for_each(|_| io.random_read());
         }
+        // The client says how many.
+        What::Lane { door: Door::Nbd, policies } => lane::serve_standard_input(policies())?,
+        What::Lane { door: Door::Memory, policies } => lane::read_in_memory(policies(), ios)?,
         What::Simulated(workload, op, design) => {
             let _ = workload.simulate(op, design, &workload.amount(ios));
         }
     }
+    Ok(())
 }
 
 fn print_table(prefix: &str) -> Result<(), Box<dyn Error>> {
@@ -137,12 +168,20 @@ fn print_table(prefix: &str) -> Result<(), Box<dyn Error>> {
 
 /// The instructions of a whole run.
 fn count(case: &Case, ios: u64) -> Result<u64, Box<dyn Error>> {
-    let output = Command::new("valgrind")
+    let (ours, theirs) = UnixStream::pair()?;
+    let child = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe()?)
         .args([&case.name, &ios.to_string()])
-        .output()
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
         .map_err(|error| format!("valgrind does not start: {error}"))?;
+    if matches!(case.what, What::Lane { door: Door::Nbd, .. }) {
+        lane::read(ours, ios)?;
+    }
+    let output = child.wait_with_output()?;
     let report = String::from_utf8_lossy(&output.stderr);
     let line = report.lines().find_map(|line| line.split("Collected : ").nth(1));
     let line = line.ok_or_else(|| format!("callgrind counted nothing: {report}"))?;

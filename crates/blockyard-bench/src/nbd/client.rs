@@ -48,7 +48,15 @@ impl Client {
     ///
     /// If there is no server, or it refuses.
     pub fn connect(socket: &Path, export: &str) -> io::Result<Self> {
-        let mut stream = UnixStream::connect(socket)?;
+        Self::enter(UnixStream::connect(socket)?, export)
+    }
+
+    /// Chooses the export of this name over a connected socket.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses.
+    pub fn enter(mut stream: UnixStream, export: &str) -> io::Result<Self> {
         let size_bytes = handshake(&mut stream, export)?;
         Ok(Self { stream, size_bytes })
     }
@@ -78,6 +86,25 @@ impl Client {
         let latencies = core::mem::take(&mut session.latencies);
         session.end()?;
         Ok(latencies)
+    }
+
+    /// Sends `ios` requests at random offsets in rounds. One send carries the requests of a round, and the next
+    /// round begins when all replies have come, so every run gives the server the same turns.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, or a request is refused.
+    pub fn rounds(self, shape: Shape, ios: u64) -> io::Result<()> {
+        let mut session = Session::new(self, shape, Offsets::Random(0x2545_f491_4f6c_dd1d))?;
+        let progress = Progress::default();
+        for _ in 0..ios / shape.depth as u64 {
+            session.refill();
+            session.send()?;
+            while session.free.len() < shape.depth || session.skip > 0 {
+                session.receive(&progress)?;
+            }
+        }
+        session.end()
     }
 }
 

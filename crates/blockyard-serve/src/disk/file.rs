@@ -49,8 +49,18 @@ pub(crate) struct File {
 /// begin, and what came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    pub(crate) begun: RefCell<VecDeque<(u32, FileIo)>>,
+    pub(crate) begun: RefCell<VecDeque<Begun>>,
     pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
+}
+
+/// I/O that a lane is to begin.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// The device's number for it, under which it ends.
+    pub(crate) number: u32,
+    pub(crate) io: FileIo,
+    /// What its spans lie in.
+    pub(crate) pages: Vec<Rc<Pages>>,
 }
 
 /// What is under way for a request.
@@ -173,16 +183,18 @@ impl FileDevice {
 
     /// Names the memory of `bytes` of a transfer; the whole blocks that these are.
     fn name(&self, active: &mut Active, transfer: &Transfer, bytes: Range<u64>) -> Range<u64> {
-        let Place::Pages { pages, lead } = &transfer.place else {
-            unreachable!("data of a file is in buffers")
-        };
+        let (pages, lead) = transfer.place.mapping().expect("data of a file is in mappings");
         let block = self.file.block_bytes;
         let cover = self.cover(&bytes);
         let place_of = |offset: u64| {
-            usize::try_from(*lead as u64 + offset - transfer.offset).expect("it is in a buffer")
+            usize::try_from(lead as u64 + offset - transfer.offset).expect("it is in a buffer")
         };
         active.spans.push(pages.span(place_of(cover.start)..place_of(cover.end)));
         active.pages.push(Rc::clone(pages));
+        debug_assert!(
+            cover == bytes || matches!(transfer.place, Place::Buffer { .. }),
+            "a guest's memory has no room for the rest of a block"
+        );
         if active.op == Op::Write && cover != bytes {
             // B1. Such a bio does not merge, so the buffer is this piece's alone.
             let block_bytes = usize::try_from(block).expect("blocks are small");
@@ -274,9 +286,9 @@ impl FileDevice {
             }
             Step::Sync => FileOp::Sync,
         };
-        let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans, pages };
+        let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans };
         let number = u32::from(active.finished.tag.0);
-        self.outbox.begun.borrow_mut().push_back((number, io));
+        self.outbox.begun.borrow_mut().push_back(Begun { number, io, pages });
     }
 
     /// What follows from the end of a step: another one, or how the request ended.

@@ -40,12 +40,13 @@ impl Memory {
         let from = place_of(bytes.start - transfer.offset);
         let (at, len) = (place_of(bytes.start), place_of(bytes.end - bytes.start));
         match &transfer.place {
-            Place::Nowhere | Place::Home => {}
-            Place::Input(input, start) => {
-                self.map.write(at, &input[start + from..start + from + len]);
+            Place::Nowhere | Place::Disk => {}
+            Place::Door(bytes, start) => {
+                self.map.write(at, &bytes[start + from..start + from + len]);
             }
-            Place::Pages { pages, lead } => {
-                self.map.write_from(at, pages, lead + from..lead + from + len);
+            Place::Buffer { pages: mapping, lead: start }
+            | Place::Guest { memory: mapping, start } => {
+                self.map.write_from(at, mapping, start + from..start + from + len);
             }
         }
         self.extents.written(bytes);

@@ -19,14 +19,15 @@ mod overlap;
 
 pub use error::OpenError;
 pub use fault_counts::FaultCounts;
+#[cfg(test)]
+pub(crate) use file::Begun;
 pub(crate) use file::Outbox;
 pub use layers::Layers;
 pub(crate) use limited::SharedDepth;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
-use crate::batch::Batch;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
-use crate::map::Map;
+use crate::map::{Map, Pages};
 use at_once::AtOnce;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::layer::delay::Delayed;
@@ -40,10 +41,8 @@ use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
-use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
-use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportFlags};
-use blockyard_wire::nbd::{STATE_HOLE, STATE_ZERO};
 use btt::{BttDevice, Table};
+use core::ops::Range;
 use file::{File, FileDevice};
 use limited::Limited;
 use live::Live;
@@ -57,6 +56,8 @@ use std::sync::Arc;
 const MEMORY_REQUEST_SECTORS: u32 = 1 << 17;
 /// Longest read or write of a file in one piece; longer ones are split.
 const FILE_REQUEST_SECTORS: u32 = 1 << 12;
+/// Longest read that a disk which keeps nothing answers, in bytes.
+pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
 /// Longest discard or zeroing in one piece.
 const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
@@ -186,39 +187,14 @@ impl Disk {
         self.layers.over(medium, &self.timing, tags)
     }
 
-    /// What is told of it to clients.
-    pub(crate) fn export(&self) -> Export {
-        let minimum = match &self.kept {
+    /// Bytes of which every request must have a multiple: 1 where every byte may be written by itself, be
+    /// it by reading the rest of its block first.
+    pub(crate) fn request_block_bytes(&self) -> u64 {
+        match &self.kept {
             // The kernel zeroes no part of a block there.
             Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
             Kept::Btt(table) => table.data_bytes,
             _ => 1,
-        };
-        let limits = self.limits();
-        let mut flags = ExportFlags::FLUSH
-            | ExportFlags::FUA
-            | ExportFlags::CACHE
-            | ExportFlags::CAN_MULTI_CONN; // R1: all connections write to one memory or file
-        if limits.max_discard_sectors > 0 {
-            flags = flags | ExportFlags::TRIM;
-        }
-        if limits.max_write_zeroes_sectors > 0 {
-            flags = flags | ExportFlags::WRITE_ZEROES | ExportFlags::FAST_ZERO;
-        }
-        if self.read_only {
-            flags = flags | ExportFlags::READ_ONLY;
-        }
-        Export {
-            name: self.name.clone(),
-            description: String::new(),
-            size_bytes: self.size_bytes,
-            blocks: BlockSizes {
-                minimum: u32::try_from(minimum).expect("blocks are small"),
-                preferred: 4096,
-                maximum: PAYLOAD_BYTES_DEFAULT,
-            },
-            flags,
-            contexts: vec![BASE_ALLOCATION.to_owned()],
         }
     }
 
@@ -288,31 +264,31 @@ impl Disk {
         }
     }
 
-    /// Appends to `batch` what `transfer`, a read that is done, has read. Its buffer goes with it.
-    pub(crate) fn send(&self, transfer: Transfer, batch: &mut Batch) {
+    /// Where the data of `transfer`, a read that is done, lies. A buffer goes with it.
+    #[inline]
+    pub(crate) fn data(&self, transfer: Transfer) -> Data<'_> {
         let Transfer { offset, len, place, .. } = transfer;
         let len = usize::try_from(len).expect("reads are short");
         match (&self.kept, place) {
-            (_, Place::Pages { pages, lead }) => batch.pages(pages, lead..lead + len),
+            (_, Place::Buffer { pages, lead }) => Data::Buffer(pages, lead..lead + len),
             (Kept::Memory(memory), _) => {
                 let at = usize::try_from(offset).expect("the disk is in memory");
-                batch.map(&memory.map, at..at + len);
+                Data::Disk(&memory.map, at..at + len)
             }
-            (Kept::Null(zeroes), _) => batch.map(zeroes, 0..len),
-            (Kept::File(..) | Kept::Btt(_), _) => unreachable!("its data is in buffers"),
+            (Kept::Null(zeroes), _) => Data::Disk(zeroes, 0..len),
+            (Kept::File(..) | Kept::Btt(_), _) => unreachable!("the door gave it its own memory"),
         }
     }
 
-    /// How many bytes from `offset` on are alike, and in which state of `base:allocation`.
-    pub(crate) fn status_at(&self, offset: u64) -> (u64, u32) {
-        let (len, is_data) = match &self.kept {
+    /// How many bytes from `offset` on are alike, and whether they are data, or a hole that reads as zeroes.
+    pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
+        match &self.kept {
             Kept::Memory(memory) => memory.extents.run_at(offset),
             Kept::Null(_) => (self.size_bytes - offset, false),
             Kept::File(file, _) => file.run_at(offset),
             // Which sectors are zeroes is known, and not told: it would be a look at each.
             Kept::Btt(_) => (self.size_bytes - offset, true),
-        };
-        (len, if is_data { 0 } else { STATE_HOLE | STATE_ZERO })
+        }
     }
 
     /// Reads ahead what will be read soon, where that means anything.
@@ -321,6 +297,15 @@ impl Disk {
             file.cache(offset, len);
         }
     }
+}
+
+/// Where the data of a read lies.
+#[derive(Debug)]
+pub(crate) enum Data<'a> {
+    /// In a buffer of the lane.
+    Buffer(Rc<Pages>, Range<usize>),
+    /// In the disk's own memory.
+    Disk(&'a Arc<Map>, Range<usize>),
 }
 
 impl Medium {

@@ -7,11 +7,10 @@ use super::limited::SharedDepth;
 use super::live::Timing;
 use super::memory::Memory;
 use super::overlap::Overlaps;
-use super::{Disk, DiskConfig, FaultCounts, Kept, Source};
+use super::{Disk, DiskConfig, FaultCounts, Kept, NULL_READ_BYTES_MAX, Source};
 use crate::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use crate::job::SECTOR;
 use crate::map::Map;
-use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use core::sync::atomic::AtomicBool;
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
@@ -55,7 +54,7 @@ impl Disk {
                 (*bytes, Kept::Memory(Arc::new(memory)))
             }
             Source::Null { bytes } => {
-                let zeroes = Map::new(PAYLOAD_BYTES_DEFAULT as usize)
+                let zeroes = Map::new(NULL_READ_BYTES_MAX)
                     .map_err(|error| OpenError::Memory(*bytes, error))?;
                 (*bytes, Kept::Null(Arc::new(zeroes)))
             }

@@ -23,7 +23,7 @@ pub(crate) struct Metrics {
     pub(crate) listener: Listener,
     /// Ends it.
     pub(crate) stop: Arc<OwnedFd>,
-    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) entrances: Vec<Entrance<OwnedFd>>,
     pub(crate) disks: Vec<Arc<Disk>>,
     /// Clients there are.
     pub(crate) connections: Arc<AtomicUsize>,

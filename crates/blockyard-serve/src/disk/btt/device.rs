@@ -2,7 +2,8 @@
 
 use super::Table;
 use super::gathered::{Gathered, Way};
-use crate::job::{Jobs, Place, Transfer, job_of};
+use crate::job::{Jobs, Transfer, job_of};
+use crate::map::Map;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
@@ -54,7 +55,7 @@ impl BttDevice {
             let (lba, count) = self.sectors(&bytes);
             self.buffer.resize(small(count) * sector, 0);
             self.way.read(lba, &mut self.buffer)?;
-            let Place::Pages { pages, lead } = &transfer.place else { nowhere() };
+            let (pages, lead) = mapping_of(transfer);
             let first = lead + small(bytes.start - transfer.offset);
             for (n, sector) in self.buffer.chunks_exact(sector).enumerate() {
                 pages.write(first + n * data, &sector[..data]);
@@ -80,7 +81,7 @@ impl BttDevice {
                 self.gathered.zero(of, lba, count);
                 continue;
             }
-            let Place::Pages { pages, lead } = &transfer.place else { nowhere() };
+            let (pages, lead) = mapping_of(transfer);
             let first = lead + small(bytes.start - transfer.offset);
             self.gathered.write(of, lba, count, |to| {
                 for n in 0..small(count) {
@@ -162,8 +163,8 @@ fn status(done: Result<(), IoError>) -> Status {
     }
 }
 
-fn nowhere() -> ! {
-    unreachable!("the disk wants buffers")
+fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
+    transfer.place.mapping().expect("data of a BTT is in mappings")
 }
 
 fn small(bytes: u64) -> usize {

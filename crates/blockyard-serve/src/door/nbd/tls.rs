@@ -3,7 +3,7 @@
 //! The lane receives records and sends records by its ring like any other bytes; only here are they
 //! opened and sealed.
 
-use crate::batch::Batch;
+use super::batch::Batch;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, Write};
 use std::rc::Rc;
@@ -19,7 +19,7 @@ const RECORD_BYTES: usize = 16 << 10;
 
 /// TLS of one connection. See the [module](self).
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct TlsSession {
     session: ServerConnection,
     /// Records that came; away while the kernel writes to it.
     received: Option<Rc<[u8]>>,
@@ -30,7 +30,7 @@ pub(super) struct Session {
     clear: Vec<u8>,
 }
 
-impl Session {
+impl TlsSession {
     /// A session in which nothing has been said.
     pub(super) fn new(config: &Arc<ServerConfig>) -> Self {
         let session = ServerConnection::new(Arc::clone(config));

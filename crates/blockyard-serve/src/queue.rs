@@ -23,9 +23,9 @@ const HCTX: HctxId = HctxId(0);
 
 /// A disk as one lane sees it. See the [module](self).
 #[derive(Debug)]
-pub(super) struct DiskQueue {
-    pub(super) disk: Arc<Disk>,
-    pub(super) outbox: Rc<Outbox>,
+pub(crate) struct DiskQueue {
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) outbox: Rc<Outbox>,
     queue: RequestQueue,
     host: Host<Medium, Meter>,
     /// Bios that found no tag, oldest first.
@@ -36,7 +36,7 @@ pub(super) struct DiskQueue {
 }
 
 impl DiskQueue {
-    pub(super) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, meter: Meter) -> Self {
+    pub(crate) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, meter: Meter) -> Self {
         let outbox = Rc::new(Outbox::default());
         let tags = TagSetConfig {
             hctxs: 1,
@@ -65,7 +65,7 @@ impl DiskQueue {
 
     /// A bio enters, now or when there is a tag. It comes back by [`Self::next_ended`].
     #[inline]
-    pub(super) fn submit(&mut self, bio: Bio, now: Instant) {
+    pub(crate) fn submit(&mut self, bio: Bio, now: Instant) {
         if !self.is_plugged {
             self.queue.plug(CPU);
             self.is_plugged = true;
@@ -93,7 +93,7 @@ impl DiskQueue {
     }
 
     /// Everything that can be done now: runs, completions, and bios that waited for these.
-    pub(super) fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         if self.is_plugged {
             self.is_plugged = false;
             self.queue.unplug(&mut self.host, CPU, now);
@@ -122,7 +122,7 @@ impl DiskQueue {
     }
 
     /// Another lane has given back some of the depth: what was refused for want of it is tried again.
-    pub(super) fn try_again(&mut self, now: Instant) {
+    pub(crate) fn try_again(&mut self, now: Instant) {
         let _ = self.queue.run(&mut self.host, HCTX, now);
     }
 
@@ -141,22 +141,22 @@ impl DiskQueue {
 
     /// A bio that is over, exactly once.
     #[inline]
-    pub(super) fn next_ended(&mut self) -> Option<Ended> {
+    pub(crate) fn next_ended(&mut self) -> Option<Ended> {
         self.queue.next_ended().or_else(|| self.refused.pop_front())
     }
 
     /// What was counted until `now`; nothing where it is not counted.
-    pub(super) fn counts(&self, now: Instant) -> Option<Counts> {
+    pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
         self.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
     }
 
     /// Tells those outside how often each fault rule was met.
-    pub(super) fn tell_faults(&self) {
+    pub(crate) fn tell_faults(&self) {
         self.host.driver.tell_faults(&self.disk.faults);
     }
 
     /// When to call [`Self::advance`] if nothing happens before.
-    pub(super) fn poll_at(&self) -> Option<Instant> {
+    pub(crate) fn poll_at(&self) -> Option<Instant> {
         self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
     }
 }
@@ -164,7 +164,7 @@ impl DiskQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{DiskConfig, Layers, Source};
+    use crate::disk::{Begun, DiskConfig, Layers, Source};
     use crate::job::{Job, Owner, Place, Transfer};
     use crate::map::Pages;
     use crate::meter::Meter;
@@ -202,7 +202,7 @@ mod tests {
         answers: &[Result<usize, i32>],
     ) -> Status {
         let pages = Rc::new(Pages::new(4096).expect("there is memory"));
-        let place = Place::Pages { pages, lead: 0 };
+        let place = Place::Buffer { pages, lead: 0 };
         let len = u64::from(bio.sectors) * 512;
         let transfer = Transfer { place, ..Transfer::new(bio.sector * 512, len) };
         let number = jobs.borrow_mut().insert(Job { transfer, owner: Owner::Lane });
@@ -215,7 +215,8 @@ mod tests {
                 jobs.borrow_mut().remove(number);
                 return ended.status;
             }
-            let (number, io) = queue.outbox.begun.borrow_mut().pop_front().expect("it is begun");
+            let Begun { number, io, .. } =
+                queue.outbox.begun.borrow_mut().pop_front().expect("it is begun");
             let answer = answers.next().unwrap_or_else(|| panic!("nobody expects {:?}", io.op));
             let answer = answer.map_err(io::Error::from_raw_os_error);
             queue.outbox.ended.borrow_mut().push_back((number, answer));

@@ -1,0 +1,74 @@
+//! A lane of the server under a load that is the same in every run: 4 KiB random reads of a disk in memory.
+
+use crate::Sectors;
+use crate::nbd::client::Client;
+use crate::nbd::shape::{Direction, Shape};
+use blockyard::bio::Op;
+use blockyard::policy::Policies;
+use blockyard_serve::lane_alone::{self, Ask, Rounds};
+use blockyard_serve::{DiskConfig, Layers, Source};
+use core::error::Error;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+/// Requests of a round.
+const DEPTH: usize = 16;
+const DISK_BYTES: u64 = 64 << 20;
+const BLOCK_BYTES: usize = 4096;
+
+/// Serves the client at standard input by a lane in this thread, until the client leaves.
+///
+/// # Errors
+///
+/// If there is no io_uring, or the lane fails.
+pub fn serve_standard_input(policies: Policies) -> Result<(), Box<dyn Error>> {
+    let client = io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(lane_alone::serve(&disk(policies), client)?)
+}
+
+fn disk(policies: Policies) -> DiskConfig {
+    DiskConfig {
+        name: String::new(),
+        source: Source::Memory { bytes: DISK_BYTES, huge_pages: false },
+        read_only: false,
+        policies,
+        depth: 32,
+        depth_bytes: 64 << 20,
+        layers: Layers::default(),
+    }
+}
+
+/// Reads `ios` blocks of the disk at the other end of `socket`.
+///
+/// # Errors
+///
+/// If the connection breaks, or the server refuses.
+pub fn read(socket: UnixStream, ios: u64) -> io::Result<()> {
+    let shape = Shape { direction: Direction::Read, bytes: BLOCK_BYTES, depth: DEPTH };
+    Client::enter(socket, "")?.rounds(shape, ios)
+}
+
+/// Reads `ios` blocks by a lane in this thread, whose client has no socket.
+///
+/// # Errors
+///
+/// If there is no io_uring, or the lane fails.
+pub fn read_in_memory(policies: Policies, ios: u64) -> Result<(), Box<dyn Error>> {
+    let mut sectors = Sectors::default();
+    let mut left = ios;
+    let client = Rounds {
+        disk: 0,
+        memory_bytes: DEPTH * BLOCK_BYTES,
+        next: Box::new(move |_, round| {
+            for slot in 0..usize::try_from(left).unwrap_or(DEPTH).min(DEPTH) {
+                let offset = sectors.draw() * 512 % DISK_BYTES;
+                let (len, at) = (BLOCK_BYTES as u64, slot * BLOCK_BYTES);
+                round.push(Ask { op: Op::Read, offset, len, at, fua: false });
+            }
+            left -= round.len() as u64;
+        }),
+        ended: None,
+    };
+    Ok(lane_alone::serve_memory(&disk(policies), client)?)
+}

@@ -1,0 +1,70 @@
+//! The bios of a transfer: whole blocks over its bytes, one after the other where it is too long for one.
+
+use crate::job::{SECTOR, Transfer};
+use blockyard::bio::{Bio, Flags, Op};
+
+/// Longest bio: a range that is longer is done piece by piece, one after the other.
+const BIO_SECTORS_MAX: u32 = 1 << 31;
+
+/// A bio over the blocks of `transfer`, or over as many of the first ones as a bio can have.
+pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64) -> Bio {
+    let Transfer { offset, len, .. } = *transfer;
+    let block = block_bytes.max(SECTOR);
+    let start = offset / block * block / SECTOR;
+    let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes), 0);
+    // Its neighbours' data does not continue its own; or nobody else shall fail with it for not being fast.
+    let is_whole = (offset | len).is_multiple_of(block);
+    if is_whole && !transfer.fast { bio } else { bio.with_flags(Flags::NO_MERGE) }
+}
+
+/// What of `transfer` follows on `bio`, which is done; nothing where that was all.
+#[inline]
+pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64) -> Option<Bio> {
+    let sector = bio.sector + u64::from(bio.sectors);
+    if sector * SECTOR >= transfer.offset + transfer.len {
+        return None;
+    }
+    Some(Bio { sector, sectors: sectors_from(sector, transfer, block_bytes), ..*bio })
+}
+
+/// How many sectors a bio of `transfer` has from `sector` on.
+fn sectors_from(sector: u64, transfer: &Transfer, block_bytes: u64) -> u32 {
+    let end = (transfer.offset + transfer.len).next_multiple_of(block_bytes.max(SECTOR));
+    u32::try_from(end / SECTOR - sector).map_or(BIO_SECTORS_MAX, |left| left.min(BIO_SECTORS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bio_covers_every_byte_with_whole_blocks() {
+        let covers = |offset, len, block| {
+            let bio = first_bio(Op::Write, &Transfer::new(offset, len), block);
+            (bio.sector, bio.sectors, bio.flags.contains(Flags::NO_MERGE))
+        };
+        assert_eq!(covers(4096, 4096, 1), (8, 8, false));
+        assert_eq!(covers(511, 2, 1), (0, 2, true));
+        assert_eq!(covers(512, 512, 4096), (0, 8, true));
+        assert_eq!(covers(4095, 4098, 4096), (0, 24, true));
+    }
+
+    #[test]
+    fn bios_of_a_long_range_follow_each_other_to_its_end() {
+        let most = u64::from(BIO_SECTORS_MAX);
+        for (offset, len) in [(512, most * SECTOR), (4097, (3 * most + 1) * SECTOR), (0, 1 << 62)] {
+            let transfer = Transfer::new(offset, len);
+            let mut bio = first_bio(Op::Discard, &transfer, 4096);
+            assert_eq!(bio.sector, offset / 4096 * 8);
+            for _ in 0..3 {
+                let Some(next) = next_bio(&bio, &transfer, 4096) else { break };
+                assert_eq!(next.sector, bio.sector + u64::from(bio.sectors));
+                assert!(next.sectors.is_multiple_of(8) && bio.sectors == BIO_SECTORS_MAX);
+                bio = next;
+            }
+            let end = (bio.sector + u64::from(bio.sectors)) * SECTOR;
+            let is_end = next_bio(&bio, &transfer, 4096).is_none();
+            assert_eq!(is_end, end == (offset + len).next_multiple_of(4096));
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! One client: its socket, what was received and not understood, and what is to be sent.
+
+use super::batch::Batch;
+use super::input::{Input, Receiving};
+use super::session::{Choosing, Payload, Serving, Session, Target};
+use super::shared::Shared;
+use super::tls::TlsSession;
+use crate::event::{ClientEvent, Happened, name_of};
+use crate::map::Span;
+use crate::ring::SPANS_MAX;
+use crate::services::{Kept, Services};
+use crate::words::error_words;
+use blockyard::time::Instant;
+use blockyard_wire::nbd::{Handshake, Limits};
+use std::borrow::Cow;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Memory that the kernel has for a client.
+#[derive(Debug)]
+pub(crate) enum Lent {
+    /// What comes, to be understood or opened.
+    Input(Rc<[u8]>),
+    /// Payload of a write.
+    Payload { _target: Target },
+    /// What is sent.
+    Batch(Box<Batch>),
+}
+
+/// What a lane does for its clients.
+pub(super) type Lane = Services<Lent>;
+
+/// Whether a client is still there.
+#[derive(Debug)]
+enum Life {
+    Open,
+    /// Nothing more is read, for this reason: what is under way is answered, then it is closed.
+    Ending(Cow<'static, str>),
+    /// Nothing can be sent either.
+    Dead(Cow<'static, str>),
+}
+
+/// What is being sent.
+#[derive(Debug)]
+enum Sending {
+    /// Nothing; with a batch that was sent, to be used again.
+    Nothing { spare: Option<Box<Batch>> },
+    /// A batch, of which something went last at that instant; some of it may be in the lane's buffers.
+    Batch { since: Instant, has_pages: bool },
+}
+
+/// One client. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Client {
+    fd: OwnedFd,
+    pub(super) shared: Arc<Shared>,
+    pub(super) session: Session,
+    /// TLS, once it was started.
+    tls: Option<Box<TlsSession>>,
+    pub(super) input: Input,
+    /// What is to be sent next.
+    pub(super) batch: Box<Batch>,
+    sending: Sending,
+    life: Life,
+}
+
+impl Client {
+    /// A client that is to be greeted, and has until `deadline` to choose an export.
+    pub(super) fn new(fd: OwnedFd, shared: &Arc<Shared>, deadline: Instant) -> Self {
+        let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
+        let session = Session::Handshake(Choosing { handshake, deadline });
+        let mut batch = Box::<Batch>::default();
+        batch.head(|out| out.extend(Handshake::greeting()));
+        Self {
+            fd,
+            shared: Arc::clone(shared),
+            input: Input::new(session.room_bytes()),
+            session,
+            tls: None,
+            batch,
+            sending: Sending::Nothing { spare: None },
+            life: Life::Open,
+        }
+    }
+
+    /// Whether nothing more is read.
+    pub(super) fn is_over(&self) -> bool {
+        !matches!(self.life, Life::Open)
+    }
+
+    /// Whether nothing is sent or received any more.
+    #[inline]
+    pub(super) fn is_dead(&self) -> bool {
+        matches!(self.life, Life::Dead(_))
+    }
+
+    fn is_sending(&self) -> bool {
+        matches!(self.sending, Sending::Batch { .. })
+    }
+
+    /// Whether an answer has not been sent.
+    pub(super) fn is_answering(&self) -> bool {
+        self.is_sending() || !self.batch.is_empty()
+    }
+
+    /// Nothing more is read of it. The first reason is the one that is told.
+    pub(super) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
+        if matches!(self.life, Life::Open) {
+            self.life = Life::Ending(why.into());
+        }
+    }
+
+    /// As [`Self::end`], and what the client sends from now on does not come.
+    pub(super) fn end_receiving(&mut self, why: impl Into<Cow<'static, str>>) {
+        self.end(why);
+        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Read);
+    }
+
+    /// Nobody is at the other end any more, or shall be: nothing is sent or received.
+    pub(super) fn kill(&mut self, why: impl Into<Cow<'static, str>>) {
+        self.life = match core::mem::replace(&mut self.life, Life::Open) {
+            Life::Open => Life::Dead(why.into()),
+            Life::Ending(why) | Life::Dead(why) => Life::Dead(why),
+        };
+        // What is under way in the kernel ends by this. A socket that is closed already is no failure.
+        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
+    }
+
+    /// What comes from now on comes through TLS; what came before was thrown away (L6).
+    pub(super) fn start_tls(&mut self) {
+        assert!(!self.is_answering(), "the answer was sent without TLS");
+        self.input.clear();
+        let config = &self.shared.tls.as_ref().expect("TLS that was offered").config;
+        self.tls = Some(Box::new(TlsSession::new(config)));
+    }
+
+    /// The version of TLS; nothing without.
+    pub(super) fn tls_version(&self) -> Option<&'static str> {
+        self.tls.as_ref().map(|tls| tls.version())
+    }
+
+    /// Opens what came through TLS, for the payload that is awaited or to be understood; whether
+    /// there was something.
+    ///
+    /// # Errors
+    ///
+    /// TLS cannot go on, or has ended.
+    pub(super) fn open_tls(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        if let Session::Transmission(Serving { transmission, payload, .. }) = &mut self.session
+            && let Payload::Landing { target, received, .. } = payload
+        {
+            let left = usize::try_from(transmission.payload_left()).expect("payload is short");
+            let start = *received;
+            let bytes = tls.open(left, |at, bytes| target.write(start + at, bytes))?;
+            *received += bytes;
+            transmission.payload_taken(bytes as u64);
+            return Ok(bytes > 0);
+        }
+        self.input.make_room(self.session.room_bytes());
+        Ok(self.input.fill(|room| tls.open_to(room))? > 0)
+    }
+
+    /// Whether there is something to send.
+    fn has_to_send(&self) -> bool {
+        !self.batch.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_to_send())
+    }
+
+    /// Since when the client lets lie what it has to take, or to send the rest of, if it does. Of what
+    /// it has to take that counts which keeps memory of the lane, or `anything`.
+    pub(super) fn idles_since(&self, anything: bool) -> Option<Instant> {
+        if self.is_dead() {
+            return None;
+        }
+        let sends = match self.sending {
+            Sending::Batch { since, has_pages } if anything || has_pages => Some(since),
+            _ => None,
+        };
+        let receives = match &self.session {
+            Session::Transmission(serving) => serving.payload.keeps_since(),
+            Session::Handshake(_) => None,
+        };
+        receives.into_iter().chain(sends).min()
+    }
+
+    /// Whether it can be forgotten: nothing is under way, and nothing will come.
+    pub(super) fn is_done(&self) -> bool {
+        let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
+        let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
+        is_quiet && (self.is_dead() || (self.is_over() && !self.has_to_send()))
+    }
+
+    /// Says that TLS ends, where everything else was said.
+    pub(super) fn end_tls(&mut self) {
+        let has_said_all = self.session.at_disk() == 0 && !self.is_answering();
+        if self.is_over()
+            && has_said_all
+            && let Some(tls) = &mut self.tls
+        {
+            tls.say_end();
+        }
+    }
+
+    /// Sends what is to be sent, unless something is being sent, or cannot be.
+    pub(super) fn send(&mut self, number: u32, lane: &mut Lane) {
+        if self.is_dead() || !self.has_to_send() {
+            return;
+        }
+        let Sending::Nothing { spare } = &mut self.sending else { return };
+        let next = spare.take().unwrap_or_default();
+        let mut batch = core::mem::replace(&mut self.batch, next);
+        if let Some(tls) = &mut self.tls {
+            tls.seal(&mut batch);
+        }
+        self.sending = Sending::Batch { since: lane.now, has_pages: batch.has_pages() };
+        // Nothing must wait for the end of a quick send, as nobody is woken by it.
+        let has_more = self.tls.is_some() && !batch.is_taken();
+        let others_wait = !lane.held.is_empty();
+        let is_awaited = has_more || self.session.waits() || self.is_over() || others_wait;
+        let is_open = matches!(self.session, Session::Transmission(_));
+        self.send_batch(number, batch, is_open && !is_awaited, lane);
+    }
+
+    fn send_batch(&self, number: u32, mut batch: Box<Batch>, quick: bool, lane: &mut Lane) {
+        let mut message = lane.ring.message();
+        batch.spans(SPANS_MAX, &mut message.spans);
+        let kept = Kept::Door { door: number, memory: Lent::Batch(batch) };
+        lane.ring.send(self.fd.as_raw_fd(), message, quick, kept);
+    }
+
+    /// The kernel is done with a batch that it was to send.
+    pub(super) fn sent(
+        &mut self,
+        number: u32,
+        mut batch: Box<Batch>,
+        result: io::Result<usize>,
+        lane: &mut Lane,
+    ) {
+        let would_wait = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        let is_all = match &result {
+            Ok(bytes) => batch.advance(*bytes),
+            Err(_) => false,
+        };
+        if !self.is_dead() && !is_all && (would_wait || result.is_ok()) {
+            if let Some(tls) = self.tls.as_mut().filter(|_| batch.is_sent()) {
+                tls.seal(&mut batch);
+            }
+            if let (Ok(_), Sending::Batch { since, .. }) = (&result, &mut self.sending) {
+                *since = lane.now;
+            }
+            return self.send_batch(number, batch, false, lane); // L2
+        }
+        let session = &mut self.session;
+        batch.clear(
+            |charge| session.serving().transmission.sent(charge),
+            |pages| lane.give_back(pages),
+        );
+        self.sending = Sending::Nothing { spare: Some(batch) };
+        if let Session::Transmission(serving) = &mut self.session {
+            serving.waits = false;
+        }
+        if !is_all {
+            let words = result.err().map_or("it hung up".to_owned(), |error| error_words(&error));
+            self.kill(words);
+        }
+    }
+
+    /// Receives more, unless something is being received, or nothing is wanted.
+    pub(super) fn receive(&mut self, number: u32, lane: &mut Lane) {
+        let Receiving::Nothing { has_more: expected } = self.input.receiving else { return };
+        // In the handshake an answer is sent before the next question is read.
+        let is_choosing = matches!(self.session, Session::Handshake(_));
+        if self.session.waits() || self.is_over() || (is_choosing && self.is_sending()) {
+            return;
+        }
+        let fd = self.fd.as_raw_fd();
+        let kept = |memory| Kept::Door { door: number, memory };
+        if let Some(tls) = &mut self.tls {
+            let room = tls.room();
+            let all = 0..room.len();
+            self.input.receiving = Receiving::Input;
+            let (span, room) = lend(room, all);
+            lane.ring.receive(fd, span, false, expected, kept(room));
+            return;
+        }
+        if let Session::Transmission(Serving { transmission, payload, .. }) = &self.session
+            && let Payload::Landing { target, received, .. } = payload
+        {
+            let left = usize::try_from(transmission.payload_left()).expect("payload is short");
+            let span = target.span(*received..*received + left);
+            let memory = Lent::Payload { _target: target.clone() };
+            self.input.receiving = Receiving::Payload;
+            lane.ring.receive(fd, span, true, expected, kept(memory));
+            return;
+        }
+        self.input.make_room(self.session.room_bytes());
+        let (input, room) = self.input.lend(self.session.receives_at_most());
+        self.input.receiving = Receiving::Input;
+        let (span, input) = lend(input, room);
+        lane.ring.receive(fd, span, false, expected, kept(input));
+    }
+
+    /// The kernel is done with memory that it was to receive to.
+    pub(super) fn received(&mut self, memory: Lent, result: io::Result<usize>, more: bool) {
+        self.input.receiving = Receiving::Nothing { has_more: more };
+        let bytes = result.as_ref().map_or(0, |bytes| *bytes);
+        match (memory, &mut self.tls) {
+            (Lent::Input(records), Some(tls)) => tls.received(records, bytes),
+            (Lent::Input(input), None) => self.input.received(input, bytes),
+            (Lent::Payload { .. }, _) => {
+                let Serving { transmission, payload, .. } = self.session.serving();
+                let Payload::Landing { received, .. } = payload else {
+                    unreachable!("payload that is received has a target")
+                };
+                *received += bytes;
+                transmission.payload_taken(bytes as u64);
+            }
+            (Lent::Batch(_), _) => unreachable!("a batch is sent"),
+        }
+        match result {
+            Ok(0) => self.end("it hung up"),
+            Ok(_) => {}
+            Err(error) => self.kill(error_words(&error)),
+        }
+    }
+
+    /// Tells that the client has chosen the disk it is at.
+    pub(super) fn tell_entered(&mut self, lane: &Lane) {
+        let export = lane.disk(self.session.serving().disk).name.clone();
+        let tls = self.tls_version();
+        self.tell(|| Happened::Entered { export, tls });
+    }
+
+    /// Tells that the client has gone.
+    pub(super) fn tell_gone(&self, lane: &Lane) {
+        let (export, requests) = match &self.session {
+            Session::Handshake(_) => (None, 0),
+            Session::Transmission(serving) => {
+                (Some(lane.disk(serving.disk).name.clone()), serving.requests)
+            }
+        };
+        let (Life::Ending(why) | Life::Dead(why)) = &self.life else {
+            unreachable!("a client that goes has a reason")
+        };
+        self.tell(|| Happened::Gone { export, requests, why: why.clone() });
+    }
+
+    fn tell(&self, happened: impl FnOnce() -> Happened) {
+        if let Some(events) = &self.shared.events {
+            // A lane does not wait for a log.
+            let client = name_of(&self.fd);
+            drop(events.try_send(ClientEvent { client, happened: happened() }));
+        }
+    }
+
+    /// Gives back what it holds of the lane.
+    pub(super) fn give_back(mut self, lane: &mut Lane) {
+        self.batch.clear(drop, |pages| lane.give_back(pages));
+        let Session::Transmission(serving) = self.session else { return };
+        if let Payload::Landing { request, target, .. } = serving.payload {
+            match target {
+                Target::Buffer { pages, .. } => lane.give_back(pages),
+                Target::Disk { .. } => {
+                    lane.disk(serving.disk).touched(request.offset(), request.len()); // L5
+                }
+            }
+        }
+    }
+}
+
+/// Memory for the kernel to receive to: nobody else holds it (I2 of the ring).
+fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
+    let room = &mut Rc::get_mut(&mut input).expect("input that nobody else holds")[range];
+    let span = Span { start: room.as_mut_ptr(), len: room.len() };
+    (span, Lent::Input(input))
+}

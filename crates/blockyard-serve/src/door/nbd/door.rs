@@ -1,0 +1,97 @@
+//! A client as a door of its lane.
+
+use super::client::{Client, Lane, Lent};
+use super::session::Session;
+use super::shared::Shared;
+use crate::door::Door;
+use crate::event::ENDING;
+use crate::job::Transfer;
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+impl Door for Client {
+    type Arrival = OwnedFd;
+    type Shared = Arc<Shared>;
+    type Memory = Lent;
+
+    fn open(arrival: OwnedFd, shared: &Arc<Shared>, lane: &mut Lane) -> Self {
+        let deadline = lane.now + shared.handshake_deadline;
+        lane.wake_at(deadline);
+        Self::new(arrival, shared, deadline)
+    }
+
+    fn ready(&mut self, number: u32, lane: &mut Lane) {
+        self.parse(number, lane);
+    }
+
+    fn returned(
+        &mut self,
+        number: u32,
+        memory: Lent,
+        result: io::Result<usize>,
+        more: bool,
+        lane: &mut Lane,
+    ) {
+        match memory {
+            Lent::Batch(batch) => self.sent(number, batch, result, lane),
+            received => self.received(received, result, more),
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
+        let request = self.session.serving().at_disk.remove(token);
+        self.reply(request, status, transfer, lane);
+    }
+
+    fn settle(&mut self, number: u32, lane: &mut Lane) -> bool {
+        self.end_tls();
+        self.send(number, lane);
+        let is_done = self.is_done();
+        if !is_done {
+            self.receive(number, lane);
+        }
+        is_done
+    }
+
+    fn wake(&mut self, number: u32, lane: &mut Lane) {
+        let Session::Handshake(choosing) = &self.session else { return };
+        if self.is_dead() {
+            return;
+        }
+        if choosing.deadline <= lane.now {
+            self.kill("it took too long to choose an export");
+            lane.list(number);
+        } else {
+            lane.wake_at(choosing.deadline);
+        }
+    }
+
+    fn holds_since(&self, anything: bool) -> Option<Instant> {
+        self.idles_since(anything)
+    }
+
+    fn cut_off(&mut self, number: u32, lane: &mut Lane) {
+        self.kill("it took too long, and others waited for that");
+        lane.list(number);
+    }
+
+    fn end(&mut self, number: u32, lane: &mut Lane) {
+        match &mut self.session {
+            Session::Handshake(_) => self.kill(ENDING),
+            Session::Transmission(serving) => {
+                serving.transmission.shut_down();
+                self.end_receiving(ENDING);
+            }
+        }
+        lane.list(number);
+    }
+
+    fn close(self, lane: &mut Lane) {
+        self.tell_gone(lane);
+        self.give_back(lane);
+    }
+}

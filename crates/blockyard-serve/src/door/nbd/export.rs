@@ -1,0 +1,45 @@
+//! What NBD clients are told of disks.
+
+use crate::disk::{Disk, NULL_READ_BYTES_MAX};
+use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
+use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportError, ExportFlags, Exports};
+use std::sync::Arc;
+
+const _: () =
+    assert!(PAYLOAD_BYTES_DEFAULT as usize <= NULL_READ_BYTES_MAX, "a disk answers each read");
+
+/// An export for each disk, in their order.
+///
+/// # Errors
+///
+/// What is said of them contradicts itself, as two of one name.
+pub(crate) fn exports(disks: &[Arc<Disk>]) -> Result<Exports, ExportError> {
+    Exports::new(disks.iter().map(|disk| export(disk)).collect())
+}
+
+fn export(disk: &Disk) -> Export {
+    let limits = disk.limits();
+    let mut flags =
+        ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::CACHE | ExportFlags::CAN_MULTI_CONN; // R1: all connections write to one memory or file
+    if limits.max_discard_sectors > 0 {
+        flags = flags | ExportFlags::TRIM;
+    }
+    if limits.max_write_zeroes_sectors > 0 {
+        flags = flags | ExportFlags::WRITE_ZEROES | ExportFlags::FAST_ZERO;
+    }
+    if disk.read_only {
+        flags = flags | ExportFlags::READ_ONLY;
+    }
+    Export {
+        name: disk.name.clone(),
+        description: String::new(),
+        size_bytes: disk.size_bytes,
+        blocks: BlockSizes {
+            minimum: u32::try_from(disk.request_block_bytes()).expect("blocks are small"),
+            preferred: 4096,
+            maximum: PAYLOAD_BYTES_DEFAULT,
+        },
+        flags,
+        contexts: vec![BASE_ALLOCATION.to_owned()],
+    }
+}

@@ -1,0 +1,46 @@
+//! A client that chooses an export: from received bytes to answers.
+
+use super::client::{Client, Lane};
+use super::session::{Choosing, Serving, Session};
+use super::words::words_of_handshake;
+use blockyard_wire::nbd::{Limits, Step, Transmission};
+
+impl Client {
+    /// Answers what the client asks for; whether it has chosen, and requests follow.
+    pub(super) fn choose(&mut self, lane: &Lane) -> bool {
+        loop {
+            if self.is_over() || self.is_answering() {
+                return false; // the answer first
+            }
+            let Session::Handshake(Choosing { handshake, .. }) = &mut self.session else {
+                return true;
+            };
+            let mut out = Vec::new();
+            let received = handshake.receive(self.input.unread(), &self.shared.exports, &mut out);
+            self.input.take(received.taken);
+            if !out.is_empty() {
+                self.batch.head(|heads| heads.extend(&out));
+            }
+            match received.step {
+                Step::Receive => return false,
+                Step::Answer => {}
+                Step::Transmit(agreed) => {
+                    let disk = agreed.export.0;
+                    let transmission = Transmission::new(agreed, Limits::DEFAULT);
+                    self.session = Session::Transmission(Serving::new(disk, transmission));
+                    self.tell_entered(lane);
+                    return true;
+                }
+                Step::StartTls if !self.batch.is_empty() => return false, // the answer first
+                Step::StartTls => {
+                    handshake.tls_started();
+                    self.start_tls();
+                }
+                Step::End(end) => {
+                    self.end(words_of_handshake(end));
+                    return false;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a lane does for a door that is not NBD: a client in memory.
+
+use crate::disk::{DiskConfig, Layers, Source};
+use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
+use crate::entrance::Message;
+use crate::lane::Lane;
+use crate::lane_alone;
+use blockyard::bio::Op;
+use blockyard::layer::delay::Extra;
+use blockyard::layer::fault::{Action, FaultRule, Turns, When};
+use blockyard::policy::Policies;
+use blockyard::status::Status;
+use blockyard::time::Duration;
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+const BLOCK: usize = 4096;
+const DISK_BYTES: u64 = 1 << 20;
+
+fn disk(source: Source) -> DiskConfig {
+    DiskConfig {
+        name: String::new(),
+        source,
+        read_only: false,
+        policies: Policies::mq_deadline(),
+        depth: 32,
+        depth_bytes: 64 << 20,
+        layers: Layers::default(),
+    }
+}
+
+fn in_memory() -> DiskConfig {
+    disk(Source::Memory { bytes: DISK_BYTES, huge_pages: false })
+}
+
+/// A request for `blocks` blocks from this one on, with its data at `at`.
+fn ask(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
+    let (offset, len) = (block * BLOCK as u64, (blocks * BLOCK) as u64);
+    Ask { op, offset, len, at, fua: false }
+}
+
+/// Gives `rounds` one after the other, and the memory that `last` sees after them.
+fn in_turn(rounds: Vec<Vec<Ask>>, last: impl Fn(&Memory) + Send + 'static) -> Next {
+    let mut rounds = rounds.into_iter();
+    Box::new(move |memory, round| match rounds.next() {
+        Some(next) => round.extend(next),
+        None => last(memory),
+    })
+}
+
+/// Serves `next` on `disk`; how each request ended, in order.
+fn ends(disk: &DiskConfig, next: Next) -> Vec<(Ask, Status)> {
+    let (ended, ends) = mpsc::channel();
+    let client = Rounds { disk: 0, memory_bytes: 1 << 20, next, ended: Some(ended) };
+    lane_alone::serve_memory(disk, client).expect("a lane that serves and flushes");
+    ends.into_iter().collect()
+}
+
+fn all_well(ends: &[(Ask, Status)], count: usize) {
+    assert_eq!(ends.len(), count, "each request ends once: {ends:?}");
+    assert!(ends.iter().all(|(_, status)| *status == Status::Ok), "{ends:?}");
+}
+
+/// Writes two places at once, flushes, and reads both, one of them with a gap that was never written.
+fn write_flush_and_read(disk: &DiskConfig) {
+    let fill = vec![ask(Op::Flush, 0, 0, 0)];
+    let write = vec![ask(Op::Write, 3, 2, 0), ask(Op::Write, 20, 1, 3 * BLOCK)];
+    let flush = vec![ask(Op::Flush, 0, 0, 0)];
+    let read = vec![ask(Op::Read, 2, 4, 16 * BLOCK), ask(Op::Read, 20, 1, 24 * BLOCK)];
+    let rounds = vec![fill, write, flush, read];
+    let mut next = in_turn(rounds, |memory| {
+        let block = |at: usize| memory.read(at * BLOCK..(at + 1) * BLOCK);
+        let expected = [(16, 0), (17, 1), (18, 2), (19, 0), (24, 4)];
+        for (at, byte) in expected {
+            assert!(block(at) == [byte; BLOCK], "block {at} of the client's memory");
+        }
+    });
+    let mut is_filled = false;
+    let filled: Next = Box::new(move |memory, round| {
+        if !is_filled {
+            (0..4).for_each(|n| memory.write(n * BLOCK, &[u8::try_from(n + 1).unwrap(); BLOCK]));
+            is_filled = true;
+        }
+        next(memory, round);
+    });
+    all_well(&ends(disk, filled), 6);
+}
+
+#[test]
+fn a_client_without_a_socket_reads_what_it_wrote_to_memory() {
+    write_flush_and_read(&in_memory());
+}
+
+/// A file's data goes from and to the client's own memory, by direct I/O where there is any.
+#[test]
+fn a_client_without_a_socket_reads_what_it_wrote_to_a_file() {
+    let path = std::env::temp_dir().join(format!("blockyard-door-{}", std::process::id()));
+    for buffered in [true, false] {
+        let file = std::fs::File::create(&path).expect("there is a folder");
+        file.set_len(DISK_BYTES).expect("there is room");
+        write_flush_and_read(&disk(Source::File { path: PathBuf::from(&path), buffered }));
+    }
+    std::fs::remove_file(path).expect("a file that was made");
+}
+
+#[test]
+fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
+    let rule = FaultRule {
+        name: "second".to_owned(),
+        when: When { ops: vec![Op::Read], turns: Turns::Between(2, 2), ..When::default() },
+        then: Action::Error(Status::Medium),
+    };
+    let layers = Layers { faults: vec![rule], ..Layers::default() };
+    let disk = DiskConfig { layers, policies: Policies::NONE, ..in_memory() };
+    let beyond = ask(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
+    // Far apart, so that none merges with another.
+    let reads = [0, 50, 100].map(|block| ask(Op::Read, block, 1, 0));
+    let ends = ends(&disk, in_turn(vec![reads.to_vec(), vec![beyond]], |_| {}));
+    let statuses = [Status::Ok, Status::Medium, Status::Ok, Status::IoError];
+    let expected: Vec<_> = reads.into_iter().chain([beyond]).zip(statuses).collect();
+    let mut by_offset = ends;
+    by_offset.sort_by_key(|(ask, _)| ask.offset);
+    let expected_by_offset = expected;
+    assert_eq!(by_offset, expected_by_offset);
+}
+
+/// A lane that drains answers what is under way, takes nothing new of a door, and flushes its disks.
+#[test]
+fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
+    let delay = Some(Extra::fixed(Duration::from_ms(20)));
+    let disk = DiskConfig { layers: Layers { delay, ..Layers::default() }, ..in_memory() };
+    let (entrance, parts) =
+        lane_alone::parts::<MemoryDoor>(&disk, |_| Ok(())).expect("a disk in memory");
+    let (ended, ends) = mpsc::channel();
+    let own = entrance.clone();
+    let mut rounds = 0;
+    let next: Next = Box::new(move |_, round| {
+        rounds += 1;
+        assert_eq!(rounds, 1, "a door that ends asks for nothing more");
+        round.extend([0, 40, 80].map(|block| ask(Op::Write, block, 1, 0)));
+        own.send(Message::Drain);
+    });
+    entrance.send(Message::Arrival(Rounds {
+        disk: 0,
+        memory_bytes: BLOCK,
+        next,
+        ended: Some(ended),
+    }));
+    Lane::new(parts).expect("an io_uring").serve().expect("last flushes that succeed");
+    let ends: Vec<_> = ends.into_iter().collect();
+    all_well(&ends, 3);
+}

@@ -1,0 +1,77 @@
+//! A lane without a server, in the thread of its caller: for benchmarks and tests.
+
+use crate::bell;
+use crate::disk::{Disk, DiskConfig};
+use crate::door::Door;
+use crate::door::memory::MemoryDoor;
+use crate::door::nbd;
+use crate::entrance::{Entrance, Message};
+use crate::lane::{Lane, LaneParts, Shared};
+use blockyard::time::Duration;
+use core::sync::atomic::Ordering;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+pub use crate::door::memory::{Ask, Memory, Next, Rounds};
+
+/// Serves one client, which is connected to a socket, until it leaves.
+///
+/// # Errors
+///
+/// The disk cannot be opened, there is no io_uring, or the lane fails.
+pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
+    run::<nbd::Client>(disk, client, |disks| {
+        let exports = nbd::exports(disks).map_err(io::Error::other)?;
+        let handshake_deadline = Duration::MAX;
+        Ok(Arc::new(nbd::Shared { exports, tls: None, handshake_deadline, events: None }))
+    })
+}
+
+/// Serves one client in memory until it asks for nothing more.
+///
+/// # Errors
+///
+/// As [`serve`].
+pub fn serve_memory(disk: &DiskConfig, client: Rounds) -> io::Result<()> {
+    run::<MemoryDoor>(disk, client, |_| Ok(()))
+}
+
+/// A lane of one disk, with one door for `arrival`, which drains when that is closed.
+fn run<D: Door>(
+    disk: &DiskConfig,
+    arrival: D::Arrival,
+    doors: impl FnOnce(&[Arc<Disk>]) -> io::Result<D::Shared>,
+) -> io::Result<()> {
+    let (entrance, parts) = parts::<D>(disk, doors)?;
+    entrance.send(Message::Arrival(arrival));
+    drop(entrance);
+    Lane::new(parts)?.serve()
+}
+
+/// What a lane of one disk is made of, and the way in for one client.
+pub(crate) fn parts<D: Door>(
+    disk: &DiskConfig,
+    doors: impl FnOnce(&[Arc<Disk>]) -> io::Result<D::Shared>,
+) -> io::Result<(Entrance<D::Arrival>, LaneParts<D>)> {
+    let bell = Arc::new(bell::bell()?);
+    let bells = vec![Arc::clone(&bell)];
+    let disks = vec![Arc::new(Disk::open(disk, &bells).map_err(io::Error::other)?)];
+    let doors = doors(&disks)?;
+    let shared = Arc::new(Shared {
+        bells,
+        disks,
+        patience: core::time::Duration::MAX,
+        lane_bytes_max: 256 << 20,
+        polls: false,
+        is_metered: false,
+        watcher: None,
+        connections: Arc::default(),
+        ends_with_last: Some(Arc::clone(&bell)),
+    });
+    let (entrance, messages) = Entrance::new(Arc::clone(&bell));
+    let load = Arc::clone(&entrance.load);
+    load.store(1, Ordering::Relaxed);
+    shared.connections.store(1, Ordering::Relaxed);
+    Ok((entrance, LaneParts { number: 0, shared, doors, messages, bell, load }))
+}

@@ -1,0 +1,71 @@
+//! A list of doors that has each of them once.
+
+use std::collections::VecDeque;
+
+/// Numbers in the order in which they were put in, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    order: VecDeque<u32>,
+    /// By number: whether it is in the list.
+    has: Vec<bool>,
+}
+
+impl Numbers {
+    /// Puts `number` at the end, unless the list has it.
+    #[inline]
+    pub(crate) fn put(&mut self, number: u32) {
+        let at = number as usize;
+        if at >= self.has.len() {
+            self.has.resize(at + 1, false);
+        }
+        if !core::mem::replace(&mut self.has[at], true) {
+            self.order.push_back(number);
+        }
+    }
+
+    /// Takes the first number out.
+    #[inline]
+    pub(crate) fn take_first(&mut self) -> Option<u32> {
+        let number = self.order.pop_front()?;
+        debug_assert!(self.has[number as usize], "a number in the order is marked");
+        self.has[number as usize] = false;
+        Some(number)
+    }
+
+    /// The number at this place of the order.
+    #[inline]
+    pub(crate) fn at(&self, place: usize) -> Option<u32> {
+        self.order.get(place).copied()
+    }
+
+    /// Whether the list has `number`.
+    #[inline]
+    pub(crate) fn has(&self, number: u32) -> bool {
+        self.has.get(number as usize).is_some_and(|has| *has)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_listed_once_until_it_is_taken() {
+        let mut numbers = Numbers::default();
+        [3, 0, 3].into_iter().for_each(|number| numbers.put(number));
+        assert_eq!((numbers.len(), numbers.at(0), numbers.has(0)), (2, Some(3), true));
+        assert_eq!(numbers.take_first(), Some(3));
+        assert!(!numbers.has(3) && !numbers.has(9));
+        numbers.put(3);
+        assert_eq!([numbers.take_first(), numbers.take_first()], [Some(0), Some(3)]);
+        assert!(numbers.is_empty());
+    }
+}
