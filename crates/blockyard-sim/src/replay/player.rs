@@ -30,11 +30,12 @@ pub enum Due {
     AtOnce,
     /// At this instant.
     At(Instant),
-    /// This long after the task's latest issue or completion, and with this few I/Os outstanding.
+    /// This long after both the task's latest issue and the instant when no more than this many I/Os
+    /// were outstanding.
     After {
         /// The most I/Os outstanding.
         outstanding: u32,
-        /// Time since the latest issue or completion.
+        /// The time after them.
         gap: Duration,
     },
 }
