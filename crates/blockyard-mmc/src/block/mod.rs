@@ -376,6 +376,8 @@ const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
 }
 
 impl<H: HostController> Driver for Mmc<H> {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out, finish);
+
     /// As many as it [admits](Mmc::admits): what waits for one stays in the elevator.
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         if self.permits >= self.admits() || self.exclusive.is_some() {
