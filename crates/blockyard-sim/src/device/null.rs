@@ -97,6 +97,16 @@ pub(super) fn transfer_time(bytes: u64, per_second: u64) -> Duration {
 }
 
 impl Driver for Null {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if self.one_in(self.profile.busy_one_in) {
             return Accept::Busy(Busy::Resource);
