@@ -14,6 +14,7 @@ use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
 use crate::page_cache::PageCache;
+use crate::placement::Placement;
 use crate::replay::Delivery;
 use blockyard::bio::{self, Bio, Flags};
 use blockyard::status::Status;
@@ -24,17 +25,6 @@ use std::collections::VecDeque;
 
 /// A call that submits more I/Os than this plugs them: Linux has it so for libaio and `io_uring`.
 const UNPLUGGED_MAX: u32 = 2;
-
-/// Where a file of a job lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// The request queue of its disk.
-    pub queue: QueueId,
-    /// First byte of the file on the disk.
-    pub base_bytes: u64,
-    /// Its bytes: what is read ahead ends there.
-    pub len_bytes: u64,
-}
 
 /// One instance of a job, with everything decided that differs between instances.
 #[derive(Clone, Debug)]

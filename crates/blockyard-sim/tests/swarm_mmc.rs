@@ -24,14 +24,14 @@ use blockyard_mmc::policy::{
 use blockyard_sim::data::history::Wrong;
 use blockyard_sim::data::image::Content;
 use blockyard_sim::data::verify::{Verified, Verify};
-use blockyard_sim::device::mmc::card::timing::{
-    AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming,
-};
 use blockyard_sim::device::mmc::host::MmcHost;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::machine::cpu::Work;
 use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device, DeviceModel, HostFaults, MmcProfile};
+use blockyard_sim::profile::{
+    AheadTiming, BackgroundTiming, CardFaults, Design, Device, DeviceModel, HostFaults, MmcProfile,
+    Stall, UnitTiming,
+};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_sim::workload::Prng;
 use core::ops::Range;

@@ -25,14 +25,12 @@ mod pages;
 mod read_ahead;
 
 pub use pages::{FilePages, PageState};
-pub use read_ahead::{Advice, Pages, Reach, ReadAhead, Trigger, Window};
+pub use read_ahead::{Advice, Pages, ReadAhead, Trigger, Window};
 
 use crate::machine::cpu::TaskId;
-use crate::task::Placement;
+use crate::placement::Placement;
+use crate::profile::PAGE_BYTES;
 use core::ops::Range;
-
-/// Bytes of a page.
-pub const PAGE_BYTES: u64 = 4096;
 
 /// A file of which pages may be in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,30 +22,8 @@
 //! - **A6.** Where neither the reader nor the cache knows of pages before, what is asked for is read,
 //!   and nothing else: a random read. It leaves the stream as it was.
 
+use crate::profile::Reach;
 use core::ops::Range;
-
-/// How far windows reach, in pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
-    /// As a rule: Linux's `read_ahead_kb`. 0: nothing is read ahead.
-    pub usual: u64,
-    /// For a request that is itself longer than the rule allows; no less than `usual` to matter.
-    pub widest: u64,
-}
-
-impl Reach {
-    /// The longest window there can be.
-    #[must_use]
-    pub fn longest(self) -> u64 {
-        self.widest.max(self.usual * 2).max(1)
-    }
-
-    /// The longest window for a request of so many pages (A1).
-    #[must_use]
-    pub fn for_request(self, pages: u64) -> u64 {
-        if pages > self.usual { pages.min(self.widest).max(self.usual) } else { self.usual }
-    }
-}
 
 /// What the reader said he would do (`posix_fadvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,15 +6,15 @@ use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
+use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
 use super::error::{Problem, ProfileError};
 use super::machine::MachineProfile;
 use super::mmc::{MmcProfile, mmc};
-use super::pmem::{PmemProfile, pmem};
-use super::table::{Source, Table};
+use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
+use super::source::Source;
+use super::table::Table;
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
-use super::{Builtin, builtins, text_of};
-use crate::device::pmem::{CAPACITY_MAX, CAPACITY_MIN};
 
 /// A device and the machine it is used from.
 #[derive(Clone, Debug, PartialEq, Eq)]

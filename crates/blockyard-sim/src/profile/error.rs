@@ -3,7 +3,8 @@
 use core::fmt;
 use std::io;
 
-use super::MAX_FILE_BYTES;
+/// Most bytes a profile may have.
+pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// Why there is no profile.
 #[derive(Debug)]

@@ -37,8 +37,8 @@ use blockyard::unit::QueueId;
 use toml::de::DeValue;
 
 use super::error::{Problem, ProfileError};
-use super::read;
-use super::table::{Source, Table};
+use super::source::{Source, read};
+use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
 
 /// The rules of a file.

@@ -1,6 +1,6 @@
 //! What profiles say, and what is told of those that say it wrong.
 
-use crate::page_cache::Reach;
+use super::Reach;
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables, Model, Policies,
     SchedDepth, SwqMerge,

@@ -1,10 +1,9 @@
 //! A task that reads through the page cache: the call it is in, page by page.
 
-use super::Placement;
 use crate::job::{FadviseHint, Job};
-use crate::page_cache::{
-    Advice, FileId, PAGE_BYTES, PageCache, PageState, Reach, ReadAhead, Run, Trigger, Window,
-};
+use crate::page_cache::{Advice, FileId, PageCache, PageState, ReadAhead, Run, Trigger, Window};
+use crate::placement::Placement;
+use crate::profile::{PAGE_BYTES, Reach};
 use blockyard::bio::{Bio, IoPrio};
 use blockyard::status::Status;
 use blockyard::unit::{QueueId, SECTOR_BYTES};

@@ -1,7 +1,7 @@
 //! Where the I/Os of a task come from: its job, or a trace.
 
-use super::Placement;
 use crate::job::{Job, Op, Resolved, SyncMode};
+use crate::placement::Placement;
 use crate::replay::{Delivery, Due};
 use crate::workload::{Generator, Io, IoOp, Pacer};
 use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};

@@ -1,10 +1,10 @@
 //! Canaries: hosts that do what none may, which controller and card must catch.
 
 use super::card::Card;
-use super::card::timing::CardFaults;
 use super::controller::{Controller, RCA};
 use super::fault::Faults;
 use super::registers::registers;
+use crate::profile::CardFaults;
 use crate::profile::{Device, DeviceModel, HostFaults, PioMisses};
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};

@@ -48,7 +48,6 @@ pub mod packed;
 mod queue;
 #[cfg(test)]
 mod tests;
-pub mod timing;
 mod transfer;
 mod unit;
 
@@ -56,6 +55,7 @@ pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
 use crate::data::deed::Deed;
+use crate::profile::{BadTiming, CardTiming};
 use ahead::Stream;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
@@ -72,7 +72,6 @@ use fate::Fate;
 use function::Functions;
 use queue::{Parameters, Tasks};
 use std::collections::VecDeque;
-use timing::{BadTiming, CardTiming};
 use transfer::Transfer;
 use unit::Units;
 

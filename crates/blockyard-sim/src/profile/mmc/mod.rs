@@ -7,12 +7,14 @@ use blockyard_mmc::host::{BusyDetect, HostCapabilities};
 use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
-use super::error::{Problem, ProfileError};
-use super::table::Table;
-use super::value::{Bytes, Count, Flag, Kind, OneOf, Time};
-use crate::device::mmc::card::timing::{
-    AheadTiming, BackgroundTiming, CardFaults, CardTiming, ControlTiming, EraseTiming, ReadTiming,
-    Stall, UnitTiming, WriteTiming,
+use crate::profile::error::{Problem, ProfileError};
+use crate::profile::table::Table;
+use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
+mod timing;
+
+pub use timing::{
+    AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardTiming, ControlTiming, EraseTiming,
+    ReadTiming, Stall, UnitTiming, WriteTiming,
 };
 
 /// A card and its host.
