@@ -112,8 +112,8 @@ impl<O: Observer> World<O> {
         if let Some(pmem) = self.host.driver.model_mut().pmem_mut() {
             cost += pmem.take_spent(); // T10.
         }
-        let woken = self.wanted_threads();
-        cost += self.cost_of_waking(woken);
+        let woken = self.host_sleepers();
+        cost += self.contexts.cost_of_waking(woken);
         let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
         if self.locks.are_taken_by(&work) {

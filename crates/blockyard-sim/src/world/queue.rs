@@ -45,7 +45,7 @@ impl<O: Observer> World<O> {
     pub(super) fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
         self.deferred[queue.index()][hctx.index()] = false;
         if self.dispatch_blocks {
-            self.host_thread_begins(Context::Thread);
+            self.contexts.piece_begins(Context::Thread);
         }
         self.run(queue, hctx);
         self.follow_up(queue, false)
@@ -99,7 +99,7 @@ impl<O: Observer> World<O> {
             return;
         }
         if self.dispatch_blocks {
-            return self.wanted_runs.push((queue, hctx));
+            return self.contexts.want_run(queue, hctx);
         }
         self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
     }

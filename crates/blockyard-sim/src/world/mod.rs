@@ -41,13 +41,13 @@ mod replaying;
 mod standstill;
 mod step;
 
-use host::HostThread;
 pub use media::POWER_CUTS_MAX;
 use processor::Locks;
 use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
 
 use crate::data::verify::Verifier;
+use crate::device::mmc::contexts::Contexts;
 use crate::device::stack::Stack;
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
@@ -159,10 +159,10 @@ pub struct World<O = ()> {
     dispatch_blocks: bool,
     /// The device carries out what it is handed on the processor that does so (T10).
     at_once: bool,
-    /// Of an MMC host: the one that dispatches, and the one of deferred work.
-    host_threads: [HostThread; 2],
-    /// Runs of hardware queues that the one that dispatches has not been given.
-    wanted_runs: Vec<(QueueId, HctxId)>,
+    /// The contexts of an MMC host's driver.
+    contexts: Contexts,
+    /// The processors on which the host's threads run, or ran last.
+    host_cpus: [CpuId; 2],
     polled: PolledQueues,
     cache: PageCache,
     /// How far reads are ahead, in pages.
@@ -236,8 +236,8 @@ impl<O: Observer> World<O> {
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             queues,
             worker_cpu,
-            host_threads: [HostThread::new(CpuId(machine.cpus - 1)); 2],
-            wanted_runs: Vec::new(),
+            contexts: Contexts::new(&machine),
+            host_cpus: [CpuId(machine.cpus - 1); 2],
             polled,
             cache: PageCache::default(),
             reach: Reach { usual: 0, widest: 0 },
@@ -379,14 +379,14 @@ impl<O: Observer> World<O> {
             Event::Play => self.play(),
             Event::Run(queue, hctx) => {
                 let cpu = if self.dispatch_blocks {
-                    self.host_threads[0].cpu
+                    self.host_cpu(Context::Thread)
                 } else {
                     self.worker_cpu[hctx.index()]
                 };
                 self.give(cpu, Work::Run { queue, hctx });
             }
             Event::HostThread(context) => {
-                let cpu = self.host_threads[usize::from(context == Context::Deferred)].cpu;
+                let cpu = self.host_cpu(context);
                 self.give(cpu, Work::Host(context));
             }
             Event::Poll(queue) => {
