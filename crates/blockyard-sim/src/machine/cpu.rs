@@ -1,6 +1,7 @@
 //! Processors: each runs one thing at a time.
 
 use crate::device::mmc::contexts::Doing;
+use crate::device::terms::Runner;
 use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{HctxId, QueueId};
@@ -22,8 +23,10 @@ pub enum Work {
         /// Whether an interrupt told of it.
         interrupt: bool,
     },
-    /// Run a hardware queue from a worker thread.
+    /// Run a hardware queue from a thread.
     Run {
+        /// The thread.
+        by: Runner,
         /// Of which queue.
         queue: QueueId,
         /// Which.

@@ -4,6 +4,7 @@
 use super::{Event, World};
 use crate::device::mmc::contexts::{Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index};
 use crate::device::mmc::host::MmcHost;
+use crate::device::terms::{Dispatch, Runner};
 use crate::machine::cpu::{Cpu, Work};
 use crate::observe::Observer;
 use blockyard::time::{Duration, Instant};
@@ -15,6 +16,12 @@ impl<O: Observer> World<O> {
     fn contexts(&mut self) -> (&mut Contexts, &mut MmcHost) {
         let mmc = self.host.driver.model_mut().mmc_mut();
         (&mut self.contexts, mmc.expect("contexts are those of an MMC host"))
+    }
+
+    /// Whether the device is an MMC host, whose driver has contexts of its own.
+    #[inline]
+    fn host_has_contexts(&self) -> bool {
+        self.dispatch == Dispatch::HostThread
     }
 
     /// Suspends the system at `at`; it sleeps for `span` from the instant by which an MMC host must be
@@ -42,7 +49,7 @@ impl<O: Observer> World<O> {
     /// interrupt to its processor.
     #[inline]
     pub(super) fn look_at_controller(&mut self) {
-        if self.dispatch_blocks && self.contexts().1.has_news() {
+        if self.host_has_contexts() && self.contexts().1.has_news() {
             self.hear_controller();
         }
     }
@@ -77,7 +84,7 @@ impl<O: Observer> World<O> {
 
     /// Returns the threads of the host that sleep and have something to do.
     pub(super) fn host_sleepers(&mut self) -> Sleepers {
-        if !self.dispatch_blocks {
+        if !self.host_has_contexts() {
             return Sleepers::default();
         }
         let now = self.now;
@@ -110,7 +117,7 @@ impl<O: Observer> World<O> {
     /// Gives the runs that are wanted to the host's thread, which is awake, from `at` on.
     fn give_wanted_runs(&mut self, at: Instant) {
         while let Some((queue, hctx, begins_at)) = self.contexts.next_run(at) {
-            self.soon(begins_at, Event::Run(queue, hctx));
+            self.soon(begins_at, Event::Run(Runner::HostThread, queue, hctx));
         }
     }
 
@@ -156,7 +163,8 @@ impl<O: Observer> World<O> {
     /// `cpu` has paid for what it did for the driver, which takes effect now.
     pub(super) fn host_did(&mut self, cpu: CpuId, doing: Doing) {
         let context = doing.context();
-        let mmc = self.host.driver.model_mut().mmc_mut().expect("a processor worked for its driver");
+        let mmc =
+            self.host.driver.model_mut().mmc_mut().expect("a processor worked for its driver");
         match self.contexts.take_effect(doing, mmc, self.now, &mut self.device_events) {
             Effect::Nothing => {}
             Effect::Controller => {

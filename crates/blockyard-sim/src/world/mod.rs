@@ -49,6 +49,7 @@ pub use standstill::{HostStandstill, Standstill};
 use crate::data::verify::Verifier;
 use crate::device::mmc::contexts::Contexts;
 use crate::device::stack::Stack;
+use crate::device::terms::{Completion, Dispatch, Runner};
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
 use crate::log::Logs;
@@ -86,8 +87,8 @@ enum Event {
     Alarm(TaskId),
     /// Records of a trace are due to be handed to tasks.
     Play,
-    /// A worker thread is there to run a hardware queue.
-    Run(QueueId, HctxId),
+    /// A thread runs that is to run a hardware queue.
+    Run(Runner, QueueId, HctxId),
     /// A thread of an MMC host's driver is there to work.
     HostThread(Context),
     /// A queue asked to be looked at again.
@@ -155,10 +156,10 @@ pub struct World<O = ()> {
     deferred: Vec<Vec<bool>>,
     /// The processor that a hardware queue's worker uses.
     worker_cpu: Vec<CpuId>,
-    /// Runs of hardware queues are left to a thread of the host's, as its driver may sleep (T7).
-    dispatch_blocks: bool,
-    /// The device carries out what it is handed on the processor that does so (T10).
-    at_once: bool,
+    /// How the device's hardware queues are dispatched.
+    dispatch: Dispatch,
+    /// How the device completes requests of hardware queues that are not polled.
+    completion: Completion,
     /// The contexts of an MMC host's driver.
     contexts: Contexts,
     /// The processors on which the host's threads run, or ran last.
@@ -228,8 +229,8 @@ impl<O: Observer> World<O> {
             machine,
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
             lock: Lock::default(),
-            dispatch_blocks: host.driver.model().mmc().is_some(),
-            at_once: host.driver.model().pmem().is_some(),
+            dispatch: host.driver.model().dispatch(),
+            completion: host.driver.model().completion(),
             locks: Locks { submitting: single || elevator, completing: single },
             host,
             polls: vec![None; queues.len()],
@@ -377,13 +378,9 @@ impl<O: Observer> World<O> {
                 }
             }
             Event::Play => self.play(),
-            Event::Run(queue, hctx) => {
-                let cpu = if self.dispatch_blocks {
-                    self.host_cpu(Context::Thread)
-                } else {
-                    self.worker_cpu[hctx.index()]
-                };
-                self.give(cpu, Work::Run { queue, hctx });
+            Event::Run(by, queue, hctx) => {
+                let cpu = self.cpu_of_run(by, hctx);
+                self.give(cpu, Work::Run { by, queue, hctx });
             }
             Event::HostThread(context) => {
                 let cpu = self.host_cpu(context);
@@ -406,12 +403,7 @@ impl<O: Observer> World<O> {
                 let (now, events) = (self.now, &mut self.device_events);
                 self.host.driver.model_mut().event(event, now, events);
                 self.schedule_device();
-                if self.dispatch_blocks {
-                    // It ends no request by itself: its driver does, when it has been interrupted.
-                    self.look_at_controller();
-                } else {
-                    self.take_finished();
-                }
+                self.device_has_news();
             }
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);
