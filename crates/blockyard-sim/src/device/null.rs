@@ -90,6 +90,16 @@ pub(super) fn transfer_time(bytes: u64, per_second: u64) -> Duration {
 }
 
 impl Driver for Null {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let finished = Finished {
             queue: issue.queue,

@@ -14,7 +14,7 @@ use super::registers::known;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::status::Status;
 use blockyard_mmc::command::{Command, Direction};
-use blockyard_mmc::controller::{HostError, Transaction};
+use blockyard_mmc::controller::{HostError, MmcRequest};
 use blockyard_mmc::identify::{Retune, Step};
 
 /// SD 4.2.4.5: at most so many are needed.
@@ -78,7 +78,7 @@ impl Controller {
                 *at = self.send(&stop, *at).at + self.command_gap();
             }
         }
-        self.uses.transaction(&Transaction::plain(*command, Duration::ZERO), from, *at);
+        self.uses.transaction(&MmcRequest::plain(*command, Duration::ZERO), from, *at);
         if works && !self.faults.fails_tuning() { Ok(()) } else { Err(HostError::Damaged) }
     }
 }
