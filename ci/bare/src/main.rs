@@ -104,6 +104,8 @@ fn panic(_: &PanicInfo<'_>) -> ! {
 struct One(Option<(HctxId, DriverTag)>);
 
 impl Driver for One {
+    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, timed_out, finish);
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         self.0 = Some((issue.hctx, issue.tag));
         Accept::Queued

@@ -2,8 +2,7 @@
 
 use super::address::{PostmapAba, PremapAba};
 use super::container::Dialect;
-use super::flog::FlogError;
-use super::flog::{FlogEntry, GroupBytes, SlotLayout, newest};
+use super::flog::{FlogEntry, FlogError, GroupBytes, SlotLayout, newest};
 use super::info_block::{InfoBlock, InfoBytes, InfoError};
 use super::layout::{FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES};
 use super::map_entry::MapEntry;
@@ -60,14 +59,18 @@ impl Arena {
     ///
     /// Those of the medium.
     #[inline]
-    pub fn map<M: Memory>(&self, memory: &M, lba: PremapAba) -> Result<MapEntry, MediaError> {
+    pub fn load_map_entry<M: Memory>(
+        &self,
+        memory: &M,
+        lba: PremapAba,
+    ) -> Result<MapEntry, MediaError> {
         memory.load(self.map_at(lba)).map(MapEntry)
     }
 
     /// Whether the arena has this block.
     #[inline]
     #[must_use]
-    pub const fn has(&self, block: PostmapAba) -> bool {
+    pub const fn has_block(&self, block: PostmapAba) -> bool {
         block.0 < self.layout.internal_nlba
     }
 
@@ -76,7 +79,7 @@ impl Arena {
     /// # Errors
     ///
     /// Those of the medium.
-    pub fn group<M: Memory>(&self, memory: &M, lane: u32) -> Result<GroupBytes, MediaError> {
+    pub fn read_group<M: Memory>(&self, memory: &M, lane: u32) -> Result<GroupBytes, MediaError> {
         let mut bytes = [0; FLOG_GROUP_BYTES as usize];
         memory.read(self.group_at(lane), &mut bytes)?;
         Ok(bytes)
@@ -91,12 +94,12 @@ impl Arena {
         let entries = self.slots.entries(group);
         let slot = newest(&entries)?;
         let entry = entries[slot];
-        for block in [entry.lost(), entry.given()] {
-            if !self.has(block) {
+        for block in [entry.old_block(), entry.new_block()] {
+            if !self.has_block(block) {
                 return Err(FlogError::Block(block.0));
             }
         }
-        if !entry.is_first() && entry.lba >= self.layout.external_nlba {
+        if !entry.is_unused() && entry.lba >= self.layout.external_nlba {
             return Err(FlogError::Sector(entry.lba));
         }
         Ok((slot, entry))

@@ -1,10 +1,10 @@
 //! What a BTT lies in: where its first arena begins, and the habits of those who look there.
 
+use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
 use super::info_block::{Uuid, Version};
 use super::layout::SECTOR_BYTES_MAX;
-use super::map_entry::MapEntry;
-use super::{address::PostmapAba, address::PremapAba};
+use super::map_entry::{MapEntry, SectorState};
 
 /// What a BTT lies in. Linux and libpmemblk look for one in one place only, by this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Container {
     /// Whether a BTT with this parent UUID is one of a container with UUID `own`: a namespace takes nil,
     /// a pool only its own.
     #[must_use]
-    pub fn takes_parent(self, parent: Uuid, own: Uuid) -> bool {
+    pub fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
         parent == own || parent == Uuid::NIL && self != Self::Pool
     }
 
@@ -99,7 +99,7 @@ impl Dialect {
     pub const fn logged_old(self, entry: MapEntry, lba: PremapAba) -> u32 {
         match self {
             Self::Plain => match entry.state() {
-                super::SectorState::Error => entry.0,
+                SectorState::Error => entry.0,
                 _ => entry.block(lba).0,
             },
             Self::Flagged => entry.explicit(lba).0,
@@ -108,7 +108,7 @@ impl Dialect {
 
     /// The first entry of lane `lane`, whose free block is `free`. libpmemblk sets one state bit only.
     #[must_use]
-    pub const fn first(self, lane: u32, free: PostmapAba) -> FlogEntry {
+    pub const fn first_entry(self, lane: u32, free: PostmapAba) -> FlogEntry {
         match self {
             Self::Plain => FlogEntry::first(lane, free.0),
             Self::Flagged => FlogEntry::first(lane, MapEntry(0).zeroed(PremapAba(free.0)).0),
@@ -143,17 +143,17 @@ mod tests {
         assert_eq!(old(0xc000_0009), [9, 0xc000_0009]);
         assert_eq!(old(0x8000_0009), [9, 0x8000_0009]);
         assert_eq!(old(0x4000_0009), [0x4000_0009, 0x4000_0009]);
-        assert_eq!(Dialect::Flagged.first(3, PostmapAba(700)).old_map, 0x8000_02bc);
-        assert_eq!(Dialect::Plain.first(3, PostmapAba(700)).old_map, 700);
+        assert_eq!(Dialect::Flagged.first_entry(3, PostmapAba(700)).old_map, 0x8000_02bc);
+        assert_eq!(Dialect::Plain.first_entry(3, PostmapAba(700)).old_map, 700);
     }
 
     #[test]
     fn a_pool_takes_its_own_only() {
         let (own, other) = (Uuid([1; 16]), Uuid([2; 16]));
-        assert!(Container::Pool.takes_parent(own, own));
-        assert!(!Container::Pool.takes_parent(Uuid::NIL, own));
-        assert!(Container::Namespace.takes_parent(Uuid::NIL, own));
-        assert!(!Container::Namespace.takes_parent(other, own));
-        assert!(!Container::Namespace.takes_parent(other, Uuid::NIL));
+        assert!(Container::Pool.accepts_parent(own, own));
+        assert!(!Container::Pool.accepts_parent(Uuid::NIL, own));
+        assert!(Container::Namespace.accepts_parent(Uuid::NIL, own));
+        assert!(!Container::Namespace.accepts_parent(other, own));
+        assert!(!Container::Namespace.accepts_parent(other, Uuid::NIL));
     }
 }

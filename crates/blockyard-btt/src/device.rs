@@ -13,10 +13,9 @@ use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory};
 use super::policy::{Policy, ReadTracking};
 use super::readers::Readers;
-use super::recover::{self, LaneFound, Recovered};
+use super::recover::{self, Recovered, RecoveredLane};
 use super::sync::{AtomicBool, Ordering};
 use super::versions::Versions;
-use super::worker::{Seat, Worker};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -106,14 +105,14 @@ impl<M: Memory> Btt<M> {
             let (start, first_lba, layout) = (*start, *first_lba, info.layout);
             let slots = SlotLayout::Standard;
             let arena = Arena { start, first_lba, layout, slots, dialect };
-            let recovered = recover::look(&memory, &arena)
+            let recovered = recover::scan(&memory, &arena)
                 .map_err(|error| OpenError::Arena { start, error })?;
             let read_only = options.read_only || info.error;
             let arena = Arena { slots: recovered.slots, ..arena };
             looked.push((OpenArena { arena, read_only }, recovered));
         }
         let unfinished = finish(&memory, &looked)?;
-        let logs: Vec<Vec<LaneFound>> = looked.iter().map(|(_, r)| r.lanes.clone()).collect();
+        let logs: Vec<Vec<RecoveredLane>> = looked.iter().map(|(_, r)| r.lanes.clone()).collect();
         let lanes = Lanes::new(&logs, options.policy.lanes);
         let padded = options.policy.tracking != ReadTracking::Scan;
         let first = &found[0].info;
@@ -150,52 +149,6 @@ impl<M: Memory> Btt<M> {
     /// What it lies in.
     pub const fn memory(&self) -> &M {
         &self.memory
-    }
-
-    /// A worker for one thread, which reads and writes through it. Any number of them can be.
-    pub fn worker(&self) -> Worker<&Self, M> {
-        Worker::new(self)
-    }
-
-    /// What a worker is beside the BTT, for who keeps the two apart.
-    pub fn seat(&self) -> Seat {
-        Seat::new(self)
-    }
-
-    /// Reads the sectors from `lba` on. A thread that does this often has a [`worker`](Self::worker).
-    ///
-    /// # Errors
-    ///
-    /// See [`IoError`]; sectors before the one that failed were read.
-    pub fn read(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
-        Worker::passing(self).read(lba, to)
-    }
-
-    /// Writes sectors from `lba` on, each of them whole or not at all, and durable on return.
-    ///
-    /// # Errors
-    ///
-    /// See [`IoError`]; any of the sectors may have been written.
-    pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), IoError> {
-        Worker::passing(self).write(lba, from)
-    }
-
-    /// Makes `count` sectors from `lba` on zeroes, without writing their data: durable on return.
-    ///
-    /// # Errors
-    ///
-    /// See [`IoError`]; any of the sectors may be zeroes.
-    pub fn set_zero(&self, lba: u64, count: u64) -> Result<(), IoError> {
-        self.set_zero_of(lba, count)
-    }
-
-    /// Marks a sector as lost: reading it fails until it is written or zeroed.
-    ///
-    /// # Errors
-    ///
-    /// See [`IoError`].
-    pub fn set_error(&self, lba: u64) -> Result<(), IoError> {
-        self.set_error_of(lba)
     }
 
     /// Makes durable what all threads have written, as far as the memory can. Sectors are already where its
@@ -251,8 +204,8 @@ impl<M: Memory> Btt<M> {
 
     #[inline]
     fn entry_in(&self, arena: &Arena, lba: PremapAba) -> Result<MapEntry, IoError> {
-        let entry = arena.map(&self.memory, lba)?;
-        if arena.has(entry.block(lba)) { Ok(entry) } else { Err(IoError::Map) }
+        let entry = arena.load_map_entry(&self.memory, lba)?;
+        if arena.has_block(entry.block(lba)) { Ok(entry) } else { Err(IoError::Map) }
     }
 
     /// The map entry that sector `lba`, which is at `place`, is read by.
@@ -268,6 +221,11 @@ impl<M: Memory> Btt<M> {
         let spot = self.spot(lba);
         let finished = self.unfinished.iter().find(|(cut, _)| *cut == spot);
         finished.map_or(entry, |&(_, entry)| entry)
+    }
+
+    /// Whether readers publish what they read.
+    pub(super) fn readers_publish(&self) -> bool {
+        self.policy.tracking != ReadTracking::Versions
     }
 
     /// Whether a sector may be written.
@@ -294,12 +252,12 @@ fn finish<M: Memory>(
             |error: MediaError| OpenError::Arena { start: open.arena.start, error: error.into() };
         if open.read_only {
             let as_finished = recovered
-                .cut
+                .cut_writes
                 .iter()
                 .map(|cut| (Spot { arena: n, lba: cut.lba }, MapEntry::normal(cut.block)));
             unfinished.extend(as_finished);
         } else {
-            recover::finish(memory, &open.arena, &recovered.cut).map_err(failed)?;
+            recover::finish(memory, &open.arena, &recovered.cut_writes).map_err(failed)?;
         }
     }
     Ok(unfinished)

@@ -126,7 +126,7 @@ pub fn find<M: Memory>(
             return Err(FindError::Version { found: info.version, wanted: container.version() });
         }
         if let Some(wanted) = own
-            && !container.takes_parent(info.parent_uuid, wanted)
+            && !container.accepts_parent(info.parent_uuid, wanted)
         {
             return Err(FindError::Parent { found: info.parent_uuid, wanted });
         }
@@ -156,15 +156,15 @@ fn one<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindE
         return Err(FindError::TooSmall);
     }
     let found = |info, from_copy| Found { start, first_lba, info, from_copy };
-    let first = match lost_is_none(read_info(memory, start, room))? {
+    let first = match bad_as_missing(read_info(memory, start, room))? {
         Ok(info) => return Ok(found(info, None)),
         Err(error @ (InfoError::Version { .. } | InfoError::Field(_))) => {
             return Err(FindError::Info { start, error });
         }
         Err(error @ (InfoError::Signature | InfoError::Checksum)) => error,
     };
-    let infooff = copy_by_size(room);
-    match lost_is_none(read_info(memory, start + infooff, room))? {
+    let infooff = copy_offset_by_size(room);
+    match bad_as_missing(read_info(memory, start + infooff, room))? {
         Ok(info) if info.layout.infooff == infooff => Ok(found(info, Some(first))),
         Ok(_) => Err(FindError::NoInfo { start, first, copy: InfoError::Field("infooff") }),
         Err(copy) => Err(FindError::NoInfo { start, first, copy }),
@@ -173,12 +173,12 @@ fn one<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindE
 
 /// Where the copy of an info block lies in an arena that has as much of `room` as it can, which is at least
 /// an info block.
-pub(super) fn copy_by_size(room: u64) -> u64 {
+pub(super) fn copy_offset_by_size(room: u64) -> u64 {
     room.min(ARENA_BYTES_MAX) / INFO_BYTES * INFO_BYTES - INFO_BYTES
 }
 
 /// An info block that the medium lost is as good as none.
-fn lost_is_none(
+fn bad_as_missing(
     read: Result<Result<InfoBlock, InfoError>, MediaError>,
 ) -> Result<Result<InfoBlock, InfoError>, MediaError> {
     match read {

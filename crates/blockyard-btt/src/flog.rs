@@ -11,9 +11,9 @@
 //! - **G4.** An entry is written over the older one, in two words of eight bytes: sector and old block, and
 //!   once these are durable, new block and number. Cut in between it still is the older one.
 
+use super::address::{PostmapAba, PremapAba};
 use super::layout::FLOG_GROUP_BYTES;
-use super::map_entry::masked;
-use super::{address::PostmapAba, address::PremapAba};
+use super::map_entry::block_number;
 
 /// The bytes of a group.
 pub type GroupBytes = [u8; FLOG_GROUP_BYTES as usize];
@@ -84,20 +84,20 @@ impl FlogEntry {
 
     /// The block it had.
     #[must_use]
-    pub const fn lost(&self) -> PostmapAba {
-        masked(self.old_map)
+    pub const fn old_block(&self) -> PostmapAba {
+        block_number(self.old_map)
     }
 
     /// The block it got.
     #[must_use]
-    pub const fn given(&self) -> PostmapAba {
-        masked(self.new_map)
+    pub const fn new_block(&self) -> PostmapAba {
+        block_number(self.new_map)
     }
 
     /// Whether its lane was never used (G2).
     #[must_use]
-    pub fn is_first(&self) -> bool {
-        self.lost() == self.given()
+    pub fn is_unused(&self) -> bool {
+        self.old_block() == self.new_block()
     }
 
     /// The two words it is written in (G4).
@@ -227,6 +227,6 @@ mod tests {
         bytes[8..].copy_from_slice(&entry.words()[1].to_le_bytes());
         assert_eq!(FlogEntry::parse(&bytes), entry);
         assert_eq!(bytes[4..8], [2, 0, 0, 0xc0]);
-        assert_eq!(entry.lost(), PostmapAba(2));
+        assert_eq!(entry.old_block(), PostmapAba(2));
     }
 }

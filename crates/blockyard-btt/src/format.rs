@@ -1,7 +1,6 @@
 //! Writing an empty BTT.
 
-use super::address::PostmapAba;
-use super::address::PremapAba;
+use super::address::{PostmapAba, PremapAba};
 use super::arena::Arena;
 use super::container::Container;
 use super::flog::SlotLayout;
@@ -115,7 +114,7 @@ impl Format {
             self.mark_zero(memory, &arena)?;
         }
         for lane in 0..layout.nfree {
-            let first = dialect.first(lane, PostmapAba(layout.external_nlba + lane));
+            let first = dialect.first_entry(lane, PostmapAba(layout.external_nlba + lane));
             let at = arena.entry_at(lane, 0);
             for (word, at) in first.words().into_iter().zip([at, at + 8]) {
                 memory.write(at, &word.to_le_bytes())?;

@@ -11,9 +11,10 @@
 //!   thread only.
 
 use super::address::PostmapAba;
+use super::flog::successor;
 use super::padded::Padded;
 use super::policy::{self, LaneChoice};
-use super::recover::LaneFound;
+use super::recover::RecoveredLane;
 use super::sync::{AtomicBool, AtomicU32, Ordering};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -34,7 +35,7 @@ pub(super) struct Lanes {
     /// The last set that was taken in turn, where they are.
     counter: Option<Padded<AtomicU32>>,
     /// The number of the next thread that shares.
-    late: AtomicU32,
+    next_sharer: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ const UNREAD: u32 = 8;
 const BAD: u32 = 16;
 
 impl LaneState {
-    fn new(found: &LaneFound) -> Self {
+    fn new(found: &RecoveredLane) -> Self {
         let bad = if found.bad { BAD } else { 0 };
         let log = found.seq | (found.slot as u32) << SLOT_SHIFT | bad;
         Self { free: AtomicU32::new(found.free.0), log: AtomicU32::new(log) }
@@ -77,7 +78,7 @@ impl LaneState {
     #[inline]
     pub(super) fn next_entry(&self) -> (usize, u32) {
         let log = self.log.load(Ordering::Relaxed);
-        (1 - (log >> SLOT_SHIFT & 1) as usize, super::flog::successor(log & 3))
+        (1 - (log >> SLOT_SHIFT & 1) as usize, successor(log & 3))
     }
 
     /// The next entry was written, and `free` is what its sector lost; its bytes may be `bad`.
@@ -96,7 +97,7 @@ impl LaneState {
     }
 
     /// The free block was mended.
-    pub(super) fn set_mended(&self) {
+    pub(super) fn set_good(&self) {
         self.log.store(self.log.load(Ordering::Relaxed) & !BAD, Ordering::Relaxed);
     }
 
@@ -118,7 +119,7 @@ pub(super) struct SetId(pub(super) u32);
 
 impl Lanes {
     /// The lanes of `arenas`, by what their logs say.
-    pub(super) fn new(arenas: &[Vec<LaneFound>], choice: LaneChoice) -> Self {
+    pub(super) fn new(arenas: &[Vec<RecoveredLane>], choice: LaneChoice) -> Self {
         let lanes = arenas.iter().map(Vec::len).min().unwrap_or(0) as u32;
         let (sets, exclusive) = match choice {
             LaneChoice::Own { sets } => {
@@ -148,7 +149,7 @@ impl Lanes {
             lanes_per_set,
             exclusive,
             counter: counted.then(Padded::default),
-            late: AtomicU32::new(0),
+            next_sharer: AtomicU32::new(0),
         }
     }
 
@@ -158,7 +159,7 @@ impl Lanes {
     }
 
     /// Most lanes of a set that one batch uses (N2).
-    pub(super) fn batch(&self) -> usize {
+    pub(super) fn batch_max(&self) -> usize {
         (self.lanes_per_set / 2).max(1) as usize
     }
 
@@ -172,14 +173,14 @@ impl Lanes {
     }
 
     /// A set for one thread to itself, if there is one.
-    pub(super) fn take_own(&self) -> Option<SetId> {
+    pub(super) fn take_exclusive(&self) -> Option<SetId> {
         (0..self.exclusive).map(SetId).find(|&set| self.try_take(set))
     }
 
     /// The set that a thread without its own is to share.
     pub(super) fn shared(&self) -> SetId {
         let shared = self.sets() - self.exclusive;
-        SetId(self.exclusive + self.late.fetch_add(1, Ordering::Relaxed) % shared)
+        SetId(self.exclusive + self.next_sharer.fetch_add(1, Ordering::Relaxed) % shared)
     }
 
     /// The set for one call of a thread that shares `home`.
@@ -218,7 +219,7 @@ impl Lanes {
     }
 
     /// The lanes of a set.
-    pub(super) fn of(&self, set: SetId) -> core::ops::Range<u32> {
+    pub(super) fn lanes_of(&self, set: SetId) -> core::ops::Range<u32> {
         set.0 * self.lanes_per_set..(set.0 + 1) * self.lanes_per_set
     }
 }
@@ -231,8 +232,12 @@ mod tests {
     #[test]
     fn sets_have_lines_of_their_own() {
         let arena = |first: u32| {
-            let found =
-                |lane| LaneFound { free: PostmapAba(first + lane), seq: 1, slot: 0, bad: false };
+            let found = |lane| RecoveredLane {
+                free: PostmapAba(first + lane),
+                seq: 1,
+                slot: 0,
+                bad: false,
+            };
             (0..256).map(found).collect::<Vec<_>>()
         };
         for sets in [1, 2, 16, 32, 64, 128, 256] {
@@ -243,7 +248,7 @@ mod tests {
                 assert_eq!(free, [PostmapAba(lane), PostmapAba(1000 + lane)], "{sets} sets");
             }
             for set in 1..sets {
-                let (before, here) = (lanes.of(SetId(set - 1)), lanes.of(SetId(set)));
+                let (before, here) = (lanes.lanes_of(SetId(set - 1)), lanes.lanes_of(SetId(set)));
                 assert!(line_of(before.end - 1) < line_of(here.start), "{sets} sets");
             }
         }

@@ -48,7 +48,7 @@ impl MapEntry {
 
     /// What this entry becomes when its sector is lost.
     #[must_use]
-    pub const fn lost(self, lba: PremapAba) -> Self {
+    pub const fn errored(self, lba: PremapAba) -> Self {
         Self(ERROR | self.block(lba).0)
     }
 
@@ -67,7 +67,7 @@ impl MapEntry {
     /// The block that the sector is to be read from, if it is.
     #[inline]
     #[must_use]
-    pub const fn written(self) -> Option<PostmapAba> {
+    pub const fn normal_block(self) -> Option<PostmapAba> {
         match self.0 & NORMAL {
             NORMAL => Some(PostmapAba(self.0 & BLOCK)),
             _ => None,
@@ -96,7 +96,7 @@ impl MapEntry {
 
 /// A block's number from a log entry, which may carry state bits.
 #[must_use]
-pub(super) const fn masked(word: u32) -> PostmapAba {
+pub(super) const fn block_number(word: u32) -> PostmapAba {
     PostmapAba(word & BLOCK)
 }
 
@@ -124,7 +124,7 @@ mod tests {
     fn zero_and_error_keep_the_block() {
         let lba = PremapAba(3);
         assert_eq!(MapEntry(0).zeroed(lba), MapEntry(0x8000_0003));
-        assert_eq!(MapEntry(0xc000_0009).lost(lba), MapEntry(0x4000_0009));
+        assert_eq!(MapEntry(0xc000_0009).errored(lba), MapEntry(0x4000_0009));
         assert_eq!(MapEntry(0).explicit(lba), MapEntry(0xc000_0003));
         assert_eq!(MapEntry(0x4000_0009).explicit(lba), MapEntry(0x4000_0009));
     }

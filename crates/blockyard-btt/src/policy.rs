@@ -28,7 +28,7 @@ pub enum LaneChoice {
         /// Sets; as many as there are lanes at most.
         sets: u32,
     },
-    /// A lane for each processor, whose only thread with a [`Worker`](super::Worker) has it to itself, without
+    /// A lane for each processor, whose only thread with a [`Worker`](super::worker::Worker) has it to itself, without
     /// any lock; with as many processors as lanes or more, that of the thread's number under its mutex. Linux
     /// did from 2015 to 2026. What the processor's number is, is not asked: a thread could be moved to another
     /// one between the question and the write, and two would have one lane, which is what went wrong there.

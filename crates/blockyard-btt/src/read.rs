@@ -7,10 +7,9 @@ use super::lanes::SetId;
 use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::{MediaError, Memory};
-use super::policy::ReadTracking;
+use super::pending::BATCH_MAX;
 use super::readers::BlockId;
-use super::versions::{Seen, Versions};
-use super::worker::BATCH_MAX;
+use super::versions::{Observed, Versions};
 
 /// How often a reader lets itself be overtaken before it holds the word of its sector.
 const OVERTAKEN_MAX: u32 = 8;
@@ -18,17 +17,12 @@ const OVERTAKEN_MAX: u32 = 8;
 const PREFETCH_BYTES: u64 = 512;
 
 impl<M: Memory> Btt<M> {
-    /// Whether readers publish what they read.
-    pub(super) fn readers_publish(&self) -> bool {
-        self.policy.tracking != ReadTracking::Versions
-    }
-
     /// Reads one sector (`versions` S2). Its every instruction counts: with fewer of them the processor
     /// is at the next reads while the bytes of this one come.
     #[inline]
     pub(super) fn read_one(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         self.in_range(lba, 1)?;
-        let seen = self.see(Versions::at(lba));
+        let seen = self.observe(Versions::at(lba));
         let place = self.place(lba);
         let entry = self.entry_to_read(lba, place)?;
         self.copy_versioned(lba, place, seen, entry, to)
@@ -60,11 +54,11 @@ impl<M: Memory> Btt<M> {
             count += 1;
         }
         let mut failed = Ok(());
-        let (mut seen, mut entries) = ([Seen::default(); BATCH_MAX], [MapEntry(0); BATCH_MAX]);
+        let (mut seen, mut entries) = ([Observed::default(); BATCH_MAX], [MapEntry(0); BATCH_MAX]);
         let mut known = 0;
         for n in 0..count {
             let place = self.place(lbas[n]);
-            seen[n] = self.see(Versions::at(lbas[n]));
+            seen[n] = self.observe(Versions::at(lbas[n]));
             match self.entry_to_read(lbas[n], place) {
                 Ok(entry) => entries[n] = entry,
                 Err(error) => {
@@ -73,7 +67,7 @@ impl<M: Memory> Btt<M> {
                 }
             }
             known += 1;
-            if let Some(block) = entries[n].written() {
+            if let Some(block) = entries[n].normal_block() {
                 let at = place.arena.block_at(block);
                 self.memory.prefetch(at, u64::from(self.sector_bytes).min(PREFETCH_BYTES));
             }
@@ -90,12 +84,12 @@ impl<M: Memory> Btt<M> {
         &self,
         lba: u64,
         place: Place<'_>,
-        seen: Seen,
+        seen: Observed,
         entry: MapEntry,
         to: &mut [u8],
     ) -> Result<(), IoError> {
         let copied = self.copy(place.arena, entry, to);
-        if self.still(Versions::at(lba), seen) {
+        if self.is_unchanged(Versions::at(lba), seen) {
             return self.judge(lba, copied, to);
         }
         self.copy_overtaken(lba, to)
@@ -107,14 +101,14 @@ impl<M: Memory> Btt<M> {
     fn copy_overtaken(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         let (place, at) = (self.place(lba), Versions::at(lba));
         for turn in 0.. {
-            let seen = self.see(at);
-            let held = turn >= OVERTAKEN_MAX && self.hold_word(at, seen);
+            let seen = self.observe(at);
+            let held = turn >= OVERTAKEN_MAX && self.try_lock(at, seen);
             let entry = self.entry_to_read(lba, place);
             let copied = entry.and_then(|entry| self.copy(place.arena, entry, to));
             if held {
-                self.leave(at, seen);
+                self.unlock(at, seen);
             }
-            if held || self.still(at, seen) {
+            if held || self.is_unchanged(at, seen) {
                 return self.judge(lba, copied, to);
             }
             self.memory.relax(turn);
@@ -131,7 +125,7 @@ impl<M: Memory> Btt<M> {
     ) -> Result<(), IoError> {
         let (place, arena) = (self.place(lba), self.spot(lba).arena);
         let mut entry = self.entry_to_read(lba, place)?;
-        while let Some(block) = entry.written() {
+        while let Some(block) = entry.normal_block() {
             self.publish(set, BlockId::new(arena, block));
             let again = self.entry_to_read(lba, place);
             if again == Ok(entry) {
@@ -149,7 +143,7 @@ impl<M: Memory> Btt<M> {
     #[inline]
     fn copy(&self, arena: &Arena, entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {
         // One branch, and no table of them: the processor goes on with the next sector while this entry comes.
-        match entry.written() {
+        match entry.normal_block() {
             Some(block) => Ok(self.memory.read(arena.block_at(block), to)?),
             None => unwritten(entry, to),
         }
@@ -173,7 +167,7 @@ impl<M: Memory> Btt<M> {
         let mut copied = bad;
         let marked = self.change(lba, |entry, spot| {
             copied = self.copy(self.arena(spot), entry, to);
-            Ok((copied == bad).then(|| entry.lost(spot.lba)))
+            Ok((copied == bad).then(|| entry.errored(spot.lba)))
         });
         if marked.is_ok() && copied == bad {
             self.write_back_map(lba, lba + 1);

@@ -9,6 +9,7 @@
 //! - **R2.** A block that nobody was seen to read after its sector lost it, nobody reads ever after, until a
 //!   sector gets it again.
 
+use super::address::PostmapAba;
 use super::padded::Padded;
 use super::sync::{AtomicU64, Ordering, fence};
 use alloc::boxed::Box;
@@ -20,7 +21,7 @@ pub struct BlockId(u64);
 impl BlockId {
     /// Block `block` of arena `arena`.
     #[must_use]
-    pub const fn new(arena: usize, block: super::PostmapAba) -> Self {
+    pub const fn new(arena: usize, block: PostmapAba) -> Self {
         // Never 0, which is nobody's.
         Self((arena as u64) << 32 | 1 << 31 | block.0 as u64)
     }

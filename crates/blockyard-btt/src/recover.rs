@@ -12,13 +12,14 @@
 use super::address::{PostmapAba, PremapAba};
 use super::arena::Arena;
 use super::flog::{FlogError, SlotLayout};
+use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
 
 /// What the log says of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneFound {
+pub struct RecoveredLane {
     /// The block that no sector has.
     pub free: PostmapAba,
     /// The sector that lost it was marked as lost: the block may be bad.
@@ -31,7 +32,7 @@ pub struct LaneFound {
 
 /// A write that was cut between log and map (V1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct CutWrite {
     /// Its sector.
     pub lba: PremapAba,
     /// The block the sector gets.
@@ -44,9 +45,9 @@ pub struct Recovered {
     /// Where second entries are.
     pub slots: SlotLayout,
     /// Its lanes.
-    pub lanes: Vec<LaneFound>,
+    pub lanes: Vec<RecoveredLane>,
     /// Writes that are to be finished.
-    pub cut: Vec<Cut>,
+    pub cut_writes: Vec<CutWrite>,
 }
 
 /// Why an arena's log is refused.
@@ -62,7 +63,7 @@ pub enum RecoverError {
         error: FlogError,
     },
     /// Two lanes have the same free block (V3).
-    FreeTwice {
+    DuplicateFree {
         /// One.
         lane: u32,
         /// The other.
@@ -77,7 +78,7 @@ impl core::fmt::Display for RecoverError {
         match self {
             Self::Media(error) => error.fmt(f),
             Self::Flog { lane, error } => write!(f, "the log of lane {lane}: {error}"),
-            Self::FreeTwice { lane, other, block } => {
+            Self::DuplicateFree { lane, other, block } => {
                 write!(f, "lanes {lane} and {other} both have block {block} free")
             }
         }
@@ -97,21 +98,22 @@ impl From<MediaError> for RecoverError {
 /// # Errors
 ///
 /// It cannot be read.
-pub fn look<M: Memory>(memory: &M, arena: &Arena) -> Result<Recovered, RecoverError> {
+pub fn scan<M: Memory>(memory: &M, arena: &Arena) -> Result<Recovered, RecoverError> {
     let slots = slots(memory, arena)?;
     let arena = Arena { slots, ..*arena };
-    let mut found = Recovered { slots, lanes: Vec::new(), cut: Vec::new() };
+    let mut found = Recovered { slots, lanes: Vec::new(), cut_writes: Vec::new() };
     for lane in 0..arena.layout.nfree {
-        let group = arena.group(memory, lane)?;
+        let group = arena.read_group(memory, lane)?;
         let (slot, entry) =
             arena.newest(&group).map_err(|error| RecoverError::Flog { lane, error })?;
-        if !entry.is_first()
-            && arena.map(memory, entry.sector())?.block(entry.sector()) == entry.lost()
+        if !entry.is_unused()
+            && arena.load_map_entry(memory, entry.sector())?.block(entry.sector())
+                == entry.old_block()
         {
-            found.cut.push(Cut { lba: entry.sector(), block: entry.given() });
+            found.cut_writes.push(CutWrite { lba: entry.sector(), block: entry.new_block() });
         }
         let bad = MapEntry(entry.old_map).state() == SectorState::Error;
-        found.lanes.push(LaneFound { free: entry.lost(), bad, slot, seq: entry.seq });
+        found.lanes.push(RecoveredLane { free: entry.old_block(), bad, slot, seq: entry.seq });
     }
     unique(&found.lanes)?;
     Ok(found)
@@ -122,10 +124,10 @@ pub fn look<M: Memory>(memory: &M, arena: &Arena) -> Result<Recovered, RecoverEr
 /// # Errors
 ///
 /// Those of the medium; doing it again is right then.
-pub fn finish<M: Memory>(memory: &M, arena: &Arena, cut: &[Cut]) -> Result<(), MediaError> {
-    for &Cut { lba, block } in cut {
+pub fn finish<M: Memory>(memory: &M, arena: &Arena, cut: &[CutWrite]) -> Result<(), MediaError> {
+    for &CutWrite { lba, block } in cut {
         memory.store(arena.map_at(lba), MapEntry::normal(block).0)?;
-        memory.write_back(arena.map_at(lba), super::layout::MAP_ENTRY_BYTES);
+        memory.write_back(arena.map_at(lba), MAP_ENTRY_BYTES);
     }
     if !cut.is_empty() {
         memory.fence()?;
@@ -138,7 +140,7 @@ fn slots<M: Memory>(memory: &M, arena: &Arena) -> Result<SlotLayout, RecoverErro
     let mut shown = None;
     for lane in 0..arena.layout.nfree {
         let refused = |error| RecoverError::Flog { lane, error };
-        match (shown, SlotLayout::shown_by(&arena.group(memory, lane)?).map_err(refused)?) {
+        match (shown, SlotLayout::shown_by(&arena.read_group(memory, lane)?).map_err(refused)?) {
             (Some(a), Some(b)) if a != b => return Err(refused(FlogError::Padding)),
             (None, found) => shown = found,
             _ => {}
@@ -148,13 +150,13 @@ fn slots<M: Memory>(memory: &M, arena: &Arena) -> Result<SlotLayout, RecoverErro
 }
 
 /// V3.
-fn unique(lanes: &[LaneFound]) -> Result<(), RecoverError> {
+fn unique(lanes: &[RecoveredLane]) -> Result<(), RecoverError> {
     let mut free: Vec<_> = (0..).zip(lanes).map(|(lane, found)| (found.free, lane)).collect();
     free.sort_unstable();
     match free.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(pair) => {
             let (block, lane) = pair[0];
-            Err(RecoverError::FreeTwice { lane, other: pair[1].1, block })
+            Err(RecoverError::DuplicateFree { lane, other: pair[1].1, block })
         }
         None => Ok(()),
     }

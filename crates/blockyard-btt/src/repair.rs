@@ -11,7 +11,7 @@
 //! - **P4.** That an arena is marked as broken is a fact, whose reason is not written anywhere. The mark is taken
 //!   away if that is asked for, and a check finds nothing else that will not have been mended.
 
-use super::PostmapAba;
+use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
 use super::info_block::{InfoBytes, clear_error};
 use super::layout::{FLOG_GROUP_BYTES, INFO_BYTES, MAP_ENTRY_BYTES};
@@ -20,13 +20,13 @@ use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
 
 /// P3. Linux notices it by a sum of the two that is above 5, and does not overflow.
-pub(super) const NOBODY_READS: u32 = 1 << 16;
+pub(super) const SEQ_UNREADABLE: u32 = 1 << 16;
 
 /// Something to be written. Arenas are counted from 0; places are bytes of the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// One info block is written over by the other.
-    Info {
+    CopyInfo {
         /// The arena.
         arena: usize,
         /// The whole one.
@@ -35,7 +35,7 @@ pub enum Step {
         to: u64,
     },
     /// A write that was cut is finished.
-    Finish {
+    FinishWrite {
         /// The arena.
         arena: usize,
         /// The sector.
@@ -47,7 +47,7 @@ pub enum Step {
     },
     /// A lane with one entry gets an older one beside it, so that nobody misreads it; or the number of the
     /// entry it was made with becomes the first again.
-    Elder {
+    OlderEntry {
         /// The arena.
         arena: usize,
         /// The lane.
@@ -58,7 +58,7 @@ pub enum Step {
         entry: FlogEntry,
     },
     /// A lane gets a block that nobody has for its free one, and its log begins anew.
-    Free {
+    ResetLane {
         /// The arena.
         arena: usize,
         /// The lane.
@@ -71,7 +71,7 @@ pub enum Step {
         entry: FlogEntry,
     },
     /// An arena loses its mark as broken (P4).
-    Unmark {
+    ClearError {
         /// The arena.
         arena: usize,
         /// Its first info block.
@@ -81,7 +81,7 @@ pub enum Step {
     },
     /// A sector whose block does not exist gets one that nobody has, and is marked as lost: it can be
     /// written again.
-    Lose {
+    MarkLost {
         /// The arena.
         arena: usize,
         /// The sector.
@@ -98,27 +98,27 @@ pub enum Step {
 impl core::fmt::Display for Step {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Info { arena, from, to } => {
+            Self::CopyInfo { arena, from, to } => {
                 write!(f, "arena {arena}: copy the info block at byte {from} to byte {to}")
             }
-            Self::Finish { arena, sector, entry, .. } => {
-                let block = entry.block(super::PremapAba(0));
+            Self::FinishWrite { arena, sector, entry, .. } => {
+                let block = entry.block(PremapAba(0));
                 write!(f, "arena {arena}: finish the write of sector {sector} to block {block}")
             }
-            Self::Elder { arena, lane, entry, .. } => {
+            Self::OlderEntry { arena, lane, entry, .. } => {
                 let seq = entry.seq;
                 write!(f, "arena {arena}: write a log entry of lane {lane}, with number {seq}")
             }
-            Self::Free { arena, lane, block, .. } => {
+            Self::ResetLane { arena, lane, block, .. } => {
                 write!(f, "arena {arena}: give lane {lane} block {block}, and begin its log anew")
             }
-            Self::Unmark { arena, .. } => {
+            Self::ClearError { arena, .. } => {
                 write!(
                     f,
                     "arena {arena}: take away its mark as broken, as nothing else is wrong with it"
                 )
             }
-            Self::Lose { arena, sector, block, .. } => {
+            Self::MarkLost { arena, sector, block, .. } => {
                 write!(f, "arena {arena}: give sector {sector} block {block}, marked as lost")
             }
         }
@@ -130,17 +130,17 @@ impl core::fmt::Display for Step {
 pub struct Plan {
     steps: Vec<Step>,
     /// What is done if it is asked for (P4).
-    unmark: Vec<Step>,
+    clear_error: Vec<Step>,
 }
 
 impl Plan {
-    pub(super) const fn new(steps: Vec<Step>, unmark: Vec<Step>) -> Self {
-        Self { steps, unmark }
+    pub(super) const fn new(steps: Vec<Step>, clear_error: Vec<Step>) -> Self {
+        Self { steps, clear_error }
     }
 
     /// Arenas that are marked as broken lose the mark too, as the last steps, where nothing else is wrong (P4).
-    pub fn unmark(&mut self) {
-        self.steps.append(&mut self.unmark);
+    pub fn clear_error_marks(&mut self) {
+        self.steps.append(&mut self.clear_error);
     }
 
     /// The steps.
@@ -171,7 +171,7 @@ impl Plan {
 impl Step {
     fn apply<M: Memory>(&self, memory: &M) -> Result<(), MediaError> {
         match *self {
-            Self::Info { from, to, .. } => {
+            Self::CopyInfo { from, to, .. } => {
                 let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
                 memory.read(from, &mut bytes)?;
                 // What the medium lost is mended by zeroes.
@@ -180,7 +180,7 @@ impl Step {
                 memory.write(to, &bytes)?;
                 memory.fence()
             }
-            Self::Unmark { first, copy, .. } => {
+            Self::ClearError { first, copy, .. } => {
                 let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
                 memory.read(first, &mut bytes)?;
                 clear_error(&mut bytes);
@@ -191,22 +191,22 @@ impl Step {
                 }
                 Ok(())
             }
-            Self::Finish { at, entry, .. } | Self::Lose { at, entry, .. } => {
+            Self::FinishWrite { at, entry, .. } | Self::MarkLost { at, entry, .. } => {
                 memory.store(at, entry.0)?;
                 memory.write_back(at, MAP_ENTRY_BYTES);
                 memory.fence()
             }
-            Self::Elder { at, entry, .. } => {
+            Self::OlderEntry { at, entry, .. } => {
                 for (word, at) in entry.words().into_iter().zip([at, at + 8]) {
                     store_long(memory, at, word)?;
                 }
                 Ok(())
             }
-            Self::Free { at, entry, .. } => {
+            Self::ResetLane { at, entry, .. } => {
                 // P3.
-                let nobody_reads = FlogEntry { seq: NOBODY_READS, ..entry };
+                let unreadable = FlogEntry { seq: SEQ_UNREADABLE, ..entry };
                 let [names, _] = entry.words();
-                store_long(memory, at + 8, nobody_reads.words()[1])?;
+                store_long(memory, at + 8, unreadable.words()[1])?;
                 store_long(memory, at, names)?;
                 for word in (at + 16..at + FLOG_GROUP_BYTES).step_by(8) {
                     memory.store_long(word, 0)?;

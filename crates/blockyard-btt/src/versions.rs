@@ -18,6 +18,7 @@
 
 use super::padded::Padded;
 use super::sync::{AtomicU64, Ordering, fence};
+use super::touch::Word as SharedWord;
 use alloc::boxed::Box;
 
 /// Words. As many as lanes, which is the most that can be held at a time.
@@ -45,27 +46,27 @@ struct Word {
 
 /// The place of a sector's word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WordAt(u32);
+pub struct WordIndex(u32);
 
-impl WordAt {
-    /// What [`Memory`](super::Memory) is told of it by.
-    pub(super) const fn word(self) -> super::Word {
-        super::Word::Entries(self.0)
+impl WordIndex {
+    /// What [`Memory`](super::memory::Memory) is told of it by.
+    pub(super) const fn word(self) -> SharedWord {
+        SharedWord::Entries(self.0)
     }
 }
 
 /// A word as it was seen. Compared by version only where readers look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen(u64);
+pub struct Observed(u64);
 
-impl Seen {
+impl Observed {
     /// Whether somebody holds it.
     #[must_use]
-    pub const fn is_held(self) -> bool {
+    pub const fn is_locked(self) -> bool {
         self.0 & HELD != 0
     }
 
-    const fn is_pending_for(self, set: u32) -> bool {
+    const fn is_pending_of_other_set(self, set: u32) -> bool {
         self.0 & PENDING != 0 && (self.0 & OWNER) >> OWNER_SHIFT != set as u64
     }
 }
@@ -81,31 +82,31 @@ impl Versions {
     /// The word of sector `lba` of the device.
     #[inline]
     #[must_use]
-    pub const fn at(lba: u64) -> WordAt {
-        WordAt(lba as u32 % WORDS)
+    pub const fn at(lba: u64) -> WordIndex {
+        WordIndex(lba as u32 % WORDS)
     }
 
     #[inline]
-    fn word(&self, at: WordAt) -> &AtomicU64 {
+    fn word(&self, at: WordIndex) -> &AtomicU64 {
         &self.words[at.0 as usize].0.state
     }
 
     #[inline]
-    fn changed(&self, at: WordAt) -> &AtomicU64 {
+    fn changed(&self, at: WordIndex) -> &AtomicU64 {
         &self.words[at.0 as usize].0.changed
     }
 
     /// Looks at a word: what the sector's entry is loaded after.
     #[inline]
     #[must_use]
-    pub fn see(&self, at: WordAt) -> Seen {
-        Seen(self.word(at).load(Ordering::Acquire))
+    pub fn observe(&self, at: WordIndex) -> Observed {
+        Observed(self.word(at).load(Ordering::Acquire))
     }
 
     /// Whether nobody took a block from a sector of this word since it was `seen` (S2): asked after copying.
     #[inline]
     #[must_use]
-    pub fn still(&self, at: WordAt, seen: Seen) -> bool {
+    pub fn is_unchanged(&self, at: WordIndex, seen: Observed) -> bool {
         fence(Ordering::Acquire);
         self.word(at).load(Ordering::Relaxed) >> VERSION_SHIFT == seen.0 >> VERSION_SHIFT
     }
@@ -113,22 +114,22 @@ impl Versions {
     /// Holds a word, if it still is as it was `seen`, and not held.
     #[inline]
     #[must_use]
-    pub fn hold(&self, at: WordAt, seen: Seen) -> bool {
+    pub fn try_lock(&self, at: WordIndex, seen: Observed) -> bool {
         let order = (Ordering::Acquire, Ordering::Relaxed);
-        !seen.is_held()
+        !seen.is_locked()
             && self.word(at).compare_exchange(seen.0, seen.0 | HELD, order.0, order.1).is_ok()
     }
 
     /// Leaves a word that was held, as it was `seen` before: nothing was changed that matters.
     #[inline]
-    pub fn leave(&self, at: WordAt, seen: Seen) {
+    pub fn unlock(&self, at: WordIndex, seen: Observed) {
         self.word(at).store(seen.0, Ordering::Release);
     }
 
     /// Leaves a word with a new version, and what is pending as it was: the state of a sector was changed,
     /// and its block stays its own.
     #[inline]
-    pub fn leave_anew(&self, at: WordAt, seen: Seen) {
+    pub fn unlock_new_version(&self, at: WordIndex, seen: Observed) {
         self.word(at).store(seen.0.wrapping_add(1 << VERSION_SHIFT), Ordering::Release);
     }
 
@@ -136,24 +137,24 @@ impl Versions {
     /// if the word can be held as it was `seen`.
     #[inline]
     #[must_use]
-    pub fn pending_for(&self, at: WordAt, seen: Seen, set: u32) -> Option<u64> {
-        seen.is_pending_for(set).then(|| self.changed(at).load(Ordering::Relaxed))
+    pub fn pending_of_other_set(&self, at: WordIndex, seen: Observed, set: u32) -> Option<u64> {
+        seen.is_pending_of_other_set(set).then(|| self.changed(at).load(Ordering::Relaxed))
     }
 
     /// Leaves a word with a new version, and says that lane set `set` has yet to make the entry of sector
     /// `lba` durable.
     #[inline]
-    pub fn leave_changed(&self, at: WordAt, seen: Seen, lba: u64, set: u32) -> Seen {
+    pub fn unlock_pending(&self, at: WordIndex, seen: Observed, lba: u64, set: u32) -> Observed {
         self.changed(at).store(lba, Ordering::Relaxed);
         let version = (seen.0 >> VERSION_SHIFT).wrapping_add(1) << VERSION_SHIFT;
         let left = version | u64::from(set) << OWNER_SHIFT | PENDING;
         self.word(at).store(left, Ordering::Release);
-        Seen(left)
+        Observed(left)
     }
 
     /// What was left so is durable now.
     #[inline]
-    pub fn settle(&self, at: WordAt, left: Seen) {
+    pub fn clear_pending(&self, at: WordIndex, left: Observed) {
         let order = Ordering::Relaxed;
         // Whoever changed the word since has seen that it was pending.
         let _ = self.word(at).compare_exchange(left.0, left.0 & !PENDING, order, order);
@@ -174,26 +175,26 @@ mod tests {
     fn a_change_gives_a_new_version_and_names_its_owner() {
         let versions = Versions::new();
         let at = Versions::at(1000);
-        let seen = versions.see(at);
-        assert!(versions.hold(at, seen) && !versions.hold(at, seen));
-        assert!(!versions.hold(at, versions.see(at)), "held by somebody");
-        assert!(versions.still(at, seen), "holding changes nothing for readers");
-        let left = versions.leave_changed(at, seen, 1000, 7);
-        assert!(!versions.still(at, seen));
-        assert_eq!(versions.pending_for(at, left, 8), Some(1000));
-        assert_eq!(versions.pending_for(at, left, 7), None);
-        versions.settle(at, left);
-        assert_eq!(versions.pending_for(at, versions.see(at), 8), None);
-        assert!(versions.still(at, left), "settling changes nothing for readers");
+        let seen = versions.observe(at);
+        assert!(versions.try_lock(at, seen) && !versions.try_lock(at, seen));
+        assert!(!versions.try_lock(at, versions.observe(at)), "held by somebody");
+        assert!(versions.is_unchanged(at, seen), "holding changes nothing for readers");
+        let left = versions.unlock_pending(at, seen, 1000, 7);
+        assert!(!versions.is_unchanged(at, seen));
+        assert_eq!(versions.pending_of_other_set(at, left, 8), Some(1000));
+        assert_eq!(versions.pending_of_other_set(at, left, 7), None);
+        versions.clear_pending(at, left);
+        assert_eq!(versions.pending_of_other_set(at, versions.observe(at), 8), None);
+        assert!(versions.is_unchanged(at, left), "settling changes nothing for readers");
     }
 
     #[test]
     fn leaving_without_a_change_shows_nothing() {
         let versions = Versions::new();
         let at = Versions::at(3);
-        let seen = versions.see(at);
-        assert!(versions.hold(at, seen));
-        versions.leave(at, seen);
-        assert_eq!(versions.see(at), seen);
+        let seen = versions.observe(at);
+        assert!(versions.try_lock(at, seen));
+        versions.unlock(at, seen);
+        assert_eq!(versions.observe(at), seen);
     }
 }

@@ -4,18 +4,11 @@ use super::device::Btt;
 use super::error::IoError;
 use super::lanes::SetId;
 use super::memory::Memory;
+use super::pending::{LARGE_BATCH_MAX, Pending};
 use super::policy::LaneChoice;
 use super::touch::{Touch, Word};
-use super::versions::{Seen, WordAt};
-use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::ops::Deref;
-
-/// Most sectors that go through a set of lanes at once, unless sets are large.
-pub(super) const BATCH_MAX: usize = 8;
-/// Most of them where sets are large, for memory whose fences are dear: half of all lanes in everything ever seen
-/// (`lanes` N2).
-pub(super) const LARGE_BATCH_MAX: usize = 128;
 
 /// One thread's way to a [`Btt`], which stays with that thread: borrowed or shared (`&Btt`, `Arc<Btt>`): with lanes of its own while
 /// there are some, otherwise with lanes that it shares.
@@ -43,40 +36,33 @@ pub struct Seat {
     pending: Pending,
 }
 
-/// Words whose map entries this thread changed, and may not have made durable yet (`versions` S3).
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    left: [(WordAt, Seen); BATCH_MAX],
-    /// Those behind, where batches are larger.
-    more: Box<[(WordAt, Seen)]>,
-    len: usize,
-}
-
-impl Pending {
-    /// For batches of so many sectors.
-    pub(super) fn of_batches(most: usize) -> Self {
-        let more = core::iter::repeat_n(Default::default(), most.saturating_sub(BATCH_MAX));
-        Self { more: more.collect(), ..Self::default() }
+impl<M: Memory> Btt<M> {
+    /// A worker for one thread, which reads and writes through it. Any number of them can be.
+    pub fn worker(&self) -> Worker<&Self, M> {
+        Worker::new(self)
     }
 
-    /// How many there can be.
-    pub(super) const fn most(&self) -> usize {
-        BATCH_MAX + self.more.len()
+    /// What a worker is beside the BTT, for who keeps the two apart.
+    pub fn seat(&self) -> Seat {
+        Seat::new(self)
     }
 
-    /// One more.
-    pub(super) fn push(&mut self, at: WordAt, left: Seen) {
-        match self.left.get_mut(self.len) {
-            Some(place) => *place = (at, left),
-            None => self.more[self.len - BATCH_MAX] = (at, left),
-        }
-        self.len += 1;
+    /// Reads the sectors from `lba` on. A thread that does this often has a [`worker`](Self::worker).
+    ///
+    /// # Errors
+    ///
+    /// See [`IoError`]; sectors before the one that failed were read.
+    pub fn read(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
+        Worker::passing(self).read(lba, to)
     }
 
-    /// All there are, which are none then.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = (WordAt, Seen)> {
-        let len = core::mem::take(&mut self.len);
-        self.left.iter().chain(&self.more).take(len).copied()
+    /// Writes sectors from `lba` on, each of them whole or not at all, and durable on return.
+    ///
+    /// # Errors
+    ///
+    /// See [`IoError`]; any of the sectors may have been written.
+    pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), IoError> {
+        Worker::passing(self).write(lba, from)
     }
 }
 
@@ -162,7 +148,7 @@ where
     ///
     /// See [`IoError`]; any of the sectors may be zeroes.
     pub fn set_zero(&mut self, lba: u64, count: u64) -> Result<(), IoError> {
-        self.btt.set_zero_of(lba, count)
+        self.btt.set_zero(lba, count)
     }
 
     fn one_sector(&self, lba: u64, bytes: usize) -> Result<(), IoError> {
@@ -190,9 +176,9 @@ where
 impl Seat {
     /// With lanes of its own, if there are some left.
     pub(super) fn new<M: Memory>(btt: &Btt<M>) -> Self {
-        match btt.lanes.take_own() {
+        match btt.lanes.take_exclusive() {
             Some(home) => {
-                let pending = Pending::of_batches(btt.lanes.batch().min(LARGE_BATCH_MAX));
+                let pending = Pending::of_batches(btt.lanes.batch_max().min(LARGE_BATCH_MAX));
                 Self { home, own: true, pending }
             }
             None => Self::shared(btt),
@@ -280,7 +266,7 @@ impl Seat {
             return act(self.home, &mut self.pending);
         }
         if btt.policy.lanes == LaneChoice::Counter {
-            btt.memory.touched(Touch::Changed(Word::Counter));
+            btt.memory.touched(Touch::Stored(Word::Counter));
         }
         let set = btt.lanes.for_call(self.home);
         let mut turn = 0;
@@ -288,10 +274,10 @@ impl Seat {
             btt.memory.relax(turn);
             turn += 1;
         }
-        btt.memory.touched(Touch::Held(Word::Lanes(set.0)));
+        btt.memory.touched(Touch::Locked(Word::Lanes(set.0)));
         let done = act(set, &mut self.pending);
         let settled = btt.settle(&mut self.pending);
-        btt.memory.touched(Touch::Left(Word::Lanes(set.0)));
+        btt.memory.touched(Touch::Unlocked(Word::Lanes(set.0)));
         btt.lanes.give_back(set);
         let done = done?;
         settled?;

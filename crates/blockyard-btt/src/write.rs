@@ -25,25 +25,22 @@ use super::lanes::{LaneState, SetId};
 use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::{MediaError, Memory};
+use super::pending::{BATCH_MAX, LARGE_BATCH_MAX, Pending};
 use super::policy::ReadTracking;
 use super::readers::BlockId;
 use super::sync::{Ordering, fence};
-use super::versions::{Seen, Versions, WordAt};
-use super::worker::{BATCH_MAX, LARGE_BATCH_MAX, Pending};
-
-/// Map entries that are written back at once where many are changed.
-const ZERO_RUN: u64 = 256;
+use super::versions::{Observed, Versions, WordIndex};
 
 /// A sector on its way.
 #[derive(Clone, Copy, Default)]
 struct Staged {
     spot: Spot,
-    at: WordAt,
+    at: WordIndex,
     lane: u32,
     /// Where its data are.
     block: PostmapAba,
     /// The word when it was looked at, and the map entry behind it.
-    seen: Seen,
+    seen: Observed,
     entry: MapEntry,
 }
 
@@ -56,7 +53,7 @@ impl<M: Memory> Btt<M> {
         pending: &mut Pending,
         mut sectors: impl ExactSizeIterator<Item = (u64, &'a [u8])>,
     ) -> Result<(), IoError> {
-        let most = self.lanes.batch().min(pending.most());
+        let most = self.lanes.batch_max().min(pending.most());
         while sectors.len() > 0 {
             match sectors.len().min(most) {
                 1 => self.write_batch::<1>(set, pending, (&mut sectors).take(1))?,
@@ -91,14 +88,15 @@ impl<M: Memory> Btt<M> {
     ) -> Result<(), IoError> {
         let mut staged = [Staged::default(); N];
         let mut count = 0;
-        let mut unused = self.lanes.of(set).len();
+        let mut unused = self.lanes.lanes_of(set).len();
         for (one, (lba, from)) in staged.iter_mut().zip(sectors) {
-            self.stage(set, &mut unused, lba, from, one).map_err(|error| self.gave_up(error))?;
+            self.stage(set, &mut unused, lba, from, one)
+                .map_err(|error| self.end_batch_early(error))?;
             count += 1;
         }
         let mut rest = &mut staged[..count];
         while !rest.is_empty() {
-            let held = self.enter(set, rest).map_err(|error| self.gave_up(error))?;
+            let held = self.lock_words(set, rest).map_err(|error| self.end_batch_early(error))?;
             let (now, later) = rest.split_at_mut(held);
             self.commit(set, pending, now)?;
             rest = later;
@@ -109,7 +107,7 @@ impl<M: Memory> Btt<M> {
     /// A batch ends before its first fence: the lanes that were tried count as used, and blocks of other
     /// lanes, lost just now, are written next (`lanes` N2).
     #[cold]
-    fn gave_up(&self, error: IoError) -> IoError {
+    fn end_batch_early(&self, error: IoError) -> IoError {
         let _ = self.memory.fence();
         error
     }
@@ -135,8 +133,8 @@ impl<M: Memory> Btt<M> {
             self.wait_for_readers(set, one.spot.arena, one.lane);
             let lane = self.lanes.state(one.spot.arena, one.lane);
             one.block = lane.free();
-            match self.fill(arena, lane, from) {
-                // It stays the lane's, and another one is tried: behind a fence, as in `gave_up`.
+            match self.write_free_block(arena, lane, from) {
+                // It stays the lane's, and another one is tried: behind a fence, as in `end_batch_early`.
                 Err(MediaError::Bad) => self.memory.fence()?,
                 done => return Ok(done?),
             }
@@ -146,14 +144,19 @@ impl<M: Memory> Btt<M> {
 
     /// Writes the free block of a lane, which is mended before where it is known or turns out to be bad.
     #[inline]
-    fn fill(&self, arena: &Arena, lane: &LaneState, from: &[u8]) -> Result<(), MediaError> {
+    fn write_free_block(
+        &self,
+        arena: &Arena,
+        lane: &LaneState,
+        from: &[u8],
+    ) -> Result<(), MediaError> {
         let at = arena.block_at(lane.free());
         if lane.is_bad() {
-            self.mend(arena, lane)?;
+            self.clear_bad_block(arena, lane)?;
         }
         match self.memory.write(at, from) {
             Err(MediaError::Bad) => {
-                self.mend(arena, lane)?;
+                self.clear_bad_block(arena, lane)?;
                 self.memory.write(at, from)
             }
             done => done,
@@ -162,13 +165,13 @@ impl<M: Memory> Btt<M> {
 
     /// Zeroes the free block of a lane, which may be bad.
     #[cold]
-    fn mend(&self, arena: &Arena, lane: &LaneState) -> Result<(), MediaError> {
+    fn clear_bad_block(&self, arena: &Arena, lane: &LaneState) -> Result<(), MediaError> {
         self.zero_block(arena, lane.free())?;
-        lane.set_mended();
+        lane.set_good();
         Ok(())
     }
 
-    fn zero_block(&self, arena: &Arena, block: PostmapAba) -> Result<(), MediaError> {
+    pub(super) fn zero_block(&self, arena: &Arena, block: PostmapAba) -> Result<(), MediaError> {
         self.memory.zero(arena.block_at(block), arena.layout.internal_lbasize.into())
     }
 
@@ -189,10 +192,10 @@ impl<M: Memory> Btt<M> {
             ReadTracking::Indexed => {
                 while !state.is_unread() {
                     self.lanes
-                        .of(set)
+                        .lanes_of(set)
                         .for_each(|lane| self.lanes.state(arena, lane).set_unread(true));
                     self.each_reader(|read| {
-                        let lanes = self.lanes.of(set).filter(|&lane| id(lane) == read);
+                        let lanes = self.lanes.lanes_of(set).filter(|&lane| id(lane) == read);
                         lanes.for_each(|lane| self.lanes.state(arena, lane).set_unread(false));
                     });
                     if !state.is_unread() {
@@ -207,7 +210,7 @@ impl<M: Memory> Btt<M> {
     }
 
     /// Returns once nobody publishes that it reads this block.
-    fn wait_until_unread(&self, block: BlockId) {
+    pub(super) fn wait_until_unread(&self, block: BlockId) {
         let mut turn = 0;
         while self.is_read(block) {
             self.memory.relax(turn);
@@ -219,14 +222,14 @@ impl<M: Memory> Btt<M> {
     /// log words are stored, and they come first then. How many. The others stay in order: of two for one
     /// sector the later one stays.
     #[inline]
-    fn enter(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
+    fn lock_words(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
         let mut held = 0;
         for next in 0..staged.len() {
             let at = staged[next].at;
             if staged[held..next].iter().any(|left| left.at == at) {
                 continue; // behind one that was not held
             }
-            match self.hold(set, &mut staged[next], next == 0) {
+            match self.lock_and_log_old(set, &mut staged[next], next == 0) {
                 Ok(true) => {
                     if held < next {
                         staged[held..=next].rotate_right(1);
@@ -235,7 +238,7 @@ impl<M: Memory> Btt<M> {
                 }
                 Ok(false) => {}
                 Err(error) => {
-                    leave(self, &staged[..held]);
+                    unlock_all(self, &staged[..held]);
                     return Err(error);
                 }
             }
@@ -246,10 +249,10 @@ impl<M: Memory> Btt<M> {
     /// Holds the word of a sector, with what it had (W4) stored in the log; gives up at once unless it may
     /// `wait`.
     #[inline]
-    fn hold(&self, set: SetId, one: &mut Staged, wait: bool) -> Result<bool, IoError> {
+    fn lock_and_log_old(&self, set: SetId, one: &mut Staged, wait: bool) -> Result<bool, IoError> {
         for turn in 0.. {
-            one.seen = self.see(one.at);
-            if one.seen.is_held() {
+            one.seen = self.observe(one.at);
+            if one.seen.is_locked() {
                 if !wait {
                     return Ok(false);
                 }
@@ -257,7 +260,7 @@ impl<M: Memory> Btt<M> {
                 continue;
             }
             one.entry = self.entry(one.spot)?;
-            if let Some(lba) = self.versions.pending_for(one.at, one.seen, set.0) {
+            if let Some(lba) = self.versions.pending_of_other_set(one.at, one.seen, set.0) {
                 // W3.
                 self.write_back_map(lba, lba + 1);
             }
@@ -269,10 +272,10 @@ impl<M: Memory> Btt<M> {
             let at = self.entry_at(one);
             self.memory.store_long(at, self.logged(one).words()[0])?;
             self.memory.write_back(at, 8);
-            if self.hold_word(one.at, one.seen) {
+            if self.try_lock(one.at, one.seen) {
                 // Who held it before may have left it in the middle of a write that failed.
                 if self.broken.load(Ordering::Acquire) {
-                    self.leave(one.at, one.seen);
+                    self.unlock(one.at, one.seen);
                     return Err(IoError::Broken);
                 }
                 return Ok(true);
@@ -288,14 +291,14 @@ impl<M: Memory> Btt<M> {
         // is not known if this fails.
         if let Err(error) = self.memory.fence() {
             self.broken.store(true, Ordering::Release);
-            leave(self, held);
+            unlock_all(self, held);
             return Err(error.into());
         }
-        pending.take().for_each(|(at, left)| self.settle_word(at, left));
+        pending.take().for_each(|(at, left)| self.clear_pending(at, left));
         if let Err(error) = self.log(held).and_then(|()| self.map(held)) {
             // Whether it has happened is for recovery to find.
             self.broken.store(true, Ordering::Release);
-            leave(self, held);
+            unlock_all(self, held);
             return Err(error.into());
         }
         for one in held {
@@ -304,7 +307,7 @@ impl<M: Memory> Btt<M> {
             let bad = one.entry.state() == SectorState::Error;
             self.lanes.state(one.spot.arena, one.lane).advance(lost, bad);
             let lba = self.arena(one.spot).first_lba + u64::from(one.spot.lba.0);
-            pending.push(one.at, self.leave_changed(one.at, one.seen, lba, set));
+            pending.push(one.at, self.unlock_pending(one.at, one.seen, lba, set));
         }
         Ok(())
     }
@@ -361,98 +364,14 @@ impl<M: Memory> Btt<M> {
             self.broken.store(true, Ordering::Release);
             return Err(error.into());
         }
-        left.for_each(|(at, seen)| self.settle_word(at, seen));
+        left.for_each(|(at, seen)| self.clear_pending(at, seen));
         Ok(())
-    }
-
-    /// Makes sectors zeroes: their blocks stay theirs.
-    pub(super) fn set_zero_of(&self, lba: u64, count: u64) -> Result<(), IoError> {
-        self.in_range(lba, count)?;
-        let mut next = lba;
-        while next < lba + count {
-            let end = (next + ZERO_RUN).min(lba + count);
-            for lba in next..end {
-                self.change(lba, |entry, spot| match entry.state() {
-                    SectorState::Zero => Ok(None),
-                    state => {
-                        if state == SectorState::Error {
-                            self.mend_lost(entry, spot)?;
-                        }
-                        Ok(Some(entry.zeroed(spot.lba)))
-                    }
-                })?;
-            }
-            self.write_back_map(next, end);
-            next = end;
-        }
-        Ok(self.memory.fence()?)
-    }
-
-    /// Marks a sector as lost.
-    pub(super) fn set_error_of(&self, lba: u64) -> Result<(), IoError> {
-        self.in_range(lba, 1)?;
-        self.change(lba, |entry, spot| Ok(Some(entry.lost(spot.lba))))?;
-        self.write_back_map(lba, lba + 1);
-        Ok(self.memory.fence()?)
-    }
-
-    /// Zeroes the block of a sector that is marked as lost: once it is not, nobody knows any more that the
-    /// block may be bad.
-    #[cold]
-    fn mend_lost(&self, entry: MapEntry, spot: Spot) -> Result<(), IoError> {
-        let (arena, block) = (self.arena(spot), entry.block(spot.lba));
-        // Before the mark is durable the sector may come back as it was.
-        self.memory.write_back(arena.map_at(spot.lba), MAP_ENTRY_BYTES);
-        self.memory.fence()?;
-        // Who reads it since before it was marked, by versions, finds out (`versions` S2).
-        fence(Ordering::SeqCst);
-        if self.readers_publish() {
-            self.wait_until_unread(BlockId::new(spot.arena, block));
-        }
-        self.zero_block(arena, block)?;
-        Ok(self.memory.fence()?)
-    }
-
-    /// Changes the state of a sector, whose block stays its own: nothing is logged.
-    pub(super) fn change(
-        &self,
-        lba: u64,
-        mut new: impl FnMut(MapEntry, Spot) -> Result<Option<MapEntry>, IoError>,
-    ) -> Result<(), IoError> {
-        let spot = self.spot(lba);
-        self.writable(spot)?;
-        let at = Versions::at(lba);
-        for turn in 0.. {
-            let seen = self.see(at);
-            if self.hold_word(at, seen) {
-                let changed = self.entry(spot).and_then(|entry| match new(entry, spot)? {
-                    Some(new) => Ok(self.memory.store(self.arena(spot).map_at(spot.lba), new.0)?),
-                    None => Ok(()),
-                });
-                self.leave_anew(at, seen);
-                return changed;
-            }
-            self.memory.relax(turn);
-        }
-        unreachable!("a loop without an end")
-    }
-
-    /// Writes back the map entries of sectors `first` to before `end`.
-    pub(super) fn write_back_map(&self, first: u64, end: u64) {
-        let mut next = first;
-        while next < end {
-            let spot = self.spot(next);
-            let arena = self.arena(spot);
-            let here = u64::from(arena.layout.external_nlba - spot.lba.0).min(end - next);
-            self.memory.write_back(arena.map_at(spot.lba), here * MAP_ENTRY_BYTES);
-            next += here;
-        }
     }
 }
 
 /// Leaves words of writes that did not happen.
-fn leave<M: Memory>(btt: &Btt<M>, held: &[Staged]) {
+fn unlock_all<M: Memory>(btt: &Btt<M>, held: &[Staged]) {
     for one in held {
-        btt.leave(one.at, one.seen);
+        btt.unlock(one.at, one.seen);
     }
 }

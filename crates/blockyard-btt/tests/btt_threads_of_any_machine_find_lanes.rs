@@ -48,7 +48,7 @@ fn writes(ram: &Ram, policy: Policy, threads: u32) -> (u32, u32) {
     let told = |call| {
         match call {
             Call::Fence => fences.fetch_add(1, Ordering::Relaxed),
-            Call::Touched(Touch::Held(Word::Lanes(_))) => locked.fetch_add(1, Ordering::Relaxed),
+            Call::Touched(Touch::Locked(Word::Lanes(_))) => locked.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
         Ok(())

@@ -2,7 +2,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test btt_versions_model`.
 #![cfg(loom)]
 
-use blockyard_btt::versions::{Seen, Versions, WordAt};
+use blockyard_btt::versions::{Observed, Versions, WordIndex};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::thread;
@@ -39,20 +39,20 @@ fn lose_and_write(fenced: bool) {
     let reader = {
         let medium = medium.clone();
         thread::spawn(move || {
-            let seen = medium.versions.see(at);
+            let seen = medium.versions.observe(at);
             let entry = medium.entry.load(Ordering::Acquire);
             let words = medium.read(entry as usize);
-            if medium.versions.still(at, seen) {
+            if medium.versions.is_unchanged(at, seen) {
                 let expected = [1, 2][entry as usize];
                 assert_eq!(words, [expected; 2], "S2");
             }
         })
     };
     medium.write(1, 2);
-    let seen = medium.versions.see(at);
-    assert!(medium.versions.hold(at, seen), "nobody else wants it");
+    let seen = medium.versions.observe(at);
+    assert!(medium.versions.try_lock(at, seen), "nobody else wants it");
     medium.entry.store(1, Ordering::Release);
-    let _ = medium.versions.leave_changed(at, seen, 0, 0);
+    let _ = medium.versions.unlock_pending(at, seen, 0, 0);
     if fenced {
         fence(Ordering::SeqCst);
     }
@@ -79,11 +79,11 @@ fn who_holds_a_word_knows_its_entry() {
         let at = Versions::at(0);
         let write = move |medium: &Medium, block: u32, set: u32| {
             loop {
-                let seen = medium.versions.see(at);
+                let seen = medium.versions.observe(at);
                 let old = medium.entry.load(Ordering::Acquire);
-                if medium.versions.hold(at, seen) {
+                if medium.versions.try_lock(at, seen) {
                     medium.entry.store(block, Ordering::Release);
-                    let _ = medium.versions.leave_changed(at, seen, 0, set);
+                    let _ = medium.versions.unlock_pending(at, seen, 0, set);
                     return old;
                 }
                 thread::yield_now();
@@ -110,9 +110,9 @@ fn who_holds_a_word_knows_what_is_pending() {
         assert_eq!(at, Versions::at(SECTORS[1]));
         let change = move |versions: &Versions, n: u32| {
             loop {
-                let seen = versions.see(at);
-                if versions.hold(at, seen) {
-                    return versions.leave_changed(at, seen, SECTORS[n as usize], n);
+                let seen = versions.observe(at);
+                if versions.try_lock(at, seen) {
+                    return versions.unlock_pending(at, seen, SECTORS[n as usize], n);
                 }
                 thread::yield_now();
             }
@@ -122,11 +122,11 @@ fn who_holds_a_word_knows_what_is_pending() {
             thread::spawn(move || change(&versions, 1))
         };
         let left = change(&versions, 0);
-        let seen = versions.see(at);
-        let pending = versions.pending_for(at, seen, 2);
-        let held = versions.hold(at, seen);
+        let seen = versions.observe(at);
+        let pending = versions.pending_of_other_set(at, seen, 2);
+        let held = versions.try_lock(at, seen);
         if held {
-            versions.leave(at, seen);
+            versions.unlock(at, seen);
         }
         let other = other.join().expect("it changes");
         if held {
@@ -142,15 +142,15 @@ const ZEROES: u32 = 0x100;
 
 /// A thread zeroes a sector beside one that writes it: whoever comes second finds what the other one left,
 /// though it looked before; and the writer's entry is known to be pending whoever came last (S3).
-fn zero_and_write(leave: fn(&Versions, WordAt, Seen)) {
+fn zero_and_write(leave: fn(&Versions, WordIndex, Observed)) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);
     let zeroer = {
         let medium = medium.clone();
         thread::spawn(move || {
             loop {
-                let seen = medium.versions.see(at);
-                if medium.versions.hold(at, seen) {
+                let seen = medium.versions.observe(at);
+                if medium.versions.try_lock(at, seen) {
                     let entry = medium.entry.load(Ordering::Acquire);
                     medium.entry.store(entry | ZEROES, Ordering::Release);
                     return leave(&medium.versions, at, seen);
@@ -160,12 +160,12 @@ fn zero_and_write(leave: fn(&Versions, WordAt, Seen)) {
         })
     };
     let logged = loop {
-        let seen = medium.versions.see(at);
+        let seen = medium.versions.observe(at);
         let entry = medium.entry.load(Ordering::Acquire);
-        if medium.versions.hold(at, seen) {
+        if medium.versions.try_lock(at, seen) {
             assert_eq!(entry, medium.entry.load(Ordering::Acquire), "W4: logged as the old one");
             medium.entry.store(1, Ordering::Release);
-            let _ = medium.versions.leave_changed(at, seen, 0, 0);
+            let _ = medium.versions.unlock_pending(at, seen, 0, 0);
             break entry;
         }
         thread::yield_now();
@@ -173,12 +173,16 @@ fn zero_and_write(leave: fn(&Versions, WordAt, Seen)) {
     zeroer.join().expect("it zeroes");
     let left = medium.entry.load(Ordering::Acquire);
     assert!(matches!((logged, left), (0, 1 | 0x101) | (ZEROES, 1)), "{logged:#x} {left:#x}");
-    assert_eq!(medium.versions.pending_for(at, medium.versions.see(at), 1), Some(0), "S3");
+    assert_eq!(
+        medium.versions.pending_of_other_set(at, medium.versions.observe(at), 1),
+        Some(0),
+        "S3"
+    );
 }
 
 #[test]
 fn zeroes_beside_a_write_of_the_sector() {
-    loom::model(|| zero_and_write(Versions::leave_anew));
+    loom::model(|| zero_and_write(Versions::unlock_new_version));
 }
 
 #[test]
@@ -198,27 +202,30 @@ fn zeroes_beside_a_write_of_another_sector() {
             let versions = versions.clone();
             thread::spawn(move || {
                 loop {
-                    let seen = versions.see(at);
-                    if versions.hold(at, seen) {
-                        return versions.leave_anew(at, seen);
+                    let seen = versions.observe(at);
+                    if versions.try_lock(at, seen) {
+                        return versions.unlock_new_version(at, seen);
                     }
                     thread::yield_now();
                 }
             })
         };
         let left = loop {
-            let seen = versions.see(at);
-            if versions.hold(at, seen) {
-                break versions.leave_changed(at, seen, 0, 0);
+            let seen = versions.observe(at);
+            if versions.try_lock(at, seen) {
+                break versions.unlock_pending(at, seen, 0, 0);
             }
             thread::yield_now();
         };
-        assert_eq!(versions.pending_for(at, versions.see(at), 1), Some(0), "S3");
+        assert_eq!(versions.pending_of_other_set(at, versions.observe(at), 1), Some(0), "S3");
         // What is not said to be durable because of the zeroes is written back once too often.
-        versions.settle(at, left);
+        versions.clear_pending(at, left);
         zeroer.join().expect("it zeroes");
-        let seen = versions.see(at);
-        assert!(!seen.is_held() && matches!(versions.pending_for(at, seen, 1), None | Some(0)));
+        let seen = versions.observe(at);
+        assert!(
+            !seen.is_locked()
+                && matches!(versions.pending_of_other_set(at, seen, 1), None | Some(0))
+        );
     });
 }
 
@@ -230,19 +237,22 @@ fn mend_and_read(fenced: bool) {
     let reader = {
         let medium = medium.clone();
         thread::spawn(move || {
-            let seen = medium.versions.see(at);
+            let seen = medium.versions.observe(at);
             if medium.entry.load(Ordering::Acquire) == 0 {
                 let words = medium.read(0);
-                assert!(!medium.versions.still(at, seen) || words == [1; 2], "S2: {words:?}");
+                assert!(
+                    !medium.versions.is_unchanged(at, seen) || words == [1; 2],
+                    "S2: {words:?}"
+                );
             }
         })
     };
     let change = |entry: u32, mend: &dyn Fn()| {
-        let seen = medium.versions.see(at);
-        assert!(medium.versions.hold(at, seen), "nobody else wants it");
+        let seen = medium.versions.observe(at);
+        assert!(medium.versions.try_lock(at, seen), "nobody else wants it");
         mend();
         medium.entry.store(entry, Ordering::Release);
-        medium.versions.leave_anew(at, seen);
+        medium.versions.unlock_new_version(at, seen);
     };
     change(2, &|| {});
     change(ZEROES, &|| {

@@ -156,7 +156,7 @@ fn a_damaged_first_info_block_is_replaced_by_its_copy() {
         assert_eq!((report.worst(), report.at_risk()), (Some(Severity::Repairable), 1));
         let to = arena.start;
         let from = to + arena.layout.infooff;
-        assert_eq!(plan.steps(), [Step::Info { arena: 0, from, to }]);
+        assert_eq!(plan.steps(), [Step::CopyInfo { arena: 0, from, to }]);
         assert!(repaired(&image).same(&whole));
     }
     image.lose(arena.start, 64);
@@ -240,7 +240,7 @@ fn a_container_that_was_cut_off_is_told_by_its_size() {
     let image = empty(NAMESPACE, 4096, 2 * BYTES);
     let cut = image.resized(2 * BYTES - PAGE);
     assert!(open(&cut).is_err());
-    assert_eq!(problems(&assert_left_alone(&cut)), [Problem::CutOff { needs: 2 * BYTES }]);
+    assert_eq!(problems(&assert_left_alone(&cut)), [Problem::Truncated { needs: 2 * BYTES }]);
     let cut = image.resized(BYTES - 1);
     assert!(open(&cut).is_err());
     assert_eq!(problems(&assert_left_alone(&cut)), [Problem::TooSmall]);
@@ -249,7 +249,7 @@ fn a_container_that_was_cut_off_is_told_by_its_size() {
     }
     let grown = image.resized(3 * BYTES);
     let (report, _) = checked(&grown, NAMESPACE);
-    assert_eq!(problems(&report), [Problem::Beyond { bytes: BYTES }]);
+    assert_eq!(problems(&report), [Problem::UnusedSpace { bytes: BYTES }]);
     assert!(report.is_clean());
 }
 
@@ -281,11 +281,11 @@ fn an_arena_loses_its_mark_where_nothing_else_is_wrong_with_it() {
     change_info(&image, NAMESPACE, |info| info.error = true);
     let planned = |image: &Sparse| {
         let (_, mut plan) = checked(image, NAMESPACE);
-        plan.unmark();
+        plan.clear_error_marks();
         plan
     };
     let plan = planned(&image);
-    assert!(matches!(plan.steps(), [Step::Unmark { arena: 0, .. }]));
+    assert!(matches!(plan.steps(), [Step::ClearError { arena: 0, .. }]));
     for power in (0..=1024).step_by(37) {
         let cut = image.clone();
         cut.power_for(Some(power));
@@ -301,11 +301,15 @@ fn an_arena_loses_its_mark_where_nothing_else_is_wrong_with_it() {
     let torn = image.clone();
     torn.write(arena.start + 20, &[0xff]).expect("it is written");
     let plan = planned(&torn);
-    assert!(matches!(plan.steps(), [Step::Info { .. }, Step::Unmark { .. }]), "{:?}", plan.steps());
+    assert!(
+        matches!(plan.steps(), [Step::CopyInfo { .. }, Step::ClearError { .. }]),
+        "{:?}",
+        plan.steps()
+    );
     plan.apply(&torn, &mut || {}).expect("it is written");
     assert!(torn.same(&before));
     let twice = image.clone();
-    let entry = arena.map(&twice, PremapAba(5)).expect("it is read");
+    let entry = arena.load_map_entry(&twice, PremapAba(5)).expect("it is read");
     twice.store(arena.map_at(PremapAba(6)), entry.0).expect("it is stored");
     assert_eq!(planned(&twice).steps(), [], "two sectors have one block");
 }
@@ -326,7 +330,7 @@ fn an_arena_that_is_marked_as_broken_is_one_and_unused_bytes_are_told() {
     image.put(arena.start, &bytes);
     image.put(arena.start + arena.layout.infooff, &bytes);
     let (report, _) = checked(&image, NAMESPACE);
-    assert_eq!(problems(&report), [Problem::Unused]);
+    assert_eq!(problems(&report), [Problem::NonzeroUnused]);
     assert_eq!(report.findings()[0].at, arena.start + 2000);
     assert!(report.is_clean() && open(&image).is_ok());
 }
@@ -378,8 +382,8 @@ fn map_entries_out_of_range_get_the_blocks_that_nobody_has() {
     }
     let (report, _) = checked(&image, NAMESPACE);
     let told = problems(&report);
-    assert!(told.contains(&Problem::NoBlock { sector: 7, entry: MapEntry(0xffff_ffff) }));
-    assert_eq!(told.iter().filter(|p| matches!(p, Problem::Nobodys { .. })).count(), 2);
+    assert!(told.contains(&Problem::BadMapEntry { sector: 7, entry: MapEntry(0xffff_ffff) }));
+    assert_eq!(told.iter().filter(|p| matches!(p, Problem::Unowned { .. })).count(), 2);
     assert_eq!(report.count(Severity::Repairable), 4);
     let (_, plan) = checked(&image, NAMESPACE);
     plan.apply(&image, &mut || {}).expect("it is written");
@@ -396,12 +400,12 @@ fn map_entries_out_of_range_get_the_blocks_that_nobody_has() {
 #[test]
 fn a_block_of_two_sectors_is_nobodys_to_give() {
     let (image, arena, _) = good();
-    let entry = arena.map(&image, PremapAba(3)).expect("it is read");
+    let entry = arena.load_map_entry(&image, PremapAba(3)).expect("it is read");
     let block = entry.block(PremapAba(3));
     put_map(&image, &arena, 900, entry);
     let report = assert_left_alone(&image);
     let twice = Problem::TwoSectors { block, sector: 3, other: 900 };
-    assert_eq!(problems(&report), [twice, Problem::Nobodys { block: PostmapAba(900) }]);
+    assert_eq!(problems(&report), [twice, Problem::Unowned { block: PostmapAba(900) }]);
     assert_eq!(report.findings()[0].at, arena.block_at(block));
     assert_eq!(report.at_risk(), 1);
 }
@@ -413,7 +417,7 @@ fn a_block_of_two_sectors_is_found_far_away() {
     put_map(&image, &arena, 3, MapEntry::normal(PostmapAba(20_000)));
     let (report, _) = checked(&image, Container::Namespace);
     let twice = Problem::TwoSectors { block: PostmapAba(20_000), sector: 3, other: 20_000 };
-    assert_eq!(problems(&report), [twice, Problem::Nobodys { block: PostmapAba(3) }]);
+    assert_eq!(problems(&report), [twice, Problem::Unowned { block: PostmapAba(3) }]);
 }
 
 #[test]
@@ -433,7 +437,7 @@ fn all_findings_are_counted_and_some_remembered() {
 fn a_block_of_a_sector_and_a_lane_is_nobodys_to_give() {
     let (image, arena, _) = good();
     let lane = 200;
-    let free = entries(&image, &arena, lane)[0].lost();
+    let free = entries(&image, &arena, lane)[0].old_block();
     put_map(&image, &arena, 50, MapEntry::normal(free));
     let told = problems(&assert_left_alone(&image));
     assert_eq!(told[0], Problem::SectorAndLane { block: free, sector: 50, lane });
@@ -508,18 +512,18 @@ fn a_whole_log_is_found_again_from_the_map() {
 #[test]
 fn two_lanes_with_one_free_block_are_parted() {
     let (image, arena, good) = good();
-    let block = entries(&image, &arena, 100)[0].lost();
+    let block = entries(&image, &arena, 100)[0].old_block();
     let entry = FlogEntry { lba: 101, ..entries(&image, &arena, 100)[0] };
     put_entry(&image, arena.entry_at(101, 0), entry);
-    let error = RecoverError::FreeTwice { lane: 100, other: 101, block };
+    let error = RecoverError::DuplicateFree { lane: 100, other: 101, block };
     assert_eq!(open(&image).err(), Some(OpenError::Arena { start: 0, error }));
     let told = problems(&checked(&image, NAMESPACE).0);
     let lost = PostmapAba(arena.layout.external_nlba + 101);
-    let twice = Problem::FreeTwice { lane: 100, other: 101, block };
-    assert_eq!(told, [twice, Problem::Nobodys { block: lost }]);
+    let twice = Problem::DuplicateFree { lane: 100, other: 101, block };
+    assert_eq!(told, [twice, Problem::Unowned { block: lost }]);
     let image = repaired(&image);
     assert_eq!(contents(&image), Some(good));
-    assert_eq!(entries(&image, &arena, 101)[0].lost(), lost);
+    assert_eq!(entries(&image, &arena, 101)[0].old_block(), lost);
 }
 
 #[test]
@@ -536,7 +540,7 @@ fn pairs_that_others_misread_become_ones_that_all_read() {
             let numbers = if slot == 0 { [seq, 0] } else { [0, seq] };
             let (report, plan) = checked(&image, NAMESPACE);
             assert_eq!(problems(&report), [Problem::Misread { lane, numbers }]);
-            assert!(matches!(plan.steps(), [Step::Elder { .. }]));
+            assert!(matches!(plan.steps(), [Step::OlderEntry { .. }]));
             let mended = repaired(&image);
             let pair = entries(&mended, &arena, lane);
             if used || slot == 1 {
@@ -557,8 +561,8 @@ fn pairs_that_others_misread_become_ones_that_all_read() {
 fn cut_lane(image: &Sparse, arena: &Arena) -> (u32, PostmapAba, PostmapAba) {
     let [a, b] = entries(image, arena, 1);
     let newest = if b.seq == a.seq % 3 + 1 { b } else { a };
-    put_map(image, arena, newest.lba, MapEntry::normal(newest.lost()));
-    (newest.lba, newest.lost(), newest.given())
+    put_map(image, arena, newest.lba, MapEntry::normal(newest.old_block()));
+    (newest.lba, newest.old_block(), newest.new_block())
 }
 
 #[test]
@@ -568,8 +572,8 @@ fn cut_writes_are_no_damage_and_are_finished() {
     let (lba, _, block) = cut_lane(&image, &arena);
     let (report, plan) = checked(&image, NAMESPACE);
     assert!(report.is_clean());
-    assert_eq!(problems(&report), [Problem::Cut { lane: 1, sector: lba.into(), block }]);
-    assert!(matches!(plan.steps(), [Step::Finish { .. }]));
+    assert_eq!(problems(&report), [Problem::CutWrite { lane: 1, sector: lba.into(), block }]);
+    assert!(matches!(plan.steps(), [Step::FinishWrite { .. }]));
     assert_eq!(contents(&image), Some(good), "it reads as finished");
     assert!(repaired(&image).same(&whole));
     open(&image).expect("it is whole");
@@ -593,7 +597,7 @@ fn a_cut_write_whose_old_block_another_lane_has_is_left() {
     let first = FlogEntry::first(150, block.0);
     put_entry(&image, arena.entry_at(150, 0), first);
     let told = problems(&assert_left_alone(&image));
-    assert!(told.contains(&Problem::FreeTwice { lane: 1, other: 150, block }));
+    assert!(told.contains(&Problem::DuplicateFree { lane: 1, other: 150, block }));
 }
 
 #[test]
@@ -609,7 +613,7 @@ fn what_the_medium_lost_is_told() {
     let (image, arena, _) = good();
     image.lose(arena.group_at(77), 16);
     let block = PostmapAba(arena.layout.external_nlba + 77);
-    let lost = [Problem::LostLog { lane: 77 }, Problem::Nobodys { block }];
+    let lost = [Problem::LostLog { lane: 77 }, Problem::Unowned { block }];
     assert_eq!(problems(&assert_left_alone(&image)), lost);
     image.lose(arena.map_at(PremapAba(10)), 4);
     let told = problems(&assert_left_alone(&image));

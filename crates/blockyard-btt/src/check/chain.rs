@@ -1,10 +1,11 @@
 //! The info blocks: which arenas there are, and whether both info blocks of each say the same.
 
 use super::finding::Problem;
+use crate::container::Container;
+use crate::find;
 use crate::info_block::{InfoBlock, InfoBytes, InfoError, Uuid};
 use crate::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, INFO_BYTES};
 use crate::memory::{MediaError, Memory};
-use crate::{Container, find};
 use alloc::vec::Vec;
 
 /// An arena, and what is wrong with its info blocks.
@@ -16,13 +17,13 @@ pub(super) struct Link {
     /// What the info block that counts says.
     pub(super) info: InfoBlock,
     /// Which of the two can be brought back.
-    pub(super) mend: Mend,
+    pub(super) mend: InfoRepair,
     /// All else that is to be said.
     pub(super) problems: Vec<(u64, Problem)>,
 }
 
 /// An info block to be written over, by the other one.
-pub(super) enum Mend {
+pub(super) enum InfoRepair {
     /// Both are whole and equal.
     Nothing,
     /// The first one: it is damaged by its checksum, and the copy is whole.
@@ -66,7 +67,7 @@ pub(super) fn follow<M: Memory>(
         };
         let info = link.info;
         let first = chain.links.first().map(|first| &first.info);
-        if let Some(problem) = stranger(first, &info, container, own) {
+        if let Some(problem) = foreign_problem(first, &info, container, own) {
             chain.end = Some((start, problem));
             break;
         }
@@ -76,7 +77,7 @@ pub(super) fn follow<M: Memory>(
             let end = start + info.layout.infooff + INFO_BYTES;
             let bytes = memory.len() - end;
             if bytes >= ARENA_BYTES_MIN {
-                chain.end = Some((end, Problem::Beyond { bytes }));
+                chain.end = Some((end, Problem::UnusedSpace { bytes }));
             }
             break;
         }
@@ -86,7 +87,7 @@ pub(super) fn follow<M: Memory>(
 }
 
 /// Why an arena is none of this BTT, if it is not.
-fn stranger(
+fn foreign_problem(
     first: Option<&InfoBlock>,
     info: &InfoBlock,
     container: Container,
@@ -96,7 +97,7 @@ fn stranger(
     if info.version != wanted {
         return Some(Problem::Version { found: info.version, wanted });
     }
-    if let Some(wanted) = own.filter(|&own| !container.takes_parent(info.parent_uuid, own)) {
+    if let Some(wanted) = own.filter(|&own| !container.accepts_parent(info.parent_uuid, own)) {
         return Some(Problem::Parent { found: info.parent_uuid, wanted });
     }
     first.filter(|first| !find::same_btt(first, info)).map(|_| Problem::Foreign)
@@ -116,28 +117,28 @@ fn link<M: Memory>(
     let info = match first.parsed {
         Ok(info) => info,
         Err(error) => {
-            let infooff = find::copy_by_size(room);
+            let infooff = find::copy_offset_by_size(room);
             let copy = half(memory, start + infooff, room)?;
             let info = match copy.parsed {
                 Ok(info) if info.layout.infooff == infooff => info,
                 other => return Ok(Err(no_info(start, &first, error, other.err()))),
             };
             let damaged = matches!(error, InfoError::Signature | InfoError::Checksum);
-            let mend = if damaged { Mend::First(error) } else { Mend::Neither(error) };
+            let mend = if damaged { InfoRepair::First(error) } else { InfoRepair::Neither(error) };
             let mut link = link(info, mend);
-            link.look_at(start + infooff, &copy.bytes);
+            link.inspect(start + infooff, &copy.bytes);
             return Ok(Ok(link));
         }
     };
     let copy = half(memory, start + info.layout.infooff, room)?;
     let mend = match copy.parsed {
-        _ if copy.bytes == first.bytes => Mend::Nothing,
-        Err(error @ (InfoError::Signature | InfoError::Checksum)) => Mend::Copy(error),
-        Err(error) => Mend::CopyIfSound(Problem::CopyInfo(error)),
-        Ok(_) => Mend::CopyIfSound(Problem::CopyDiffers),
+        _ if copy.bytes == first.bytes => InfoRepair::Nothing,
+        Err(error @ (InfoError::Signature | InfoError::Checksum)) => InfoRepair::Copy(error),
+        Err(error) => InfoRepair::CopyIfSound(Problem::CopyInfo(error)),
+        Ok(_) => InfoRepair::CopyIfSound(Problem::CopyDiffers),
     };
     let mut link = link(info, mend);
-    link.look_at(start, &first.bytes);
+    link.inspect(start, &first.bytes);
     Ok(Ok(link))
 }
 
@@ -146,7 +147,7 @@ fn no_info(start: u64, first: &Half, error: InfoError, copy: Option<InfoError>) 
     // An arena, and the beginning of the next one.
     match InfoBlock::parse(&first.bytes, 2 * ARENA_BYTES_MAX) {
         Ok(info) => {
-            Problem::CutOff { needs: start + info.nextoff.max(info.layout.infooff + INFO_BYTES) }
+            Problem::Truncated { needs: start + info.nextoff.max(info.layout.infooff + INFO_BYTES) }
         }
         Err(_) => {
             Problem::NoInfo { first: error, copy: copy.unwrap_or(InfoError::Field("infooff")) }
@@ -166,12 +167,12 @@ fn half<M: Memory>(memory: &M, at: u64, room: u64) -> Result<Half, MediaError> {
 
 impl Link {
     /// Finds what readers do not look at in the info block that counts, which lies at `at`.
-    fn look_at(&mut self, at: u64, bytes: &InfoBytes) {
+    fn inspect(&mut self, at: u64, bytes: &InfoBytes) {
         // All but the checksum, in which any difference shows again.
         const FIELDS: usize = INFO_BYTES as usize - 8;
         let plain = self.info.to_bytes();
         if let Some(byte) = (0..FIELDS).find(|&n| bytes[n] != plain[n]) {
-            self.problems.push((at + byte as u64, Problem::Unused));
+            self.problems.push((at + byte as u64, Problem::NonzeroUnused));
         }
         if self.info.error {
             self.problems.push((at + 48, Problem::ErrorFlag));

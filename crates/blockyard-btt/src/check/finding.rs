@@ -1,9 +1,10 @@
 //! What a check finds, and how it is kept: all is counted, and so much of it remembered.
 
+use crate::address::PostmapAba;
+use crate::container::{Container, Dialect};
 use crate::flog::FlogError;
 use crate::info_block::{InfoError, Uuid, Version};
 use crate::map_entry::MapEntry;
-use crate::{Container, Dialect, PostmapAba};
 use alloc::vec::Vec;
 
 /// How bad a finding is.
@@ -46,7 +47,7 @@ pub enum Problem {
         copy: InfoError,
     },
     /// The container ends before the arena does.
-    CutOff {
+    Truncated {
         /// Bytes that a container of this arena has at least.
         needs: u64,
     },
@@ -73,11 +74,11 @@ pub enum Problem {
     /// The arena belongs to another BTT than the first.
     Foreign,
     /// Bytes of the info block that no field has are not zeroes, or it says another size of itself.
-    Unused,
+    NonzeroUnused,
     /// The arena is marked as broken: whoever opens it may not write.
     ErrorFlag,
     /// The container has room for an arena that is not there.
-    Beyond {
+    UnusedSpace {
         /// Bytes behind the last arena.
         bytes: u64,
     },
@@ -101,7 +102,7 @@ pub enum Problem {
         numbers: [u32; 2],
     },
     /// A write was cut between log and map: it has happened, and whoever opens this BTT finishes it.
-    Cut {
+    CutWrite {
         /// The lane.
         lane: u32,
         /// The sector that was written.
@@ -110,7 +111,7 @@ pub enum Problem {
         block: PostmapAba,
     },
     /// Two lanes have the same free block.
-    FreeTwice {
+    DuplicateFree {
         /// The one that may keep it.
         lane: u32,
         /// The other.
@@ -127,7 +128,7 @@ pub enum Problem {
         wanted: Dialect,
     },
     /// A map entry names a block that the arena does not have.
-    NoBlock {
+    BadMapEntry {
         /// The sector.
         sector: u64,
         /// Its entry.
@@ -157,7 +158,7 @@ pub enum Problem {
         lane: u32,
     },
     /// No sector and no lane has this block.
-    Nobodys {
+    Unowned {
         /// The block.
         block: PostmapAba,
     },
@@ -190,7 +191,7 @@ impl core::fmt::Display for Problem {
             Self::NoInfo { first, copy } => {
                 write!(f, "{first} here, and {copy} where its copy should be")
             }
-            Self::CutOff { needs } => {
+            Self::Truncated { needs } => {
                 write!(f, "the container ends before the arena, and had {needs} bytes at least")
             }
             Self::FirstInfo(error) => write!(f, "{error}; its copy is whole"),
@@ -203,11 +204,13 @@ impl core::fmt::Display for Problem {
                 write!(f, "a BTT of the namespace or pool {found}, not of {wanted}")
             }
             Self::Foreign => f.write_str("this arena belongs to another BTT than the first"),
-            Self::Unused => f.write_str("a byte of the info block that should be zero is not"),
+            Self::NonzeroUnused => {
+                f.write_str("a byte of the info block that should be zero is not")
+            }
             Self::ErrorFlag => {
                 f.write_str("the arena is marked as broken: nothing may write to it")
             }
-            Self::Beyond { bytes } => {
+            Self::UnusedSpace { bytes } => {
                 write!(f, "{bytes} bytes behind the last arena, enough for another, are not used")
             }
             Self::Log { lane, error } => write!(f, "the log of lane {lane}: {error}"),
@@ -215,12 +218,12 @@ impl core::fmt::Display for Problem {
             Self::Misread { lane, numbers: [a, b] } => {
                 write!(f, "lane {lane}: sequence numbers {a} and {b}, which others misread")
             }
-            Self::Cut { lane, sector, block } => write!(
+            Self::CutWrite { lane, sector, block } => write!(
                 f,
                 "lane {lane}: a write of sector {sector} to block {block} was cut, and is finished \
                  when this is opened"
             ),
-            Self::FreeTwice { lane, other, block } => {
+            Self::DuplicateFree { lane, other, block } => {
                 write!(f, "lanes {lane} and {other} both have block {block} free")
             }
             Self::Dialect { lanes, wanted } => {
@@ -230,7 +233,7 @@ impl core::fmt::Display for Problem {
                 };
                 write!(f, "the log of {lanes} lanes does not have block numbers {wanted}")
             }
-            Self::NoBlock { sector, entry } => {
+            Self::BadMapEntry { sector, entry } => {
                 write!(f, "sector {sector}: its map entry {:#010x} names no block", entry.0)
             }
             Self::LostEntry { sector } => {
@@ -242,7 +245,7 @@ impl core::fmt::Display for Problem {
             Self::SectorAndLane { block, sector, lane } => {
                 write!(f, "block {block} is sector {sector}'s, and free by the log of lane {lane}")
             }
-            Self::Nobodys { block } => write!(f, "block {block} is no sector's, and not free"),
+            Self::Unowned { block } => write!(f, "block {block} is no sector's, and not free"),
         }
     }
 }
@@ -279,7 +282,7 @@ impl Report {
     }
 
     /// Counts `count` more findings that are not told one by one.
-    pub(super) const fn add_unseen(&mut self, severity: Severity, count: u64, at_risk: bool) {
+    pub(super) const fn count_only(&mut self, severity: Severity, count: u64, at_risk: bool) {
         self.counts[severity as usize] += count;
         self.at_risk += if at_risk { count } else { 0 };
     }

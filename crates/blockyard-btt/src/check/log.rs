@@ -1,11 +1,12 @@
 //! The log of an arena, lane by lane.
 
+use crate::address::{PostmapAba, PremapAba};
 use crate::arena::Arena;
+use crate::container::Dialect;
 use crate::flog::{FlogEntry, FlogError, GroupBytes, SlotLayout, successor};
 use crate::map_entry::MapEntry;
 use crate::memory::{MediaError, Memory};
-use crate::repair::NOBODY_READS;
-use crate::{Dialect, PostmapAba, PremapAba};
+use crate::repair::SEQ_UNREADABLE;
 use alloc::vec::Vec;
 
 /// A lane.
@@ -37,19 +38,19 @@ impl Newest {
 
     /// Whether it is, and all that is wrong is the number of the entry that the lane was made with.
     pub(super) fn is_misread_first(&self) -> bool {
-        self.is_misread() && self.slot == 0 && self.entry.is_first()
+        self.is_misread() && self.slot == 0 && self.entry.is_unused()
     }
 
     /// Whether its block numbers are written as `dialect` does, as far as they show it: libpmemblk sets state
     /// bits in each of them, Linux never in the new one.
     fn is_in(&self, dialect: Dialect) -> bool {
-        let flagged = self.entry.new_map != self.entry.given().0;
+        let flagged = self.entry.new_map != self.entry.new_block().0;
         flagged == (dialect == Dialect::Flagged)
     }
 
     /// The entry that others are to find for the older one: as if the lane had never been used before, and
     /// had had the block that it gave away since. Numbers and blocks are those of the lane.
-    pub(super) const fn elder(&self) -> FlogEntry {
+    pub(super) const fn older_entry(&self) -> FlogEntry {
         let FlogEntry { lba, new_map, seq, .. } = self.entry;
         FlogEntry { lba, old_map: new_map, new_map, seq: successor(successor(seq)) }
     }
@@ -60,7 +61,7 @@ pub(super) fn read<M: Memory>(
     memory: &M,
     arena: &Arena,
 ) -> Result<(SlotLayout, Vec<Lane>), MediaError> {
-    let groups = (0..arena.layout.nfree).map(|lane| match arena.group(memory, lane) {
+    let groups = (0..arena.layout.nfree).map(|lane| match arena.read_group(memory, lane) {
         Ok(group) => Ok(Some(group)),
         Err(MediaError::Bad) => Ok(None),
         Err(error) => Err(error),
@@ -100,12 +101,12 @@ fn lane<M: Memory>(memory: &M, arena: &Arena, group: GroupBytes) -> Result<Lane,
 
 /// Whether the sector of an entry still has the old block (V1 of `recover`).
 fn is_cut<M: Memory>(memory: &M, arena: &Arena, entry: &FlogEntry) -> Result<bool, MediaError> {
-    if entry.is_first() {
+    if entry.is_unused() {
         return Ok(false);
     }
     let lba = entry.sector();
-    match arena.map(memory, lba) {
-        Ok(found) => Ok(found.block(lba) == entry.lost()),
+    match arena.load_map_entry(memory, lba) {
+        Ok(found) => Ok(found.block(lba) == entry.old_block()),
         // Told where the map is looked at.
         Err(MediaError::Bad) => Ok(false),
         Err(error) => Err(error),
@@ -113,21 +114,21 @@ fn is_cut<M: Memory>(memory: &M, arena: &Arena, entry: &FlogEntry) -> Result<boo
 }
 
 /// Whether any bytes of a group that cannot be read look like an entry of a write that was cut: its sector
-/// still has the old block, and the new one is `nobodys`. What a repair left that was cut itself does not.
+/// still has the old block, and the new one is `unowned`. What a repair left that was cut itself does not.
 pub(super) fn may_be_cut<M: Memory>(
     memory: &M,
     arena: &Arena,
     group: &GroupBytes,
-    nobodys: impl Fn(PostmapAba) -> bool,
+    unowned: impl Fn(PostmapAba) -> bool,
 ) -> Result<bool, MediaError> {
     let [first, second] = SlotLayout::Standard.entries(group);
     let [_, third] = SlotLayout::OldLinux.entries(group);
     for entry in [first, second, third] {
-        let written = ![0, NOBODY_READS].contains(&entry.seq);
-        let exists = arena.has(entry.given())
-            && arena.has(entry.lost())
+        let written = ![0, SEQ_UNREADABLE].contains(&entry.seq);
+        let exists = arena.has_block(entry.new_block())
+            && arena.has_block(entry.old_block())
             && entry.lba < arena.layout.external_nlba;
-        if written && exists && nobodys(entry.given()) && is_cut(memory, arena, &entry)? {
+        if written && exists && unowned(entry.new_block()) && is_cut(memory, arena, &entry)? {
             return Ok(true);
         }
     }
@@ -135,7 +136,7 @@ pub(super) fn may_be_cut<M: Memory>(
 }
 
 /// Lanes whose block numbers are not written as the container's readers expect.
-pub(super) fn strange_dialect(lanes: &[Lane], dialect: Dialect) -> u32 {
+pub(super) fn lanes_in_other_dialect(lanes: &[Lane], dialect: Dialect) -> u32 {
     let strange = |lane: &&Lane| matches!(lane, Lane::Sound(newest) if !newest.is_in(dialect));
     lanes.iter().filter(strange).count() as u32
 }
@@ -144,7 +145,7 @@ pub(super) fn strange_dialect(lanes: &[Lane], dialect: Dialect) -> u32 {
 pub(super) fn finished(lanes: &[Lane]) -> Vec<(PremapAba, MapEntry)> {
     let cut = lanes.iter().filter_map(|lane| match lane {
         Lane::Sound(Newest { entry, is_cut: true, .. }) => {
-            Some((entry.sector(), MapEntry::normal(entry.given())))
+            Some((entry.sector(), MapEntry::normal(entry.new_block())))
         }
         _ => None,
     });

@@ -1,11 +1,11 @@
 //! The map of an arena: whose each block is.
 
 use super::blocks::Blocks;
+use crate::address::{PostmapAba, PremapAba};
 use crate::arena::Arena;
 use crate::layout::MAP_ENTRY_BYTES;
 use crate::map_entry::MapEntry;
 use crate::memory::{MediaError, Memory};
-use crate::{PostmapAba, PremapAba};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,13 +15,13 @@ use core::ops::Range;
 const PIECE: usize = 16 << 10;
 
 /// The first few of something, and how many there are.
-pub(super) struct Several<T> {
+pub(super) struct Capped<T> {
     pub(super) first: Vec<T>,
     pub(super) count: u64,
     keep: usize,
 }
 
-impl<T> Several<T> {
+impl<T> Capped<T> {
     pub(super) const fn new(keep: usize) -> Self {
         Self { first: Vec::new(), count: 0, keep }
     }
@@ -34,7 +34,7 @@ impl<T> Several<T> {
     }
 
     /// Those that were not remembered.
-    pub(super) fn rest(&self) -> u64 {
+    pub(super) fn dropped(&self) -> u64 {
         self.count - self.first.len() as u64
     }
 }
@@ -44,11 +44,11 @@ pub(super) struct Owners {
     /// Blocks that are a sector's.
     pub(super) blocks: Blocks,
     /// Blocks that are another sector's too, and that sector.
-    pub(super) twice: Several<(PostmapAba, PremapAba)>,
+    pub(super) twice: Capped<(PostmapAba, PremapAba)>,
     /// Sectors whose block does not exist.
-    pub(super) no_block: Several<(PremapAba, MapEntry)>,
+    pub(super) no_block: Capped<(PremapAba, MapEntry)>,
     /// Sectors whose entry the medium lost.
-    pub(super) lost: Several<PremapAba>,
+    pub(super) lost: Capped<PremapAba>,
 }
 
 /// A part of a map.
@@ -72,9 +72,9 @@ pub(super) fn owners<M: Memory>(
 ) -> Result<Owners, MediaError> {
     let mut owners = Owners {
         blocks: Blocks::new(arena.layout.internal_nlba),
-        twice: Several::new(keep),
-        no_block: Several::new(keep_no_block),
-        lost: Several::new(keep),
+        twice: Capped::new(keep),
+        no_block: Capped::new(keep_no_block),
+        lost: Capped::new(keep),
     };
     pieces(memory, arena, finished, |piece| {
         match piece {
@@ -97,7 +97,7 @@ pub(super) fn owners<M: Memory>(
 impl Owners {
     fn put(&mut self, arena: &Arena, lba: PremapAba, entry: MapEntry) {
         let block = entry.block(lba);
-        if !arena.has(block) {
+        if !arena.has_block(block) {
             self.no_block.push((lba, entry));
         } else if !self.blocks.put(block.0) {
             self.twice.push((block, lba));
@@ -159,7 +159,7 @@ fn pieces<M: Memory>(
             let read = if is_whole {
                 Ok(MapEntry(u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])))
             } else {
-                arena.map(memory, lba)
+                arena.load_map_entry(memory, lba)
             };
             let mut piece = match read {
                 Ok(entry) => Piece::Entry(lba, entry),

@@ -27,49 +27,14 @@ mod chain;
 mod finding;
 mod log;
 mod map;
+mod options;
 
 pub use finding::{Finding, Problem, Report, Severity};
+pub use options::{Options, Progress};
 
-use super::container::Container;
-use super::info_block::Uuid;
 use super::memory::{MediaError, Memory};
 use super::repair::Plan;
 use alloc::vec::Vec;
-
-/// What is checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// What the BTT lies in.
-    pub container: Container,
-    /// The container's UUID, where it is known.
-    pub own_uuid: Option<Uuid>,
-    /// Most findings of each severity that are remembered; all are counted.
-    pub keep: usize,
-}
-
-impl Options {
-    /// For a BTT of anybody's, remembering a thousand findings of each severity.
-    #[must_use]
-    pub const fn new(container: Container) -> Self {
-        Self { container, own_uuid: None, keep: 1000 }
-    }
-}
-
-/// How far a check is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// The arena, by number from 0.
-    pub arena: usize,
-    /// Its sectors that were looked at.
-    pub done: u32,
-    /// Its sectors.
-    pub of: u32,
-}
-
-impl Progress {
-    /// Sectors between two calls.
-    const STEP: u32 = 1 << 14;
-}
 
 /// Checks the BTT in `memory`, which nobody writes meanwhile; `progress` is called now and then.
 ///
@@ -82,23 +47,23 @@ pub fn check<M: Memory>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Report, Plan), MediaError> {
     let mut report = Report::new(options.container, options.keep);
-    let (mut steps, mut unmark) = (Vec::new(), Vec::new());
+    let (mut steps, mut clear_error) = (Vec::new(), Vec::new());
     let chain = chain::follow(memory, options.container, options.own_uuid)?;
     report.arenas = chain.links.len();
     for (number, link) in chain.links.into_iter().enumerate() {
-        let examined = arena::Examined::new(memory, number, link, options, progress)?;
-        report.sectors += examined.sectors();
-        examined.tell(&mut report);
-        examined.plan(&mut steps);
-        unmark.extend(examined.unmark());
+        let arena_check = arena::ArenaCheck::new(memory, number, link, options, progress)?;
+        report.sectors += arena_check.sectors();
+        arena_check.report_to(&mut report);
+        arena_check.plan(&mut steps);
+        clear_error.extend(arena_check.clear_error());
     }
     if let Some((at, problem)) = chain.end {
         let (severity, at_risk) = match problem {
-            Problem::Beyond { .. } => (Severity::Note, false),
+            Problem::UnusedSpace { .. } => (Severity::Note, false),
             Problem::TooSmall | Problem::Version { .. } => (Severity::Broken, false),
             _ => (Severity::Broken, true),
         };
         report.add(Finding { arena: report.arenas, at, problem, severity, at_risk });
     }
-    Ok((report, Plan::new(steps, unmark)))
+    Ok((report, Plan::new(steps, clear_error)))
 }

@@ -209,13 +209,16 @@ impl Judge {
             shape.arenas().zip(got.chunks(words)).zip(metadata.chunks(words))
         {
             let recovered =
-                recover::look(memory, &arena).map_err(|error| format!("J4: {error}"))?;
-            if !recovered.cut.is_empty() {
-                return Err(format!("J4: again there is {:?} to finish", recovered.cut));
+                recover::scan(memory, &arena).map_err(|error| format!("J4: {error}"))?;
+            if !recovered.cut_writes.is_empty() {
+                return Err(format!("J4: again there is {:?} to finish", recovered.cut_writes));
             }
             let mut owned = vec![0; shape.blocks() as usize];
             let map = (0..shape.sectors).map(PremapAba).map(|lba| {
-                arena.map(memory, lba).map(|entry| entry.block(lba)).map_err(|e| e.to_string())
+                arena
+                    .load_map_entry(memory, lba)
+                    .map(|entry| entry.block(lba))
+                    .map_err(|e| e.to_string())
             });
             let map: Vec<PostmapAba> = map.collect::<Result<_, _>>()?;
             let free: Vec<PostmapAba> = recovered.lanes.iter().map(|lane| lane.free).collect();

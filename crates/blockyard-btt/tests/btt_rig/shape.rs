@@ -247,7 +247,7 @@ impl Shape {
         for (n, arena) in (0..).zip(self.arenas()) {
             let mut map = vec![MapEntry(0); self.sectors as usize];
             for lane in 0..self.lanes {
-                let first = dialect.first(lane, PostmapAba(self.sectors + lane));
+                let first = dialect.first_entry(lane, PostmapAba(self.sectors + lane));
                 put_entry(&mut recorder, arena.entry_at(lane, 0), first);
             }
             if self.slots == SlotLayout::OldLinux {

@@ -197,6 +197,8 @@ impl Live {
 }
 
 impl Driver for Live {
+    blockyard::pass_on!(model: prepare, unprepare, commit, timed_out);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         self.model.take_budget(queue)
     }
