@@ -151,7 +151,7 @@ impl Perfetto {
             line.slot(*slot);
         }
         line.text("}");
-        if let Work::Run { queue, hctx } = work {
+        if let Work::Run { queue, hctx, .. } = work {
             let track = self.hardware_queue(*queue, *hctx);
             self.slice(track, begin, end).name("run").text("}");
         }
