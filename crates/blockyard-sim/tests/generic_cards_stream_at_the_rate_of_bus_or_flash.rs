@@ -31,7 +31,7 @@ fn rate(device: &str, rw: &str) -> u64 {
 }
 
 #[test]
-fn generic_cards_stream_as_bus_and_flash_let_them() {
+fn generic_cards_stream_at_the_rate_of_bus_or_flash() {
     for (device, read, written) in CARDS {
         let reads = rate(device, "--rw=read");
         assert!((read * 84 / 100..=read + 1).contains(&reads), "{device} reads {reads} of {read}");
