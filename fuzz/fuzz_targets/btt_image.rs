@@ -2,11 +2,11 @@
 //! never a panic. What the bytes mean, and what must hold, is in the core's tests, which play random ones too.
 #![no_main]
 
-#[path = "../../crates/blockyard-btt/tests/btt_images/mod.rs"]
-mod btt_images;
+#[path = "../../crates/blockyard-btt/tests/images/mod.rs"]
+mod images;
 
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = btt_images::play::play(bytes);
+    let _ = images::play::play(bytes);
 });

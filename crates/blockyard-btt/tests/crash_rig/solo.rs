@@ -1,4 +1,4 @@
-//! A [`Recorder`] for one thread at a time, with the moments at which it may crash.
+//! A [`Recorder`] for one thread at a time, which keeps the moments at which the power may fail.
 
 use super::crash::Moment;
 use super::recorder::Recorder;
@@ -29,23 +29,23 @@ impl Solo {
         }
     }
 
-    /// From now on it is another thread that calls.
-    pub(crate) fn go_on_as(&self, thread: usize) {
+    /// The following calls are made by another thread.
+    pub(crate) fn set_thread(&self, thread: usize) {
         self.thread.set(thread);
     }
 
-    /// From now on moments are kept.
+    /// Keeps moments from now on.
     pub(crate) fn keep_moments(&self) {
         self.keeps_moments.set(true);
     }
 
-    /// The moments since they were taken last, and this one.
+    /// Returns the moments since the last call, and the present one.
     pub(crate) fn take_moments(&self) -> Vec<Moment> {
         self.moment();
         self.moments.take()
     }
 
-    /// How many words or bytes were stored or written.
+    /// The number of calls that stored or wrote something.
     pub(crate) fn stores(&self) -> u64 {
         self.stores.get()
     }

@@ -1,25 +1,25 @@
-//! Arenas, designs, threads and what they do, in what order, and crashes: all drawn by a seed. What must hold
-//! is in `btt_rig/judge.rs`.
+//! Random arenas, designs, threads, operations, orders and crashes, all drawn from a seed. The checks are in
+//! `crash_rig/judge.rs`.
 //!
 //! ```sh
-//! cargo test -p blockyard-btt --test btt_any_crash_leaves_old_or_new -- --nocapture
-//! BLOCKYARD_BTT_CRASHES=100000000 cargo test --release -p blockyard-btt --test btt_any_crash_leaves_old_or_new
-//! BLOCKYARD_BTT_SEED=123 cargo test -p blockyard-btt --test btt_any_crash_leaves_old_or_new
+//! cargo test -p blockyard-btt --test a_random_crash_leaves_old_or_new -- --nocapture
+//! BLOCKYARD_BTT_CRASHES=100000000 cargo test --release -p blockyard-btt --test a_random_crash_leaves_old_or_new
+//! BLOCKYARD_BTT_SEED=123 cargo test -p blockyard-btt --test a_random_crash_leaves_old_or_new
 //! ```
 
-mod btt_rig;
+mod crash_rig;
 
 use blockyard::prng::Prng;
 use blockyard_btt::flog::SlotLayout;
 use blockyard_btt::{Container, LaneChoice, Policy, ReadTracking};
-use btt_rig::{Media, Mix, Omission, Omissions, Op, Shape, draw};
+use crash_rig::{Media, Mix, Omission, Omissions, Op, Shape, draw};
 
-/// Crashes of a run of this test, all different.
+/// The number of different crashes in a run of this test.
 const CRASHES: u64 = 100_000;
-/// Sectors that share a word with others.
+/// Sectors this far apart share a word.
 const WORDS: u32 = 256;
 
-/// A sector: one of a few, so that threads meet, or one that shares a word with one of these, or any.
+/// Returns one of a few sectors, so that threads collide, or one that shares a word with these, or any sector.
 fn sector(prng: &mut Prng, shape: Shape) -> u64 {
     let hot = prng.below(4);
     match prng.below(8) {
@@ -45,7 +45,7 @@ fn op(prng: &mut Prng, shape: Shape) -> Op {
     }
 }
 
-/// What a seed draws, run, with calls left out. How many crashes there were, or what was broken.
+/// Runs what a seed draws, with omissions. Returns the number of crashes, or the failure.
 fn run(seed: u64, omissions: Omissions) -> Result<u64, String> {
     let mut prng = Prng::new(seed);
     let sectors = if prng.below(8) == 0 { 257 + prng.below(16) } else { 5 + prng.below(60) };
@@ -53,7 +53,7 @@ fn run(seed: u64, omissions: Omissions) -> Result<u64, String> {
         arenas: prng.pick(&[1, 1, 1, 2]),
         container: prng.pick(&Container::ALL),
         slots: prng.pick(&[SlotLayout::Standard, SlotLayout::Standard, SlotLayout::OldLinux]),
-        // What is not told by the medium only one who has read it knows.
+        // A loss that the medium does not report is known only to a reader.
         media: prng.pick(&[Media::Sound, Media::Sound, Media::Refuses]),
         ..Shape::new(u32::try_from(sectors).expect("a few hundred"), prng.pick(&[2, 3, 4, 8, 16]))
     };
@@ -83,24 +83,24 @@ fn run(seed: u64, omissions: Omissions) -> Result<u64, String> {
     match explored.broken {
         None => Ok(explored.counts.states),
         Some(broken) => Err(format!(
-            "BLOCKYARD_BTT_SEED={seed} cargo test -p blockyard-btt --test btt_any_crash_leaves_old_or_new\n\
+            "BLOCKYARD_BTT_SEED={seed} cargo test -p blockyard-btt --test a_random_crash_leaves_old_or_new\n\
              {mix:?}\n{broken}"
         )),
     }
 }
 
-/// The same with nothing left out.
+/// The same without omissions.
 fn sound(seed: u64) -> u64 {
     run(seed, Omissions::default()).unwrap_or_else(|broken| panic!("{broken}"))
 }
 
 fn number(name: &str) -> Option<u64> {
     let given = std::env::var(name).ok()?;
-    Some(given.parse().unwrap_or_else(|_| panic!("{name}={given} is no number")))
+    Some(given.parse().unwrap_or_else(|_| panic!("{name}={given} is not a number")))
 }
 
 #[test]
-fn any_crash() {
+fn a_random_crash_leaves_old_or_new() {
     if let Some(seed) = number("BLOCKYARD_BTT_SEED") {
         println!("seed {seed}: {} crashes", sound(seed));
         return;
@@ -112,19 +112,19 @@ fn any_crash() {
             crashes += sound(seed);
             seed += 2;
         }
-        println!("{crashes} crashes, of the seeds from {first} to {}, every other", seed - 2);
+        println!("{crashes} crashes from every other seed of {first}..={}", seed - 2);
         crashes
     };
     std::thread::scope(|scope| {
         let odd = scope.spawn(|| half(1));
-        let crashes = half(0) + odd.join().expect("no odd seed failed");
+        let crashes = half(0) + odd.join().expect("success of all odd seeds");
         assert!(crashes >= wanted / 2 * 2);
     });
 }
 
-/// A few seeds notice what is left out, whatever it is.
+/// A few seeds detect each omission.
 #[test]
-fn what_is_left_out_is_noticed() {
+fn each_omission_is_detected() {
     for omission in [
         Omission::Data,
         Omission::FenceBehindFirstWords,
@@ -136,8 +136,8 @@ fn what_is_left_out_is_noticed() {
         Omission::ForeignEntries,
     ] {
         let omissions = Omissions { running: Some(omission), opening: None };
-        let noticed = (0..200).find(|&seed| run(seed, omissions).is_err());
-        println!("{omission:?}: noticed by seed {noticed:?}");
-        assert!(noticed.is_some(), "{omission:?} was not noticed");
+        let detected = (0..200).find(|&seed| run(seed, omissions).is_err());
+        println!("{omission:?}: detected by seed {detected:?}");
+        assert!(detected.is_some(), "{omission:?} was not detected");
     }
 }

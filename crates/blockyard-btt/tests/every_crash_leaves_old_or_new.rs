@@ -1,24 +1,23 @@
-//! Small arenas, up to four threads: every order of their steps within bounds, and at each step every state
-//! that a crash may leave. What must hold is in `btt_rig/judge.rs`, what the bounds are in
-//! `btt_rig/run.rs`.
+//! Small arenas with up to four threads: every order of their steps within bounds, and at each step every state
+//! that a crash may leave. The checks are in `crash_rig/judge.rs`, and the bounds in `crash_rig/run.rs`.
 //!
 //! ```sh
-//! cargo test -p blockyard-btt --test btt_every_crash_leaves_old_or_new -- --nocapture
-//! BLOCKYARD_BTT_PREEMPTIONS=4 cargo test --release -p blockyard-btt --test btt_every_crash_leaves_old_or_new
+//! cargo test -p blockyard-btt --test every_crash_leaves_old_or_new -- --nocapture
+//! BLOCKYARD_BTT_PREEMPTIONS=4 cargo test --release -p blockyard-btt --test every_crash_leaves_old_or_new
 //! ```
 //!
-//! prints what was visited, and has so many preemptions in each run, or what each test says if that is more.
-//! On one processor (`taskset -c 0`) threads that take turns do so several times faster.
+//! The first command prints the numbers of visited states. The second allows more preemptions in each run than the
+//! tests do. Threads that take turns are several times faster on one processor (`taskset -c 0`).
 
-mod btt_rig;
+mod crash_rig;
 
 use blockyard_btt::flog::SlotLayout;
 use blockyard_btt::{Container, LaneChoice, Policy, ReadTracking};
-use btt_rig::{Media, Mix, Omissions, Op, Shape, explore};
+use crash_rig::{Media, Mix, Omissions, Op, Shape, explore};
 
-/// Two lanes: one for the first thread to itself, and one that all others share.
+/// Two lanes: one for the first thread alone, and one that all others share.
 const TWO: Shape = Shape::new(4, 2);
-/// Four lanes: three threads have one to themselves.
+/// Four lanes: three threads have one each to themselves.
 const FOUR: Shape = Shape::new(4, 4);
 
 const fn own(sets: u32) -> Policy {
@@ -29,7 +28,7 @@ const INDEXED: Policy =
     Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 2 } };
 const COUNTER: Policy = Policy { tracking: ReadTracking::ScanPadded, lanes: LaneChoice::Counter };
 
-/// Explores mixes of one shape, prints what was visited, and expects that no rule was broken.
+/// Explores mixes of one shape, prints the numbers of visited states, and expects that no check fails.
 fn all(shape: Shape, preemptions: u32, mixes: &[(&str, Policy, &[&[Op]])]) {
     let preemptions = match std::env::var("BLOCKYARD_BTT_PREEMPTIONS") {
         Ok(given) => preemptions.max(given.parse().expect("BLOCKYARD_BTT_PREEMPTIONS is a number")),
@@ -42,8 +41,8 @@ fn all(shape: Shape, preemptions: u32, mixes: &[(&str, Policy, &[&[Op]])]) {
         let counts = explored.counts;
         println!(
             "{name}, {} threads, {preemptions} preemptions: {} runs, {} moments; {} states of map and log \
-             visited, {} of them with a write to finish, {} left by a recovery that was cut off; of all \
-             words {} ({:?})",
+             visited, {} of them with a write to finish, {} left by an interrupted recovery; states of all \
+             words: {} ({:?})",
             scripts.len(),
             explored.runs,
             counts.moments,
@@ -74,7 +73,7 @@ fn two_writers() {
             ("that share both lanes", own(1), &[&[Write(0), Write(1)], &[Write(0), Write(1)]]),
             ("that count lanes", COUNTER, &[&[Write(0), Write(1)], &[Write(0), Write(1)]]),
             ("as Linux", Policy::LINUX, &[&[Write(0), Write(1)], &[Write(1), Write(0)]]),
-            ("one that comes anew", own(2), &[&[Write(0), Anew, Write(1)], &[Write(0), Write(1)]]),
+            ("with a new worker", own(2), &[&[Write(0), Anew, Write(1)], &[Write(0), Write(1)]]),
         ],
     );
 }
@@ -133,7 +132,7 @@ fn three_and_four_writers() {
             ("of neighbours", own(4), &[&[Write(0)], &[Write(1)], &[Write(1)], &[Write(0)]]),
             ("of any sector", own(4), &[&[Write(0)], &[Write(1)], &[Write(2)], &[Write(3)]]),
             ("with two lanes each", own(2), &[&[Write(0)], &[Write(0)], &[Write(1)], &[Write(2)]]),
-            ("and all else", own(4), &[&[Write(0)], &[Write(0)], &[Zero(0, 2)], &[Error(1)]]),
+            ("beside others", own(4), &[&[Write(0)], &[Write(0)], &[Zero(0, 2)], &[Error(1)]]),
         ],
     );
 }
@@ -147,7 +146,8 @@ fn four_writers_that_are_preempted_twice() {
     );
 }
 
-/// A sector that is read while it and others are written reads as what it had at one moment.
+/// A sector that is read while it and others are written reads as it was at one moment ([same-version-same-block],
+/// [reader-or-writer-sees]).
 #[test]
 fn readers() {
     let scripts: [&[&[Op]]; 4] = [
@@ -163,7 +163,7 @@ fn readers() {
     }
 }
 
-/// A pool: numbers in the log carry state bits, and libpmemblk's recovery compares them.
+/// A pool: block numbers in the log carry state bits, which libpmemblk's recovery compares.
 #[test]
 fn writers_of_a_pool() {
     all(
@@ -181,7 +181,7 @@ fn writers_of_a_pool() {
     );
 }
 
-/// The log as Linux made it before 4.15.
+/// The layout of the log in Linux before 4.15.
 #[test]
 fn writers_of_an_old_log() {
     let shape = Shape { slots: SlotLayout::OldLinux, ..TWO };
@@ -202,7 +202,7 @@ fn writers_of_an_old_log() {
     );
 }
 
-/// Two arenas of two sectors: a lane has a log, and a free block, in each.
+/// Two arenas of two sectors: each lane has a log and a free block in each arena.
 #[test]
 fn writers_of_two_arenas() {
     let shape = Shape { arenas: 2, ..Shape::new(2, 2) };
@@ -223,7 +223,7 @@ fn writers_of_two_arenas() {
     );
 }
 
-/// Blocks that the medium lost: met while writing, or while reading, and mended.
+/// Blocks that the medium lost, found while writing or reading, and repaired.
 #[test]
 fn writers_that_meet_bad_blocks() {
     let scripts: [(&str, &[&[Op]]); 5] = [
@@ -239,7 +239,7 @@ fn writers_that_meet_bad_blocks() {
         (Container::Pool, Media::Keeps),
     ] {
         let shape = Shape { media, container, ..TWO };
-        // Who is not told by the medium knows from reading only.
+        // If the medium does not report the loss, only a read makes it known.
         let known = |&&(_, scripts): &&(&str, &[&[Op]])| {
             media == Media::Refuses || matches!(scripts[0][0], Read(_))
         };
@@ -249,14 +249,14 @@ fn writers_that_meet_bad_blocks() {
             }
         }
     }
-    // More bad blocks than a batch leaves lanes.
+    // More bad blocks than a batch has spare lanes ([freed-block-waits-for-fence]).
     let shape = Shape { media: Media::Refuses, ..Shape::new(4, 4) };
     all(shape, 1, &[("in batches", own(1), &[&[WriteRun(0, 4)], &[WriteTwo(0, 1)]])]);
 }
 
-/// The word that says that an entry is pending is of many sectors. Once another thread changed another
-/// sector of the word, nobody knew of the first one's entry any more: it was logged as the old one while
-/// the medium could still have the one before, which a crash then brought back.
+/// The pending mark of a word covers many sectors. There was a bug: once another thread changed another sector of the
+/// word, the first sector's pending entry was forgotten. The entry was then logged as an old one while the medium
+/// could still have the one before it, which a crash brought back ([one-pending-entry]).
 #[test]
 fn sectors_that_share_a_word() {
     let shape = Shape::new(258, 4);

@@ -1,16 +1,16 @@
-//! Small arenas with damaged logs and maps, repaired: at each step of the repair, every state of eight bytes
-//! that a loss of power may leave, in whatever order stores became durable, is no worse than before, reads
-//! as the repaired one if it can be opened, and is repaired to the same bytes (`repair` P2, P3).
+//! Repairs of small arenas with damaged logs and maps. At each step of a repair, every state that a power cut may
+//! leave is no worse than before, reads like the repaired one if it can be opened, and can be repaired to the same
+//! bytes ([repair-steps-durable], [rewritten-log-unreadable]).
 
 #![allow(clippy::cast_possible_truncation, reason = "words are taken apart")]
 
-mod btt_rig;
+mod crash_rig;
 
 use blockyard_btt::check::{Options, Report, check};
 use blockyard_btt::flog::SlotLayout;
 use blockyard_btt::repair::Plan;
 use blockyard_btt::{Btt, Container, IoError, LaneChoice, OpenOptions, Policy, ReadTracking};
-use btt_rig::{Omission, Shape, Solo, State, Value};
+use crash_rig::{Omission, Shape, Solo, State, Value};
 
 const SHAPE: Shape = Shape::new(4, 3);
 
@@ -18,19 +18,19 @@ const SHAPE: Shape = Shape::new(4, 3);
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     None,
-    /// A lane's entries have these numbers.
+    /// The numbers of a lane's entries are replaced.
     Numbers(usize, [u32; 2]),
-    /// A lane's newest entry has this in one of its first three words.
+    /// One of the first three words of a lane's newest entry is replaced.
     Names(usize, usize, u32),
-    /// A lane's log is zeroes.
+    /// A lane's log is zeroed.
     Nothing(usize),
-    /// A lane has something behind its entries.
+    /// The padding of a lane's log is not zero.
     Padding(usize),
-    /// A lane has the same log as another.
+    /// A lane's log is copied to another lane.
     Copied(usize, usize),
-    /// A sector's map entry.
+    /// A sector's map entry is replaced.
     Map(usize, u32),
-    /// The sector of a lane's newest entry has the old block.
+    /// The sector of a lane's newest entry gets its old block back.
     Cut(usize),
 }
 
@@ -87,16 +87,16 @@ fn memory(shape: Shape, state: &State, omission: Option<Omission>) -> Solo {
     Solo::new(shape, shape.crashed(&state.metadata, &state.blocks, omission))
 }
 
-/// Some sectors written, through every lane, one of them twice.
+/// Returns a state with some sectors written, through every lane, and one of them written twice.
 fn used(shape: Shape) -> State {
     let memory = Solo::new(shape, shape.fresh(1, None).0);
     let lanes = LaneChoice::Own { sets: 1 };
     let policy = Policy { tracking: ReadTracking::Versions, lanes };
     let options = OpenOptions { policy, ..OpenOptions::new(shape.container) };
-    let btt = Btt::open(&memory, &options).expect("it is whole");
+    let btt = Btt::open(&memory, &options).expect("undamaged BTT");
     let mut worker = btt.worker();
     for (mark, lba) in (1..).zip([0, 1, 2, 0, 1]) {
-        worker.write(lba, &Value::of(mark).bytes()).expect("it is written");
+        worker.write(lba, &Value::of(mark).bytes()).expect("write to the recorder");
     }
     drop(worker);
     let state = shape.state(&memory.recorder());
@@ -105,10 +105,10 @@ fn used(shape: Shape) -> State {
 }
 
 fn checked(memory: &Solo, shape: Shape) -> (Report, Plan) {
-    check(memory, &Options::new(shape.container), &mut |_| {}).expect("it can be read")
+    check(memory, &Options::new(shape.container), &mut |_| {}).expect("check of the recorder")
 }
 
-/// What sectors read as, if it can be opened: one that names no block is as lost as it will be.
+/// Reads all sectors, if the BTT can be opened. A sector without an existing block counts as lost.
 fn contents(shape: Shape, state: &State) -> Option<Vec<Value>> {
     let memory = memory(shape, state, None);
     let options = OpenOptions { read_only: true, ..OpenOptions::new(shape.container) };
@@ -124,7 +124,7 @@ fn contents(shape: Shape, state: &State) -> Option<Vec<Value>> {
     Some((0..btt.sectors()).map(read).collect())
 }
 
-/// Repairs, with a call left out, and again from wherever it may be cut off: how many states there were.
+/// Repairs a damaged state, and again after each possible power cut. Returns the number of states.
 fn repaired(shape: Shape, damaged: &State, omission: Option<Omission>) -> Result<u64, String> {
     let solo = memory(shape, damaged, omission);
     let (before, plan) = checked(&solo, shape);
@@ -132,16 +132,16 @@ fn repaired(shape: Shape, damaged: &State, omission: Option<Omission>) -> Result
         return Ok(0);
     }
     solo.keep_moments();
-    plan.apply(&solo, &mut || {}).expect("it is written");
+    plan.apply(&solo, &mut || {}).expect("repair of the recorder");
     let moments = solo.take_moments();
     let whole = shape.state(&solo.recorder());
     let (after, rest) = checked(&solo, shape);
     if !rest.steps().is_empty() || after.worst() > before.worst() {
         return Err(format!("not repaired: {:?}", after.findings()));
     }
-    let last = moments.last().expect("there is the end").count();
+    let last = moments.last().expect("the moment after the repair").count();
     if last != 1 {
-        return Err(format!("at the end there are {last} states"));
+        return Err(format!("{last} states after the repair"));
     }
     let (read, right) = (contents(shape, damaged), contents(shape, &whole));
     let mut states = 0;
@@ -149,26 +149,26 @@ fn repaired(shape: Shape, damaged: &State, omission: Option<Omission>) -> Result
         for n in 0..moment.count() {
             states += 1;
             let cut = moment.state(n);
-            let told = |what: &str| format!("{what}: {:x?}, {:?}", cut.metadata, plan.steps());
+            let failed = |what: &str| format!("{what}: {:x?}, {:?}", cut.metadata, plan.steps());
             let now = contents(shape, &cut);
             if read.is_some() && now.is_none() || now.is_some() && now != right {
-                return Err(told(&format!("reads {now:x?} instead of {right:x?}")));
+                return Err(failed(&format!("reads {now:x?} instead of {right:x?}")));
             }
             let again = memory(shape, &cut, None);
             let (report, plan) = checked(&again, shape);
             if report.worst() > before.worst() {
-                return Err(told(&format!("worse, {:?}", report.findings())));
+                return Err(failed(&format!("worse, {:?}", report.findings())));
             }
-            plan.apply(&again, &mut || {}).expect("it is written");
+            plan.apply(&again, &mut || {}).expect("repair of the recorder");
             if shape.state(&again.recorder()).metadata != whole.metadata {
-                return Err(told("repaired again to something else"));
+                return Err(failed("repaired again to something else"));
             }
         }
     }
     Ok(states)
 }
 
-/// Damages to one lane, or to the map.
+/// Returns damages to one lane.
 fn damages(lane: usize) -> Vec<Damage> {
     let mut damages = vec![
         Damage::None,
@@ -184,8 +184,8 @@ fn damages(lane: usize) -> Vec<Damage> {
     damages
 }
 
-/// Calls `visit` with damaged states of every shape until it says that it has seen enough: each damage of
-/// two lanes, and some of the map.
+/// Calls `visit` with damaged states of every shape until it returns false: each damage of two lanes, combined
+/// with damages of the map.
 fn each(mut visit: impl FnMut(Shape, &State, [Damage; 3]) -> bool) {
     let shapes = [
         SHAPE,
@@ -210,7 +210,7 @@ fn each(mut visit: impl FnMut(Shape, &State, [Damage; 3]) -> bool) {
 }
 
 #[test]
-fn a_repair_may_be_cut_off_anywhere() {
+fn a_repair_survives_a_power_cut_anywhere() {
     let (mut repairs, mut states) = (0, 0);
     each(|shape, damaged, damages| {
         match repaired(shape, damaged, None) {
@@ -226,8 +226,8 @@ fn a_repair_may_be_cut_off_anywhere() {
     assert!(repairs > 100);
 }
 
-/// All but the fence behind a map entry, which no later step depends on: it makes true what is told of
-/// progress.
+/// All fences except the one after a map entry, on which no later step depends. That fence only makes the reported
+/// progress true.
 #[test]
 fn each_fence_of_a_repair_is_needed() {
     for omission in [
@@ -242,7 +242,7 @@ fn each_fence_of_a_repair_is_needed() {
             found = repaired(shape, damaged, Some(omission)).err().map(|broken| (damages, broken));
             found.is_none()
         });
-        let (damages, broken) = found.unwrap_or_else(|| panic!("{omission:?} was not noticed"));
+        let (damages, broken) = found.unwrap_or_else(|| panic!("{omission:?} was not detected"));
         println!("{omission:?}: {damages:?}: {}", broken.chars().take(90).collect::<String>());
     }
 }

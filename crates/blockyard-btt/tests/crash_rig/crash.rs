@@ -1,27 +1,27 @@
-//! What a crash at one moment may leave of map and log: every state, one after the other.
+//! Every state of map and log that a crash at one moment may leave.
 
 use super::recorder::{Recorder, WORD};
 use super::shape::{BAD, Shape};
 use blockyard::prng::Prng;
 
-/// What a crash left.
+/// A state that a crash left.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// Map and log.
+    /// The words of map and log.
     pub(crate) metadata: Vec<u64>,
     pub(crate) blocks: Vec<[u64; 2]>,
 }
 
-/// A moment.
+/// A moment at which the power may fail.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Moment {
-    /// Map and log with the oldest of all values.
+    /// Map and log, with the oldest value of each word.
     oldest: Vec<u64>,
-    /// Words that may have others: which, and these.
+    /// The words with several possible values, and these values.
     open: Vec<(usize, Vec<u64>)>,
-    /// Blocks that may be bad.
+    /// The blocks that may be bad.
     maybe_bad: Vec<usize>,
-    /// What each block has, or that it is torn.
+    /// The words of each block, or a mark that it is torn.
     pub(crate) blocks: Vec<[u64; 2]>,
 }
 
@@ -35,17 +35,18 @@ impl Moment {
                 open.push((place, values.to_vec()));
             }
         }
-        let mended = recorder.bad().filter(|&(_, is_bad)| !is_bad);
-        let maybe_bad = mended.map(|(at, _)| shape.block_place(at).expect("it is one").0).collect();
+        let repaired = recorder.bad().filter(|&(_, is_bad)| !is_bad);
+        let maybe_bad =
+            repaired.map(|(at, _)| shape.block_place(at).expect("position of a block").0).collect();
         Self { oldest, open, maybe_bad, blocks }
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub(crate) fn count(&self) -> u64 {
         count(&self.open) << self.maybe_bad.len()
     }
 
-    /// One of the states, drawn.
+    /// Returns one of the states at random.
     pub(crate) fn draw(&self, prng: &mut Prng) -> State {
         let mut state = State { metadata: self.oldest.clone(), blocks: self.blocks.clone() };
         for (place, values) in &self.open {
@@ -57,7 +58,7 @@ impl Moment {
         state
     }
 
-    /// State number `n` of these.
+    /// Returns state number `n`.
     pub(crate) fn state(&self, n: u64) -> State {
         let mut state = State { metadata: self.oldest.clone(), blocks: self.blocks.clone() };
         for (bit, &block) in self.maybe_bad.iter().enumerate() {
@@ -70,7 +71,7 @@ impl Moment {
         state
     }
 
-    /// The same moment, once for each mix of words that torn blocks may have.
+    /// Returns this moment once for each mix of words that torn blocks may have.
     pub(crate) fn untorn(&self, shape: Shape, recorder: &Recorder) -> Vec<Self> {
         let words: Vec<((usize, usize), Vec<u64>)> = recorder
             .open()
@@ -90,12 +91,12 @@ impl Moment {
     }
 }
 
-/// How many ways there are to choose a value for each.
+/// Returns the number of ways to choose a value for each word.
 fn count<P>(words: &[(P, Vec<u64>)]) -> u64 {
     words.iter().map(|(_, values)| values.len() as u64).product()
 }
 
-/// Way number `n`.
+/// Chooses the values of way number `n`.
 fn choose<P: Copy>(words: &[(P, Vec<u64>)], mut n: u64, mut set: impl FnMut(P, u64)) {
     for (place, values) in words {
         let values_len = values.len() as u64;

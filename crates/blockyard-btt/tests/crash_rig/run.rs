@@ -1,18 +1,16 @@
-//! Runs of real threads on the real engine, one at a time: each call of the memory is a place where another
-//! thread may go on instead.
+//! Runs real threads on the real code, one at a time. Each call of the memory is a point where another thread may
+//! continue instead.
 //!
-//! # Rules
-//!
-//! - **T1.** One thread runs, until it calls the memory; then it goes on, or another one does. Going on with
-//!   another while one could go on is a preemption, and a run has so many at most; which thread goes on
-//!   where one ends or waits ([`Memory::relax`]) is free. All runs within these bounds are made.
-//! - **T2.** A thread that waits goes on when another one has done something. If all wait, they go on, as some
-//!   look again at what has changed meanwhile; if they only wait again, and again, that is an error.
-//! - **T3.** Where preemptions are looked for: before loads, stores, fences, and in the middle of reading and
-//!   writing a block. Not before a write-back: it changes nothing that another thread sees, and if it came
-//!   later, it would be of the same values or newer ones, and leave no state that there is not anyway.
-//! - **T4.** What happens between two calls of the memory happens at once, as far as a run goes. What atomics
-//!   do to each other in there is for `btt_versions_model` and `btt_readers_model`.
+//! - One thread runs until it calls the memory. Then it continues, or another one does. Switching away from a
+//!   thread that could continue is a preemption, and the number of preemptions of a run is limited. Which thread
+//!   continues when one ends or waits ([`Memory::relax`]) is free. All runs within these bounds are made.
+//! - A waiting thread continues when another thread has done something. If all threads wait, they continue, because
+//!   some may look again at what has changed meanwhile. If they only wait, again and again, the run fails.
+//! - Preemptions are tried before loads, stores and fences, and in the middle of reading and writing a block. They
+//!   are not tried before a write-back, which changes nothing that another thread sees. A later write-back would
+//!   cover the same values or newer ones, and leave no state that is not visited anyway.
+//! - Between two calls of the memory, a thread runs atomically. `versions_model` and `readers_model` check how
+//!   atomics interact there.
 
 use super::judge::{Counts, Judge, read_all};
 use super::omit::Omissions;
@@ -24,62 +22,62 @@ use blockyard_btt::{Btt, IoError, MediaError, Memory, OpenOptions, Policy, Worke
 use core::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Most calls of the memory in a run.
+/// The most calls of the memory in a run.
 const STEPS_MAX: u32 = 10_000;
-/// Most calls in a row that do nothing but wait.
+/// The most calls in a row that only wait.
 const WAITS_MAX: u32 = 64;
 
-/// What a thread does.
+/// An operation of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     /// Writes this sector.
     Write(u64),
-    /// Writes so many sectors from one on.
+    /// Writes this many sectors from one on.
     WriteRun(u64, u64),
     /// Writes two sectors in one call.
     WriteTwo(u64, u64),
-    /// Zeroes so many sectors from one on.
+    /// Zeroes this many sectors from one on.
     Zero(u64, u64),
     /// Marks a sector as lost.
     Error(u64),
     /// Reads a sector.
     Read(u64),
-    /// Gives its lanes back, and takes some.
+    /// Drops the worker, and makes a new one.
     Anew,
 }
 
-/// What is explored.
+/// The subject of an exploration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix<'a> {
     pub(crate) shape: Shape,
     pub(crate) policy: Policy,
-    /// By thread.
+    /// The operations of each thread.
     pub(crate) scripts: &'a [&'a [Op]],
-    /// Most preemptions of a run (T1).
+    /// The most preemptions of a run.
     pub(crate) preemptions: u32,
 }
 
-/// What came out.
+/// The result of an exploration.
 #[derive(Clone, Debug)]
 pub(crate) struct Explored {
     pub(crate) runs: u64,
     pub(crate) counts: Counts,
-    /// The first rule that was broken.
+    /// The first check that failed.
     pub(crate) broken: Option<String>,
 }
 
-/// Something a thread did to a sector.
+/// A change of a sector by a thread.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     value: Value,
     begun: u64,
-    /// When it was acknowledged.
+    /// The time when it was acknowledged.
     ended: Option<u64>,
-    /// When the call was, if a later part of it wrote that sector again.
+    /// The time of that acknowledgement, if a later part of the same call wrote the sector again.
     covered: Option<u64>,
 }
 
-/// What the threads of a run share. One of them has it at a time.
+/// The state that the threads of a run share. One of them uses it at a time.
 #[derive(Debug)]
 struct World {
     recorder: Recorder,
@@ -88,13 +86,13 @@ struct World {
     /// By sector.
     records: Vec<Vec<Record>>,
     clock: u64,
-    /// Threads take turns; otherwise somebody prepares, or looks at the end.
+    /// Threads take turns. Otherwise the run is being prepared or evaluated.
     live: bool,
-    /// Whose turn it is.
+    /// The thread whose turn it is.
     turn: usize,
     ended: Vec<bool>,
     waits: Vec<bool>,
-    /// Calls since somebody did something.
+    /// Calls since a thread last did something.
     idle: u32,
     preemptions_left: u32,
     steps: u32,
@@ -103,12 +101,12 @@ struct World {
     stuck: bool,
 }
 
-/// Memory of a run.
+/// The memory of a run.
 #[derive(Debug)]
 struct Rig {
     world: Mutex<World>,
     turns: Vec<Condvar>,
-    /// Somebody reads: blocks are copied in two halves.
+    /// Some operation reads, so blocks are copied in two halves.
     halves: bool,
 }
 
@@ -116,20 +114,20 @@ thread_local! {
     static THREAD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Makes all runs of a mix, until a rule is broken.
+/// Makes all runs of a mix, until a check fails.
 pub(crate) fn explore(mix: &Mix<'_>, omissions: Omissions) -> Explored {
     let judge = Judge::new(mix.shape, omissions.opening, None);
     runs(mix, omissions, judge, Paths::default())
 }
 
-/// The same, and visits every state of data too.
+/// The same, and also visits every state of data.
 pub(crate) fn explore_data(mix: &Mix<'_>, omissions: Omissions) -> Explored {
     let mut judge = Judge::new(mix.shape, omissions.opening, None);
     judge.visits_data = true;
     runs(mix, omissions, judge, Paths::default())
 }
 
-/// Makes one run of a mix, with crashes here and there: all drawn.
+/// Makes one random run of a mix, with crashes at random moments.
 pub(crate) fn draw(mix: &Mix<'_>, omissions: Omissions, prng: &Prng) -> Explored {
     let judge = Judge::new(mix.shape, omissions.opening, Some(prng.fork(0)));
     runs(mix, omissions, judge, Paths::drawn(prng.fork(1)))
@@ -173,7 +171,7 @@ fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World
     let rig = Rig { world: Mutex::new(world), turns, halves };
     THREAD.set(threads);
     let options = OpenOptions { policy: mix.policy, ..OpenOptions::new(mix.shape.container) };
-    let btt = Btt::open(&rig, &options).expect("it was just made");
+    let btt = Btt::open(&rig, &options).expect("BTT of a new shape");
     {
         let mut world = rig.lock();
         world.live = true;
@@ -200,21 +198,21 @@ fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World
         let read = read.map_err(|error| error.to_string()).and_then(|values| {
             let at =
                 values.iter().zip(&allowed).position(|(value, allowed)| !allowed.contains(value));
-            at.map_or(Ok(()), |at| Err(format!("at the end sector {at} reads as {values:x?}")))
+            at.map_or(Ok(()), |at| Err(format!("at the end, sector {at} reads as {values:x?}")))
         });
         if let Err(broken) = read {
             world.break_off(broken);
         }
     }
     drop(btt);
-    rig.world.into_inner().expect("nobody panics with the world in hand")
+    rig.world.into_inner().expect("no panic while the world was locked")
 }
 
-/// Does what a thread does.
+/// Carries out the operations of a thread.
 fn perform(rig: &Rig, btt: &Btt<&Rig>, thread: u64, ops: &[Op]) -> Result<(), String> {
     let mut worker = btt.worker();
     for (n, op) in (1..).zip(ops) {
-        // One number for each sector that is written.
+        // A unique number for each sector that is written.
         let mark = |sector: u64| Value::of((thread + 1) << 16 | n << 8 | sector);
         match *op {
             Op::Write(lba) => {
@@ -248,7 +246,7 @@ fn perform(rig: &Rig, btt: &Btt<&Rig>, thread: u64, ops: &[Op]) -> Result<(), St
 }
 
 impl World {
-    /// What each sector may read as after a crash now: what nobody has overwritten for certain.
+    /// Returns the values that each sector may have after a crash now: those not certainly overwritten.
     fn allowed(&self) -> Vec<Vec<Value>> {
         self.records
             .iter()
@@ -272,7 +270,7 @@ impl World {
             .collect()
     }
 
-    /// A moment at which it may crash.
+    /// Judges a crash at this moment.
     fn moment(&mut self) {
         if self.broken.is_none() && !self.paths.on_known_ground() && self.judge.is_due() {
             let allowed = self.allowed();
@@ -286,12 +284,12 @@ impl World {
         self.broken.get_or_insert(broken);
     }
 
-    /// Who goes on after `me`, which goes on if it may and nobody else is chosen.
-    fn choose(&mut self, me: usize, goes_on: bool) {
+    /// Chooses the next thread after `me`, which continues if it `may_continue` and no other is chosen.
+    fn choose(&mut self, me: usize, may_continue: bool) {
         let threads = 0..self.ended.len();
         let runs = |&t: &usize| !self.ended[t] && !self.waits[t];
         let others = threads.clone().filter(|&t| t != me).filter(runs);
-        let mut ways: Vec<usize> = match (goes_on, self.preemptions_left) {
+        let mut ways: Vec<usize> = match (may_continue, self.preemptions_left) {
             (true, 0) => vec![me],
             (true, _) => [me].into_iter().chain(others).collect(),
             (false, _) => others.collect(),
@@ -301,7 +299,7 @@ impl World {
         }
         let way = if ways.len() == 1 { 0 } else { self.paths.choose(ways.len()) };
         self.turn = ways[way];
-        if goes_on && self.turn != me {
+        if may_continue && self.turn != me {
             self.preemptions_left -= 1;
         }
     }
@@ -319,30 +317,30 @@ impl World {
         self.waits[me] = step == Step::Wait;
         if self.steps > STEPS_MAX || self.idle > WAITS_MAX {
             self.stuck = true;
-            self.break_off("all threads wait, or one does not end (T2)".to_owned());
+            self.break_off("all threads wait, or one does not end".to_owned());
         }
     }
 }
 
-/// What a call does.
+/// The effect of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Something that other threads may see or depend on (T3).
+    /// Other threads may see the effect, or depend on it.
     Act,
-    /// Nothing of that.
+    /// Other threads do not notice it.
     Quiet,
-    /// It waits.
+    /// The thread waits.
     Wait,
 }
 
 impl Rig {
     fn lock(&self) -> MutexGuard<'_, World> {
-        self.world.lock().expect("nobody panics with the world in hand")
+        self.world.lock().expect("no panic while the world was locked")
     }
 
     fn wait<'a>(&self, mut world: MutexGuard<'a, World>, me: usize) -> MutexGuard<'a, World> {
         while world.turn != me && !world.stuck {
-            world = self.turns[me].wait(world).expect("nobody panics with the world in hand");
+            world = self.turns[me].wait(world).expect("no panic while the world was locked");
         }
         world
     }
@@ -355,7 +353,7 @@ impl Rig {
         world
     }
 
-    /// Before a call of the memory.
+    /// Called before each call of the memory.
     fn step(&self, step: Step) -> (usize, MutexGuard<'_, World>) {
         let me = THREAD.get();
         let mut world = self.lock();
@@ -372,7 +370,7 @@ impl Rig {
             self.turns.iter().for_each(Condvar::notify_all);
             if step == Step::Wait {
                 drop(world);
-                panic!("nobody will end this wait");
+                panic!("a wait that nothing will end");
             }
         }
         (me, world)
@@ -392,7 +390,7 @@ impl Rig {
         }
     }
 
-    /// Changes sectors, and takes down what was begun and what was acknowledged.
+    /// Changes sectors, and records when each change was begun and acknowledged.
     fn change(
         &self,
         changes: &[(u64, Value)],
@@ -413,7 +411,7 @@ impl Rig {
             let records = &mut world.records[lba as usize];
             let again = changes[n + 1..].iter().any(|&(later, _)| later == lba);
             let is_this = |record: &Record| record.begun == begun && record.value == value;
-            let at = records.iter().position(is_this).expect("it was begun");
+            let at = records.iter().position(is_this).expect("record of a change that was begun");
             records[at].ended = Some(now);
             records[at].covered = again.then_some(now);
         }
@@ -421,7 +419,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Reads a sector: what it had at one moment while it was read.
+    /// Reads a sector, which must have a value that it had at one moment during the read.
     fn read_sector<'a>(
         &self,
         worker: &mut Worker<&Btt<&'a Self>, &'a Self>,
@@ -450,7 +448,7 @@ impl Rig {
         if records.iter().any(|record| record.value == value && !over(record)) {
             return Ok(());
         }
-        Err(format!("a read of sector {lba} gave {value:x?}, of {records:x?}"))
+        Err(format!("a read of sector {lba} returned {value:x?}; records: {records:x?}"))
     }
 }
 

@@ -1,7 +1,7 @@
-//! Images of a BTT with every kind of damage: opening one is refused by name or right, a check names the
-//! damage and where it is, and a repair brings back what is certain, wherever the power goes meanwhile.
+//! Images of a BTT with every kind of damage. Opening one works or is refused with the right error, a check reports
+//! the damage and its position, and a repair corrects what is certain, whenever the power goes meanwhile.
 
-mod btt_images;
+mod images;
 
 use blockyard_btt::arena::Arena;
 use blockyard_btt::check::{Options, Problem, Report, Severity, check};
@@ -14,7 +14,7 @@ use blockyard_btt::{
     Btt, Container, Dialect, IoError, MapEntry, Memory, OpenError, OpenOptions, PostmapAba,
     PremapAba, Uuid, Version,
 };
-use btt_images::{
+use images::{
     BYTES, PAGE, Sparse, WRITTEN, arena, change_info, content, empty, entries, found, put_entry,
     put_map, used,
 };
@@ -24,7 +24,8 @@ const SECTOR: u32 = 4096;
 
 fn checked(image: &Sparse, container: Container) -> (Report, Plan) {
     let before = image.clone();
-    let checked = check(image, &Options::new(container), &mut |_| {}).expect("it can be read");
+    let checked =
+        check(image, &Options::new(container), &mut |_| {}).expect("check of a readable image");
     assert!(image.same(&before), "a check writes nothing");
     checked
 }
@@ -37,12 +38,12 @@ fn open(image: &Sparse) -> Result<Btt<&Sparse>, OpenError> {
     let before = image.clone();
     let opened = Btt::open(image, &OpenOptions::new(NAMESPACE));
     if opened.is_err() {
-        assert!(image.same(&before), "what is refused is not written");
+        assert!(image.same(&before), "[refused-arena-untouched]");
     }
     opened
 }
 
-/// What the first sectors read as, without anything being written.
+/// Reads the first sectors without writing anything.
 fn contents(image: &Sparse) -> Option<Vec<Result<Vec<u8>, IoError>>> {
     let options = OpenOptions { read_only: true, ..OpenOptions::new(NAMESPACE) };
     let image = image.clone();
@@ -56,25 +57,25 @@ fn read(btt: &Btt<&Sparse>, lba: u64) -> Result<Vec<u8>, IoError> {
     btt.read(lba, &mut to).map(|()| to)
 }
 
-/// A used image, its only arena, and what its sectors read as.
+/// Returns a used image, its only arena, and the contents of its first sectors.
 fn good() -> (Sparse, Arena, Vec<Result<Vec<u8>, IoError>>) {
     let image = used(NAMESPACE, SECTOR);
     let arena = arena(&image, NAMESPACE);
-    let good = contents(&image).expect("it is whole");
+    let good = contents(&image).expect("an undamaged BTT");
     assert_eq!(good[5], Ok(content(5, SECTOR)));
     (image, arena, good)
 }
 
-/// Repairs an image; nothing is left to repair then, and what was read before is read still. With the
-/// power lost at any word it can be repaired again, to the same bytes.
+/// Repairs an image. Nothing is left to repair then, and every readable sector is unchanged. After a power cut at any
+/// word, another repair leads to the same bytes ([repair-steps-durable]).
 fn repaired(image: &Sparse) -> Sparse {
     let (before, plan) = checked(image, NAMESPACE);
     let whole = image.clone();
     whole.power_for(None);
-    plan.apply(&whole, &mut || {}).expect("it is written");
+    plan.apply(&whole, &mut || {}).expect("successful write");
     let words = whole.written();
     let (after, rest) = checked(&whole, NAMESPACE);
-    assert_eq!(rest.steps(), [], "nothing is left to be done");
+    assert_eq!(rest.steps(), [], "a second repair has nothing to do");
     assert_eq!(after.count(Severity::Repairable), 0, "{:?}", after.findings());
     assert!(after.count(Severity::Broken) <= before.count(Severity::Broken));
     if let Some(read) = contents(image) {
@@ -83,7 +84,8 @@ fn repaired(image: &Sparse) -> Sparse {
     for power in 0..words {
         let cut = image.clone();
         cut.power_for(Some(power));
-        plan.apply(&cut, &mut || {}).expect("who has no power is not told");
+        plan.apply(&cut, &mut || {})
+            .expect("success, because the writer does not notice the power cut");
         cut.power_for(None);
         let (report, plan) = checked(&cut, NAMESPACE);
         assert!(
@@ -97,13 +99,13 @@ fn repaired(image: &Sparse) -> Sparse {
         if let Some(read) = contents(&cut) {
             assert_eq!(Some(read), contents(&whole), "after {power} words");
         }
-        plan.apply(&cut, &mut || {}).expect("it is written");
+        plan.apply(&cut, &mut || {}).expect("successful write");
         assert!(cut.same(&whole), "cut after {power} words");
     }
     whole
 }
 
-/// Nothing is planned for an image that is broken.
+/// Asserts that nothing is planned for a broken image.
 fn assert_left_alone(image: &Sparse) -> Report {
     let (report, plan) = checked(image, NAMESPACE);
     assert_eq!(report.worst(), Some(Severity::Broken), "{:?}", report.findings());
@@ -141,6 +143,7 @@ fn images_without_damage_are_clean() {
     }
 }
 
+/// [damaged-info-from-copy], [checksum-proves-damage].
 #[test]
 fn a_damaged_first_info_block_is_replaced_by_its_copy() {
     let (image, arena, good) = good();
@@ -150,7 +153,7 @@ fn a_damaged_first_info_block_is_replaced_by_its_copy() {
     {
         let image = image.clone();
         image.put(arena.start + at, &[0xff]);
-        assert_eq!(contents(&image), Some(good.clone()), "it opens by its copy");
+        assert_eq!(contents(&image), Some(good.clone()), "the copy is used");
         let (report, plan) = checked(&image, NAMESPACE);
         assert_eq!(problems(&report), [Problem::FirstInfo(error)]);
         assert_eq!((report.worst(), report.at_risk()), (Some(Severity::Repairable), 1));
@@ -161,15 +164,15 @@ fn a_damaged_first_info_block_is_replaced_by_its_copy() {
     }
     image.lose(arena.start, 64);
     assert_eq!(problems(&checked(&image, NAMESPACE).0), [Problem::FirstInfo(InfoError::Signature)]);
-    assert!(repaired(&image).same(&whole), "writing mends what the medium lost");
+    assert!(repaired(&image).same(&whole), "a write repairs lost bytes");
 }
 
 #[test]
-fn a_damaged_copy_is_replaced_by_the_first() {
+fn a_damaged_copy_is_replaced_by_the_first_info_block() {
     let (image, arena, _) = good();
     let whole = image.clone();
     image.put(arena.start + arena.layout.infooff + 100, &[1]);
-    open(&image).expect("nobody looks at the copy");
+    open(&image).expect("BTT whose copy is not needed");
     let (report, _) = checked(&image, NAMESPACE);
     assert_eq!(problems(&report), [Problem::CopyInfo(InfoError::Checksum)]);
     assert_eq!(report.at_risk(), 0);
@@ -177,7 +180,7 @@ fn a_damaged_copy_is_replaced_by_the_first() {
 }
 
 #[test]
-fn of_two_whole_info_blocks_the_first_counts_if_all_else_agrees() {
+fn of_two_intact_info_blocks_the_first_counts_if_everything_else_fits() {
     let (image, arena, _) = good();
     let whole = image.clone();
     let mut other = found(&image, NAMESPACE)[0].info;
@@ -191,12 +194,12 @@ fn of_two_whole_info_blocks_the_first_counts_if_all_else_agrees() {
     assert_eq!(report.findings()[0].problem, Problem::CopyDiffers);
 }
 
-/// Bytes of an info block with some changed, and a checksum that counts them.
+/// Returns an info block with changed bytes and a matching checksum.
 fn with_checksum(mut bytes: [u8; 4096], at: usize, to: &[u8]) -> [u8; 4096] {
     bytes[at..at + to.len()].copy_from_slice(to);
     let (mut low, mut high) = (0_u32, 0_u32);
     for (n, word) in bytes.chunks_exact(4).enumerate() {
-        let word = u32::from_le_bytes(word.try_into().expect("four"));
+        let word = u32::from_le_bytes(word.try_into().expect("four bytes"));
         low = low.wrapping_add(if n < 1022 { word } else { 0 });
         high = high.wrapping_add(low);
     }
@@ -204,10 +207,10 @@ fn with_checksum(mut bytes: [u8; 4096], at: usize, to: &[u8]) -> [u8; 4096] {
     bytes
 }
 
-/// A format that was cut off behind the copy leaves the first info block of another version, or of other
-/// sizes: the copy is not what it says.
+/// An unfinished format leaves a first info block of another version or size than the copy says
+/// ([damaged-info-from-copy]).
 #[test]
-fn a_first_info_block_that_is_whole_counts_whatever_it_says() {
+fn an_intact_first_info_block_counts_whatever_it_says() {
     let (image, arena, _) = good();
     let first = image.bytes(arena.start);
     for (at, to, error) in [
@@ -225,7 +228,7 @@ fn a_first_info_block_that_is_whole_counts_whatever_it_says() {
 }
 
 #[test]
-fn without_both_info_blocks_there_is_nothing() {
+fn without_any_info_block_there_is_no_btt() {
     let (image, arena, _) = good();
     image.put(arena.start + 7, &[0xee]);
     image.put(arena.start + arena.layout.infooff + 70, &[0xee]);
@@ -236,7 +239,7 @@ fn without_both_info_blocks_there_is_nothing() {
 }
 
 #[test]
-fn a_container_that_was_cut_off_is_told_by_its_size() {
+fn a_truncated_container_is_reported_with_its_size() {
     let image = empty(NAMESPACE, 4096, 2 * BYTES);
     let cut = image.resized(2 * BYTES - PAGE);
     assert!(open(&cut).is_err());
@@ -254,7 +257,7 @@ fn a_container_that_was_cut_off_is_told_by_its_size() {
 }
 
 #[test]
-fn another_version_or_owner_is_told_and_left() {
+fn another_version_or_owner_is_reported_and_left_alone() {
     let (image, _, _) = good();
     let other = image.clone();
     change_info(&other, NAMESPACE, |info| info.version = Version::V1);
@@ -267,15 +270,15 @@ fn another_version_or_owner_is_told_and_left() {
     change_info(&image, NAMESPACE, |info| info.parent_uuid = found);
     let wanted = Uuid([5; 16]);
     let options = Options { own_uuid: Some(wanted), ..Options::new(NAMESPACE) };
-    let (report, plan) = check(&image, &options, &mut |_| {}).expect("it can be read");
+    let (report, plan) = check(&image, &options, &mut |_| {}).expect("check of a readable image");
     assert_eq!(problems(&report), [Problem::Parent { found, wanted }]);
     assert_eq!(plan.steps(), []);
-    assert!(checked(&image, NAMESPACE).0.is_clean(), "where it is not known who owns it");
+    assert!(checked(&image, NAMESPACE).0.is_clean(), "any owner is accepted if none is given");
 }
 
-/// If it is asked for, and the power may go anywhere.
+/// On request, and with a power cut at any word.
 #[test]
-fn an_arena_loses_its_mark_where_nothing_else_is_wrong_with_it() {
+fn a_broken_mark_is_removed_if_nothing_else_is_wrong() {
     let (image, arena, good) = good();
     let before = image.clone();
     change_info(&image, NAMESPACE, |info| info.error = true);
@@ -289,43 +292,44 @@ fn an_arena_loses_its_mark_where_nothing_else_is_wrong_with_it() {
     for power in (0..=1024).step_by(37) {
         let cut = image.clone();
         cut.power_for(Some(power));
-        plan.apply(&cut, &mut || {}).expect("who has no power is not told");
+        plan.apply(&cut, &mut || {})
+            .expect("success, because the writer does not notice the power cut");
         cut.power_for(None);
-        let btt = open(&cut).expect("one info block is whole throughout");
+        let btt = open(&cut).expect("BTT with one intact info block at every moment");
         assert_eq!(read(&btt, 5), good[5]);
         drop(btt);
-        planned(&cut).apply(&cut, &mut || {}).expect("it is written");
+        planned(&cut).apply(&cut, &mut || {}).expect("successful write");
         assert!(cut.same(&before), "cut after {power} words");
     }
-    // What is to be mended first is; what cannot be stays, with the mark.
+    // Other damage is repaired first. If it cannot be, it stays, and so does the mark.
     let torn = image.clone();
-    torn.write(arena.start + 20, &[0xff]).expect("it is written");
+    torn.write(arena.start + 20, &[0xff]).expect("successful write");
     let plan = planned(&torn);
     assert!(
         matches!(plan.steps(), [Step::CopyInfo { .. }, Step::ClearError { .. }]),
         "{:?}",
         plan.steps()
     );
-    plan.apply(&torn, &mut || {}).expect("it is written");
+    plan.apply(&torn, &mut || {}).expect("successful write");
     assert!(torn.same(&before));
     let twice = image.clone();
-    let entry = arena.load_map_entry(&twice, PremapAba(5)).expect("it is read");
-    twice.store(arena.map_at(PremapAba(6)), entry.0).expect("it is stored");
-    assert_eq!(planned(&twice).steps(), [], "two sectors have one block");
+    let entry = arena.load_map_entry(&twice, PremapAba(5)).expect("successful read");
+    twice.store(arena.map_at(PremapAba(6)), entry.0).expect("successful store");
+    assert_eq!(planned(&twice).steps(), [], "two sectors with one block");
 }
 
 #[test]
-fn an_arena_that_is_marked_as_broken_is_one_and_unused_bytes_are_told() {
+fn a_broken_mark_and_nonzero_unused_bytes_are_reported() {
     let (image, arena, good) = good();
     change_info(&image, NAMESPACE, |info| info.error = true);
     assert_eq!(problems(&assert_left_alone(&image)), [Problem::ErrorFlag]);
-    let btt = open(&image).expect("it can be read");
+    let btt = open(&image).expect("check of a readable image");
     assert_eq!(read(&btt, 5), good[5]);
     assert_eq!(btt.write(5, &[0; SECTOR as usize]), Err(IoError::ReadOnly));
     drop(btt);
 
     let image = used(NAMESPACE, SECTOR);
-    // A byte that no field has, and a checksum that counts it.
+    // A byte outside all fields, and a checksum that counts it.
     let bytes = with_checksum(image.bytes(arena.start), 2000, &[1]);
     image.put(arena.start, &bytes);
     image.put(arena.start + arena.layout.infooff, &bytes);
@@ -361,7 +365,7 @@ fn sizes_that_overflow_are_refused() {
 #[test]
 fn a_chain_of_arenas_that_loops_is_refused() {
     let (image, _, _) = good();
-    // To itself, backwards by overflow, and into itself.
+    // To itself, backwards by overflow, and into the middle of itself ([info-fields-consistent]).
     for nextoff in [4096, 0_u64.wrapping_sub(4096), BYTES / 2] {
         let image = image.clone();
         change_info(&image, NAMESPACE, |info| info.nextoff = nextoff);
@@ -372,35 +376,36 @@ fn a_chain_of_arenas_that_loops_is_refused() {
 }
 
 #[test]
-fn map_entries_out_of_range_get_the_blocks_that_nobody_has() {
+fn map_entries_out_of_range_get_the_unowned_blocks() {
     let (image, arena, mut good) = good();
     let blocks = arena.layout.internal_nlba;
     for (lba, entry) in [(2, MapEntry::normal(PostmapAba(blocks))), (7, MapEntry(0xffff_ffff))] {
         put_map(&image, &arena, lba, entry);
-        let btt = open(&image).expect("the log is whole");
+        let btt = open(&image).expect("BTT with a valid log");
         assert_eq!(read(&btt, u64::from(lba)), Err(IoError::Map));
     }
     let (report, _) = checked(&image, NAMESPACE);
-    let told = problems(&report);
-    assert!(told.contains(&Problem::BadMapEntry { sector: 7, entry: MapEntry(0xffff_ffff) }));
-    assert_eq!(told.iter().filter(|p| matches!(p, Problem::Unowned { .. })).count(), 2);
+    let found = problems(&report);
+    assert!(found.contains(&Problem::BadMapEntry { sector: 7, entry: MapEntry(0xffff_ffff) }));
+    assert_eq!(found.iter().filter(|p| matches!(p, Problem::Unowned { .. })).count(), 2);
     assert_eq!(report.count(Severity::Repairable), 4);
     let (_, plan) = checked(&image, NAMESPACE);
-    plan.apply(&image, &mut || {}).expect("it is written");
+    plan.apply(&image, &mut || {}).expect("successful write");
     assert_eq!(problems(&checked(&image, NAMESPACE).0), []);
     for lba in [2, 7] {
         good[lba] = Err(IoError::Lost);
     }
     assert_eq!(contents(&image), Some(good));
-    let btt = open(&image).expect("it is whole");
-    btt.write(7, &content(7, SECTOR)).expect("it can be written again");
+    let btt = open(&image).expect("an undamaged BTT");
+    btt.write(7, &content(7, SECTOR)).expect("write to a sector that was marked as lost");
     assert_eq!(read(&btt, 7), Ok(content(7, SECTOR)));
 }
 
+/// [owners-add-up].
 #[test]
-fn a_block_of_two_sectors_is_nobodys_to_give() {
+fn a_block_of_two_sectors_is_left_alone() {
     let (image, arena, _) = good();
-    let entry = arena.load_map_entry(&image, PremapAba(3)).expect("it is read");
+    let entry = arena.load_map_entry(&image, PremapAba(3)).expect("successful read");
     let block = entry.block(PremapAba(3));
     put_map(&image, &arena, 900, entry);
     let report = assert_left_alone(&image);
@@ -421,34 +426,35 @@ fn a_block_of_two_sectors_is_found_far_away() {
 }
 
 #[test]
-fn all_findings_are_counted_and_some_remembered() {
+fn all_findings_are_counted_and_the_first_ones_kept() {
     let (image, arena, _) = good();
     for lba in 0..arena.layout.external_nlba {
         put_map(&image, &arena, lba, MapEntry::normal(PostmapAba(1)));
     }
     let options = Options { keep: 10, ..Options::new(NAMESPACE) };
-    let (report, _) = check(&image, &options, &mut |_| {}).expect("it can be read");
+    let (report, _) = check(&image, &options, &mut |_| {}).expect("check of a readable image");
     assert_eq!(report.findings().len(), 10);
-    // Each but the first has a block too many, and each of their blocks is nobody's.
+    // Every sector but the first shares the block, and leaves its own block unowned.
     assert_eq!(report.count(Severity::Broken), 2 * u64::from(arena.layout.external_nlba - 1));
 }
 
 #[test]
-fn a_block_of_a_sector_and_a_lane_is_nobodys_to_give() {
+fn a_block_of_a_sector_and_a_lane_is_left_alone() {
     let (image, arena, _) = good();
     let lane = 200;
     let free = entries(&image, &arena, lane)[0].old_block();
     put_map(&image, &arena, 50, MapEntry::normal(free));
-    let told = problems(&assert_left_alone(&image));
-    assert_eq!(told[0], Problem::SectorAndLane { block: free, sector: 50, lane });
+    let found = problems(&assert_left_alone(&image));
+    assert_eq!(found[0], Problem::SectorAndLane { block: free, sector: 50, lane });
 }
 
+/// [sequence-orders-entries].
 #[test]
-fn log_pairs_that_tell_nothing_are_written_anew() {
+fn lanes_with_impossible_sequence_numbers_get_a_new_log() {
     let pairs = [[1, 1], [2, 2], [3, 3], [0, 0], [4, 1], [1, 4], [5, 0], [0, u32::MAX], [9, 9]];
     for numbers in pairs {
         let (image, arena, good) = good();
-        // A lane that was used, whose write is finished.
+        // A used lane whose write is finished.
         let mut pair = entries(&image, &arena, 1);
         for slot in 0..2 {
             pair[slot].seq = numbers[slot];
@@ -458,8 +464,8 @@ fn log_pairs_that_tell_nothing_are_written_anew() {
         let refused = RecoverError::Flog { lane: 1, error };
         assert_eq!(open(&image).err(), Some(OpenError::Arena { start: 0, error: refused }));
         let (report, _) = checked(&image, NAMESPACE);
-        let told = problems(&report);
-        assert_eq!(told[0], Problem::Log { lane: 1, error });
+        let found = problems(&report);
+        assert_eq!(found[0], Problem::Log { lane: 1, error });
         assert_eq!(report.findings()[0].at, arena.group_at(1));
         let image = repaired(&image);
         assert_eq!(problems(&checked(&image, NAMESPACE).0), []);
@@ -468,7 +474,7 @@ fn log_pairs_that_tell_nothing_are_written_anew() {
 }
 
 #[test]
-fn log_entries_out_of_range_and_padding_are_written_anew() {
+fn lanes_with_bad_entries_or_padding_get_a_new_log() {
     let (whole, arena, good) = good();
     let blocks = arena.layout.internal_nlba;
     let sectors = arena.layout.external_nlba;
@@ -498,40 +504,41 @@ fn log_entries_out_of_range_and_padding_are_written_anew() {
 }
 
 #[test]
-fn a_whole_log_is_found_again_from_the_map() {
+fn a_lost_log_is_restored_from_the_map() {
     let (image, arena, good) = good();
     image.put(arena.group_at(0), &[0; 256 * 64]);
     assert!(open(&image).is_err());
     let (report, plan) = checked(&image, NAMESPACE);
     assert_eq!(report.count(Severity::Repairable), 512);
-    plan.apply(&image, &mut || {}).expect("it is written");
+    plan.apply(&image, &mut || {}).expect("successful write");
     assert_eq!(problems(&checked(&image, NAMESPACE).0), []);
     assert_eq!(contents(&image), Some(good));
 }
 
+/// [free-blocks-distinct].
 #[test]
-fn two_lanes_with_one_free_block_are_parted() {
+fn two_lanes_with_one_free_block_are_separated() {
     let (image, arena, good) = good();
     let block = entries(&image, &arena, 100)[0].old_block();
     let entry = FlogEntry { lba: 101, ..entries(&image, &arena, 100)[0] };
     put_entry(&image, arena.entry_at(101, 0), entry);
     let error = RecoverError::DuplicateFree { lane: 100, other: 101, block };
     assert_eq!(open(&image).err(), Some(OpenError::Arena { start: 0, error }));
-    let told = problems(&checked(&image, NAMESPACE).0);
+    let found = problems(&checked(&image, NAMESPACE).0);
     let lost = PostmapAba(arena.layout.external_nlba + 101);
     let twice = Problem::DuplicateFree { lane: 100, other: 101, block };
-    assert_eq!(told, [twice, Problem::Unowned { block: lost }]);
+    assert_eq!(found, [twice, Problem::Unowned { block: lost }]);
     let image = repaired(&image);
     assert_eq!(contents(&image), Some(good));
     assert_eq!(entries(&image, &arena, 101)[0].old_block(), lost);
 }
 
 #[test]
-fn pairs_that_others_misread_become_ones_that_all_read() {
+fn entries_that_other_readers_misread_are_corrected() {
     for (slot, seq) in [(0, 2), (0, 3), (1, 1), (1, 2), (1, 3)] {
         for used in [false, true] {
             let (image, arena, good) = good();
-            // A lane with one entry: of one that was never used, or of a write that is finished.
+            // A lane with one entry: the first entry of an unused lane, or that of a finished write.
             let lane = if used { 1 } else { 99 };
             let [a, b] = entries(&image, &arena, lane);
             let newest = if used && b.seq == a.seq % 3 + 1 { b } else { a };
@@ -541,23 +548,23 @@ fn pairs_that_others_misread_become_ones_that_all_read() {
             let (report, plan) = checked(&image, NAMESPACE);
             assert_eq!(problems(&report), [Problem::Misread { lane, numbers }]);
             assert!(matches!(plan.steps(), [Step::OlderEntry { .. }]));
-            let mended = repaired(&image);
-            let pair = entries(&mended, &arena, lane);
+            let repaired_image = repaired(&image);
+            let pair = entries(&repaired_image, &arena, lane);
             if used || slot == 1 {
                 assert_eq!(pair[slot], FlogEntry { seq, ..newest });
-                assert_eq!(seq, pair[1 - slot].seq % 3 + 1, "the one that follows the other");
+                assert_eq!(seq, pair[1 - slot].seq % 3 + 1, "the number after the older one");
             } else {
-                assert_eq!(pair, [newest, FlogEntry::default()], "as it was made");
+                assert_eq!(pair, [newest, FlogEntry::default()], "as formatted");
             }
-            assert_eq!(contents(&mended), Some(good));
+            assert_eq!(contents(&repaired_image), Some(good));
         }
     }
     let (image, arena, _) = good();
     let first = entries(&image, &arena, 99);
-    assert_eq!(first.map(|entry| entry.seq), [1, 0], "which all read");
+    assert_eq!(first.map(|entry| entry.seq), [1, 0], "which all readers understand");
 }
 
-/// Cuts the last write of lane 1 between log and map: its sector, the block it had, and the one it gets.
+/// Cuts the last write of lane 1 between log and map. Returns its sector, and the old and the new block.
 fn cut_lane(image: &Sparse, arena: &Arena) -> (u32, PostmapAba, PostmapAba) {
     let [a, b] = entries(image, arena, 1);
     let newest = if b.seq == a.seq % 3 + 1 { b } else { a };
@@ -565,8 +572,9 @@ fn cut_lane(image: &Sparse, arena: &Arena) -> (u32, PostmapAba, PostmapAba) {
     (newest.lba, newest.old_block(), newest.new_block())
 }
 
+/// [cut-write-finished].
 #[test]
-fn cut_writes_are_no_damage_and_are_finished() {
+fn a_cut_write_is_no_damage_and_is_finished() {
     let (image, arena, good) = good();
     let whole = image.clone();
     let (lba, _, block) = cut_lane(&image, &arena);
@@ -574,34 +582,34 @@ fn cut_writes_are_no_damage_and_are_finished() {
     assert!(report.is_clean());
     assert_eq!(problems(&report), [Problem::CutWrite { lane: 1, sector: lba.into(), block }]);
     assert!(matches!(plan.steps(), [Step::FinishWrite { .. }]));
-    assert_eq!(contents(&image), Some(good), "it reads as finished");
+    assert_eq!(contents(&image), Some(good), "the write reads as finished");
     assert!(repaired(&image).same(&whole));
-    open(&image).expect("it is whole");
-    assert!(image.same(&whole), "opening it does the same");
+    open(&image).expect("an undamaged BTT");
+    assert!(image.same(&whole), "opening finishes the write too");
 }
 
 #[test]
-fn a_lane_that_may_have_been_cut_is_not_given_a_block() {
+fn an_unreadable_lane_that_may_hold_a_cut_write_gets_no_block() {
     let (image, arena, _) = good();
     cut_lane(&image, &arena);
     equal_pair(&image, &arena, 1);
-    let told = problems(&assert_left_alone(&image));
+    let found = problems(&assert_left_alone(&image));
     let error = FlogError::Sequence([1, 1]);
-    assert_eq!(told[0], Problem::Log { lane: 1, error });
+    assert_eq!(found[0], Problem::Log { lane: 1, error });
 }
 
 #[test]
-fn a_cut_write_whose_old_block_another_lane_has_is_left() {
+fn a_cut_write_whose_old_block_is_free_in_another_lane_is_left_alone() {
     let (image, arena, _) = good();
     let (_, block, _) = cut_lane(&image, &arena);
     let first = FlogEntry::first(150, block.0);
     put_entry(&image, arena.entry_at(150, 0), first);
-    let told = problems(&assert_left_alone(&image));
-    assert!(told.contains(&Problem::DuplicateFree { lane: 1, other: 150, block }));
+    let found = problems(&assert_left_alone(&image));
+    assert!(found.contains(&Problem::DuplicateFree { lane: 1, other: 150, block }));
 }
 
 #[test]
-fn lanes_and_sectors_that_both_lack_blocks_get_none() {
+fn nothing_is_certain_if_both_lanes_and_sectors_lack_blocks() {
     let (image, arena, _) = good();
     equal_pair(&image, &arena, 30);
     put_map(&image, &arena, 7, MapEntry(0xffff_ffff));
@@ -609,22 +617,22 @@ fn lanes_and_sectors_that_both_lack_blocks_get_none() {
 }
 
 #[test]
-fn what_the_medium_lost_is_told() {
+fn bytes_that_the_medium_lost_are_reported() {
     let (image, arena, _) = good();
     image.lose(arena.group_at(77), 16);
     let block = PostmapAba(arena.layout.external_nlba + 77);
     let lost = [Problem::LostLog { lane: 77 }, Problem::Unowned { block }];
     assert_eq!(problems(&assert_left_alone(&image)), lost);
     image.lose(arena.map_at(PremapAba(10)), 4);
-    let told = problems(&assert_left_alone(&image));
-    assert_eq!(told[0], Problem::LostLog { lane: 77 });
+    let found = problems(&assert_left_alone(&image));
+    assert_eq!(found[0], Problem::LostLog { lane: 77 });
     // Two entries share a word.
-    assert_eq!(told[1], Problem::LostEntry { sector: 10 });
-    assert_eq!(told[2], Problem::LostEntry { sector: 11 });
+    assert_eq!(found[1], Problem::LostEntry { sector: 10 });
+    assert_eq!(found[2], Problem::LostEntry { sector: 11 });
 }
 
 #[test]
-fn logs_with_the_padding_of_old_linux_are_whole() {
+fn a_log_with_the_padding_of_old_linux_is_valid() {
     let (image, arena, good) = good();
     let old = Arena { slots: SlotLayout::OldLinux, ..arena };
     for lane in 0..256 {
@@ -635,14 +643,14 @@ fn logs_with_the_padding_of_old_linux_are_whole() {
     let (report, _) = checked(&image, NAMESPACE);
     assert_eq!(problems(&report), []);
     assert_eq!(contents(&image), Some(good.clone()));
-    // Repaired in its own layout.
+    // The log keeps its layout in a repair.
     equal_pair(&image, &old, 1);
-    let mended = repaired(&image);
-    assert_eq!(contents(&mended), Some(good));
+    let repaired_image = repaired(&image);
+    assert_eq!(contents(&repaired_image), Some(good));
 }
 
 #[test]
-fn numbers_written_in_another_dialect_are_told() {
+fn block_numbers_in_another_dialect_are_reported() {
     let pool = empty(Container::Pool, 4096, BYTES + 8192);
     let arena = arena(&pool, Container::Pool);
     for lane in 0..256 {
@@ -655,29 +663,29 @@ fn numbers_written_in_another_dialect_are_told() {
     assert!(report.is_clean());
 }
 
-/// 4 TiB: eight arenas, and a rest.
+/// 4 TiB: eight arenas and a remainder.
 #[test]
 fn a_sparse_image_of_4_tib_is_checked_arena_by_arena() {
     let image = empty(Container::Namespace, 4096, 4 << 40);
     let last_at = found(&image, Container::Namespace)[7].start;
-    let btt = Btt::open(&image, &OpenOptions::new(Container::Namespace)).expect("it is whole");
+    let btt = Btt::open(&image, &OpenOptions::new(Container::Namespace)).expect("an undamaged BTT");
     let last = btt.sectors() - 1;
-    btt.write(last, &content(last, 4096)).expect("it is written");
+    btt.write(last, &content(last, 4096)).expect("successful write");
     drop(btt);
     let mut calls = 0;
     let options = Options::new(Container::Namespace);
-    let (report, _) = check(&image, &options, &mut |_| calls += 1).expect("it is read");
+    let (report, _) = check(&image, &options, &mut |_| calls += 1).expect("successful read");
     assert_eq!((report.arenas, report.sectors), (8, last + 1));
     assert_eq!(problems(&report), []);
     assert!(calls > 8 * 1000, "{calls}");
     image.put(last_at + 16, &[0xee]);
-    let (report, plan) = check(&image, &options, &mut |_| {}).expect("it is read");
+    let (report, plan) = check(&image, &options, &mut |_| {}).expect("successful read");
     assert_eq!(problems(&report), [Problem::FirstInfo(InfoError::Checksum)]);
     assert_eq!(report.findings()[0].arena, 7);
-    plan.apply(&image, &mut || {}).expect("it is written");
-    let btt = Btt::open(&image, &OpenOptions::new(Container::Namespace)).expect("it is whole");
+    plan.apply(&image, &mut || {}).expect("successful write");
+    let btt = Btt::open(&image, &OpenOptions::new(Container::Namespace)).expect("an undamaged BTT");
     let mut to = vec![0; 4096];
-    btt.read(last, &mut to).expect("it is there");
+    btt.read(last, &mut to).expect("successful read");
     assert_eq!(to, content(last, 4096));
     assert_eq!(image.len(), 4 << 40);
 }

@@ -1,16 +1,15 @@
-//! Memory that remembers what of it is durable, and what may be.
+//! Memory that tracks which values of each word are durable or may be.
 //!
-//! # Rules
-//!
-//! - **M1.** Each aligned word of eight bytes has had a list of values since it was last surely durable. A
-//!   crash leaves any one of them, for each word independently: caches evict what they want, and in the
-//!   order in which the values came only as far as one word goes.
-//! - **M2.** What a thread writes, zeroes or writes back is durable, or something newer in that word is, once
-//!   the same thread's next fence has returned. A fence does nothing for what another thread wrote back.
-//! - **M3.** `store` alone makes nothing durable, ever. `write_back` is of exactly the bytes it names, in
-//!   whole words, and not of the rest of their cache line.
-//! - **M4.** A bad block cannot be read until all of it was zeroed; until that is durable (M2), a crash may
-//!   leave it bad. Writing to it is refused, or it is done and the block stays bad.
+//! - A crash leaves, for each aligned word of eight bytes independently, any of the values that the word has had
+//!   since it was last certainly durable: caches evict lines as they like, and keep the order of values only
+//!   within a word.
+//! - Bytes that a thread writes, zeroes or writes back are durable, or newer values of their words are, once
+//!   the same thread's next fence has returned ([fence-makes-durable]). A fence does nothing for the write-backs
+//!   of another thread.
+//! - `store` alone never makes anything durable. `write_back` covers exactly the words of the bytes it names, not
+//!   the rest of their cache lines.
+//! - A bad block cannot be read until it was zeroed as a whole. Until that is durable, a crash may leave the
+//!   block bad. A write to it is refused, or succeeds and leaves it bad.
 
 use super::omit::{Fencing, Omission, Region, WriteBack};
 use blockyard_btt::layout::INFO_BYTES;
@@ -18,8 +17,8 @@ use std::collections::BTreeMap;
 
 pub(crate) const WORD: u64 = 8;
 
-/// A word of which more than one value may be durable: the one that surely was, and all since (M1), with
-/// the times of their stores.
+/// A word with several values that may be durable: the one that certainly was, and all later ones, with the
+/// times of their stores.
 #[derive(Clone, Debug)]
 struct Open {
     values: Vec<u64>,
@@ -29,21 +28,21 @@ struct Open {
 /// What a thread did since its last fence.
 #[derive(Clone, Debug, Default)]
 struct Since {
-    /// Words to become durable, and when they were written back (M2).
+    /// Words that become durable, and when they were written back.
     covered: BTreeMap<u64, u64>,
-    /// Where it stored words.
+    /// The positions of stored words.
     stored: Vec<u64>,
-    /// What it stored or wrote last, data apart.
+    /// The region that was last stored or written, apart from data.
     last: Option<Region>,
 }
 
 /// The memory. See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
-    /// The last values of words that were set.
+    /// The last values of all words that were set.
     latest: BTreeMap<u64, u64>,
     open: BTreeMap<u64, Open>,
-    /// Counts stores.
+    /// The number of stores.
     time: u64,
     since: Vec<Since>,
     bad: Vec<Bad>,
@@ -51,35 +50,35 @@ pub(crate) struct Recorder {
     omission: Option<Omission>,
 }
 
-/// Bytes that the medium lost (M4).
+/// Bytes that the medium lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BadBlock {
     pub(crate) at: u64,
     pub(crate) len: u64,
-    /// Writing fails, too.
+    /// Writes fail too.
     pub(crate) refuses: bool,
 }
 
-/// The same, and the thread that zeroed it.
+/// A bad block, and the thread that zeroed it.
 #[derive(Clone, Copy, Debug)]
 struct Bad {
     block: BadBlock,
-    mended_by: Option<usize>,
+    repaired_by: Option<usize>,
 }
 
 impl Bad {
-    /// Whether it is bad still, and has some of these bytes.
+    /// Whether it is still bad, and overlaps these bytes.
     fn has(&self, at: u64, len: u64) -> bool {
         let BadBlock { at: start, len: bytes, .. } = self.block;
-        self.mended_by.is_none() && start < at + len && at < start + bytes
+        self.repaired_by.is_none() && start < at + len && at < start + bytes
     }
 }
 
-/// Where in the memory its arenas are, and in each of them its parts.
+/// The positions of the arenas in the memory, and of the parts within an arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Regions {
     pub(crate) len: u64,
-    /// The first byte of the first arena.
+    /// First byte of the first arena.
     pub(crate) first: u64,
     /// Bytes of an arena.
     pub(crate) arena: u64,
@@ -102,7 +101,7 @@ impl Regions {
 }
 
 impl Recorder {
-    /// Nothing but zeroes, durable, for so many threads.
+    /// Returns durable zeroes, for `threads` threads.
     pub(crate) fn new(regions: Regions, threads: usize, omission: Option<Omission>) -> Self {
         Self {
             latest: BTreeMap::new(),
@@ -119,15 +118,15 @@ impl Recorder {
         self.regions
     }
 
-    /// Sets a word that is durable from the beginning.
+    /// Sets a word that is durable from the start.
     pub(crate) fn preset(&mut self, at: u64, value: u64) {
         assert!(at.is_multiple_of(WORD) && !self.open.contains_key(&at));
         self.latest.insert(at, value);
     }
 
-    /// Bytes are bad from the beginning.
+    /// Makes bytes bad from the start.
     pub(crate) fn lose(&mut self, block: BadBlock) {
-        self.bad.push(Bad { block, mended_by: None });
+        self.bad.push(Bad { block, repaired_by: None });
     }
 
     /// Whether some of these bytes cannot be read.
@@ -140,9 +139,9 @@ impl Recorder {
         self.bad.iter().any(|bad| bad.block.refuses && bad.has(at, len))
     }
 
-    /// Where blocks are that were bad, and whether they are, or a crash may only leave them so.
+    /// Returns the positions of blocks that were bad, and whether they still are; a crash may leave all so.
     pub(crate) fn bad(&self) -> impl Iterator<Item = (u64, bool)> {
-        self.bad.iter().map(|bad| (bad.block.at, bad.mended_by.is_none()))
+        self.bad.iter().map(|bad| (bad.block.at, bad.repaired_by.is_none()))
     }
 
     /// The last value of a word.
@@ -150,12 +149,12 @@ impl Recorder {
         self.latest.get(&(at / WORD * WORD)).copied().unwrap_or(0)
     }
 
-    /// Words that may be durable with more than one value, with these.
+    /// Returns the words with several values that may be durable, and these values.
     pub(crate) fn open(&self) -> impl Iterator<Item = (u64, &[u64])> {
         self.open.iter().map(|(&at, open)| (at, &open.values[..]))
     }
 
-    /// The last values of so many words from one on.
+    /// Returns the last values of `count` words from `at` on.
     pub(crate) fn words(&self, at: u64, count: usize) -> Vec<u64> {
         let mut words = vec![0; count];
         for (&word_at, &value) in self.latest.range(at..at + count as u64 * WORD) {
@@ -164,7 +163,7 @@ impl Recorder {
         words
     }
 
-    /// What a crash leaves that has of each word which may have several values the one that is `pick`ed.
+    /// Returns the memory after a crash, with the value that `pick` chooses for each open word.
     pub(crate) fn crashed(&self, pick: &mut impl FnMut(u64, &[u64]) -> u64) -> Self {
         let mut left = Self::new(self.regions, self.since.len(), None);
         left.latest.clone_from(&self.latest);
@@ -198,7 +197,7 @@ impl Recorder {
         self.latest.insert(at, value);
     }
 
-    /// Changes some bytes, word by word.
+    /// Changes bytes, word by word.
     fn merge(&mut self, at: u64, from: &[u8]) {
         let end = at + from.len() as u64;
         for word_at in (at / WORD * WORD..end).step_by(8) {
@@ -230,19 +229,19 @@ impl Recorder {
         }
     }
 
-    /// Zeroes mend what was bad (M4).
+    /// Zeroes bytes, which repairs bad blocks.
     pub(crate) fn zero(&mut self, thread: usize, at: u64, len: u64) {
         if !self.leaves_out(Omission::mending) {
             let whole = |bad: &BadBlock| at <= bad.at && bad.at + bad.len <= at + len;
             for bad in self.bad.iter_mut().filter(|bad| whole(&bad.block)) {
-                bad.mended_by = Some(thread);
+                bad.repaired_by = Some(thread);
             }
         }
-        self.write(thread, at, &vec![0; usize::try_from(len).expect("it is small")]);
+        self.write(thread, at, &vec![0; usize::try_from(len).expect("length of a small range")]);
     }
 
     pub(crate) fn store(&mut self, thread: usize, at: u64, from: &[u8]) {
-        assert!(at.is_multiple_of(from.len() as u64), "words are aligned (Y2)");
+        assert!(at.is_multiple_of(from.len() as u64), "[words-are-atomic]: words are aligned");
         self.merge(at, from);
         let since = &mut self.since[thread];
         since.stored.push(at);
@@ -262,11 +261,11 @@ impl Recorder {
         let behind = Fencing { last: self.since[thread].last };
         let since = core::mem::take(&mut self.since[thread]);
         if self.leaves_out(|omission| omission.fence(behind)) {
-            // What was written back before a fence that is not there becomes durable at the next one.
+            // The write-backs before an omitted fence become durable at the next fence.
             self.since[thread].covered = since.covered;
             return;
         }
-        self.bad.retain(|bad| bad.mended_by != Some(thread));
+        self.bad.retain(|bad| bad.repaired_by != Some(thread));
         for (at, time) in since.covered {
             let Some(open) = self.open.get_mut(&at) else { continue };
             let durable = open.times.iter().rposition(|&stored| stored <= time).unwrap_or(0);

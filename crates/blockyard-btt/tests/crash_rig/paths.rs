@@ -1,29 +1,29 @@
-//! All ways through a run that asks, now and then, which of several ways to go: one run for each. Or one that
-//! a seed draws.
+//! All paths through a run that chooses between several ways from time to time: one run for each path. Or one
+//! random path.
 
 use blockyard::prng::Prng;
 
-/// The way of one run. See the [module](self).
+/// The path of one run. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
-    /// What was taken, and of how many.
+    /// The chosen way, and the number of ways, at each choice.
     taken: Vec<(usize, usize)>,
     at: usize,
     drawn: Option<Prng>,
 }
 
-/// One in so many choices is not the first way, where ways are drawn.
+/// On a random path, one in so many choices may differ from the first way.
 const ASIDE: u64 = 4;
 
 impl Paths {
-    /// One way, drawn.
+    /// Returns a random path.
     pub(crate) fn drawn(prng: Prng) -> Self {
         Self { drawn: Some(prng), ..Self::default() }
     }
 
-    /// Which of `ways` to go.
+    /// Chooses one of `ways`.
     pub(crate) fn choose(&mut self, ways: usize) -> usize {
-        assert!(ways > 0, "somewhere it must go on");
+        assert!(ways > 0, "a choice has at least one way");
         if let Some(prng) = &mut self.drawn {
             return if prng.below(ASIDE) == 0 { prng.below(ways as u64) as usize } else { 0 };
         }
@@ -31,17 +31,17 @@ impl Paths {
             self.taken.push((0, ways));
         }
         let (way, of) = self.taken[self.at];
-        assert_eq!(of, ways, "the same choices lead to the same place");
+        assert_eq!(of, ways, "the same choices lead to the same state");
         self.at += 1;
         way
     }
 
-    /// Whether this run is on ground where another one was before.
+    /// Whether the next choice is one that an earlier run made too.
     pub(crate) fn on_known_ground(&self) -> bool {
         self.at + 1 < self.taken.len()
     }
 
-    /// Begins the next run, if there is one.
+    /// Moves to the next path, if there is one.
     pub(crate) fn next(&mut self) -> bool {
         if self.drawn.is_some() {
             return false;

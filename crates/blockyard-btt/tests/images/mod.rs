@@ -1,6 +1,5 @@
-//! Images of a BTT to be damaged: a sparse memory that can be copied, and loses its power after so many
-//! words.
-#![allow(dead_code, reason = "each test, and the fuzz target, uses a part")]
+//! Images of a BTT for damage: sparse memory that can be copied, and that loses power after a number of words.
+#![allow(dead_code, reason = "each test, and the fuzz target, uses only a part")]
 #![allow(clippy::cast_possible_truncation, reason = "pages and marks are small")]
 
 pub(crate) mod play;
@@ -15,25 +14,25 @@ use blockyard_btt::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The least a BTT can have.
+/// The smallest BTT.
 pub(crate) const BYTES: u64 = 16 << 20;
 pub(crate) const PAGE: u64 = 4096;
 
 type Page = [u8; PAGE as usize];
 
-/// Pages that somebody wrote; all others are zeroes.
+/// The pages that were written. All others are zero.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Pages {
     pages: BTreeMap<u64, Arc<Page>>,
-    /// Words of eight bytes that are still written until the power goes.
+    /// The number of words of eight bytes that can be written before the power goes.
     power: Option<u64>,
-    /// Words that were written, or would have been.
+    /// The number of words that were written, or would have been with power.
     written: u64,
-    /// Words of eight bytes that the medium lost.
+    /// The words of eight bytes that the medium lost.
     bad: BTreeSet<u64>,
 }
 
-/// A memory of any size that keeps what is not zero.
+/// A memory of any size that stores only what is not zero.
 pub(crate) struct Sparse {
     len: u64,
     pages: Mutex<Pages>,
@@ -46,35 +45,35 @@ impl Clone for Sparse {
 }
 
 impl Sparse {
-    /// `len` bytes of zeroes.
+    /// Returns `len` zeroes.
     pub(crate) fn new(len: u64) -> Self {
         Self { len, pages: Mutex::default() }
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().expect("nobody panicked here")
+        self.pages.lock().expect("no panic while the pages were locked")
     }
 
-    /// The same with another length.
+    /// Returns a copy with another length.
     pub(crate) fn resized(&self, len: u64) -> Self {
         let mut pages = self.pages().clone();
         pages.pages.retain(|&at, _| at * PAGE < len);
         Self { len, pages: Mutex::new(pages) }
     }
 
-    /// From now on `words` words are written, and no more.
+    /// Writes only the next `words` words.
     pub(crate) fn power_for(&self, words: Option<u64>) {
         let mut pages = self.pages();
         pages.power = words;
         pages.written = 0;
     }
 
-    /// Words written since the last call of `power_for`.
+    /// The number of words written since the last call of `power_for`.
     pub(crate) fn written(&self) -> u64 {
         self.pages().written
     }
 
-    /// The medium loses these bytes.
+    /// Makes the medium lose these bytes.
     pub(crate) fn lose(&self, at: u64, len: u64) {
         self.pages().bad.extend(at / 8..(at + len).div_ceil(8));
     }
@@ -91,11 +90,11 @@ impl Sparse {
 
     pub(crate) fn bytes<const N: usize>(&self, at: u64) -> [u8; N] {
         let mut bytes = [0; N];
-        self.read(at, &mut bytes).expect("it is not lost");
+        self.read(at, &mut bytes).expect("bytes that are not lost");
         bytes
     }
 
-    /// Writes, whatever became of the power.
+    /// Writes bytes, with or without power.
     pub(crate) fn put(&self, at: u64, from: &[u8]) {
         self.pages().put(at, from);
     }
@@ -120,7 +119,7 @@ impl Pages {
         }
     }
 
-    /// Writes word by word while there is power.
+    /// Writes word by word, as long as there is power.
     fn put_words(&mut self, at: u64, from: &[u8]) {
         let words = (at + from.len() as u64).div_ceil(8) - at / 8;
         self.written += words;
@@ -177,7 +176,7 @@ impl Memory for Sparse {
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        let len = usize::try_from(len).expect("tests zero little");
+        let len = usize::try_from(len).expect("a small length");
         self.write(at, &vec![0; len])
     }
 
@@ -202,60 +201,60 @@ impl Memory for Sparse {
     }
 }
 
-/// What is in the image of `container`, for sectors of `sector_bytes`.
+/// Returns the format for `container`, with sectors of `sector_bytes`.
 pub(crate) fn format(container: Container, sector_bytes: u32) -> Format {
     let parent_uuid = if container == Container::Pool { Uuid([9; 16]) } else { Uuid::NIL };
     Format { container, sector_bytes, uuid: Uuid([1; 16]), parent_uuid, blank: true }
 }
 
-/// An image of `len` bytes with nothing in it.
+/// Returns an empty image of `len` bytes.
 pub(crate) fn empty(container: Container, sector_bytes: u32, len: u64) -> Sparse {
     let memory = Sparse::new(len);
-    format(container, sector_bytes).write(&memory).expect("it can be made");
+    format(container, sector_bytes).write(&memory).expect("a new BTT");
     memory
 }
 
-/// What sector `lba` of `used` has after its last write, if it had any.
+/// Returns the last data that `used` writes to sector `lba`.
 pub(crate) fn content(lba: u64, bytes: u32) -> Vec<u8> {
     (0..bytes).map(|n| (lba as u8).wrapping_mul(7).wrapping_add(n as u8) | 1).collect()
 }
 
-/// How many sectors of `used`, from the first, were written.
+/// The number of first sectors that `used` writes.
 pub(crate) const WRITTEN: u64 = 24;
 
-/// An image whose first sectors were written, some of them several times, and which then was closed; one
-/// is zeroes, one is lost.
+/// Returns an image that was used and closed: its first sectors were written, some of them several times, one sector
+/// was zeroed and one marked as lost.
 pub(crate) fn used(container: Container, sector_bytes: u32) -> Sparse {
     let memory = empty(container, sector_bytes, BYTES + container.first_arena());
     let options = OpenOptions { policy: Policy::LINUX, ..OpenOptions::new(container) };
-    let btt = Btt::open(&memory, &options).expect("it was made just now");
+    let btt = Btt::open(&memory, &options).expect("BTT that was just made");
     let mut workers: Vec<_> = (0..4).map(|_| btt.worker()).collect();
     for turn in 0..4 {
         for lba in (0..WRITTEN).filter(|lba| lba % 4 >= turn) {
             let worker = &mut workers[(lba % 3) as usize];
-            worker.write(lba, &content(lba, sector_bytes)).expect("it is written");
+            worker.write(lba, &content(lba, sector_bytes)).expect("successful write");
         }
     }
-    btt.set_zero(WRITTEN, 1).expect("it is zeroed");
-    btt.set_error(WRITTEN + 1).expect("it is marked");
+    btt.set_zero(WRITTEN, 1).expect("successful zeroing");
+    btt.set_error(WRITTEN + 1).expect("successful marking as lost");
     drop(workers);
     drop(btt);
     memory
 }
 
-/// The arenas of an image.
+/// Finds the arenas of an image.
 pub(crate) fn found(memory: &Sparse, container: Container) -> Vec<Found> {
-    find(memory, container, None).expect("it has some")
+    find(memory, container, None).expect("arenas of the image")
 }
 
-/// The first arena of an image, as its info block says.
+/// Returns the first arena of an image.
 pub(crate) fn arena(memory: &Sparse, container: Container) -> Arena {
     let Found { start, first_lba, info, .. } = found(memory, container)[0];
     let (slots, dialect) = (SlotLayout::Standard, container.dialect());
     Arena { start, first_lba, layout: info.layout, slots, dialect }
 }
 
-/// Changes what both info blocks of the first arena say, with right checksums.
+/// Changes both info blocks of the first arena, with correct checksums.
 pub(crate) fn change_info(
     memory: &Sparse,
     container: Container,
@@ -275,7 +274,7 @@ pub(crate) fn put_entry(memory: &Sparse, at: u64, entry: FlogEntry) {
     memory.put(at + 8, &second.to_le_bytes());
 }
 
-/// The entries of a lane.
+/// Reads the entries of a lane.
 pub(crate) fn entries(memory: &Sparse, arena: &Arena, lane: u32) -> [FlogEntry; 2] {
     arena.slots.entries(&memory.bytes(arena.group_at(lane)))
 }

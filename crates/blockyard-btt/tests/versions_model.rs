@@ -1,5 +1,5 @@
-//! Words of sectors, in every order in which memory lets threads meet: run by
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test btt_versions_model`.
+//! The words of sectors, in every order that the memory model allows. Run with
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test versions_model`.
 #![cfg(loom)]
 
 use blockyard_btt::versions::{Observed, Versions, WordIndex};
@@ -31,8 +31,8 @@ impl Medium {
     }
 }
 
-/// The sector gets another block; the one it lost is written next, behind a fence of the writer or not. A
-/// reader that was not overtaken has a whole block of the sector.
+/// The sector gets another block, and the freed block is written next, with or without a fence of the writer in
+/// between. A reader that was not overtaken has a whole block of the sector.
 fn lose_and_write(fenced: bool) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);
@@ -44,36 +44,38 @@ fn lose_and_write(fenced: bool) {
             let words = medium.read(entry as usize);
             if medium.versions.is_unchanged(at, seen) {
                 let expected = [1, 2][entry as usize];
-                assert_eq!(words, [expected; 2], "S2");
+                assert_eq!(words, [expected; 2], "[same-version-same-block]");
             }
         })
     };
     medium.write(1, 2);
     let seen = medium.versions.observe(at);
-    assert!(medium.versions.try_lock(at, seen), "nobody else wants it");
+    assert!(medium.versions.try_lock(at, seen), "no other writer");
     medium.entry.store(1, Ordering::Release);
     let _ = medium.versions.unlock_pending(at, seen, 0, 0);
     if fenced {
         fence(Ordering::SeqCst);
     }
     medium.write(0, 3);
-    reader.join().expect("the reader found nothing");
+    reader.join().expect("reader without a failed assertion");
 }
 
+/// [same-version-same-block].
 #[test]
 fn a_reader_that_was_not_overtaken_has_a_whole_block() {
     loom::model(|| lose_and_write(true));
 }
 
 #[test]
-#[should_panic(expected = "S2")]
-fn without_a_fence_a_lost_block_is_read() {
+#[should_panic(expected = "[same-version-same-block]")]
+fn without_a_fence_a_freed_block_is_read() {
     loom::model(|| lose_and_write(false));
 }
 
-/// Two writers that change the sector's entry: neither takes the block that the other one took.
+/// Two writers change the sector's entry, and each frees the block that the other one stored or that was there first
+/// ([entry-changed-under-lock]).
 #[test]
-fn who_holds_a_word_knows_its_entry() {
+fn the_holder_of_a_word_knows_the_entry() {
     loom::model(|| {
         let medium = Arc::new(Medium::new());
         let at = Versions::at(0);
@@ -93,16 +95,19 @@ fn who_holds_a_word_knows_its_entry() {
             let medium = medium.clone();
             thread::spawn(move || write(&medium, 10, 0))
         };
-        let lost = [write(&medium, 20, 1), other.join().expect("it writes")];
+        let freed = [write(&medium, 20, 1), other.join().expect("the other writer")];
         let left = medium.entry.load(Ordering::Acquire);
-        assert!(lost == [0, 20] && left == 10 || lost == [10, 0] && left == 20, "{lost:?} {left}");
+        assert!(
+            freed == [0, 20] && left == 10 || freed == [10, 0] && left == 20,
+            "{freed:?} {left}"
+        );
     });
 }
 
-/// Two writers change entries of two sectors of one word; whoever holds it next knows which one may not be
-/// durable (S3).
+/// Two writers change entries of two sectors of one word. The next holder knows which entry may not be durable
+/// ([one-pending-entry]).
 #[test]
-fn who_holds_a_word_knows_what_is_pending() {
+fn the_holder_of_a_word_knows_the_pending_entry() {
     const SECTORS: [u64; 2] = [0, 256];
     loom::model(|| {
         let versions = Arc::new(Versions::new());
@@ -124,12 +129,12 @@ fn who_holds_a_word_knows_what_is_pending() {
         let left = change(&versions, 0);
         let seen = versions.observe(at);
         let pending = versions.pending_of_other_set(at, seen, 2);
-        let held = versions.try_lock(at, seen);
-        if held {
+        let locked = versions.try_lock(at, seen);
+        if locked {
             versions.unlock(at, seen);
         }
-        let other = other.join().expect("it changes");
-        if held {
+        let other = other.join().expect("the other writer");
+        if locked {
             let last = if seen == left { SECTORS[0] } else { SECTORS[1] };
             assert!(seen == left || seen == other);
             assert_eq!(pending, Some(last));
@@ -137,12 +142,12 @@ fn who_holds_a_word_knows_what_is_pending() {
     });
 }
 
-/// Bit of an entry whose sector reads as zeroes.
+/// The bit of an entry whose sector reads as zeroes.
 const ZEROES: u32 = 0x100;
 
-/// A thread zeroes a sector beside one that writes it: whoever comes second finds what the other one left,
-/// though it looked before; and the writer's entry is known to be pending whoever came last (S3).
-fn zero_and_write(leave: fn(&Versions, WordIndex, Observed)) {
+/// A thread zeroes a sector while another one writes it. The second one finds what the first one left, even if it
+/// looked before. In either order, the writer's entry stays marked as pending ([one-pending-entry]).
+fn zero_and_write(unlock: fn(&Versions, WordIndex, Observed)) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);
     let zeroer = {
@@ -153,7 +158,7 @@ fn zero_and_write(leave: fn(&Versions, WordIndex, Observed)) {
                 if medium.versions.try_lock(at, seen) {
                     let entry = medium.entry.load(Ordering::Acquire);
                     medium.entry.store(entry | ZEROES, Ordering::Release);
-                    return leave(&medium.versions, at, seen);
+                    return unlock(&medium.versions, at, seen);
                 }
                 thread::yield_now();
             }
@@ -163,36 +168,37 @@ fn zero_and_write(leave: fn(&Versions, WordIndex, Observed)) {
         let seen = medium.versions.observe(at);
         let entry = medium.entry.load(Ordering::Acquire);
         if medium.versions.try_lock(at, seen) {
-            assert_eq!(entry, medium.entry.load(Ordering::Acquire), "W4: logged as the old one");
+            assert_eq!(entry, medium.entry.load(Ordering::Acquire), "[old-entry-still-current]");
             medium.entry.store(1, Ordering::Release);
             let _ = medium.versions.unlock_pending(at, seen, 0, 0);
             break entry;
         }
         thread::yield_now();
     };
-    zeroer.join().expect("it zeroes");
+    zeroer.join().expect("the zeroing thread");
     let left = medium.entry.load(Ordering::Acquire);
     assert!(matches!((logged, left), (0, 1 | 0x101) | (ZEROES, 1)), "{logged:#x} {left:#x}");
     assert_eq!(
         medium.versions.pending_of_other_set(at, medium.versions.observe(at), 1),
         Some(0),
-        "S3"
+        "[one-pending-entry]"
     );
 }
 
+/// [old-entry-still-current].
 #[test]
 fn zeroes_beside_a_write_of_the_sector() {
     loom::model(|| zero_and_write(Versions::unlock_new_version));
 }
 
 #[test]
-#[should_panic(expected = "W4")]
-fn zeroes_without_a_new_version_are_not_seen() {
-    loom::model(|| zero_and_write(Versions::leave));
+#[should_panic(expected = "[old-entry-still-current]")]
+fn zeroes_without_a_new_version_go_unnoticed() {
+    loom::model(|| zero_and_write(Versions::unlock));
 }
 
-/// A thread zeroes a sector beside one that writes another one of the word: the writer's entry stays known
-/// to be pending, until it is durable (S3).
+/// A thread zeroes a sector while another one writes another sector of the word. The writer's entry stays marked as
+/// pending until it is durable ([one-pending-entry]).
 #[test]
 fn zeroes_beside_a_write_of_another_sector() {
     loom::model(|| {
@@ -217,10 +223,11 @@ fn zeroes_beside_a_write_of_another_sector() {
             }
             thread::yield_now();
         };
-        assert_eq!(versions.pending_of_other_set(at, versions.observe(at), 1), Some(0), "S3");
-        // What is not said to be durable because of the zeroes is written back once too often.
+        let pending = versions.pending_of_other_set(at, versions.observe(at), 1);
+        assert_eq!(pending, Some(0), "[one-pending-entry]");
+        // The zeroing thread may have kept the mark, so the entry is written back once too often.
         versions.clear_pending(at, left);
-        zeroer.join().expect("it zeroes");
+        zeroer.join().expect("the zeroing thread");
         let seen = versions.observe(at);
         assert!(
             !seen.is_locked()
@@ -229,9 +236,9 @@ fn zeroes_beside_a_write_of_another_sector() {
     });
 }
 
-/// A sector was marked as lost, and its block is zeroed, while a reader from before copies it: behind a
-/// fence or not.
-fn mend_and_read(fenced: bool) {
+/// A sector was marked as lost, and its block is zeroed, with or without a fence before, while a reader that started
+/// earlier copies the block.
+fn repair_and_read(fenced: bool) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);
     let reader = {
@@ -242,15 +249,15 @@ fn mend_and_read(fenced: bool) {
                 let words = medium.read(0);
                 assert!(
                     !medium.versions.is_unchanged(at, seen) || words == [1; 2],
-                    "S2: {words:?}"
+                    "[same-version-same-block]: {words:?}"
                 );
             }
         })
     };
-    let change = |entry: u32, mend: &dyn Fn()| {
+    let change = |entry: u32, repair: &dyn Fn()| {
         let seen = medium.versions.observe(at);
-        assert!(medium.versions.try_lock(at, seen), "nobody else wants it");
-        mend();
+        assert!(medium.versions.try_lock(at, seen), "no other writer");
+        repair();
         medium.entry.store(entry, Ordering::Release);
         medium.versions.unlock_new_version(at, seen);
     };
@@ -261,16 +268,16 @@ fn mend_and_read(fenced: bool) {
         }
         medium.write(0, 0);
     });
-    reader.join().expect("the reader found nothing");
+    reader.join().expect("reader without a failed assertion");
 }
 
 #[test]
-fn a_block_that_is_mended_is_not_read() {
-    loom::model(|| mend_and_read(true));
+fn a_block_is_not_read_while_it_is_repaired() {
+    loom::model(|| repair_and_read(true));
 }
 
 #[test]
-#[should_panic(expected = "S2")]
-fn without_a_fence_a_block_that_is_mended_is_read() {
-    loom::model(|| mend_and_read(false));
+#[should_panic(expected = "[same-version-same-block]")]
+fn without_a_fence_a_block_is_read_while_it_is_repaired() {
+    loom::model(|| repair_and_read(false));
 }

@@ -1,23 +1,23 @@
-//! Images of every sector size, version and number of arenas, byte by byte: each number here is from the
-//! format's description, which has them from images that Linux and libpmemblk made, or follows from it by
-//! the sum beside it. Fields and places are not those of the code.
+//! Images of every sector size, version and number of arenas, byte by byte. Each number here comes from the format's
+//! description, which has it from images of Linux and libpmemblk, or from the calculation beside it. Fields and
+//! positions are written independently of the code.
 
 #![allow(clippy::cast_possible_truncation, reason = "sectors are small")]
 
-mod btt_images;
+mod images;
 
 use blockyard_btt::{Btt, Container, Memory, OpenOptions, Policy, Uuid};
-use btt_images::{Sparse, content, empty};
+use images::{Sparse, content, empty};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// Most that an arena has.
+/// Bytes of the largest arena.
 const ARENA: u64 = 512 * GIB;
 
-/// What an info block says, by name: where, how many bytes, and what.
+/// The fields of an info block: name, position, bytes and value.
 type Fields = [(&'static str, u64, usize, u64); 13];
 
-/// Sizes and places of an arena.
+/// Sizes and positions of an arena.
 #[derive(Clone, Copy)]
 struct Sizes {
     external: u64,
@@ -29,7 +29,7 @@ struct Sizes {
     copy: u64,
 }
 
-/// The description's table of arenas.
+/// A row of the description's table of arenas.
 const fn sizes(of: [u64; 7]) -> Sizes {
     let [external, internal, internal_count, external_count, map, log, copy] = of;
     Sizes { external, internal, internal_count, external_count, map, log, copy }
@@ -55,22 +55,23 @@ fn fields(sizes: Sizes, version: [u64; 2], next: u64) -> Fields {
 
 fn number(image: &Sparse, at: u64, bytes: usize) -> u64 {
     let mut number = [0; 8];
-    image.read(at, &mut number[..bytes]).expect("it is not lost");
+    image.read(at, &mut number[..bytes]).expect("bytes that are not lost");
     u64::from_le_bytes(number)
 }
 
-/// Fletcher-64 modulo 2^32 over words of four bytes, the last two of them as zeroes; by its sums, word
-/// number n of 1024 counting 1024 - n times in the high one.
+/// Fletcher-64 modulo 2^32 over words of four bytes, the last two of them as zeroes, written as two sums: word
+/// number n of 1024 counts 1024 - n times in the high one.
 fn checksum(block: &[u8; 4096]) -> u64 {
-    let words = block[..4088].chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four")));
+    let words =
+        block[..4088].chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four bytes")));
     let (low, high) = (0_u64..).zip(words).fold((0_u64, 0_u64), |(low, high), (n, word)| {
         (low + u64::from(word), high + (1024 - n) * u64::from(word))
     });
     ((high % (1 << 32)) << 32) | (low % (1 << 32))
 }
 
-/// An arena that begins at byte `start` is as it was made.
-fn is_made(image: &Sparse, container: Container, start: u64, sizes: Sizes, next: u64) {
+/// Asserts that the arena at byte `start` is as formatted.
+fn assert_formatted(image: &Sparse, container: Container, start: u64, sizes: Sizes, next: u64) {
     let (version, parent) = match container {
         Container::Namespace => ([1, 1], [0; 16]),
         Container::LabelledNamespace => ([2, 0], [0; 16]),
@@ -86,7 +87,7 @@ fn is_made(image: &Sparse, container: Container, start: u64, sizes: Sizes, next:
     assert!(first[120..4088].iter().all(|&byte| byte == 0), "unused");
     assert_eq!(number(image, start + 4088, 8), checksum(&first), "checksum");
     assert_eq!(image.bytes::<4096>(start + sizes.copy), first, "the copy");
-    // The map is zeroes, and each lane has its first entry.
+    // The map is zero, and each lane has its first entry.
     let map_ends = [sizes.map, sizes.map + (sizes.external_count - 1) * 4];
     assert_eq!(map_ends.map(|at| number(image, start + at, 4)), [0; 2]);
     for lane in 0..256 {
@@ -99,38 +100,38 @@ fn is_made(image: &Sparse, container: Container, start: u64, sizes: Sizes, next:
     }
 }
 
-/// A sector's data lie in the lane's free block, its map entry names that one, and the log says so.
-fn is_written(image: &Sparse, start: u64, sizes: Sizes, dialect: u64, lba: u64, lane: u64) {
+/// Asserts that a sector's data are in the lane's first free block, and that map and log say so.
+fn assert_written(image: &Sparse, start: u64, sizes: Sizes, dialect: u64, lba: u64, lane: u64) {
     let block = sizes.external_count + lane;
     assert_eq!(number(image, start + sizes.map + lba * 4, 4), 0xc000_0000 | block);
     let mut data = vec![0; sizes.external as usize];
-    image.read(start + 4096 + block * sizes.internal, &mut data).expect("it is not lost");
+    image.read(start + 4096 + block * sizes.internal, &mut data).expect("bytes that are not lost");
     assert_eq!(data, content(lba, sizes.external as u32));
     let entry = start + sizes.log + lane * 64 + 16;
     let words = [0, 4, 8, 12].map(|at| number(image, entry + at, 4));
     assert_eq!(words, [lba, dialect | lba, dialect | block, 2]);
 }
 
-/// Writes the sectors in turn, each through the next lane from the first.
+/// Writes the sectors in turn, each through the next lane. Returns the number of sectors of the BTT.
 fn write(image: &Sparse, container: Container, sectors: &[(u64, u64)], bytes: u32) -> u64 {
-    let btt = Btt::open(image, &OpenOptions::new(container)).expect("it was made");
+    let btt = Btt::open(image, &OpenOptions::new(container)).expect("BTT that was just made");
     let mut worker = btt.worker();
     for &(lba, as_if) in sectors {
-        worker.write(lba, &content(as_if, bytes)).expect("it is written");
+        worker.write(lba, &content(as_if, bytes)).expect("successful write");
     }
     drop(worker);
     for &(lba, as_if) in sectors {
         let mut data = vec![0; bytes as usize];
-        btt.read(lba, &mut data).expect("it is read");
+        btt.read(lba, &mut data).expect("successful read");
         assert_eq!(data, content(as_if, bytes));
     }
     btt.sectors()
 }
 
-/// One arena of each sector size that Linux has, with metadata and without; and of some of libpmemblk's.
+/// One arena of each sector size of Linux, with metadata and without, and of some sizes of libpmemblk.
 #[test]
 fn one_arena_of_every_sector_size() {
-    // Linux's version 1.1 in 32 MiB. Blocks of 576 bytes have 520 and 528, those of 4160 have 4104 and 4160.
+    // Linux's version 1.1 in 32 MiB. Blocks of 576 bytes hold 520 and 528, and blocks of 4160 hold 4104 and 4160.
     let without_label = [
         sizes([512, 512, 64964, 64708, 33_267_712, 33_529_856, 33_546_240]),
         sizes([520, 576, 57795, 57539, 33_296_384, 33_529_856, 33_546_240]),
@@ -174,32 +175,32 @@ fn one_arena_of_every_sector_size() {
         for &sizes in all {
             let bytes = sizes.external as u32;
             let image = empty(container, bytes, 32 * MIB);
-            is_made(&image, container, start, sizes, 0);
+            assert_formatted(&image, container, start, sizes, 0);
             let last = sizes.external_count - 1;
             assert_eq!(write(&image, container, &[(5, 5), (last, last)], bytes), last + 1);
-            is_written(&image, start, sizes, dialect, 5, 0);
-            is_written(&image, start, sizes, dialect, last, 1);
+            assert_written(&image, start, sizes, dialect, 5, 0);
+            assert_written(&image, start, sizes, dialect, last, 1);
         }
     }
 }
 
-/// The least: an arena of 16 MiB, whatever is behind its last whole page.
+/// The smallest arena: 16 MiB, whatever follows its last whole page.
 #[test]
-fn an_arena_has_16_mib_at_least() {
+fn an_arena_has_at_least_16_mib() {
     let least = sizes([512, 512, 32458, 32202, 16_625_664, 16_756_736, 16_773_120]);
     for more in [0, 1, 4095] {
         let image = empty(Container::LabelledNamespace, 512, 16 * MIB + more);
-        is_made(&image, Container::LabelledNamespace, 0, least, 0);
+        assert_formatted(&image, Container::LabelledNamespace, 0, least, 0);
     }
     for (container, start) in [(Container::Namespace, 4096), (Container::Pool, 8192)] {
         let image = empty(container, 512, 16 * MIB + start);
-        is_made(&image, container, start, least, 0);
-        let format = btt_images::format(container, 512);
+        assert_formatted(&image, container, start, least, 0);
+        let format = images::format(container, 512);
         assert!(format.plan(16 * MIB + start - 1).is_err());
     }
 }
 
-/// Arenas of 512 GiB and what is left, with the sectors on both sides of each border written.
+/// Arenas of 512 GiB and a remainder, with writes to the sectors on both sides of each border.
 #[test]
 fn several_arenas() {
     let whole = sizes([
@@ -242,9 +243,9 @@ fn several_arenas() {
         let starts: Vec<u64> = (0..).map(|n| begins + n * ARENA).take(arenas.len()).collect();
         for (n, &sizes) in arenas.iter().enumerate() {
             let next = if n + 1 == arenas.len() { 0 } else { ARENA };
-            is_made(&image, container, starts[n], sizes, next);
+            assert_formatted(&image, container, starts[n], sizes, next);
         }
-        // By number in the whole, and within its arena, through one lane after the other.
+        // The number of each sector in the device and in its arena; each goes through the next lane.
         let mut sectors = Vec::new();
         let mut before = 0;
         for sizes in arenas {
@@ -255,9 +256,9 @@ fn several_arenas() {
         let dialect = if container == Container::Pool { 0xc000_0000 } else { 0 };
         let written = (0_u64..).step_by(2).zip(starts.iter().zip(arenas));
         for (lane, (&start, &sizes)) in written {
-            // The default design has 16 lanes for a thread: the ninth arena would begin anew.
-            is_written(&image, start, sizes, dialect, 0, lane);
-            is_written(&image, start, sizes, dialect, sizes.external_count - 1, lane + 1);
+            // The default design has 16 lanes for a thread, so a ninth arena would use the first lane again.
+            assert_written(&image, start, sizes, dialect, 0, lane);
+            assert_written(&image, start, sizes, dialect, sizes.external_count - 1, lane + 1);
         }
     }
 }
@@ -277,15 +278,15 @@ fn a_map_of_more_than_4_gib() {
         549_755_809_792,
     ]);
     let image = empty(Container::LabelledNamespace, 512, ARENA);
-    is_made(&image, Container::LabelledNamespace, 0, sizes, 0);
+    assert_formatted(&image, Container::LabelledNamespace, 0, sizes, 0);
     let last = sizes.external_count - 1;
     assert_eq!(write(&image, Container::LabelledNamespace, &[(last, last)], 512), last + 1);
-    is_written(&image, 0, sizes, 0, last, 0);
+    assert_written(&image, 0, sizes, 0, last, 0);
 }
 
-/// A file cut off anywhere, one that grew, and containers that hold what another one would.
+/// A truncated file, a larger file, and containers with the BTT of another kind of container.
 #[test]
-fn a_btt_lies_where_its_container_says_only() {
+fn a_btt_is_found_only_where_its_container_puts_it() {
     let image = empty(Container::Namespace, 512, 32 * MIB);
     let opened = |image: &Sparse, container| {
         Btt::open(image, &OpenOptions { policy: Policy::DEFAULT, ..OpenOptions::new(container) })
@@ -298,9 +299,9 @@ fn a_btt_lies_where_its_container_says_only() {
     }
     assert!(
         opened(&image.resized(64 * MIB), Container::Namespace),
-        "what is behind is not looked at"
+        "the space after the BTT is not read"
     );
-    // Who the parent is counts where it is known.
+    // The parent UUID counts if the container's UUID is known.
     let foreign =
         OpenOptions { own_uuid: Some(Uuid([5; 16])), ..OpenOptions::new(Container::Pool) };
     let pool = empty(Container::Pool, 512, 32 * MIB);

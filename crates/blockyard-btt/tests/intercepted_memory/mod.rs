@@ -1,9 +1,9 @@
-//! Memory of a BTT that tells of its calls before they are done, and may be told to fail them.
-#![allow(dead_code, reason = "each test listens to a part of it")]
+//! Memory of a BTT with a function that sees each call before it is carried out, and may fail it.
+#![allow(dead_code, reason = "each test looks at only some of the calls")]
 
 use blockyard_btt::{MediaError, Memory, Touch};
 
-/// A call, and where.
+/// A call, and its position.
 pub(crate) enum Call {
     Write(u64),
     Zero(u64),
@@ -12,13 +12,13 @@ pub(crate) enum Call {
     Touched(Touch),
 }
 
-/// Memory over another one. A call that `told` fails is not done; one that touches cannot fail.
-pub(crate) struct Told<M, F> {
+/// Memory over another one. A call that `intercept` fails is not carried out. It must not fail `Touched`.
+pub(crate) struct Intercepted<M, F> {
     pub(crate) memory: M,
-    pub(crate) told: F,
+    pub(crate) intercept: F,
 }
 
-impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Told<M, F> {
+impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Intercepted<M, F> {
     fn len(&self) -> u64 {
         self.memory.len()
     }
@@ -26,15 +26,15 @@ impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Told<M, F> {
         self.memory.read(at, to)
     }
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
-        (self.told)(Call::Write(at))?;
+        (self.intercept)(Call::Write(at))?;
         self.memory.write(at, from)
     }
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        (self.told)(Call::Zero(at))?;
+        (self.intercept)(Call::Zero(at))?;
         self.memory.zero(at, len)
     }
     fn load(&self, at: u64) -> Result<u32, MediaError> {
-        (self.told)(Call::Load(at))?;
+        (self.intercept)(Call::Load(at))?;
         self.memory.load(at)
     }
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
@@ -47,11 +47,11 @@ impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Told<M, F> {
         self.memory.write_back(at, len);
     }
     fn fence(&self) -> Result<(), MediaError> {
-        (self.told)(Call::Fence)?;
+        (self.intercept)(Call::Fence)?;
         self.memory.fence()
     }
     fn touched(&self, touch: Touch) {
-        (self.told)(Call::Touched(touch)).expect("only who calls the medium can fail");
+        (self.intercept)(Call::Touched(touch)).expect("success of a report, which cannot fail");
         self.memory.touched(touch);
     }
 }

@@ -1,5 +1,5 @@
-//! Readers that publish and writers that look, in every order in which memory lets threads meet: run by
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test btt_readers_model`.
+//! Readers that publish blocks and writers that scan the table, in every order that the memory model allows. Run with
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test readers_model`.
 #![cfg(loom)]
 
 use blockyard_btt::PostmapAba;
@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread;
 
-/// How a reader publishes, and how a writer looks.
+/// The read tracking table as readers and writers see it.
 trait Table: Send + Sync + 'static {
     fn publish(&self, block: u32);
     fn clear(&self);
@@ -19,7 +19,7 @@ fn id(block: u32) -> BlockId {
     BlockId::new(0, PostmapAba(block))
 }
 
-/// The engine's.
+/// The real table.
 struct Real(Readers);
 
 impl Table for Real {
@@ -36,7 +36,7 @@ impl Table for Real {
     }
 }
 
-/// The same without its fences: release and acquire only.
+/// A table without sequentially consistent fences: only release and acquire.
 struct Weak(AtomicU32);
 
 impl Table for Weak {
@@ -53,14 +53,14 @@ impl Table for Weak {
     }
 }
 
-/// Copies a block, to or from it: nobody else may, at the same time.
+/// Copies from or to a block, which nobody else may do at the same time.
 fn copy(busy: &AtomicBool) {
-    assert!(!busy.swap(true, Ordering::Relaxed), "R1: a block is read while it is written");
+    assert!(!busy.swap(true, Ordering::Relaxed), "[reader-or-writer-sees]: read while written");
     busy.store(false, Ordering::Release);
 }
 
-/// Sector 0 has block 0. A writer gives it block 1, and writes block 0 if nobody reads it, while a reader
-/// reads the sector.
+/// Sector 0 has block 0. A writer gives it block 1, and writes block 0 if nobody reads it, while a reader reads the
+/// sector.
 fn model(table: impl Table) {
     let table = Arc::new(table);
     let map = Arc::new(AtomicU32::new(0));
@@ -78,12 +78,13 @@ fn model(table: impl Table) {
     };
     map.store(1, Ordering::Release);
     if !table.reads(0) {
-        // R2: it is not looked for again.
+        // A block that was found unread stays unread.
         copy(&busy);
     }
-    reader.join().expect("the reader found nothing");
+    reader.join().expect("reader without a failed assertion");
 }
 
+/// [reader-or-writer-sees].
 #[test]
 fn no_block_is_read_while_it_is_written() {
     for padded in [false, true] {
@@ -92,7 +93,7 @@ fn no_block_is_read_while_it_is_written() {
 }
 
 #[test]
-#[should_panic(expected = "R1")]
-fn without_fences_they_miss_each_other() {
+#[should_panic(expected = "[reader-or-writer-sees]")]
+fn without_fences_reader_and_writer_miss_each_other() {
     loom::model(|| model(Weak(AtomicU32::new(0))));
 }

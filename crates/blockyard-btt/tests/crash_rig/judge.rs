@@ -1,25 +1,23 @@
-//! What must hold of whatever a crash left.
+//! Judges every state that a crash may leave, by these checks, whose names open its messages:
 //!
-//! # Rules
-//!
-//! - **J1.** The BTT opens. Each sector reads as what it is allowed to: what was acknowledged, or what was on
-//!   its way, whole.
-//! - **J2.** Each block is in the map once or free once.
-//! - **J3.** Linux's recovery, in whatever order of lanes, does the same; in a pool libpmemblk's does.
-//! - **J4.** Opening again changes nothing; and recovery that is cut off at any moment is recovered from.
-//! - **J5.** What a sector read as once it was opened it reads as after any later crash, while another thread
-//!   than the one that opened it writes other sectors, through every lane.
-//! - **J6.** A check of what the crash left calls it clean, before it is opened and after.
+//! - *reads*: the BTT opens. Each sector reads as an allowed value, whole: one that was acknowledged or was
+//!   being written.
+//! - *owners*: each block is in the map once or free once.
+//! - *others*: Linux's recovery does the same, in any order of lanes; so does libpmemblk's in a pool.
+//! - *again*: opening again changes nothing, and a recovery that is cut off at any moment can be recovered from.
+//! - *later*: a sector that was read after the BTT was opened reads the same after any later crash, while another
+//!   thread than the one that opened the BTT writes other sectors through every lane.
+//! - *check*: a check finds no damage, before the BTT is opened and after.
 //!
 //! # Data
 //!
-//! A word of a block that may be durable with `n` values makes `n` states, and that for every word on its
-//! own. These are not visited one by one: recovery never looks at data, so it does the same in all of
-//! them, and a sector that has the block reads as one of the mixes. Any two writes differ in every word,
-//! so all mixes are allowed only if each word has one value, and then there is one. So a block is known,
-//! or it is torn, which no sector may have: which says the same as visiting all (a test does, where there
-//! are few, to compare). Words of map and log are
-//! visited, all mixes of them; or some that are drawn, where an arena is too large.
+//! A word of a block that may be durable with `n` values makes `n` states, independently of all other words.
+//! These states are not visited one by one. Recovery never looks at data, so it does the same in all of them,
+//! and a sector with that block reads as one of the mixes. Any two writes differ in every word, so all mixes are
+//! allowed only if each word has one value, and then there is only one mix. So a block is either known or torn,
+//! and no sector may have a torn block, which is equivalent to visiting all states. (A test visits them for
+//! comparison, in a case with few.) All mixes of the words of map and log are visited, or random ones if an
+//! arena is too large.
 
 use super::crash::{Moment, State};
 use super::linux::{self, Whose};
@@ -37,30 +35,30 @@ use core::hash::{Hash, Hasher};
 use std::collections::BTreeSet;
 use std::hash::DefaultHasher;
 
-/// Where crashes are drawn, one in so many moments is looked at.
+/// In a run with random crashes, one in so many moments is judged.
 const LOOKED_AT: u64 = 16;
-/// Most states of one moment: above, an exploration would not end.
+/// The most states of one moment. With more, an exploration would not end.
 const STATES_MAX: u64 = 1 << 22;
 
-/// What was visited.
+/// The numbers of visited states.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Moments that differ.
+    /// Different moments.
     pub(crate) moments: u64,
-    /// States of map and log in these, with what is known of blocks, that differ.
+    /// Different states of map, log and the known contents of blocks, in these moments.
     pub(crate) states: u64,
-    /// States of all words in these moments, if each were visited; the largest number if more.
+    /// The states of all words in these moments, had each been visited, or the largest number.
     pub(crate) all_states: u128,
-    /// Recoveries that had something to finish.
+    /// Recoveries that had a write to finish.
     pub(crate) finished: u64,
-    /// States that are left only where a recovery was cut off in turn (J4).
+    /// States that only an interrupted recovery leaves.
     pub(crate) interrupted: u64,
 }
 
-/// What each sector may read as.
+/// The values that each sector may have.
 pub(crate) type Allowed = [Vec<Value>];
 
-/// The judge, who remembers what was visited.
+/// The judge, which remembers what it visited.
 #[derive(Debug)]
 pub(crate) struct Judge {
     pub(crate) shape: Shape,
@@ -68,17 +66,17 @@ pub(crate) struct Judge {
     omission: Option<Omission>,
     moments: BTreeSet<u128>,
     states: BTreeSet<u128>,
-    /// States after which somebody went on.
+    /// States from which another thread went on writing.
     lived: BTreeSet<Vec<u64>>,
-    /// What is judged was left where a recovery was cut off.
+    /// The judged states were left by an interrupted recovery.
     recovering: bool,
-    /// Every mix of words of torn blocks is visited too.
+    /// Every mix of the words of torn blocks is visited too.
     pub(crate) visits_data: bool,
-    /// Draws which states are visited, where not all are.
+    /// Chooses the states to visit, if not all are visited.
     draws: Option<Prng>,
 }
 
-/// A hash so long that no two of what is visited share one.
+/// A hash so wide that no two visited states share one.
 fn hash(of: &impl Hash) -> u128 {
     let half = |salt: u64| {
         let mut hasher = DefaultHasher::new();
@@ -104,12 +102,12 @@ impl Judge {
         }
     }
 
-    /// Whether this moment is to be looked at.
+    /// Whether to judge this moment.
     pub(crate) fn is_due(&mut self) -> bool {
         self.draws.as_mut().is_none_or(|prng| prng.below(LOOKED_AT) == 0)
     }
 
-    /// Judges everything that a crash now may leave.
+    /// Judges every state that a crash at this moment may leave.
     pub(crate) fn now(&mut self, recorder: &Recorder, allowed: &Allowed) -> Result<(), String> {
         let moment = Moment::of(self.shape, recorder);
         if !self.moments.insert(hash(&(&moment, allowed))) {
@@ -135,7 +133,7 @@ impl Judge {
         (0..moment.count()).try_for_each(|n| self.state(&moment.state(n), allowed, live))
     }
 
-    /// Judges moments, or one of them that is drawn.
+    /// Judges all moments, or a random one of them.
     fn some(&mut self, moments: &[Moment], allowed: &Allowed) -> Result<(), String> {
         let drawn = self.draws.as_mut().map(|prng| prng.below(moments.len() as u64) as usize);
         let moments = drawn.map_or(moments, |at| &moments[at..=at]);
@@ -158,24 +156,25 @@ impl Judge {
         };
         let memory = Solo::new(shape, shape.crashed(metadata, blocks, self.omission));
         let options = OpenOptions {
-            // Every lane in turn, for J5.
+            // One set of all lanes, in turn, for the check *later*.
             policy: Policy { tracking: ReadTracking::Versions, lanes: LaneChoice::Own { sets: 1 } },
             ..OpenOptions::new(shape.container)
         };
         let checked = self.clean(&memory);
         memory.keep_moments();
-        let btt = Btt::open(&memory, &options).map_err(|e| found(format!("J1: refused: {e}")))?;
+        let btt =
+            Btt::open(&memory, &options).map_err(|e| found(format!("reads: refused: {e}")))?;
         let finished = memory.stores() > 0;
         let moments = memory.take_moments();
         self.whole(&memory, metadata).map_err(found)?;
         let checked_again = if finished { self.clean(&memory) } else { Ok(()) };
-        let values = read_all(&btt).map_err(|error| found(format!("J1: {error}")))?;
+        let values = read_all(&btt).map_err(|error| found(format!("reads: {error}")))?;
         for (lba, (value, allowed)) in values.iter().zip(allowed).enumerate() {
             if !allowed.contains(value) {
-                return Err(found(format!("J1: sector {lba} reads as {value:x?}")));
+                return Err(found(format!("reads: sector {lba} is {value:x?}")));
             }
         }
-        checked.and(checked_again).map_err(|what| found(format!("J6: {what}")))?;
+        checked.and(checked_again).map_err(|what| found(format!("check: {what}")))?;
         if finished {
             self.counts.finished += 1;
             let outer = core::mem::replace(&mut self.recovering, true);
@@ -188,19 +187,15 @@ impl Judge {
         Ok(())
     }
 
-    /// J6.
+    /// The check *check*.
     fn clean(&self, memory: &Solo) -> Result<(), String> {
         let options = check::Options { keep: 8, ..check::Options::new(self.shape.container) };
         let (report, _) =
             check(memory, &options, &mut |_| {}).map_err(|error| error.to_string())?;
-        if report.is_clean() {
-            Ok(())
-        } else {
-            Err(format!("a check tells {:?}", report.findings()))
-        }
+        if report.is_clean() { Ok(()) } else { Err(format!("found {:?}", report.findings())) }
     }
 
-    /// J2, J3 and J4, of what was opened.
+    /// The checks *owners*, *others* and *again*, on an opened BTT.
     fn whole(&self, memory: &Solo, metadata: &[u64]) -> Result<(), String> {
         let shape = self.shape;
         let got = shape.state(&memory.recorder()).metadata;
@@ -209,9 +204,9 @@ impl Judge {
             shape.arenas().zip(got.chunks(words)).zip(metadata.chunks(words))
         {
             let recovered =
-                recover::scan(memory, &arena).map_err(|error| format!("J4: {error}"))?;
+                recover::scan(memory, &arena).map_err(|error| format!("again: {error}"))?;
             if !recovered.cut_writes.is_empty() {
-                return Err(format!("J4: again there is {:?} to finish", recovered.cut_writes));
+                return Err(format!("again: still to finish: {:?}", recovered.cut_writes));
             }
             let mut owned = vec![0; shape.blocks() as usize];
             let map = (0..shape.sectors).map(PremapAba).map(|lba| {
@@ -226,9 +221,9 @@ impl Judge {
                 owned[block.0 as usize] += 1;
             }
             if owned.iter().any(|&owners| owners != 1) {
-                return Err(format!("J2: owners of blocks: {owned:?}, map {map:?}, free {free:?}"));
+                return Err(format!("owners: {owned:?}, map {map:?}, free {free:?}"));
             }
-            // Linux opens pools too, and libpmemblk nothing else.
+            // Linux opens pools too. libpmemblk opens only pools.
             let others = match shape.container {
                 Container::Pool => &[Whose::Linux, Whose::Libpmemblk][..],
                 _ => &[Whose::Linux],
@@ -242,7 +237,7 @@ impl Judge {
                     }
                     let their_free = linux::recover(whose, shape, &mut theirs, lanes.into_iter())?;
                     if theirs != got || !free.iter().map(|block| block.0).eq(their_free) {
-                        return Err(format!("J3: {whose:?} has {theirs:x?}, we {got:x?}"));
+                        return Err(format!("others: {whose:?} has {theirs:x?}, we {got:x?}"));
                     }
                 }
             }
@@ -250,10 +245,10 @@ impl Judge {
         Ok(())
     }
 
-    /// J5: goes on with what was opened.
+    /// The check *later*: another thread goes on writing.
     fn live(&mut self, memory: &Solo, btt: &Btt<&Solo>, values: Vec<Value>) -> Result<(), String> {
         let shape = self.shape;
-        memory.go_on_as(1);
+        memory.set_thread(1);
         let mut worker = btt.worker();
         let mut values: Vec<Vec<Value>> = values.into_iter().map(|value| vec![value]).collect();
         let lanes = (0..shape.arenas).flat_map(|arena| (0..shape.lanes).map(move |n| (arena, n)));
@@ -262,9 +257,9 @@ impl Judge {
             let new = Value::of(mark);
             values[lba as usize].push(new);
             let write = worker.write(u64::from(lba), &new.bytes());
-            write.map_err(|error| format!("J5: {error}"))?;
+            write.map_err(|error| format!("later: {error}"))?;
             let moments = memory.take_moments();
-            let (after, during) = moments.split_last().expect("there is the last");
+            let (after, during) = moments.split_last().expect("the moment after the write");
             self.some(during, &values)?;
             values[lba as usize] = vec![new];
             self.moment(after, &values, false)?;
@@ -273,7 +268,7 @@ impl Judge {
     }
 }
 
-/// What all sectors read as.
+/// Reads all sectors.
 pub(crate) fn read_all<M: Memory>(btt: &Btt<M>) -> Result<Vec<Value>, IoError> {
     let mut worker = btt.worker();
     let read = |lba| {

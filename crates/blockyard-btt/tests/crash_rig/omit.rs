@@ -1,12 +1,12 @@
-//! One write-back or one fence that is left out, always: what the rules of writing and recovering ask for,
-//! one by one, to see that an exploration notices.
+//! Omits one kind of write-back or fence, one at a time, to see that an exploration detects that the rules of
+//! writing and recovery need it.
 
-/// Where something is left out.
+/// Where something is omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Omissions {
     /// While threads run.
     pub(crate) running: Option<Omission>,
-    /// While what a crash left is opened.
+    /// While a BTT is opened after a crash.
     pub(crate) opening: Option<Omission>,
 }
 
@@ -21,44 +21,44 @@ pub(crate) enum Region {
     LogSecond,
 }
 
-/// A write-back: of what, and whether the thread stored there since its last fence.
+/// A write-back: its region, and whether the thread itself stored there since its last fence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteBack {
     pub(crate) region: Region,
     pub(crate) own: bool,
 }
 
-/// A fence: what was stored or written last before it, data apart.
+/// A fence: the region that was last stored or written before it, apart from data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fencing {
     pub(crate) last: Option<Region>,
 }
 
-/// What is left out.
+/// What is omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Omission {
-    /// That data are on their way once they were written ([`Memory::write`](blockyard_btt::Memory::write)).
+    /// The write-back that is part of writing data ([`Memory::write`](blockyard_btt::Memory::write)).
     Data,
-    /// The fence behind data and first words (W1).
+    /// The fence after data and first words ([data-before-log]).
     FenceBehindFirstWords,
-    /// The fence behind second words (W2).
+    /// The fence after second words ([log-before-map]).
     FenceBehindSecondWords,
-    /// The fence behind map entries: of a set of lanes that is handed on (N3), of `set_zero` and
-    /// `set_error`, and of recovery.
+    /// The fence after map entries: of a set of lanes that is handed over ([handed-over-set-durable]), of
+    /// `set_zero` and `set_error`, and of recovery.
     FenceBehindEntries,
-    /// The fence behind an info block, or behind its zeroes.
+    /// The fence after an info block, or after its zeroes.
     FenceBehindInfo,
-    /// The fence behind the copy of an info block.
+    /// The fence after the copy of an info block.
     FenceBehindCopy,
     /// The write-back of first words.
     FirstWords,
     /// The write-back of second words.
     SecondWords,
-    /// The write-back of one's own map entries.
+    /// The write-back of the thread's own map entries.
     OwnEntries,
-    /// The write-back of entries that another thread changed (W3).
+    /// The write-back of entries that another thread changed ([map-before-next-log]).
     ForeignEntries,
-    /// That zeroes mend a bad block.
+    /// The effect that zeroes repair a bad block.
     Mending,
 }
 

@@ -1,5 +1,5 @@
-//! Arenas much smaller than any that is made, which the engine takes nevertheless: it believes info blocks
-//! that agree with themselves. Each says that it has 16 MiB, and nearly all of it nobody uses.
+//! Arenas much smaller than any real one, which the code accepts because it believes consistent info blocks. Each
+//! claims to have 16 MiB, and uses almost none of it.
 
 use super::crash::State;
 use super::omit::Omission;
@@ -10,50 +10,50 @@ use blockyard_btt::info_block::InfoBlock;
 use blockyard_btt::layout::{ARENA_BYTES_MIN, FLOG_GROUP_BYTES, INFO_BYTES, Layout};
 use blockyard_btt::{Container, MapEntry, PostmapAba, PremapAba, Uuid};
 
-/// Two words: as many as it takes to be torn.
+/// Two words: the smallest sector that can be torn.
 pub(crate) const SECTOR_BYTES: u32 = 16;
-/// Stands for a block whose bytes a crash may have mixed.
+/// Marks a block whose bytes a crash may have mixed.
 pub(crate) const TORN: [u64; 2] = [0xbad, 0xbad];
-/// Stands for a block that the medium lost.
+/// Marks a block that the medium lost.
 pub(crate) const BAD: [u64; 2] = [0xbad, 0xb10c];
 
-/// What some blocks of a new arena are like.
+/// The state of some blocks of a new arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// All are whole.
+    /// All blocks are good.
     Sound,
-    /// Those of sector 0 and of lane 0 cannot be read, nor written until they were zeroed.
+    /// The blocks of sector 0 and of lane 0 cannot be read, nor written until they were zeroed.
     Refuses,
-    /// That of sector 0 cannot be read until it was zeroed: writing alone is no use, and nobody is told.
+    /// The block of sector 0 cannot be read until it was zeroed. A write alone succeeds but does not help.
     Keeps,
 }
 
-/// What a BTT is like.
+/// The parameters of a BTT.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Of each arena.
+    /// Sectors of each arena.
     pub(crate) sectors: u32,
-    /// Of each arena.
+    /// Lanes of each arena.
     pub(crate) lanes: u32,
     pub(crate) arenas: u32,
     pub(crate) container: Container,
-    /// Where second log entries are. The old place shows only where there is one: lane 0 of each arena has
-    /// written its last sector once, then.
+    /// The position of second log entries. The old position shows only in a written second entry: lane 0 of each
+    /// arena has then written its last sector once.
     pub(crate) slots: SlotLayout,
     pub(crate) media: Media,
 }
 
-/// What a sector reads as.
+/// The value of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Value {
     Zero,
     Lost,
-    /// What the write of this number wrote, if that is what these bytes are.
+    /// The bytes of a write; which write shows in them.
     Bytes([u64; 2]),
 }
 
 impl Value {
-    /// What the write of number `mark` writes.
+    /// Returns the value that write number `mark` writes.
     pub(crate) fn of(mark: u64) -> Self {
         Self::Bytes([mark << 8 | 1, mark << 8 | 2])
     }
@@ -75,7 +75,7 @@ impl Value {
 }
 
 impl Shape {
-    /// One arena of a namespace with a label, as it is made today.
+    /// One arena of a labelled namespace, as it is formatted today.
     pub(crate) const fn new(sectors: u32, lanes: u32) -> Self {
         Self {
             sectors,
@@ -127,17 +127,17 @@ impl Shape {
     }
 
     fn arena(self, n: u32) -> Arena {
-        self.arenas().nth(n as usize).expect("there are so many")
+        self.arenas().nth(n as usize).expect("number of an arena of this shape")
     }
 
-    /// Map and log of one arena, in words.
+    /// The number of words of map and log of one arena.
     pub(crate) fn metadata_words(self) -> usize {
         let layout = self.layout();
         let end = layout.flogoff + u64::from(self.lanes) * FLOG_GROUP_BYTES;
-        usize::try_from((end - layout.mapoff) / WORD).expect("it is small")
+        usize::try_from((end - layout.mapoff) / WORD).expect("a small number of words")
     }
 
-    /// The words of map and log of all arenas, one behind the other: where each is.
+    /// The positions of the words of map and log, arena after arena.
     pub(crate) fn metadata(self) -> impl Iterator<Item = u64> {
         let words = self.metadata_words();
         self.arenas()
@@ -145,7 +145,7 @@ impl Shape {
             .flat_map(move |start| (start..).step_by(8).take(words))
     }
 
-    /// Which word of map or log of all lies at `at`, if one does.
+    /// Returns the index of the word of map or log at `at`, if there is one.
     pub(crate) fn metadata_place(self, at: u64) -> Option<usize> {
         let (arena, within) = self.within(at)?;
         let word = usize::try_from(within.checked_sub(self.layout().mapoff)? / WORD).ok()?;
@@ -153,7 +153,7 @@ impl Shape {
         (word < words).then(|| arena as usize * words + word)
     }
 
-    /// Which block of all lies at `at`, and which word of it, if one does.
+    /// Returns the block at `at` and the word within it, if there is one.
     pub(crate) fn block_place(self, at: u64) -> Option<(usize, usize)> {
         let (arena, within) = self.within(at)?;
         let word = usize::try_from(within.checked_sub(INFO_BYTES)? / WORD).ok()?;
@@ -161,13 +161,13 @@ impl Shape {
         (word / 2 < blocks).then(|| (arena as usize * blocks + word / 2, word % 2))
     }
 
-    /// The arena that has a byte, by number, and its place in there.
+    /// Returns the number of the arena with this byte, and the position within it.
     fn within(self, at: u64) -> Option<(u64, u64)> {
         let at = at.checked_sub(self.container.first_arena())?;
         Some((at / ARENA_BYTES_MIN, at % ARENA_BYTES_MIN))
     }
 
-    /// Where block `block` of all is.
+    /// Returns the position of block `block`, counted through all arenas.
     pub(crate) fn block_at(self, block: u32) -> u64 {
         self.arena(block / self.blocks()).block_at(PostmapAba(block % self.blocks()))
     }
@@ -189,8 +189,8 @@ impl Shape {
         }
     }
 
-    /// Memory with info blocks, and zeroes as map and log. Each block has words of its own that nobody wrote
-    /// to any sector.
+    /// Returns memory with info blocks, and a map and log of zeroes. Each block has words of its own that no
+    /// write wrote.
     fn bare(self, threads: usize, omission: Option<Omission>) -> Recorder {
         let mut recorder = Recorder::new(self.regions(), threads, omission);
         for (n, arena) in (1..).zip(self.arenas()) {
@@ -211,13 +211,13 @@ impl Shape {
             }
         }
         for block in 0..self.all_blocks() {
-            self.fill(&mut recorder, block, Self::nobodys(block));
+            self.fill(&mut recorder, block, Self::initial_words(block));
         }
         recorder
     }
 
-    /// What block `block` of all has at first.
-    fn nobodys(block: u32) -> [u64; 2] {
+    /// Returns the first words of block `block`, counted through all arenas.
+    fn initial_words(block: u32) -> [u64; 2] {
         [u64::from(block) << 40 | 1, u64::from(block) << 40 | 2]
     }
 
@@ -235,7 +235,7 @@ impl Shape {
         recorder.preset(at + WORD, words[1]);
     }
 
-    /// As formatted, or as `slots` and `media` say; and what each sector reads as.
+    /// Returns a formatted BTT, changed as `slots` and `media` require, and the value of each sector.
     pub(crate) fn fresh(
         self,
         threads: usize,
@@ -262,7 +262,7 @@ impl Shape {
                 map[lba.0 as usize] = MapEntry::normal(block);
                 let all = n * self.blocks() + block.0;
                 values[(arena.first_lba + u64::from(lba.0)) as usize] =
-                    Value::Bytes(Self::nobodys(all));
+                    Value::Bytes(Self::initial_words(all));
             }
             if self.media != Media::Sound && n == 0 {
                 map[0] = MapEntry::normal(PostmapAba(0));
@@ -286,7 +286,7 @@ impl Shape {
         (recorder, values)
     }
 
-    /// What a crash left: these words of map and log, and these blocks.
+    /// Returns the memory after a crash that left these words of map and log, and these blocks.
     pub(crate) fn crashed(
         self,
         metadata: &[u64],
@@ -305,7 +305,7 @@ impl Shape {
         recorder
     }
 
-    /// Map and log, and what each block has, or [`TORN`], or [`BAD`].
+    /// Returns map and log, and the words of each block or [`TORN`] or [`BAD`].
     pub(crate) fn state(self, recorder: &Recorder) -> State {
         let words = |at: fn(&Arena) -> u64, count| {
             self.arenas().flat_map(move |arena| recorder.words(at(&arena), count)).collect()
@@ -318,7 +318,7 @@ impl Shape {
             blocks[block] = TORN;
         }
         for (at, _) in recorder.bad().filter(|&(_, is_bad)| is_bad) {
-            blocks[self.block_place(at).expect("it is one").0] = BAD;
+            blocks[self.block_place(at).expect("position of a block").0] = BAD;
         }
         State { metadata, blocks }
     }

@@ -1,11 +1,11 @@
-//! A crash while a BTT is made, on empty memory and on memory that has one: afterwards there is the former
-//! one, whole, or none, or the new one, empty.
+//! A crash while a BTT is formatted, on empty memory and on memory with an older BTT: afterwards the memory has
+//! the older BTT, whole, or none, or the new one, empty.
 //!
-//! Before each fence the memory may be in more states than at any moment since the fence before, and all of
-//! those are among them: so these moments are looked at, with each part of the arena old or new, and with
-//! words drawn one by one.
+//! Before each fence the memory has the most possible states since the last fence, and they include all states of
+//! the moments in between. So these moments are visited, with each part of the arena old or new, and with random
+//! words.
 
-mod btt_rig;
+mod crash_rig;
 
 use blockyard::prng::Prng;
 use blockyard_btt::arena::read_info;
@@ -14,22 +14,22 @@ use blockyard_btt::ram::Ram;
 use blockyard_btt::{
     Btt, Container, Format, MediaError, Memory, OpenError, OpenOptions, Policy, Uuid,
 };
-use btt_rig::{Omission, Recorder, Regions};
 use core::cell::{Cell, RefCell};
+use crash_rig::{Omission, Recorder, Regions};
 
 const BYTES: u64 = 16 << 20;
 const SECTOR: usize = 512;
-/// Sectors that are looked at.
+/// Sectors that are written and read.
 const SECTORS: [u64; 4] = [0, 1, 5, 31_000];
-/// States drawn at a moment.
+/// Random states of a moment.
 const DRAWN: u64 = 8;
 
-/// Memory that is looked at before each fence.
+/// Memory that is judged before each fence.
 struct Formatted {
     recorder: RefCell<Recorder>,
-    /// The UUID of the BTT that was there.
+    /// The UUID of the older BTT.
     former: Option<Uuid>,
-    looked_at: bool,
+    judged: bool,
     broken: RefCell<Option<String>>,
     moments: Cell<u32>,
 }
@@ -45,7 +45,7 @@ fn format(number: u8, blank: bool) -> Format {
 }
 
 fn layout() -> Layout {
-    format(1, true).plan(BYTES).expect("it can be made")[0].1.layout
+    format(1, true).plan(BYTES).expect("plan of a possible BTT")[0].1.layout
 }
 
 fn options() -> OpenOptions {
@@ -53,7 +53,7 @@ fn options() -> OpenOptions {
 }
 
 impl Formatted {
-    /// Memory that holds zeroes, or a BTT with something in some sectors.
+    /// Returns memory with zeroes, or with a BTT of which some sectors were written.
     fn new(former: Option<Uuid>, omission: Option<Omission>) -> Self {
         let layout = layout();
         let regions = Regions {
@@ -67,15 +67,14 @@ impl Formatted {
         let mut recorder = Recorder::new(regions, 1, omission);
         if let Some(Uuid([number, ..])) = former {
             let ram = Ram::new(BYTES);
-            let btt =
-                Btt::create(&ram, &format(number, true), Policy::DEFAULT).expect("it can be made");
+            let btt = Btt::create(&ram, &format(number, true), Policy::DEFAULT).expect("a new BTT");
             for lba in SECTORS {
-                btt.write(lba, &[7; SECTOR]).expect("it is written");
+                btt.write(lba, &[7; SECTOR]).expect("write to ram");
             }
             drop(btt);
             for at in (0..BYTES).step_by(8) {
                 let mut bytes = [0; 8];
-                ram.read(at, &mut bytes).expect("ram gives all");
+                ram.read(at, &mut bytes).expect("read from ram");
                 if bytes != [0; 8] {
                     recorder.preset(at, u64::from_le_bytes(bytes));
                 }
@@ -84,27 +83,27 @@ impl Formatted {
         Self::of(recorder, former)
     }
 
-    /// What a crash left, which nobody looks at again.
+    /// Returns the memory after a crash, which is not judged again.
     fn plain(recorder: Recorder) -> Self {
-        Self { looked_at: false, ..Self::of(recorder, None) }
+        Self { judged: false, ..Self::of(recorder, None) }
     }
 
     fn of(recorder: Recorder, former: Option<Uuid>) -> Self {
         Self {
             recorder: RefCell::new(recorder),
             former,
-            looked_at: true,
+            judged: true,
             broken: RefCell::default(),
             moments: Cell::new(0),
         }
     }
 
-    /// Looks at what a crash now may leave. Whether it is `done`: only the new one may be there.
+    /// Judges a crash at this moment. If formatting is `done`, only the new BTT is allowed.
     fn look(&self, done: bool) {
         self.moments.set(self.moments.get() + 1);
         let recorder = self.recorder.borrow();
         let mut prng = Prng::new(u64::from(self.moments.get()));
-        // Info block, its copy, map, log: all old or all new.
+        // Info block, copy, map and log: each old or new.
         for parts in 0..16 + DRAWN {
             let layout = layout();
             let mut pick = |at: u64, values: &[u64]| match at {
@@ -128,9 +127,9 @@ impl Formatted {
     }
 
     fn judge(&self, left: &Self, done: bool) -> Result<(), String> {
-        let info = |at| read_info(left, at, BYTES).expect("it does not fail").ok();
+        let info = |at| read_info(left, at, BYTES).expect("read of the recorder").ok();
         let (first, copy) = (info(0), info(layout().infooff));
-        // Others look at the first one only, and may trust that there is a copy.
+        // Other readers look only at the first info block, and may rely on its copy.
         let has_copy = first == copy || first.is_some_and(|info| Some(info.uuid) == self.former);
         if first.is_some() && !has_copy || first.is_none() && done {
             return Err(format!("the info block is {first:?}, and its copy {copy:?}"));
@@ -142,7 +141,7 @@ impl Formatted {
         };
         let is_former = Some(btt.uuid()) == self.former;
         if is_former && done {
-            return Err("the former one is there".to_owned());
+            return Err("the older BTT is still there".to_owned());
         }
         for lba in SECTORS {
             let mut bytes = [1; SECTOR];
@@ -172,7 +171,7 @@ impl Memory for Formatted {
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        self.write(at, &vec![0; usize::try_from(len).expect("it is small")])
+        self.write(at, &vec![0; usize::try_from(len).expect("length of a small range")])
     }
 
     fn load(&self, at: u64) -> Result<u32, MediaError> {
@@ -195,7 +194,7 @@ impl Memory for Formatted {
     }
 
     fn fence(&self) -> Result<(), MediaError> {
-        if self.looked_at {
+        if self.judged {
             self.look(false);
         }
         self.recorder.borrow_mut().fence(0);
@@ -203,10 +202,10 @@ impl Memory for Formatted {
     }
 }
 
-/// Makes a BTT on memory that holds zeroes, or a `former` one. The first rule that was broken.
+/// Formats a BTT on zeroes or over the `former` one. Returns the first failure.
 fn make(former: Option<Uuid>, omission: Option<Omission>) -> Option<String> {
     let memory = Formatted::new(former, omission);
-    format(2, former.is_none()).write(&memory).expect("it does not fail");
+    format(2, former.is_none()).write(&memory).expect("formatting of the recorder");
     memory.look(true);
     println!("{former:?}, {omission:?}: {} moments", memory.moments.get());
     memory.broken.into_inner()
@@ -215,7 +214,7 @@ fn make(former: Option<Uuid>, omission: Option<Omission>) -> Option<String> {
 const FORMER: Option<Uuid> = Some(Uuid([1; 16]));
 
 #[test]
-fn there_is_the_former_or_none_or_an_empty_one() {
+fn a_crash_leaves_the_old_btt_or_none_or_an_empty_one() {
     assert_eq!(make(None, None), None);
     assert_eq!(make(FORMER, None), None);
 }
@@ -230,6 +229,6 @@ fn each_fence_is_needed() {
     ] {
         let broken = make(former, Some(omission));
         println!("{omission:?}: {broken:?}");
-        assert!(broken.is_some(), "{omission:?} was not noticed");
+        assert!(broken.is_some(), "{omission:?} was not detected");
     }
 }

@@ -1,5 +1,5 @@
-//! Recovery as Linux and as libpmemblk do it, written a second time, slowly: lane by lane, looking and
-//! storing in turn.
+//! The recovery of Linux and of libpmemblk, written independently and slowly: lane by lane, with loads and stores
+//! in turn.
 
 use super::shape::Shape;
 use blockyard_btt::flog::SlotLayout;
@@ -21,23 +21,23 @@ impl Words<'_> {
     }
 }
 
-/// Whose recovery.
+/// The implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     Linux,
-    /// Compares whole entries: what is logged with other state bits than the map has is finished, to it.
+    /// Compares whole entries: it takes a write for finished if the log has other state bits than the map.
     Libpmemblk,
 }
 
-/// Finishes what was cut in one arena, whose map and log are `metadata`, lanes in this order. The free
-/// blocks, by lane.
+/// Finishes the cut writes of one arena, with the words `metadata` of map and log, in this order of lanes.
+/// Returns the free blocks, by lane.
 pub(crate) fn recover(
     whose: Whose,
     shape: Shape,
     metadata: &mut [u64],
     lanes: impl Iterator<Item = u32>,
 ) -> Result<Vec<u32>, String> {
-    // In words of four bytes.
+    // The offset of the second entry, in words of four bytes.
     let second = match shape.slots {
         SlotLayout::Standard => 4,
         SlotLayout::OldLinux => 8,

@@ -1,5 +1,6 @@
-//! Crashes of a BTT: threads in every order within bounds, and at each step all that a crash may leave.
-#![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
+//! A rig for crashes of a BTT: runs threads in every order within bounds, and at each step visits all states that
+//! a crash may leave.
+#![allow(dead_code, unused_imports, reason = "each test uses only a part of the rig")]
 #![allow(clippy::cast_possible_truncation, reason = "arenas are small")]
 
 mod crash;
