@@ -199,7 +199,7 @@ fn a_lun_that_refuses_ramps_its_depth() {
 #[test]
 fn a_null_device_over_a_host_keeps_its_machine() {
     let text = "base = \"srp\"\n[null]\ncompletion = \"timer\"\nsubmit-queues = 2\ndepth = 8\n\
-                bandwidth-limit = \"400MiB/s\"\nbusy-one-in = 100\n";
+                bandwidth-limit = \"400MiB/s\"\n";
     let device = Device::parse("mine", text).unwrap();
     let null = NullProfile {
         completion: NullCompletion::Timer,
@@ -208,8 +208,6 @@ fn a_null_device_over_a_host_keeps_its_machine() {
         depth: 8,
         shared_tags: false,
         bandwidth_limit: Some(400 << 20),
-        busy_one_in: Some(100),
-        error_one_in: None,
     };
     assert_eq!(device.model, DeviceModel::Null(null));
     assert_eq!(device.machine, Device::lookup("srp").unwrap().machine);
@@ -551,4 +549,29 @@ fn deep_nesting_is_an_error_and_no_overflow() {
 fn parse_both(text: &str) {
     drop(Design::parse("mutant", text));
     drop(Device::parse("mutant", text));
+}
+
+#[test]
+fn a_fault_in_a_profile_is_refused_with_a_hint_at_fault_files() {
+    let hint = ": faults are not part of a profile: give them in a file with --faults";
+    for (text, told) in [
+        (
+            "base = \"null\"\n[null]\nbusy-one-in = 3",
+            "mine:3: unknown key `busy-one-in` in `[null]`",
+        ),
+        (
+            "base = \"null\"\n[null]\nerror-one-in = 3",
+            "mine:3: unknown key `error-one-in` in `[null]`",
+        ),
+        (
+            "base = \"sd-hs\"\n[card.faults]\nprogram-one-in = 3",
+            "mine:2: unknown key `faults` in `[card]`",
+        ),
+        (
+            "base = \"sd-hs\"\n[host.faults]\ndrift-one-in = 3",
+            "mine:2: unknown key `faults` in `[host]`",
+        ),
+    ] {
+        assert_eq!(Device::parse("mine", text).unwrap_err().to_string(), format!("{told}{hint}"));
+    }
 }

@@ -4,11 +4,12 @@
 mod engine;
 
 use super::*;
+use crate::command::legal::legal;
+use crate::command::state::CardState;
 use crate::command::state::Queue;
-use crate::command::state::{CardState, legal};
 use crate::command::status::Status as CardStatus;
 use crate::command::{Command, Direction, Opcode, Response, ResponseKind, SwitchAccess};
-use crate::controller::{HostError, NotNow, Pack, Part, Payload, Transaction};
+use crate::controller::{HostError, MmcRequest, NotNow, Pack, Part, Payload};
 use crate::engine::QueueEngine;
 use crate::register::ext_csd::index;
 use engine::Engine;
@@ -120,7 +121,7 @@ pub(super) struct Scripted {
     pub(super) dies_at_reset: bool,
     events: VecDeque<(Instant, HostEvent)>,
     /// A transaction is on the bus.
-    running: Option<Transaction>,
+    running: Option<MmcRequest>,
     state: CardState,
     busy_until: Instant,
     memory: Vec<Memory>,
@@ -340,7 +341,7 @@ impl Scripted {
         HostEvent::CommandDone { part, response: Response::Short(status) }
     }
 
-    fn fault_of(&mut self, transaction: &Transaction) -> Option<Fault> {
+    fn fault_of(&mut self, transaction: &MmcRequest) -> Option<Fault> {
         if self.mute && transaction.command.opcode == Opcode::SendStatus {
             return Some(Fault::Error(Part::Command, HostError::Timeout, 0));
         }
@@ -373,7 +374,7 @@ impl Scripted {
     }
 
     /// Plays `transaction` from `now`: where the card is afterwards, and what is told when.
-    fn play(&mut self, transaction: &Transaction, fault: Option<Fault>, now: Instant) {
+    fn play(&mut self, transaction: &MmcRequest, fault: Option<Fault>, now: Instant) {
         let mut at = now;
         let fails = |part| match fault {
             Some(Fault::Error(of, error, blocks)) if of == part => Some((error, blocks)),
@@ -527,7 +528,7 @@ impl Scripted {
     }
 
     /// Q2: the header says what there is, and each request is ready for it.
-    fn check_pack(&self, transaction: &Transaction, pack: &Pack) {
+    fn check_pack(&self, transaction: &MmcRequest, pack: &Pack) {
         let data = transaction.data().unwrap();
         let reads = data.direction == Direction::Read;
         let header = if reads { self.header.expect("it came before") } else { self.block };
@@ -642,7 +643,7 @@ impl HostController for Scripted {
         self.prepares += 1;
     }
 
-    fn start(&mut self, transaction: &Transaction, now: Instant) {
+    fn start(&mut self, transaction: &MmcRequest, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?} runs", self.running);
         assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
         let waits = transaction.data().is_some() || transaction.ends_busy();
@@ -721,7 +722,7 @@ impl HostController for Scripted {
         self.spans.push(Span { command, sector, requests, limit, from: now, to });
     }
 
-    fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+    fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
         if self.refusals > 0 {
             self.refusals -= 1;
             return Err(NotNow);
@@ -735,9 +736,8 @@ impl HostController for Scripted {
         &mut self.block
     }
 
-    fn cleanup(&mut self, slot: SlotId) {
-        if let Some(Transaction { payload: Payload::Slot { slot: on_bus, .. }, .. }) = self.running
-        {
+    fn post(&mut self, slot: SlotId) {
+        if let Some(MmcRequest { payload: Payload::Slot { slot: on_bus, .. }, .. }) = self.running {
             assert_ne!(on_bus, slot, "P2: it is on the bus");
         }
         assert!(!self.engine.has(slot), "N2: {slot:?} is the engine's");

@@ -342,9 +342,7 @@ impl<D: Device> Device for Checked<D> {
         Some(finished)
     }
 
-    fn poll_at(&self) -> Option<Instant> {
-        self.below.poll_at()
-    }
+    crate::pass_on!(below: poll_at);
 }
 
 #[cfg(test)]

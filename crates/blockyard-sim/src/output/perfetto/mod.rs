@@ -151,7 +151,7 @@ impl Perfetto {
             line.slot(*slot);
         }
         line.text("}");
-        if let Work::Run { queue, hctx } = work {
+        if let Work::Run { queue, hctx, .. } = work {
             let track = self.hardware_queue(*queue, *hctx);
             self.slice(track, begin, end).name("run").text("}");
         }
@@ -458,8 +458,8 @@ const fn act_name(kind: ActKind) -> &'static str {
         ActKind::Retune => "retune",
         ActKind::Start => "start",
         ActKind::SendStatus => "CMD13",
-        ActKind::HeedStatus => "heed CMD13",
-        ActKind::LookAtLine => "look at DAT0",
+        ActKind::HandleStatus => "heed CMD13",
+        ActKind::PollLine => "look at DAT0",
         ActKind::SendStop => "CMD12",
         ActKind::SendCommand => "command",
         ActKind::ReadRegister => "read register",
@@ -471,7 +471,7 @@ const fn act_name(kind: ActKind) -> &'static str {
         ActKind::ClearTasks => "clear engine",
         ActKind::RestartEngine => "restart engine",
         ActKind::Reset => "reset",
-        ActKind::Cleanup => "unmap",
+        ActKind::Post => "unmap",
         ActKind::CopyOut => "copy out",
         ActKind::Complete => "complete",
     }

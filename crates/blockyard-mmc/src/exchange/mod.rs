@@ -13,7 +13,7 @@
 
 use super::command::status::Status;
 use super::command::{Direction, Response};
-use super::controller::{HostError, HostEvent, Part, Transaction};
+use super::controller::{HostError, HostEvent, MmcRequest, Part};
 use super::host::BusyDetect;
 
 /// What a transaction failed with.
@@ -84,7 +84,7 @@ const OF_COMMAND_BEFORE: u32 = Status::COM_CRC_ERROR | Status::ILLEGAL_COMMAND;
 impl Exchange {
     /// `transaction` is started on a host that finds the end of busy by `busy`.
     #[must_use]
-    pub fn new(transaction: &Transaction, busy: BusyDetect) -> Self {
+    pub fn new(transaction: &MmcRequest, busy: BusyDetect) -> Self {
         let data = transaction.data();
         let is_told = |part: &Part| *part != Part::Busy || busy == BusyDetect::Hardware;
         let awaited = transaction.parts().filter(is_told).map(bit).sum();

@@ -1,12 +1,12 @@
 //! What of a card the request path needs.
 
-use crate::card::erase::EraseWay;
-use crate::card::time::{INTERRUPT, SD_READ, SD_WRITE, SWITCH};
-use crate::card::{Card, ReliableWrite};
-use crate::command::{Addressing, Direction, Rca};
-use crate::controller::HostController;
-use crate::register::cid::Cid;
-use crate::register::ext_csd::Hpi;
+use super::card::erase::EraseWay;
+use super::card::time::{INTERRUPT, SD_READ, SD_WRITE, SWITCH};
+use super::card::{Card, ReliableWrite};
+use super::command::{Addressing, Direction, Rca};
+use super::host::HostCapabilities;
+use super::register::cid::Cid;
+use super::register::ext_csd::Hpi;
 use blockyard::time::Duration;
 
 /// What of a card the request path needs.
@@ -55,10 +55,9 @@ pub struct Target {
 }
 
 impl Target {
-    /// That of `card` behind `controller`.
+    /// That of `card` behind `host`.
     #[must_use]
-    pub fn of(card: &Card, controller: &impl HostController) -> Self {
-        let host = controller.capabilities();
+    pub fn of(card: &Card, host: &HostCapabilities) -> Self {
         let way = |by| card.erase_way(by);
         Self {
             cid: Some(card.cid),
@@ -113,7 +112,7 @@ impl Target {
     }
 
     /// How long it may keep the host waiting in a transfer.
-    pub(super) const fn transfer_limit(&self, direction: Direction) -> Duration {
+    pub(crate) const fn transfer_limit(&self, direction: Direction) -> Duration {
         match direction {
             Direction::Read => self.read_limit,
             Direction::Write => self.write_limit,
@@ -122,7 +121,7 @@ impl Target {
 
     /// Whether requests that were taken for this can go on with `back`, which came back from a reset: it
     /// is the same card, and what they were promised holds (E6).
-    pub(super) fn is_still(&self, back: &Self) -> bool {
+    pub(crate) fn is_still(&self, back: &Self) -> bool {
         let promises = |of: &Self| {
             let ranges = |way: Option<EraseWay>| way.map(|way| way.ranges());
             let erases = [of.discard, of.write_zeroes].map(ranges);

@@ -49,6 +49,8 @@ struct Obedient {
 }
 
 impl Driver for Obedient {
+    crate::leaf_calls!(unprepare);
+
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         self.budget = self.budget.checked_sub(1)?;
         Some(Budget(0))
