@@ -16,8 +16,8 @@
 //!   A percentile found without congestion is kept: at the next congestion it stands in, once, where
 //!   there is no new one.
 
+use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
-use super::{Adjust, Took};
 use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 

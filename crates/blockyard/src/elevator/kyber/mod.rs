@@ -38,45 +38,27 @@
 //! may be given although more are out than there should be (K3). And before 4.18 its software queues
 //! were not kept by domain, so that the last eight were those of all domains together (K2).
 
+mod adjust;
 mod domain;
 mod percentiles;
 mod steps;
 
+use self::adjust::{Adjust, Took};
 use self::domain::{DOMAINS, Domain, Tokens};
 use self::percentiles::Percentiles;
 use self::steps::Steps;
-use super::{Candidate, Ctx, Elevator, Place};
+use super::{Ctx, Elevator, Place};
 use crate::hardware_queue::{Bits, QueueMap};
 use crate::limits::Limits;
-use crate::merge::{Extent, Merge};
+use crate::merge::{Candidate, Extent, Merge};
 use crate::policy::{KyberAdjust, KyberTunables, SwqMerge};
 use crate::request::{List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::unit::{HctxId, RequestId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-
-/// What a request took.
-#[derive(Clone, Copy, Debug)]
-struct Took {
-    /// From its submission on.
-    total: Duration,
-    /// From its start in the device on.
-    device: Duration,
-}
-
-/// How latencies become depths.
-trait Adjust: core::fmt::Debug {
-    /// A request of `domain` has completed. `due` is when depths are to be adjusted: this may set
-    /// it where it is not set.
-    fn completed(&mut self, domain: Domain, took: Took, now: Instant, due: &mut Option<Instant>);
-
-    /// Adjusts depths as of `at`, and says when to do it again; `None`: that is for
-    /// [`Self::completed`] to say.
-    fn adjust(&mut self, at: Instant, tokens: &mut [Tokens; DOMAINS]) -> Option<Instant>;
-}
 
 /// What one hardware queue has to send.
 #[derive(Debug)]

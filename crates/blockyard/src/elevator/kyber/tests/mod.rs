@@ -8,6 +8,7 @@ use super::*;
 use crate::bio::{Bio, Flags, Op};
 use crate::merge::{Fit, fit};
 use crate::request::Bios;
+use crate::time::Duration;
 use crate::unit::CpuId;
 use proptest::prelude::*;
 

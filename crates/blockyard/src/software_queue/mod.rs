@@ -16,10 +16,9 @@
 //! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the others may be given
 //! nodes for no request at all.
 
-use crate::elevator::Candidate;
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
-use crate::merge::Extent;
+use crate::merge::{Candidate, Extent};
 use crate::policy::SwqMerge;
 use crate::request::{List, Requests};
 use crate::sector_hash::HashNodes;

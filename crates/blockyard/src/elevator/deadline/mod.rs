@@ -31,11 +31,11 @@
 mod class;
 
 use self::class::{Class, Order};
-use super::{Candidate, Ctx, Elevator, Place};
+use super::{Ctx, Elevator, Place};
 use crate::bio::{IoPrio, Op, PrioClass};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
-use crate::merge::{Extent, Merge};
+use crate::merge::{Candidate, Extent, Merge};
 use crate::policy::DeadlineTunables;
 use crate::request::{Request, Requests};
 use crate::sector_hash::HashNodes;

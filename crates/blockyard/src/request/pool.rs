@@ -1,34 +1,13 @@
-//! Requests and the bios they carry: pools behind index handles.
-//!
-//! A [`Request`] is one or more merged bios, of one op and contiguous (a discard may hold several
-//! ranges); it is what elevators and drivers see. All memory is reserved when the pools are made:
-//! there are as many requests as tags, and as many bios as the queue's configuration says.
-//!
-//! # Rules
-//!
-//! - **R1.** A request is idle, staged, in flight or complete, and moves only idle → staged → in
-//!   flight → complete → idle; or back from in flight to staged, by a requeue or to wait for a
-//!   flush behind its data; or from staged to complete when that flush was all it waited for.
-//! - **R2.** A request is on at most one [`List`] at a time; the links are in the request.
-//! - **R3.** A bio is in at most one request, and ends once.
+//! The requests of one queue, in a pool behind index handles.
 
-mod bios;
-mod list;
-
-pub(crate) use bios::{BioId, max_part_sectors, segments_of_part};
-pub use bios::{Bios, Ended, Piece};
-pub use list::List;
-
+use super::bios::{BioId, Bios, NONE, Piece};
+use super::steps::Steps;
 use crate::bio::{Flags, IoPrio, Op};
-use crate::flush::Steps;
 use crate::merge::{Extent, Merge};
 use crate::status::Status;
 use crate::time::{Duration, Instant};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
 use alloc::vec::Vec;
-
-/// "No such index" in links.
-const NONE: u32 = u32::MAX;
 
 /// Where a request stands in its life (R1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +77,8 @@ pub struct Request {
     pub(crate) budget: Option<Budget>,
     first_bio: u32,
     last_bio: u32,
-    next: u32,
-    prev: u32,
+    pub(super) next: u32,
+    pub(super) prev: u32,
 }
 
 impl Request {
@@ -184,7 +163,7 @@ impl Request {
 /// The requests of one queue.
 #[derive(Debug)]
 pub struct Requests {
-    slots: Vec<Request>,
+    pub(super) slots: Vec<Request>,
 }
 
 impl core::ops::Index<RequestId> for Requests {

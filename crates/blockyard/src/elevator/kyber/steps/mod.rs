@@ -17,8 +17,8 @@
 //!   half as the better of the two is great, good, bad or awful. Where neither had completions, two
 //!   more.
 
+use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
-use super::{Adjust, Took};
 use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 

@@ -41,14 +41,15 @@ mod replaying;
 mod standstill;
 mod step;
 
-use host::HostThread;
 pub use media::POWER_CUTS_MAX;
 use processor::Locks;
 use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
 
 use crate::data::verify::Verifier;
+use crate::device::mmc::contexts::Contexts;
 use crate::device::stack::Stack;
+use crate::device::terms::{Completion, Dispatch, Runner};
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
 use crate::log::Logs;
@@ -86,8 +87,8 @@ enum Event {
     Alarm(TaskId),
     /// Records of a trace are due to be handed to tasks.
     Play,
-    /// A worker thread is there to run a hardware queue.
-    Run(QueueId, HctxId),
+    /// A thread runs that is to run a hardware queue.
+    Run(Runner, QueueId, HctxId),
     /// A thread of an MMC host's driver is there to work.
     HostThread(Context),
     /// A queue asked to be looked at again.
@@ -155,14 +156,14 @@ pub struct World<O = ()> {
     deferred: Vec<Vec<bool>>,
     /// The processor that a hardware queue's worker uses.
     worker_cpu: Vec<CpuId>,
-    /// Runs of hardware queues are left to a thread of the host's, as its driver may sleep (T7).
-    dispatch_blocks: bool,
-    /// The device carries out what it is handed on the processor that does so (T10).
-    at_once: bool,
-    /// Of an MMC host: the one that dispatches, and the one of deferred work.
-    host_threads: [HostThread; 2],
-    /// Runs of hardware queues that the one that dispatches has not been given.
-    wanted_runs: Vec<(QueueId, HctxId)>,
+    /// How the device's hardware queues are dispatched.
+    dispatch: Dispatch,
+    /// How the device completes requests of hardware queues that are not polled.
+    completion: Completion,
+    /// The contexts of an MMC host's driver.
+    contexts: Contexts,
+    /// The processors on which the host's threads run, or ran last.
+    host_cpus: [CpuId; 2],
     polled: PolledQueues,
     cache: PageCache,
     /// How far reads are ahead, in pages.
@@ -228,16 +229,16 @@ impl<O: Observer> World<O> {
             machine,
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
             lock: Lock::default(),
-            dispatch_blocks: host.driver.model().mmc().is_some(),
-            at_once: host.driver.model().pmem().is_some(),
+            dispatch: host.driver.model().dispatch(),
+            completion: host.driver.model().completion(),
             locks: Locks { submitting: single || elevator, completing: single },
             host,
             polls: vec![None; queues.len()],
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             queues,
             worker_cpu,
-            host_threads: [HostThread::new(CpuId(machine.cpus - 1)); 2],
-            wanted_runs: Vec::new(),
+            contexts: Contexts::new(&machine),
+            host_cpus: [CpuId(machine.cpus - 1); 2],
             polled,
             cache: PageCache::default(),
             reach: Reach { usual: 0, widest: 0 },
@@ -377,16 +378,12 @@ impl<O: Observer> World<O> {
                 }
             }
             Event::Play => self.play(),
-            Event::Run(queue, hctx) => {
-                let cpu = if self.dispatch_blocks {
-                    self.host_threads[0].cpu
-                } else {
-                    self.worker_cpu[hctx.index()]
-                };
-                self.give(cpu, Work::Run { queue, hctx });
+            Event::Run(by, queue, hctx) => {
+                let cpu = self.cpu_of_run(by, hctx);
+                self.give(cpu, Work::Run { by, queue, hctx });
             }
             Event::HostThread(context) => {
-                let cpu = self.host_threads[usize::from(context == Context::Deferred)].cpu;
+                let cpu = self.host_cpu(context);
                 self.give(cpu, Work::Host(context));
             }
             Event::Poll(queue) => {
@@ -406,12 +403,7 @@ impl<O: Observer> World<O> {
                 let (now, events) = (self.now, &mut self.device_events);
                 self.host.driver.model_mut().event(event, now, events);
                 self.schedule_device();
-                if self.dispatch_blocks {
-                    // It ends no request by itself: its driver does, when it has been interrupted.
-                    self.look_at_controller();
-                } else {
-                    self.take_finished();
-                }
+                self.device_has_news();
             }
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);

@@ -1,4 +1,4 @@
-//! The client of the comparison against the server that knows nothing.
+//! The client of the comparison, run against the bare loop.
 
 use blockyard_bench::nbd::bare;
 use blockyard_bench::nbd::client::{Client, wait_for};

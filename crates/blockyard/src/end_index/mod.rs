@@ -11,9 +11,8 @@
 //! - **N3.** The request filed last is also remembered by itself, until it is removed. It alone is
 //!   asked for front merges, and for discards that merge as ranges wherever they lie.
 
-use crate::elevator::Candidate;
 use crate::limits::Limits;
-use crate::merge::{Extent, Fit, Merge, fit};
+use crate::merge::{Candidate, Extent, Fit, Merge, fit};
 use crate::request::Requests;
 use crate::sector_hash::{HashNodes, SectorHash};
 use crate::unit::RequestId;
