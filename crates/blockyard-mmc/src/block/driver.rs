@@ -12,6 +12,8 @@ use blockyard::time::{Instant, earlier};
 use blockyard::unit::{Budget, HctxId, QueueId};
 
 impl<H: HostController> Driver for Mmc<H> {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out, finish);
+
     /// Grants as many budgets as the host [admits](Mmc::admits) requests. Other requests stay in the elevator.
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         if self.budgets_taken >= self.admits() || self.exclusive.is_some() {

@@ -357,6 +357,8 @@ impl MmcHost {
 }
 
 impl Driver for MmcHost {
+    blockyard::pass_on!(mmc: prepare, unprepare, commit, timed_out, finish);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         self.mmc.take_budget(queue)
     }
