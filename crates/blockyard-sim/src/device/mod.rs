@@ -14,6 +14,7 @@ pub mod mmc;
 pub mod null;
 pub mod pmem;
 pub mod stack;
+pub mod terms;
 
 use crate::data::deed::{Deed, Keeper, Place};
 use activity::Activity;
@@ -26,6 +27,7 @@ use mmc::host::MmcHost;
 use null::Null;
 use pmem::Pmem;
 use std::collections::VecDeque;
+use terms::{Completion, Dispatch};
 
 /// An event of a device's own: the number of one of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +64,23 @@ impl Model {
         }
     }
 
-    /// Whether an interrupt tells of what it was done with after a call.
+    /// How the hardware queues of this device are dispatched.
     #[must_use]
-    pub fn interrupts(&self) -> bool {
+    pub const fn dispatch(&self) -> Dispatch {
         match self {
-            Self::Null(null) => null.interrupts(),
-            Self::Hba(_) => true,
-            // Its own handler has been charged for.
-            Self::Mmc(_) | Self::Pmem(_) => false,
+            Self::Null(_) | Self::Hba(_) | Self::Pmem(_) => Dispatch::Direct,
+            Self::Mmc(_) => Dispatch::HostThread,
+        }
+    }
+
+    /// How this device completes requests of a hardware queue that is not polled.
+    #[must_use]
+    pub const fn completion(&self) -> Completion {
+        match self {
+            Self::Null(null) => null.completion(),
+            Self::Hba(_) => Completion::Interrupt,
+            Self::Mmc(_) => Completion::HostInterrupt,
+            Self::Pmem(_) => Completion::WithinCall,
         }
     }
 
@@ -127,6 +138,16 @@ impl Model {
         self.activity().held_ns()
     }
 
+    /// Takes the time that calls since the last one kept the calling processor busy, beside the costs of
+    /// the path.
+    #[inline]
+    pub fn take_spent(&mut self) -> Duration {
+        match self {
+            Self::Pmem(pmem) => pmem.take_spent(),
+            Self::Null(_) | Self::Hba(_) | Self::Mmc(_) => Duration::ZERO,
+        }
+    }
+
     /// The host path of an eMMC device or SD card.
     #[must_use]
     pub fn mmc(&self) -> Option<&MmcHost> {
@@ -139,14 +160,6 @@ impl Model {
     /// Persistent memory.
     #[must_use]
     pub fn pmem(&self) -> Option<&Pmem> {
-        match self {
-            Self::Pmem(pmem) => Some(pmem),
-            _ => None,
-        }
-    }
-
-    /// As [`Self::pmem`].
-    pub fn pmem_mut(&mut self) -> Option<&mut Pmem> {
         match self {
             Self::Pmem(pmem) => Some(pmem),
             _ => None,

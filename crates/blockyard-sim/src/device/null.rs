@@ -2,6 +2,7 @@
 
 use super::activity::Activity;
 use super::cache::{self, Cache};
+use super::terms::Completion;
 use super::{DeviceEvent, Events};
 use crate::profile::{CacheProfile, NullCompletion, NullProfile};
 use blockyard::driver::{Accept, Driver, Finished, Issue, Outcome};
@@ -47,9 +48,12 @@ impl Null {
         self.finished.pop_front()
     }
 
-    /// Whether an interrupt tells of that.
-    pub(super) fn interrupts(&self) -> bool {
-        self.profile.completion == NullCompletion::Timer
+    /// How requests complete.
+    pub(super) const fn completion(&self) -> Completion {
+        match self.profile.completion {
+            NullCompletion::None | NullCompletion::Softirq => Completion::Uninterrupted,
+            NullCompletion::Timer => Completion::Interrupt,
+        }
     }
 
     /// Starts what was handed over.

@@ -164,7 +164,7 @@ pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, Simulat
         return Err(SimulationError::NotServed { device: device.name.clone() });
     }
     let draws = Prng::new(seed).fork(0);
-    Ok(Live::new(model(device, design, 1, draws)?, device.machine))
+    Ok(Live::new(model(device, design, 1, draws)?, &device.machine))
 }
 
 /// Requests that `design` has one hardware queue of `device` hold.
