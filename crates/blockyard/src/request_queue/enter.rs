@@ -5,8 +5,9 @@
 //! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
 //!   comes later, and merges with nothing, is refused one until every part of it has its own.
 
+use super::RequestQueue;
 use super::cursor::Cursor;
-use super::{RequestQueue, driver_tag, hctx_id};
+use super::number::{driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
 use crate::elevator::{Ctx, Place};
@@ -224,7 +225,7 @@ impl RequestQueue {
     /// A tag or bio of this queue has come free: a run is to let the oldest split bio go on.
     pub(super) fn resume_rest(&mut self) {
         if let Some(cursor) = self.cursors.front() {
-            self.mark_run(cursor.hctx, true);
+            self.runs.mark(cursor.hctx, true);
         }
     }
 
@@ -299,7 +300,7 @@ impl RequestQueue {
         }
         if self.requests[id].op.is_passthrough() {
             self.pass_by(id, now);
-            self.mark_run(hctx, false);
+            self.runs.mark(hctx, false);
         } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
@@ -486,7 +487,7 @@ impl RequestQueue {
                 if !joined {
                     self.insert(host, self.ctx_serving(cpu, hctx), id, now);
                 }
-                self.mark_run(hctx, sleeping);
+                self.runs.mark(hctx, sleeping);
             }
         }
     }
@@ -513,7 +514,7 @@ impl RequestQueue {
         }
         let hctx = self.requests[id].hctx;
         self.insert(host, ctx, id, now);
-        self.mark_run(hctx, false);
+        self.runs.mark(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
@@ -533,7 +534,7 @@ impl RequestQueue {
             return;
         }
         self.insert(host, ctx, id, now);
-        self.mark_run(hctx, self.policies.runs_deferred());
+        self.runs.mark(hctx, self.policies.runs_deferred());
     }
 
     /// Puts a request into the elevator or its software queue.

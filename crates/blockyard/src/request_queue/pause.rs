@@ -9,7 +9,7 @@
 //!   hardware queue is run, so that nothing that came meanwhile is forgotten.
 //! - **Z3.** Both nest. A queue that is quiesced does not drain, frozen or not.
 
-use super::{RequestQueue, hctx_id};
+use super::RequestQueue;
 use crate::driver::Driver;
 use crate::host::Host;
 use crate::time::Instant;
@@ -25,7 +25,7 @@ impl RequestQueue {
             let cpu = CpuId(u16::try_from(cpu).expect("a processor's number is 16 bits"));
             self.release_plug(host, cpu, true, now);
         }
-        self.mark_all();
+        self.runs.mark_all();
     }
 
     /// Undoes one [`Self::freeze`]. Drain [`Self::next_woken`] afterwards.
@@ -61,7 +61,7 @@ impl RequestQueue {
         let quiesced = &mut self.pauses.quiesced;
         *quiesced = quiesced.checked_sub(1).expect("unquiesce of a queue that is not quiesced");
         if *quiesced == 0 {
-            self.mark_all();
+            self.runs.mark_all();
         }
     }
 
@@ -69,11 +69,5 @@ impl RequestQueue {
     #[must_use]
     pub const fn is_quiesced(&self) -> bool {
         self.pauses.quiesced > 0
-    }
-
-    fn mark_all(&mut self) {
-        for at in 0..self.hctxs.len() {
-            self.mark_run(hctx_id(at), true);
-        }
     }
 }
