@@ -54,7 +54,7 @@ fn is_unused(memory: &ImageMemory, start: u64, layout: &Layout) -> Result<bool, 
     for lane in 0..layout.nfree {
         let at = start + layout.flogoff + u64::from(lane) * FLOG_GROUP_BYTES;
         let free = PostmapAba(layout.external_nlba + lane);
-        let first = Container::Pool.dialect().first(lane, free).words();
+        let first = Container::Pool.dialect().first_entry(lane, free).words();
         if !is_read(memory, at, &mut group)? {
             return Ok(false);
         }

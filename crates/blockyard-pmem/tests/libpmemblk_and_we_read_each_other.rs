@@ -198,11 +198,11 @@ type Damage = (&'static str, u64, Vec<u8>);
 
 fn damages(arena: &Arena, image: &ImageMemory) -> Vec<Damage> {
     // A lane whose newest entry is of the last write of a sector, and which entry that is.
-    let group = |lane| arena.group(image, lane).expect("it is read");
+    let group = |lane| arena.read_group(image, lane).expect("it is read");
     let used = |&lane: &u32| {
         let (_, entry) = arena.newest(&group(lane)).expect("it is whole");
-        let has = arena.map(image, entry.sector()).expect("it is read");
-        !entry.is_first() && has.block(entry.sector()) == entry.given()
+        let has = arena.load_map_entry(image, entry.sector()).expect("it is read");
+        !entry.is_unused() && has.block(entry.sector()) == entry.new_block()
     };
     let lane = (0..arena.layout.nfree).find(used).expect("one was used");
     let (slot, entry) = arena.newest(&group(lane)).expect("it is whole");

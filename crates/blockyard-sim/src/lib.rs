@@ -24,6 +24,7 @@ pub mod measure;
 pub mod observe;
 pub mod output;
 pub mod page_cache;
+pub mod placement;
 pub mod profile;
 pub mod replay;
 pub mod reproduce;

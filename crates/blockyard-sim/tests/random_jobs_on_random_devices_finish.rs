@@ -1,6 +1,6 @@
-//! The second swarm: drawn fio jobs on drawn devices under drawn designs, through `Simulation`, the
-//! accounts checked after every piece of work. `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SEEDS` as
-//! for the swarm.
+//! The second swarm: random fio jobs on random devices under random designs, through `Simulation`. The
+//! accounts are checked after every piece of work. `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SEEDS` work
+//! as in the swarm.
 
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies, SchedDepth, SwqMerge,
@@ -8,9 +8,10 @@ use blockyard::policy::{
 use blockyard::time::Duration;
 use blockyard_sim::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
 use blockyard_sim::profile::{
-    Design, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
+    Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
+    RefusalMode,
 };
-use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_sim::workload::Prng;
 
 fn args(prng: &mut Prng) -> Vec<String> {
@@ -48,15 +49,17 @@ fn args(prng: &mut Prng) -> Vec<String> {
     args
 }
 
-fn device(prng: &mut Prng) -> Device {
-    let mut device = Device::lookup("null").expect("a built-in");
+/// A device, and the rule by which it is busy, if it has one.
+fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
+    let mut faults = None;
+    let mut device = Device::lookup("null").expect("`null` should be a built-in device");
     device.limits.write_cache = false;
     device.limits.max_sectors = prng.pick(&[8, 64, 2560]);
     device.limits.max_segments = prng.pick(&[1, 3, 128]);
     device.machine.cpus = prng.pick(&[1, 2, 7, 16]);
     let (queues, depth) = (prng.pick(&[1, 2, 4, 8]), prng.pick(&[1, 2, 5, 64]));
     device.model = if prng.below(2) == 0 {
-        DeviceModel::Null(NullProfile {
+        let null = NullProfile {
             completion: prng.pick(&[
                 NullCompletion::None,
                 NullCompletion::Softirq,
@@ -67,13 +70,19 @@ fn device(prng: &mut Prng) -> Device {
             depth,
             shared_tags: prng.below(3) == 0,
             bandwidth_limit: prng.pick(&[None, Some(200_000_000)]),
-            busy_one_in: prng.pick(&[None, Some(3), Some(50)]),
-            error_one_in: None,
-        })
+        };
+        faults = prng.pick(&[None, Some(3), Some(50)]).map(busy_one_in);
+        DeviceModel::Null(null)
     } else {
         DeviceModel::Hba(hba(prng, queues, depth))
     };
-    device
+    (device, faults)
+}
+
+/// One request in so many is refused, by chance.
+fn busy_one_in(odds: u64) -> FaultRules {
+    let text = format!("[[rule]]\nname = \"busy\"\none-in = {odds}\nbusy = \"resource\"\n");
+    FaultRules::parse("faults.toml", &text).expect("a rule")
 }
 
 fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
@@ -100,7 +109,7 @@ fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
 }
 
 fn design(prng: &mut Prng) -> Design {
-    let mut design = Design::lookup("mq-none").expect("a built-in");
+    let mut design = Design::lookup("mq-none").expect("`mq-none` should be a built-in design");
     let dispatches =
         [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget];
     let base = prng.pick(&[Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber()]);
@@ -120,7 +129,7 @@ fn design(prng: &mut Prng) -> Design {
     design
 }
 
-/// Hardware queues for reads alone and for polling, and jobs that use them.
+/// Draws hardware queues for reads alone and for polling, and jobs that use them.
 fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     if design.policies.model == Model::SingleLock {
         return;
@@ -135,7 +144,7 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     }
 }
 
-/// Jobs that read through the page cache, and how far they are ahead.
+/// Draws jobs that read through the page cache, and their read-ahead.
 fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     let prng = &mut Prng::new(seed).fork(0x7061);
     design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20]);
@@ -152,12 +161,13 @@ fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
 /// Runs a seed to its end.
 fn run(seed: u64) -> Result<Report, String> {
     let prng = &mut Prng::new(seed).fork(0x6a6f);
-    let (args, device, mut design) = (args(prng), device(prng), design(prng));
+    let (args, (device, faults), mut design) = (args(prng), device(prng), design(prng));
     let mut jobs = parse_args(args.iter().map(String::as_str), &NoSource)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     kinds(seed, &mut jobs, &device, &mut design);
     buffered(seed, &mut jobs, &mut design);
-    let mut simulation = Simulation::new(&jobs, &device, &design, seed)
+    let conditions = Conditions { faults: faults.as_ref(), ..Conditions::new(seed) };
+    let mut simulation = Simulation::under(&jobs, &device, &design, conditions)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     simulation.check_every_step();
     for _ in 0..2_000 {
@@ -206,7 +216,7 @@ fn all_jobs_end_and_the_same_seed_gives_the_same_report() {
                     .sum::<u64>();
                 events += report.totals.events;
                 if seed % 8 == 0 {
-                    let again = run(*seed).expect("it ended before");
+                    let again = run(*seed).expect("a seed that ended should end again");
                     assert_eq!(format!("{again:?}"), format!("{report:?}"), "seed {seed}");
                 }
             }

@@ -30,7 +30,7 @@ use crate::bio::{Bio, Flags};
 use crate::flush::FlushQueue;
 use crate::policy::BusyTrack;
 use crate::request::List;
-use crate::time::{Duration, Instant};
+use crate::time::Duration;
 use crate::trace::Hold;
 use crate::unit::{CpuId, HctxId};
 use alloc::vec::Vec;
@@ -209,10 +209,6 @@ pub(crate) struct HardwareQueue {
     pub(crate) pending: Bits,
     /// Where the next round over the feeders begins.
     pub(crate) next_feeder: usize,
-    /// Run again at this instant (H4).
-    pub(crate) retry_at: Option<Instant>,
-    /// Waiting in the queue's list of runs to come; deferred or not.
-    pub(crate) run_pending: Option<bool>,
 }
 
 impl HardwareQueue {
@@ -226,8 +222,6 @@ impl HardwareQueue {
             pending: Bits::new(feeders.len()),
             feeders,
             next_feeder: 0,
-            retry_at: None,
-            run_pending: None,
         }
     }
 

@@ -1,24 +1,25 @@
-//! An arena: its log and its map held against each other, and what is certain in spite of damage.
+//! An arena: compares its log with its map, and derives what is certain despite damage.
 
-use super::chain::{Link, Mend};
+use super::chain::{InfoRepair, Link};
 use super::finding::{Finding, Problem, Report, Severity};
 use super::log::{self, Lane, Newest};
-use super::map::{self, Owners, Several};
-use super::{Options, Progress};
+use super::map::{self, Capped, Owners};
+use super::options::{Options, Progress};
+use crate::address::{PostmapAba, PremapAba};
 use crate::arena::Arena;
+use crate::container::Dialect;
 use crate::flog::SlotLayout;
 use crate::map_entry::MapEntry;
 use crate::memory::{MediaError, Memory};
 use crate::repair::Step;
-use crate::{Dialect, PostmapAba, PremapAba};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Most sectors of an arena that are given a block again.
+/// The most sectors of an arena that get a new block.
 const LOST_MAX: usize = 4096;
 
-/// An arena that was looked at.
-pub(super) struct Examined {
+/// The result of checking an arena.
+pub(super) struct ArenaCheck {
     number: usize,
     link: Link,
     arena: Arena,
@@ -26,22 +27,22 @@ pub(super) struct Examined {
     finished: Vec<(PremapAba, MapEntry)>,
     owners: Owners,
     claims: Claims,
-    /// The first sector of each block that a sector has and somebody else too, as far as they are told.
+    /// The first sector of each block with two owners, as far as these are reported.
     first_owners: BTreeMap<PostmapAba, PremapAba>,
-    nobodys: Several<PostmapAba>,
-    /// K3: who has which block is certain.
+    unowned: Capped<PostmapAba>,
+    /// It is certain who owns which block ([owners-add-up]).
     is_certain: bool,
 }
 
-/// What lanes say of their free blocks.
+/// The free blocks according to the lanes.
 #[derive(Default)]
 struct Claims {
-    /// Lanes that have a block which no other lane and no sector has.
-    named: BTreeMap<PostmapAba, u32>,
-    /// Blocks of sectors that lanes have too.
+    /// Free blocks that no other lane and no sector has, with their lanes.
+    sole: BTreeMap<PostmapAba, u32>,
+    /// Free blocks that a sector has too, with their lanes.
     sectors: Vec<(PostmapAba, u32)>,
-    /// Free blocks of a lane that another one has too: the first lane, and the other.
-    twice: Vec<(u32, u32, PostmapAba)>,
+    /// Free blocks of two lanes: the first lane, the other lane, and the block.
+    shared: Vec<(u32, u32, PostmapAba)>,
     /// Lanes without a free block that is certainly theirs.
     lacking: Vec<u32>,
 }
@@ -54,22 +55,27 @@ impl Claims {
                 claims.lacking.push(lane);
                 continue;
             };
-            let block = newest.entry.lost();
-            if let Some(&first) = claims.named.get(&block) {
-                claims.twice.push((first, lane, block));
+            let block = newest.entry.old_block();
+            if let Some(&first) = claims.sole.get(&block) {
+                claims.shared.push((first, lane, block));
                 claims.lacking.push(lane);
             } else if owners.blocks.put(block.0) {
-                claims.named.insert(block, lane);
+                claims.sole.insert(block, lane);
             } else {
                 claims.sectors.push((block, lane));
             }
         }
+        debug_assert_eq!(
+            claims.sole.len() + claims.sectors.len() + claims.lacking.len(),
+            lanes.len(),
+            "each lane is counted once"
+        );
         claims
     }
 }
 
-impl Examined {
-    /// Looks at the arena of `link`. Memory: a bit for each block, and a few bytes for each lane.
+impl ArenaCheck {
+    /// Checks the arena of `link`. This needs a bit for each block, and a few bytes for each lane.
     pub(super) fn new<M: Memory>(
         memory: &M,
         number: usize,
@@ -96,12 +102,12 @@ impl Examined {
         let keep = options.keep;
         let mut owners = map::owners(memory, &arena, &finished, keep, LOST_MAX, &mut done)?;
         let claims = Claims::of(&lanes, &mut owners);
-        let told = claims.sectors.iter().take(keep).map(|&(block, _)| block);
-        let told = told.chain(owners.twice.first.iter().map(|&(block, _)| block));
-        let first_owners = map::first_owners(memory, &arena, &finished, told)?;
-        let mut nobodys = Several::new(keep.max(LOST_MAX));
-        owners.blocks.missing().for_each(|block| nobodys.push(PostmapAba(block)));
-        let mut examined = Self {
+        let reported = claims.sectors.iter().take(keep).map(|&(block, _)| block);
+        let reported = reported.chain(owners.shared.first.iter().map(|&(block, _)| block));
+        let first_owners = map::first_owners(memory, &arena, &finished, reported)?;
+        let mut unowned = Capped::new(keep.max(LOST_MAX));
+        owners.blocks.missing().for_each(|block| unowned.push(PostmapAba(block)));
+        let mut arena_check = Self {
             number,
             link,
             arena,
@@ -110,32 +116,32 @@ impl Examined {
             owners,
             claims,
             first_owners,
-            nobodys,
+            unowned,
             is_certain: false,
         };
-        examined.is_certain = examined.adds_up(memory)?;
-        Ok(examined)
+        arena_check.is_certain = arena_check.owners_are_certain(memory)?;
+        Ok(arena_check)
     }
 
-    /// K3.
-    fn adds_up<M: Memory>(&self, memory: &M) -> Result<bool, MediaError> {
-        let Self { owners, claims, nobodys, .. } = self;
+    /// Decides whether the owners are certain ([owners-add-up]).
+    fn owners_are_certain<M: Memory>(&self, memory: &M) -> Result<bool, MediaError> {
+        let Self { owners, claims, unowned, .. } = self;
         let no_block = &owners.no_block;
         let lacking = claims.lacking.len() as u64;
-        // What was there may have been a write that was cut.
+        // A lost log may have held a cut write.
         let lost_log = self.lanes.iter().any(|lane| matches!(lane, Lane::Lost));
         let one_kind = lacking == 0 || no_block.count == 0;
-        // There are as many blocks as owners: one with two owners leaves another to nobody.
-        let add_up = nobodys.count == lacking + no_block.count;
-        // Another lane may have written to the block that a cut write is to free: its sector still has it.
-        let cut_twice = claims.twice.iter().any(|&(a, b, _)| self.is_cut(a) || self.is_cut(b));
-        if lost_log || !one_kind || !add_up || cut_twice || no_block.rest() > 0 {
+        // There are as many blocks as owners, so a block with two owners leaves another one unowned.
+        let add_up = unowned.count == lacking + no_block.count;
+        // Another lane may have written to the block that a cut write will free: its sector still has it.
+        let cut_twice = claims.shared.iter().any(|&(a, b, _)| self.is_cut(a) || self.is_cut(b));
+        if lost_log || !one_kind || !add_up || cut_twice || no_block.dropped() > 0 {
             return Ok(false);
         }
-        let nobodys = |block: PostmapAba| !owners.blocks.has(block.0);
+        let unowned = |block: PostmapAba| !owners.blocks.has(block.0);
         for lane in &self.lanes {
             if let Lane::Unsound(_, group) = lane
-                && log::may_be_cut(memory, &self.arena, group, nobodys)?
+                && log::may_be_cut(memory, &self.arena, group, unowned)?
             {
                 return Ok(false);
             }
@@ -151,16 +157,16 @@ impl Examined {
         self.arena.first_lba + u64::from(lba.0)
     }
 
-    /// Sectors.
+    /// The number of sectors.
     pub(super) const fn sectors(&self) -> u64 {
         self.arena.layout.external_nlba as u64
     }
 
-    /// Tells all that was found.
-    pub(super) fn tell(&self, report: &mut Report) {
-        self.tell_info(report);
-        self.tell_log(report);
-        self.tell_map(report);
+    /// Adds all findings to a report.
+    pub(super) fn report_to(&self, report: &mut Report) {
+        self.report_info(report);
+        self.report_log(report);
+        self.report_map(report);
     }
 
     fn add(&self, report: &mut Report, at: u64, problem: Problem, severity: Severity) {
@@ -168,24 +174,24 @@ impl Examined {
         report.add(Finding { arena: self.number, at, problem, severity, at_risk });
     }
 
-    /// How bad damage is that is repaired where all is certain.
+    /// The severity of damage that a repair corrects if the owners are certain.
     const fn if_certain(&self) -> Severity {
         if self.is_certain { Severity::Repairable } else { Severity::Broken }
     }
 
     fn puts_at_risk(&self, problem: &Problem) -> bool {
         match problem {
-            // Some take the BTT for empty, and the next write lays a new one over it.
+            // Some readers take the BTT for empty, and the next write puts a new BTT over it.
             Problem::FirstInfo(_)
             | Problem::Log { .. }
             | Problem::LostLog { .. }
             | Problem::Misread { .. }
-            | Problem::FreeTwice { .. }
-            | Problem::NoBlock { .. }
+            | Problem::DuplicateFree { .. }
+            | Problem::BadMapEntry { .. }
             | Problem::LostEntry { .. }
             | Problem::TwoSectors { .. }
             | Problem::SectorAndLane { .. } => true,
-            // libpmemblk takes a cut write for finished by these, and its old block for free.
+            // libpmemblk takes a cut write in this form for finished, and its old block for free.
             Problem::Dialect { wanted, .. } => {
                 *wanted == Dialect::Flagged && !self.finished.is_empty()
             }
@@ -193,21 +199,25 @@ impl Examined {
         }
     }
 
-    fn tell_info(&self, report: &mut Report) {
+    fn report_info(&self, report: &mut Report) {
         let (first, copy) = self.info_blocks();
-        let (at, problem, severity) = match self.link.mend {
-            Mend::Nothing => (0, None, Severity::Note),
-            Mend::First(error) => (first, Some(Problem::FirstInfo(error)), Severity::Repairable),
-            Mend::Neither(error) => (first, Some(Problem::FirstInfo(error)), Severity::Broken),
-            Mend::Copy(error) => (copy, Some(Problem::CopyInfo(error)), Severity::Repairable),
-            Mend::CopyIfSound(problem) => (copy, Some(problem), self.if_certain()),
+        let (at, problem, severity) = match self.link.repair {
+            InfoRepair::Nothing => (0, None, Severity::Note),
+            InfoRepair::First(error) => {
+                (first, Some(Problem::FirstInfo(error)), Severity::Repairable)
+            }
+            InfoRepair::Neither(error) => {
+                (first, Some(Problem::FirstInfo(error)), Severity::Broken)
+            }
+            InfoRepair::Copy(error) => (copy, Some(Problem::CopyInfo(error)), Severity::Repairable),
+            InfoRepair::CopyIfSound(problem) => (copy, Some(problem), self.if_certain()),
         };
         if let Some(problem) = problem {
             self.add(report, at, problem, severity);
         }
         for &(at, problem) in &self.link.problems {
             let severity = match problem {
-                Problem::Unused => Severity::Note,
+                Problem::NonzeroUnused => Severity::Note,
                 _ => Severity::Broken,
             };
             self.add(report, at, problem, severity);
@@ -218,11 +228,11 @@ impl Examined {
         (self.arena.start, self.arena.start + self.arena.layout.infooff)
     }
 
-    fn tell_log(&self, report: &mut Report) {
+    fn report_log(&self, report: &mut Report) {
         for (lane, log) in (0..).zip(&self.lanes) {
             let at = self.arena.group_at(lane);
             match log {
-                Lane::Sound(newest) => self.tell_sound(report, lane, newest),
+                Lane::Sound(newest) => self.report_sound(report, lane, newest),
                 &Lane::Unsound(error, _) => {
                     self.add(report, at, Problem::Log { lane, error }, self.if_certain());
                 }
@@ -231,19 +241,19 @@ impl Examined {
                 }
             }
         }
-        for &(lane, other, block) in &self.claims.twice {
-            let problem = Problem::FreeTwice { lane, other, block };
+        for &(lane, other, block) in &self.claims.shared {
+            let problem = Problem::DuplicateFree { lane, other, block };
             self.add(report, self.arena.group_at(other), problem, self.if_certain());
         }
         let wanted = self.arena.dialect;
-        let lanes = log::strange_dialect(&self.lanes, wanted);
+        let lanes = log::lanes_in_other_dialect(&self.lanes, wanted);
         if lanes > 0 {
             let problem = Problem::Dialect { lanes, wanted };
             self.add(report, self.arena.group_at(0), problem, Severity::Note);
         }
     }
 
-    fn tell_sound(&self, report: &mut Report, lane: u32, newest: &Newest) {
+    fn report_sound(&self, report: &mut Report, lane: u32, newest: &Newest) {
         let at = self.arena.group_at(lane);
         if newest.is_misread() {
             let problem = Problem::Misread { lane, numbers: newest.numbers };
@@ -251,28 +261,28 @@ impl Examined {
         }
         if newest.is_cut {
             let entry = newest.entry;
-            let (sector, block) = (self.sector(entry.sector()), entry.given());
-            self.add(report, at, Problem::Cut { lane, sector, block }, Severity::Note);
+            let (sector, block) = (self.sector(entry.sector()), entry.new_block());
+            self.add(report, at, Problem::CutWrite { lane, sector, block }, Severity::Note);
         }
     }
 
-    fn tell_map(&self, report: &mut Report) {
-        let Owners { twice, no_block, lost, .. } = &self.owners;
+    fn report_map(&self, report: &mut Report) {
+        let Owners { shared, no_block, lost, .. } = &self.owners;
         for &(lba, entry) in &no_block.first {
-            let problem = Problem::NoBlock { sector: self.sector(lba), entry };
+            let problem = Problem::BadMapEntry { sector: self.sector(lba), entry };
             self.add(report, self.arena.map_at(lba), problem, self.if_certain());
         }
-        report.add_unseen(self.if_certain(), no_block.rest(), true);
+        report.count_only(self.if_certain(), no_block.dropped(), true);
         for &lba in &lost.first {
             let problem = Problem::LostEntry { sector: self.sector(lba) };
             self.add(report, self.arena.map_at(lba), problem, Severity::Broken);
         }
-        report.add_unseen(Severity::Broken, lost.rest(), true);
-        // Who else has a block is not found where somebody writes meanwhile.
-        let mut unseen = twice.rest();
-        for &(block, lba) in &twice.first {
+        report.count_only(Severity::Broken, lost.dropped(), true);
+        // The other owner is missing if somebody wrote to the BTT during the check.
+        let mut not_kept = shared.dropped();
+        for &(block, lba) in &shared.first {
             let Some(&first) = self.first_owners.get(&block) else {
-                unseen += 1;
+                not_kept += 1;
                 continue;
             };
             let (sector, other) = (self.sector(first), self.sector(lba));
@@ -281,73 +291,77 @@ impl Examined {
         }
         for &(block, lane) in &self.claims.sectors {
             let Some(&lba) = self.first_owners.get(&block) else {
-                unseen += 1;
+                not_kept += 1;
                 continue;
             };
             let problem = Problem::SectorAndLane { block, sector: self.sector(lba), lane };
             self.add(report, self.arena.block_at(block), problem, Severity::Broken);
         }
-        report.add_unseen(Severity::Broken, unseen, true);
-        for &block in &self.nobodys.first {
-            let problem = Problem::Nobodys { block };
+        report.count_only(Severity::Broken, not_kept, true);
+        for &block in &self.unowned.first {
+            let problem = Problem::Unowned { block };
             self.add(report, self.arena.block_at(block), problem, self.if_certain());
         }
-        report.add_unseen(self.if_certain(), self.nobodys.rest(), false);
+        report.count_only(self.if_certain(), self.unowned.dropped(), false);
     }
 
-    /// What takes the arena's mark as broken away, if nothing else will be wrong with it.
-    pub(super) fn unmark(&self) -> Option<Step> {
+    /// Returns the step that removes the arena's broken mark, if nothing else will be wrong with it.
+    pub(super) fn clear_error(&self) -> Option<Step> {
         let (first, copy) = self.info_blocks();
-        let is_sound = self.is_certain && !matches!(self.link.mend, Mend::Neither(_));
-        (self.link.info.error && is_sound).then_some(Step::Unmark {
+        let is_sound = self.is_certain && !matches!(self.link.repair, InfoRepair::Neither(_));
+        (self.link.info.error && is_sound).then_some(Step::ClearError {
             arena: self.number,
             first,
             copy,
         })
     }
 
-    /// What is certain to be right (K3), in an order that may end anywhere.
+    /// Adds the steps that are certain ([owners-add-up]). They may be interrupted anywhere.
     pub(super) fn plan(&self, steps: &mut Vec<Step>) {
         let arena = self.number;
         let (first, copy) = self.info_blocks();
-        let info = |from, to| Step::Info { arena, from, to };
-        match self.link.mend {
-            Mend::First(_) => steps.push(info(copy, first)),
-            Mend::Copy(_) => steps.push(info(first, copy)),
-            Mend::CopyIfSound(_) if self.is_certain => steps.push(info(first, copy)),
-            Mend::CopyIfSound(_) | Mend::Neither(_) | Mend::Nothing => {}
+        let info = |from, to| Step::CopyInfo { arena, from, to };
+        match self.link.repair {
+            InfoRepair::First(_) => steps.push(info(copy, first)),
+            InfoRepair::Copy(_) => steps.push(info(first, copy)),
+            InfoRepair::CopyIfSound(_) if self.is_certain => steps.push(info(first, copy)),
+            InfoRepair::CopyIfSound(_) | InfoRepair::Neither(_) | InfoRepair::Nothing => {}
         }
         if !self.is_certain {
             return;
         }
+        let takers = self.claims.lacking.len() + self.owners.no_block.first.len();
+        debug_assert_eq!(takers, self.unowned.first.len(), "[owners-add-up]");
         for &(lba, entry) in &self.finished {
             let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
-            steps.push(Step::Finish { arena, sector, at, entry });
+            steps.push(Step::FinishWrite { arena, sector, at, entry });
         }
         for (lane, log) in (0..).zip(&self.lanes) {
             match log {
-                // As it is formatted, but for its number.
+                // The entry is as formatted, except for its number.
                 Lane::Sound(newest) if newest.is_misread_first() => {
                     let at = self.arena.entry_at(lane, 0);
-                    let entry = self.arena.dialect.first(lane, newest.entry.lost());
-                    steps.push(Step::Elder { arena, lane, at, entry });
+                    let entry = self.arena.dialect.first_entry(lane, newest.entry.old_block());
+                    steps.push(Step::OlderEntry { arena, lane, at, entry });
                 }
                 Lane::Sound(newest) if newest.is_misread() => {
-                    let (at, entry) = (self.arena.entry_at(lane, 1 - newest.slot), newest.elder());
-                    steps.push(Step::Elder { arena, lane, at, entry });
+                    let (at, entry) =
+                        (self.arena.entry_at(lane, 1 - newest.slot), newest.older_entry());
+                    steps.push(Step::OlderEntry { arena, lane, at, entry });
                 }
                 _ => {}
             }
         }
-        let mut nobodys = self.nobodys.first.iter();
-        for (&lane, &block) in self.claims.lacking.iter().zip(&mut nobodys) {
-            let (at, entry) = (self.arena.group_at(lane), self.arena.dialect.first(lane, block));
-            steps.push(Step::Free { arena, lane, block, at, entry });
+        let mut unowned = self.unowned.first.iter();
+        for (&lane, &block) in self.claims.lacking.iter().zip(&mut unowned) {
+            let (at, entry) =
+                (self.arena.group_at(lane), self.arena.dialect.first_entry(lane, block));
+            steps.push(Step::ResetLane { arena, lane, block, at, entry });
         }
-        for (&(lba, _), &block) in self.owners.no_block.first.iter().zip(nobodys) {
+        for (&(lba, _), &block) in self.owners.no_block.first.iter().zip(unowned) {
             let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
-            let entry = MapEntry::normal(block).lost(lba);
-            steps.push(Step::Lose { arena, sector, block, at, entry });
+            let entry = MapEntry::normal(block).errored(lba);
+            steps.push(Step::MarkLost { arena, sector, block, at, entry });
         }
     }
 }

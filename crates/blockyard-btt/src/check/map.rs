@@ -1,27 +1,27 @@
-//! The map of an arena: whose each block is.
+//! The map of an arena: finds the owner of each block.
 
 use super::blocks::Blocks;
+use crate::address::{PostmapAba, PremapAba};
 use crate::arena::Arena;
 use crate::layout::MAP_ENTRY_BYTES;
 use crate::map_entry::MapEntry;
 use crate::memory::{MediaError, Memory};
-use crate::{PostmapAba, PremapAba};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Entries that are read at once.
+/// Entries to read at once.
 const PIECE: usize = 16 << 10;
 
-/// The first few of something, and how many there are.
-pub(super) struct Several<T> {
+/// The first items of a list, and the number of all of them.
+pub(super) struct Capped<T> {
     pub(super) first: Vec<T>,
     pub(super) count: u64,
     keep: usize,
 }
 
-impl<T> Several<T> {
+impl<T> Capped<T> {
     pub(super) const fn new(keep: usize) -> Self {
         Self { first: Vec::new(), count: 0, keep }
     }
@@ -33,35 +33,36 @@ impl<T> Several<T> {
         self.count += 1;
     }
 
-    /// Those that were not remembered.
-    pub(super) fn rest(&self) -> u64 {
+    /// The number of items that were not kept.
+    pub(super) fn dropped(&self) -> u64 {
+        debug_assert!(self.first.len() as u64 <= self.count, "kept items are counted");
         self.count - self.first.len() as u64
     }
 }
 
-/// What a map says.
+/// The owners according to a map.
 pub(super) struct Owners {
-    /// Blocks that are a sector's.
+    /// The blocks that belong to a sector.
     pub(super) blocks: Blocks,
-    /// Blocks that are another sector's too, and that sector.
-    pub(super) twice: Several<(PostmapAba, PremapAba)>,
-    /// Sectors whose block does not exist.
-    pub(super) no_block: Several<(PremapAba, MapEntry)>,
-    /// Sectors whose entry the medium lost.
-    pub(super) lost: Several<PremapAba>,
+    /// The blocks that belong to an earlier sector too, with the later sector.
+    pub(super) shared: Capped<(PostmapAba, PremapAba)>,
+    /// The sectors whose block does not exist.
+    pub(super) no_block: Capped<(PremapAba, MapEntry)>,
+    /// The sectors whose entry the medium lost.
+    pub(super) lost: Capped<PremapAba>,
 }
 
 /// A part of a map.
 enum Piece {
     /// Sectors that were never written.
     Initial(Range<u32>),
-    /// A sector.
+    /// A sector and its entry.
     Entry(PremapAba, MapEntry),
     /// A sector whose entry the medium lost.
     Lost(PremapAba),
 }
 
-/// Looks at the whole map of `arena`, with entries of `finished` writes instead of those that are there.
+/// Reads the whole map of `arena`. The entries of `finished` writes replace the stored ones.
 pub(super) fn owners<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -70,11 +71,12 @@ pub(super) fn owners<M: Memory>(
     keep_no_block: usize,
     done: &mut dyn FnMut(u32),
 ) -> Result<Owners, MediaError> {
+    debug_assert!(finished.is_sorted_by_key(|&(lba, _)| lba), "ordered by sector");
     let mut owners = Owners {
         blocks: Blocks::new(arena.layout.internal_nlba),
-        twice: Several::new(keep),
-        no_block: Several::new(keep_no_block),
-        lost: Several::new(keep),
+        shared: Capped::new(keep),
+        no_block: Capped::new(keep_no_block),
+        lost: Capped::new(keep),
     };
     pieces(memory, arena, finished, |piece| {
         match piece {
@@ -97,15 +99,15 @@ pub(super) fn owners<M: Memory>(
 impl Owners {
     fn put(&mut self, arena: &Arena, lba: PremapAba, entry: MapEntry) {
         let block = entry.block(lba);
-        if !arena.has(block) {
+        if !arena.has_block(block) {
             self.no_block.push((lba, entry));
         } else if !self.blocks.put(block.0) {
-            self.twice.push((block, lba));
+            self.shared.push((block, lba));
         }
     }
 }
 
-/// The first sector that has each of `blocks`.
+/// Returns the first sector that has each of `blocks`.
 pub(super) fn first_owners<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -130,7 +132,7 @@ pub(super) fn first_owners<M: Memory>(
     Ok(wanted.into_iter().filter_map(|(block, lba)| Some((block, lba?))).collect())
 }
 
-/// Calls `visit` with all parts of a map in order, until it says that it has seen enough.
+/// Calls `visit` with all parts of a map in order, until it returns false.
 fn pieces<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -159,7 +161,7 @@ fn pieces<M: Memory>(
             let read = if is_whole {
                 Ok(MapEntry(u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])))
             } else {
-                arena.map(memory, lba)
+                arena.load_map_entry(memory, lba)
             };
             let mut piece = match read {
                 Ok(entry) => Piece::Entry(lba, entry),

@@ -1,22 +1,21 @@
 //! Designs: named sets of policies.
 
-use crate::page_cache::{PAGE_BYTES, Reach};
-use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
     Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
-use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
 use super::btt::{BttDesign, btt};
+use super::builtin::{Builtin, builtins, text_of};
 use super::error::{Problem, ProfileError};
 use super::host::{HostLines, host};
-use super::table::{Source, Table};
-use super::value::{Bytes, Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
-use super::{Builtin, builtins, text_of};
+use super::read_ahead::{ReadAheadPolicy, read_ahead};
+use super::source::Source;
+use super::table::Table;
+use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 
 /// A design: what decides how requests are staged, merged, scheduled and dispatched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,26 +50,6 @@ pub struct Design {
     pub timeout: Option<Duration>,
 }
 
-/// How far buffered reads are read ahead: `read-ahead` and `read-ahead-cap`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadAheadPolicy {
-    /// The longest window, bytes: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
-    pub bytes: u64,
-    /// Whether a request that is longer makes windows as long as itself, up to what the device
-    /// takes at once: `request`, as since Linux 4.10, rather than `setting`.
-    pub request_widens: bool,
-}
-
-impl ReadAheadPolicy {
-    /// How far it reaches on a device with `limits`.
-    #[must_use]
-    pub fn reach(&self, limits: &Limits) -> Reach {
-        let widest_bytes = if self.request_widens { limits.max_sectors } else { 0 };
-        let widest_bytes = u64::from(widest_bytes) * u64::from(SECTOR_BYTES);
-        Reach { usual: self.bytes / PAGE_BYTES, widest: widest_bytes / PAGE_BYTES }
-    }
-}
-
 /// How many hardware queues a kind of I/O has of its own, in addition to those that serve the rest.
 ///
 /// They are keys of a design though Linux has them as parameters of drivers: whether to have them
@@ -90,6 +69,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "legacy-deadline",
     "mq-none-2017",
     "mq-deadline-2017",
+    "mq-deadline-2017-held",
     "mq-kyber-2017",
     "mq-none-2017-patched",
     "mq-deadline-2017-patched",
@@ -98,8 +78,10 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-kyber",
     "mmc-pio",
     "mmc-serial",
+    "mmc-serial-bounce",
     "mmc-double-buffer",
     "mmc-double-buffer-full",
+    "mmc-double-buffer-bounce",
     "mmc-mq-step4",
     "mmc-mq-step15",
     "mmc-blkmq",
@@ -113,13 +95,12 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "btt-linux-2015-nt",
     "btt-linux-2015-aligned-nt",
     "btt-linux",
+    "btt-linux-padded",
     "btt-indexed",
     "btt",
 );
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
-/// Longest window of read-ahead.
-const READ_AHEAD_BYTES_MAX: u64 = 64 << 20;
 pub(crate) const READ_QUEUES: &str = "read-queues";
 pub(crate) const POLL_QUEUES: &str = "poll-queues";
 const QUEUE: &[&str] = &[
@@ -179,8 +160,6 @@ const SWQ_MERGE: &[(&str, SwqMerge)] =
     &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
 const PLUG: &[(&str, Plugging)] =
     &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
-
-const READ_AHEAD_CAP: &[(&str, bool)] = &[("setting", false), ("request", true)];
 
 const ADJUST: &[(&str, KyberAdjust)] =
     &[("percentiles", KyberAdjust::Percentiles), ("steps", KyberAdjust::Steps)];
@@ -260,16 +239,6 @@ fn timeout(queue: &Table<'_>) -> Result<Option<Duration>, ProfileError> {
         return Err(queue.wrong("timeout", Problem::Contradiction(words)));
     }
     Ok(timeout)
-}
-
-fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
-    let bytes = queue.take("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX))?.unwrap_or(128 << 10);
-    if !bytes.is_multiple_of(PAGE_BYTES) {
-        let words = "`read-ahead` is a whole number of pages of 4KiB";
-        return Err(queue.wrong("read-ahead", Problem::Contradiction(words)));
-    }
-    let request_widens = queue.take("read-ahead-cap", OneOf(READ_AHEAD_CAP))?.unwrap_or(true);
-    Ok(ReadAheadPolicy { bytes, request_widens })
 }
 
 fn kind_queues(queue: &Table<'_>, key: &'static str) -> Result<KindQueues, ProfileError> {

@@ -6,6 +6,11 @@ use super::error::ProfileError;
 use super::table::Table;
 use super::value::{Bytes, Count, OneOf, Rate, Time};
 
+/// Most bytes of a disk: the bytes of one BTT arena, less what the table needs.
+pub const CAPACITY_MAX: u64 = 504 << 30;
+/// Fewest bytes of a disk: those of the smallest arena.
+pub const CAPACITY_MIN: u64 = 16 << 20;
+
 /// Memory that keeps its bytes, and what using it costs a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmemProfile {

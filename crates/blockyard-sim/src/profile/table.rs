@@ -7,8 +7,9 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Builtin;
+use super::builtin::Builtin;
 use super::error::{Problem, ProfileError};
+use super::source::Source;
 use super::value::{Kind, OneOf, Text};
 
 /// The key that names the profile a file builds on.
@@ -18,26 +19,6 @@ const OWN: &[&str] = &["title", "origin"];
 
 /// The keys of a figure that states where it comes from.
 const FIGURE: &[&str] = &["value", "origin"];
-
-/// A file and its text.
-#[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) name: &'a str,
-    pub(super) text: &'a str,
-}
-
-impl Source<'_> {
-    /// The error `problem` at the line of byte `offset`.
-    fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
-        ProfileError::Wrong { file: self.name.to_owned(), line: self.line(offset), problem }
-    }
-
-    /// The line of byte `offset`, from 1.
-    fn line(self, offset: usize) -> usize {
-        let before = self.text.as_bytes().iter().take(offset);
-        1 + before.filter(|&&byte| byte == b'\n').count()
-    }
-}
 
 /// A table of a file, with the same table of the file's base below it.
 pub(super) struct Table<'a> {

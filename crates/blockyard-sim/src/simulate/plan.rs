@@ -4,9 +4,10 @@ use super::SimulationError;
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, Resolved};
 use crate::measure::JobStats;
+use crate::placement::Placement;
 use crate::profile::{Design, Device};
 use crate::replay::Replay;
-use crate::task::{Instance, Origin, Placement};
+use crate::task::{Instance, Origin};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 
 /// An instance to come, of the job with this index.

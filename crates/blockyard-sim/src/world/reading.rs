@@ -10,7 +10,7 @@
 use super::{RUN_BIT, World};
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Observer;
-use crate::page_cache::PAGE_BYTES;
+use crate::profile::PAGE_BYTES;
 use crate::task::{Plan, ReadStep};
 use blockyard::bio::Bio;
 use blockyard::status::Status;

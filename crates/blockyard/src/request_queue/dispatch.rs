@@ -41,7 +41,7 @@ impl RequestQueue {
         hctx: HctxId,
         now: Instant,
     ) -> RunStop {
-        self.clear_marks(hctx);
+        self.runs.begin_run(hctx);
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
         }
@@ -55,17 +55,9 @@ impl RequestQueue {
             None => self.pull_from_software_queues(host, hctx, now),
         };
         if self.policies.dispatch == Dispatch::Budget && leaves_turn(stop) {
-            self.restart_one();
+            self.runs.pass_turn();
         }
         stop
-    }
-
-    /// This run answers whatever asked for one.
-    fn clear_marks(&mut self, hctx: HctxId) {
-        self.restarts.remove(hctx.index());
-        if self.hctxs[hctx.index()].retry_at.take().is_some() {
-            self.retries -= 1;
-        }
     }
 
     /// `id`, which is on no list, passes the elevator by (H5).
@@ -174,7 +166,7 @@ impl RequestQueue {
                 return self.hold_run(host, hctx, hold, now);
             }
             if total >= self.run_batch_max || self.has_direct(hctx) {
-                self.mark_run(hctx, true);
+                self.runs.mark(hctx, true);
                 return RunStop::Batch;
             }
         }
@@ -327,7 +319,7 @@ impl RequestQueue {
                 break;
             }
         }
-        self.mark_run(hctx, true);
+        self.runs.mark(hctx, true);
         RunStop::Batch
     }
 
@@ -400,7 +392,7 @@ impl RequestQueue {
         } else if !self.hctxs[hctx.index()].pending.is_empty() {
             self.put_budget(host, id); // H6
             self.insert(host, self.ctx_serving(self.requests[id].cpu, hctx), id, now);
-            self.mark_run(hctx, false);
+            self.runs.mark(hctx, false);
             return false;
         } else {
             self.requests[id].times.scheduled = now;
@@ -625,14 +617,12 @@ impl RequestQueue {
             Hold::Resource => {} // the retry instant, below
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` has it run
             Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
-                self.restarts.insert(hctx.index());
+                self.runs.restart_on_completion(hctx);
             }
         }
-        let state = &mut self.hctxs[hctx.index()];
         let no_completion_helps = hold == Hold::Resource || self.in_flight == 0;
-        if no_completion_helps && state.retry_at.is_none() {
-            state.retry_at = Some(now + RETRY_DELAY);
-            self.retries += 1;
+        if no_completion_helps {
+            self.runs.retry_at(hctx, now + RETRY_DELAY);
         }
         RunStop::Held(hold)
     }

@@ -5,37 +5,22 @@
 //! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
 //!   comes later, and merges with nothing, is refused one until every part of it has its own.
 
-use super::{RequestQueue, driver_tag, hctx_id};
+use super::RequestQueue;
+use super::cursor::Cursor;
+use super::number::{driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
-use crate::elevator::{Candidate, Ctx, Place};
-use crate::flush::Steps;
+use crate::elevator::{Ctx, Place};
 use crate::host::Host;
 use crate::limits::Limits;
-use crate::merge::{Extent, Fit, Merge, fit};
+use crate::merge::{Candidate, Extent, Fit, Merge, fit};
 use crate::policy::Plugging;
-use crate::request::{BioId, max_part_sectors, segments_of_part};
+use crate::request::{BioId, Steps, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
 use crate::time::Instant;
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, HctxId, RequestId};
-
-/// A split bio of which some parts have not entered yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor {
-    whole: BioId,
-    cpu: CpuId,
-    /// The hardware queue of its parts.
-    pub(super) hctx: HctxId,
-    /// The first sector that has not entered.
-    sector: u64,
-    /// It waits for a tag, not for memory.
-    starved: bool,
-    /// Whether its submitter is in its call still, so that parts may wait on the plug. Later it may
-    /// be asleep, and nobody would release them.
-    plugs: bool,
-}
 
 impl RequestQueue {
     /// A bio enters from processor `cpu`.
@@ -240,7 +225,7 @@ impl RequestQueue {
     /// A tag or bio of this queue has come free: a run is to let the oldest split bio go on.
     pub(super) fn resume_rest(&mut self) {
         if let Some(cursor) = self.cursors.front() {
-            self.mark_run(cursor.hctx, true);
+            self.runs.mark(cursor.hctx, true);
         }
     }
 
@@ -315,7 +300,7 @@ impl RequestQueue {
         }
         if self.requests[id].op.is_passthrough() {
             self.pass_by(id, now);
-            self.mark_run(hctx, false);
+            self.runs.mark(hctx, false);
         } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
@@ -502,7 +487,7 @@ impl RequestQueue {
                 if !joined {
                     self.insert(host, self.ctx_serving(cpu, hctx), id, now);
                 }
-                self.mark_run(hctx, sleeping);
+                self.runs.mark(hctx, sleeping);
             }
         }
     }
@@ -529,7 +514,7 @@ impl RequestQueue {
         }
         let hctx = self.requests[id].hctx;
         self.insert(host, ctx, id, now);
-        self.mark_run(hctx, false);
+        self.runs.mark(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
@@ -549,7 +534,7 @@ impl RequestQueue {
             return;
         }
         self.insert(host, ctx, id, now);
-        self.mark_run(hctx, self.policies.runs_deferred());
+        self.runs.mark(hctx, self.policies.runs_deferred());
     }
 
     /// Puts a request into the elevator or its software queue.

@@ -7,7 +7,8 @@
 //! - **X2.** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
 //!   nothing in flight under the tag and changes nothing.
 
-use super::{RequestQueue, hctx_id, is_in_flight, request_id};
+use super::number::{hctx_id, request_id};
+use super::{RequestQueue, is_in_flight};
 use crate::driver::{Driver, Finished, TimedOut};
 use crate::host::Host;
 use crate::time::{Duration, Instant};

@@ -9,38 +9,12 @@
 //!   hardware queue is run, so that nothing that came meanwhile is forgotten.
 //! - **Z3.** Both nest. A queue that is quiesced does not drain, frozen or not.
 
-use super::{RequestQueue, hctx_id};
+use super::RequestQueue;
 use crate::driver::Driver;
 use crate::host::Host;
-use crate::tag::Full;
 use crate::time::Instant;
 use crate::trace::Sink;
 use crate::unit::CpuId;
-use alloc::vec::Vec;
-
-/// How often the traffic is held, and who waits for the end of it.
-#[derive(Debug)]
-pub(super) struct Pauses {
-    frozen: u32,
-    quiesced: u32,
-    /// Refused because of a freeze.
-    waiters: Vec<u64>,
-}
-
-impl Pauses {
-    /// Memory for `max_waiters`.
-    pub(super) fn new(max_waiters: u32) -> Self {
-        Self { frozen: 0, quiesced: 0, waiters: Vec::with_capacity(max_waiters as usize) }
-    }
-
-    pub(super) fn wait(&mut self, waiter: u64) -> Result<(), Full> {
-        if self.waiters.len() == self.waiters.capacity() {
-            return Err(Full);
-        }
-        self.waiters.push(waiter);
-        Ok(())
-    }
-}
 
 impl RequestQueue {
     /// Keeps bios out until [`Self::unfreeze`] (Z1). Drain [`Self::next_run`] afterwards; the queue
@@ -51,7 +25,7 @@ impl RequestQueue {
             let cpu = CpuId(u16::try_from(cpu).expect("a processor's number is 16 bits"));
             self.release_plug(host, cpu, true, now);
         }
-        self.mark_all();
+        self.runs.mark_all();
     }
 
     /// Undoes one [`Self::freeze`]. Drain [`Self::next_woken`] afterwards.
@@ -87,7 +61,7 @@ impl RequestQueue {
         let quiesced = &mut self.pauses.quiesced;
         *quiesced = quiesced.checked_sub(1).expect("unquiesce of a queue that is not quiesced");
         if *quiesced == 0 {
-            self.mark_all();
+            self.runs.mark_all();
         }
     }
 
@@ -95,11 +69,5 @@ impl RequestQueue {
     #[must_use]
     pub const fn is_quiesced(&self) -> bool {
         self.pauses.quiesced > 0
-    }
-
-    fn mark_all(&mut self) {
-        for at in 0..self.hctxs.len() {
-            self.mark_run(hctx_id(at), true);
-        }
     }
 }

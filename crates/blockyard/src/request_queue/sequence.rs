@@ -10,11 +10,11 @@
 //! hardware queue is a request of its own, numbered behind those that have tags. Without an elevator
 //! it goes under the driver tag of the first request that it serves, which lends it as long.
 
-use super::{RequestQueue, request_id};
+use super::RequestQueue;
+use super::number::request_id;
 use crate::driver::Driver;
-use crate::flush::{Step, Steps, data_flags};
 use crate::host::Host;
-use crate::request::State;
+use crate::request::{State, Step, Steps, data_flags};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::trace::{Action, Sink};
@@ -80,7 +80,7 @@ impl RequestQueue {
         }
         self.requests[flush].times.scheduled = now;
         self.hctxs[hctx.index()].direct.push_front(&mut self.requests, flush);
-        self.mark_run(hctx, true);
+        self.runs.mark(hctx, true);
     }
 
     /// The flush command `flush` has ended: whatever it covered goes on, or fails with it (F3).
@@ -151,7 +151,7 @@ impl RequestQueue {
             // Nothing but data follows a flush.
             self.hctxs[hctx.index()].flush.data_began();
             self.pass_by(id, now);
-            self.mark_run(hctx, true);
+            self.runs.mark(hctx, true);
         }
     }
 }

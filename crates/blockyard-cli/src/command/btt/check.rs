@@ -32,7 +32,7 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
     }
     let (before, mut plan) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
     if args.unmark {
-        plan.unmark();
+        plan.clear_error_marks();
     }
     for step in plan.steps() {
         writeln!(out, "{step}")?;

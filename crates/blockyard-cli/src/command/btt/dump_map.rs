@@ -37,7 +37,8 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
             if sector < args.first || sector >= end {
                 continue;
             }
-            let entry = arena.map(&image.memory, lba).map_err(|error| failed(file, error))?;
+            let entry =
+                arena.load_map_entry(&image.memory, lba).map_err(|error| failed(file, error))?;
             let state = match entry.state() {
                 SectorState::Initial if !args.all => continue,
                 SectorState::Initial => "initial",
@@ -46,7 +47,7 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
                 SectorState::Normal => "normal",
             };
             let block = entry.block(lba);
-            let gone = if arena.has(block) { "" } else { " which does not exist" };
+            let gone = if arena.has_block(block) { "" } else { " which does not exist" };
             writeln!(out, "{sector} {state} {block} {n}{gone}")?;
         }
     }

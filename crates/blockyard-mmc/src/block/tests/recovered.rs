@@ -2,7 +2,7 @@
 //! tasks.
 
 use super::*;
-use crate::block::cqe::Mark;
+use crate::block::cqe::mark::Mark;
 use crate::command::Opcode;
 use crate::command::queue::TaskId;
 use crate::command::status::Status as CardStatus;
@@ -33,7 +33,7 @@ const fn error(part: Part) -> Fault {
 
 /// What was done for the engine since it was on, but for looks at answers.
 fn recovery(bench: &Bench) -> Vec<Did> {
-    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
     bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
 }
 
@@ -192,7 +192,7 @@ fn tasks_that_are_done_during_recovery_end_after_it_and_do_not_go_over_again() {
     for sector in (1..8).map(|at| 100 * at) {
         let span = bench.span(sector);
         assert!(span.to > halted && span.to < halted + HALT_LIMIT, "{span:?}");
-        assert!(bench.the(ActKind::Cleanup, sector).from >= cleared);
+        assert!(bench.the(ActKind::Post, sector).from >= cleared);
         assert_eq!(starts(&bench, sector), 1);
     }
     assert_eq!(starts(&bench, 0), 2);
@@ -363,7 +363,11 @@ fn while_the_engine_is_recovered_no_request_is_taken_and_none_given_to_it() {
     assert_eq!(bench.mmc().idle(), Idle::Halted);
     bench.submit((6..8).map(|at| Bio::read(100 * at, 8, at)));
     bench.until(Instant::ZERO + Duration::from_ms(5));
-    assert_eq!((bench.mmc().idle(), bench.mmc().held), (Idle::Halted, 6), "two wait outside");
+    assert_eq!(
+        (bench.mmc().idle(), bench.mmc().slots_in_use),
+        (Idle::Halted, 6),
+        "two wait outside"
+    );
     let ready = bench.mmc().slots.iter().filter(|slot| slot.stage == Stage::Ready).count();
     assert!(ready > 0, "some were prepared meanwhile");
     bench.settle();
@@ -408,7 +412,7 @@ fn a_card_that_is_pulled_out_at_any_step_ends_everything_once() {
         let gone = bench.ended.values().filter(|status| **status == Status::Gone).count();
         assert!(gone > 0 && gone <= 30 - ended, "{kind:?} at {at}");
         let late = |did: &&Did| {
-            did.from > pulled && !matches!(did.kind, ActKind::Cleanup | ActKind::Complete)
+            did.from > pulled && !matches!(did.kind, ActKind::Post | ActKind::Complete)
         };
         assert_eq!(bench.did.iter().find(late), None, "{kind:?} at {at}");
         seen.insert(kind);
@@ -451,6 +455,6 @@ fn a_lost_answer_to_any_command_for_the_engine_costs_ten_seconds_and_no_request(
         bench.settle();
         bench.all_ended_with(Status::Ok, 8);
         let took = bench.now.since(Instant::ZERO);
-        assert!(took >= TRANSACTION_LIMIT, "{at}: {took:?}");
+        assert!(took >= REQUEST_LIMIT, "{at}: {took:?}");
     }
 }

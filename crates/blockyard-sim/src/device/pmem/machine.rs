@@ -330,21 +330,21 @@ impl Machine {
     /// What is done to shared words.
     pub(super) fn touched(&mut self, touch: Touch) {
         match touch {
-            Touch::Looked(word) => self.look(word),
-            Touch::Changed(word) => {
+            Touch::Loaded(word) => self.look(word),
+            Touch::Stored(word) => {
                 self.change(word);
                 self.spend(self.part_of(word), self.profile.atomic);
             }
-            Touch::Held(word) => {
+            Touch::Locked(word) => {
                 self.change(word);
                 self.spend(Part::Locks, self.profile.atomic);
                 self.steps.push(Step::Hold(lock_of(word)));
             }
-            Touch::Left(word) => {
+            Touch::Unlocked(word) => {
                 self.change(word);
                 self.steps.push(Step::Leave(lock_of(word)));
             }
-            Touch::LookedThrough(words) => self.look_through(words),
+            Touch::ScannedReaders(words) => self.look_through(words),
         }
     }
 

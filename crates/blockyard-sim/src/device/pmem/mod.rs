@@ -15,7 +15,7 @@ pub use machine::{Part, PmemReport};
 
 use super::activity::Activity;
 use crate::data::deed::{Deed, Keeper, Place};
-use crate::profile::{BttDesign, PmemProfile};
+use crate::profile::{BttDesign, CAPACITY_MAX, CAPACITY_MIN, PmemProfile};
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
@@ -31,11 +31,8 @@ use machine::Machine;
 use memory::Modelled;
 use std::collections::VecDeque;
 
-/// Most bytes of a disk: those of one arena, less what a BTT needs of it.
-pub const CAPACITY_MAX: u64 = 504 << 30;
+// The largest disk fits one arena together with its table.
 const _: () = assert!(with_table(CAPACITY_MAX, 512) <= ARENA_BYTES_MAX);
-/// Fewest: an arena has 16 MiB.
-pub const CAPACITY_MIN: u64 = 16 << 20;
 
 /// The model.
 #[derive(Debug)]
@@ -252,6 +249,16 @@ fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
 }
 
 impl Driver for Pmem {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
         self.memory().inside().machine.begin(request.cpu.0, request.op.is_read());

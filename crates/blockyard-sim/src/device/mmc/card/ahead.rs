@@ -6,7 +6,7 @@
 //!   it sends no more than it fetches, and what was in the window is fetched again when it is read
 //!   again: a card keeps a stream, not a copy.
 
-use super::timing::AheadTiming;
+use crate::profile::AheadTiming;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 

@@ -1,9 +1,9 @@
 //! What a card does beside data: its settings, its cache, work it puts off, and interrupts.
 
 use super::misuse::Wrong;
-use super::timing::BackgroundTiming;
 use super::transfer::Transfer;
 use super::{Card, RegistersKind};
+use crate::profile::BackgroundTiming;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Opcode;

@@ -1,7 +1,7 @@
 //! Erasing: three commands, and how long the card is busy with the third.
 
 use super::misuse::Wrong;
-use super::timing::EraseTiming;
+use crate::profile::EraseTiming;
 use blockyard::time::Duration;
 use blockyard_mmc::command::erase::{MmcErase, SdErase};
 use blockyard_mmc::command::{Opcode, Standard};

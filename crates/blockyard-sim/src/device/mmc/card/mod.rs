@@ -48,7 +48,6 @@ pub mod packed;
 mod queue;
 #[cfg(test)]
 mod tests;
-pub mod timing;
 mod transfer;
 mod unit;
 
@@ -56,10 +55,12 @@ pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
 use crate::data::deed::Deed;
+use crate::profile::{BadTiming, CardTiming};
 use ahead::Stream;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
-use blockyard_mmc::command::state::{CardState, Queue, legal};
+use blockyard_mmc::command::legal::legal;
+use blockyard_mmc::command::state::{CardState, Queue};
 use blockyard_mmc::command::status::Status;
 use blockyard_mmc::command::{Addressing, Command, Opcode, Rca, Response, Standard};
 use blockyard_mmc::controller::HostError;
@@ -72,7 +73,6 @@ use fate::Fate;
 use function::Functions;
 use queue::{Parameters, Tasks};
 use std::collections::VecDeque;
-use timing::{BadTiming, CardTiming};
 use transfer::Transfer;
 use unit::Units;
 

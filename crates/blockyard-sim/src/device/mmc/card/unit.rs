@@ -12,7 +12,7 @@
 //! (U1), and a part after, which the next such write pays (U4). What was erased is copied like what
 //! was not.
 
-use super::timing::UnitTiming;
+use crate::profile::UnitTiming;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 

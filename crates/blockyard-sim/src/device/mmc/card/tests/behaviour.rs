@@ -2,12 +2,12 @@
 
 use super::super::misuse::Wrong;
 use super::super::packed::HeaderError;
-use super::super::timing::{AheadTiming, BackgroundTiming, Stall};
 use super::*;
+use crate::profile::{AheadTiming, BackgroundTiming, Stall};
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
+use blockyard_mmc::command::legal::Illegal;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
-use blockyard_mmc::command::state::Illegal;
 use blockyard_mmc::register::ext_csd::{BkopsLevel, ExceptionEvents};
 
 /// A command with its response: 98 clocks of 20 ns.
@@ -691,7 +691,7 @@ fn a_bad_block_ends_a_transfer_which_waits_to_be_stopped() {
     assert_eq!((none.blocks, none.error, none.end), (0, Some(DataError::Timeout), none.begin));
     let _ = host.send(&Command::stop_transmission(Direction::Read));
     // A page that cannot be programmed.
-    host.card.timing.faults = super::super::timing::CardFaults::default();
+    host.card.timing.faults = crate::profile::CardFaults::default();
     host.card.timing.faults.program_one_in = Some(1);
     let _ = host.begin_write(0, 8);
     let _ = host.transfer(8);

@@ -1,7 +1,7 @@
 //! What the card says of data (K7), in pages of 4 KiB that take 1 ms.
 
-use super::super::timing::CardTiming;
 use super::*;
+use crate::profile::CardTiming;
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 

@@ -6,8 +6,8 @@ mod identified;
 mod published;
 mod sequences;
 
-use super::timing::CardTiming;
 use super::*;
+use crate::profile::CardTiming;
 use blockyard_mmc::command::{Direction, SwitchAccess};
 use blockyard_mmc::mode::{NRC, Timing, Width};
 

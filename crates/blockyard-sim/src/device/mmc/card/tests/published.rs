@@ -1,8 +1,8 @@
 //! The published figures of an SD card on a Ux500 (Walleij 2017, iozone, direct I/O), before the
 //! change that was published with them: what a request takes that has the host to itself.
 
-use super::super::timing::UnitTiming;
 use super::*;
+use crate::profile::UnitTiming;
 use std::vec::Vec;
 
 /// Microseconds by record: size in KiB, read, write, random write.
@@ -36,7 +36,7 @@ const PARTIAL_NS: u64 = 873_000 - PROGRAM_NS / 2;
 const FINISH_NS: u64 = 510_000 - HOST_NS - 3 * COMMAND_NS;
 
 /// The card, with so many open units, which the figures do not tell: a buffer of one page, see
-/// [`WriteTiming::buffer_bytes`](super::super::timing::WriteTiming::buffer_bytes).
+/// [`WriteTiming::buffer_bytes`](crate::profile::WriteTiming::buffer_bytes).
 fn ux500(open: u8) -> CardTiming {
     let mut timing = CardTiming::instant(PAGE_KIB * 1024);
     timing.read.access = Duration::from_ns(ACCESS_NS);

@@ -1,8 +1,8 @@
 //! Any sequence of commands: the card agrees with the table of what is legal where, refuses without
 //! a change, and time moves forward.
 
-use super::super::timing::{AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming};
 use super::*;
+use crate::profile::{AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming};
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};

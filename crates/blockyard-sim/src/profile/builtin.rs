@@ -1,0 +1,52 @@
+//! Built-in profiles, and the choice between one of them and a file.
+
+use super::error::ProfileError;
+use super::source::{Source, read};
+
+/// A profile that comes with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// Its TOML text.
+    pub text: &'static str,
+}
+
+impl Builtin {
+    pub(super) const fn source(&self) -> Source<'static> {
+        Source { name: self.name, text: self.text }
+    }
+}
+
+/// The built-in profiles that `files` in `folder` are the text of.
+macro_rules! builtins {
+    ($folder:literal: $($name:literal),+ $(,)?) => {
+        &[$($crate::profile::Builtin {
+            name: $name,
+            text: include_str!(concat!("../../profiles/", $folder, "/", $name, ".toml")),
+        }),+]
+    };
+}
+pub(super) use builtins;
+
+/// Whether `name_or_path` is a path: it has a `/`, or ends in `.toml`.
+fn is_path(name_or_path: &str) -> bool {
+    name_or_path.contains('/') || name_or_path.ends_with(".toml")
+}
+
+/// The text of the profile called or kept at `name_or_path`.
+pub(super) fn text_of(
+    what: &'static str,
+    name_or_path: &str,
+    builtins: &'static [Builtin],
+) -> Result<String, ProfileError> {
+    if is_path(name_or_path) {
+        return read(name_or_path);
+    }
+    let found = builtins.iter().find(|builtin| builtin.name == name_or_path);
+    found.map(|builtin| builtin.text.to_owned()).ok_or_else(|| ProfileError::UnknownName {
+        what,
+        name: name_or_path.to_owned(),
+        known: builtins.iter().map(|builtin| builtin.name).collect(),
+    })
+}

@@ -1,0 +1,481 @@
+//! eMMC devices and SD cards: the card's figures, and those of the host that it is behind.
+
+use blockyard::limits::Limits;
+use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::host::{BusyDetect, HostCapabilities};
+use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
+use blockyard_mmc::policy::{HostPolicy, Pipeline};
+
+use crate::profile::error::{Problem, ProfileError};
+use crate::profile::table::Table;
+use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
+mod fault;
+mod timing;
+
+pub(super) use fault::mmc_faults;
+pub use fault::{CardFaults, HostFaults, MmcFaults};
+pub use timing::{
+    AheadTiming, BackgroundTiming, BadTiming, CardTiming, ControlTiming, EraseTiming, ReadTiming,
+    Stall, UnitTiming, WriteTiming,
+};
+
+/// A card and its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmcProfile {
+    /// The host.
+    pub host: MmcHostProfile,
+    /// The card.
+    pub card: CardProfile,
+}
+
+impl MmcProfile {
+    /// Driver tags under `policy`: where there is a command queue, as many as it holds at most.
+    pub(crate) fn tags(&self, policy: Option<HostPolicy>) -> u16 {
+        let engine = HostCapabilities {
+            queue_engine_depth: self.host.queue_engine_depth,
+            queue_engine_direct: self.host.queue_engine_direct,
+            ..HostCapabilities::full()
+        };
+        let held = engine.queue_engine_tasks().min(self.card.features.queue_depth);
+        match policy.map(|policy| policy.pipeline) {
+            Some(Pipeline::Cqe) if held > 0 => self.host.tags.min(held.into()),
+            _ => self.host.tags,
+        }
+    }
+
+    /// Whether the disk has a volatile cache: if its card has one, so that `[limits]` need not say.
+    pub(super) const fn write_cache(&self) -> bool {
+        self.card.features.cache_bytes > 0
+    }
+
+    /// Whether the device that this is can have such `limits`; else why not.
+    pub(super) const fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
+        if limits.max_sectors > u16::MAX as u32 {
+            return Err("a transfer of a card has at most 65535 sectors: `max-sectors`");
+        }
+        if limits.write_cache != self.write_cache() {
+            return Err(
+                "whether a card has a write cache follows from `cache` in `[card]`, 0 for \
+                        none: `write-cache` need not be said here, and not differently",
+            );
+        }
+        if limits.fua && !(limits.write_cache && self.host.set_block_count) {
+            return Err("`fua` of a card is a reliable write: it needs a `cache` in `[card]` and \
+                        `set-block-count = true` in `[host]`");
+        }
+        Ok(())
+    }
+}
+
+/// A host: what its controller can do, and what its driver costs a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmcHostProfile {
+    /// Driver tags.
+    pub tags: u16,
+    /// The best way in which the controller finds the end of busy.
+    pub busy_detect: BusyDetect,
+    /// Whether the card is soldered in.
+    pub non_removable: bool,
+    /// Whether transfers may be announced (CMD23).
+    pub set_block_count: bool,
+    /// Tasks that its command queue engine holds; 0: it has none.
+    pub queue_engine_depth: u8,
+    /// Whether that takes direct commands, and 31 tasks at most with them.
+    pub queue_engine_direct: bool,
+    /// Whether it has bounce buffers.
+    pub bounce_buffers: bool,
+    /// The processor that takes its interrupts.
+    pub interrupt_cpu: u16,
+    /// What its driver costs.
+    pub costs: HostCosts,
+    /// What goes wrong.
+    pub faults: HostFaults,
+}
+
+/// What the acts of a host driver cost a processor, where it is not told otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCosts {
+    /// What DMA costs for the memory of a request that reads.
+    pub read: MemoryCosts,
+    /// The same for one that writes.
+    pub write: MemoryCosts,
+    /// Copying a KiB: to and from a bounce buffer.
+    pub copy_per_kib: Duration,
+    /// Copying a KiB to or from the controller's FIFO; each interrupt that brings one costs as any.
+    pub pio_per_kib: Duration,
+    /// What it takes longer where memory does not fit the cache.
+    pub pio_misses: PioMisses,
+    /// Putting a command or a transfer on the bus.
+    pub issue: Duration,
+    /// Reading a register: a look at DAT0.
+    pub look: Duration,
+    /// Tuning the bus again.
+    pub retune: Duration,
+    /// Resetting controller and card, and bringing the card back to its mode.
+    pub reset: Duration,
+}
+
+/// What DMA costs a processor for the memory of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryCosts {
+    /// Preparing it, whatever its size.
+    pub map: Duration,
+    /// The same for each KiB: cache maintenance, descriptors.
+    pub map_per_kib: Duration,
+    /// Cleaning up, whatever the size.
+    pub unmap: Duration,
+    /// The same for each KiB: what caches hold of what was read is stale. Of what was written nothing is.
+    pub unmap_per_kib: Duration,
+}
+
+/// What copying takes longer where memory does not fit the cache. The FIFO of a controller is short: its bus waits
+/// as long as the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PioMisses {
+    /// Bytes of a transfer that the cache has.
+    pub cached_bytes: u64,
+    /// For each KiB beyond.
+    pub per_kib: Duration,
+}
+
+impl PioMisses {
+    /// For a KiB of a transfer of so many `bytes`, on average; none of `0`.
+    #[must_use]
+    pub fn per_kib_of(&self, bytes: u32) -> Duration {
+        let bytes = u64::from(bytes);
+        let missed = bytes.saturating_sub(self.cached_bytes);
+        Duration::from_ns(self.per_kib.as_ns() * missed / bytes.max(1))
+    }
+}
+
+/// A card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardProfile {
+    /// How its bus is driven; eMMC or SD follows from it.
+    pub mode: Mode,
+    /// What takes how long.
+    pub timing: CardTiming,
+    /// What it can do.
+    pub features: CardFeatures,
+}
+
+/// What a card can do beside reading and writing. SD cards have none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CardFeatures {
+    /// Bytes of its volatile cache; 0: it has none.
+    pub cache_bytes: u64,
+    /// Tasks in its command queue, 0 or 1 to 32.
+    pub queue_depth: u8,
+    /// Most writes in a packed command, 0 to 63.
+    pub packed_writes: u8,
+    /// Most reads in a packed command, 0 to 63.
+    pub packed_reads: u8,
+    /// Whether what it does can be interrupted (HPI).
+    pub hpi: bool,
+    /// Whether it has background operations.
+    pub bkops: bool,
+}
+
+impl CardProfile {
+    /// Whether it follows the standard of eMMC; else that of SD.
+    #[must_use]
+    pub fn is_emmc(&self) -> bool {
+        self.mode.timing >= Timing::MmcLegacy
+    }
+}
+
+const HOST: &[&str] = &[
+    "tags",
+    "busy-detect",
+    "non-removable",
+    "set-block-count",
+    "queue-engine-depth",
+    "queue-engine-direct",
+    "bounce-buffers",
+    "interrupt-cpu",
+    "map",
+    "map-per-kib",
+    "unmap",
+    "unmap-per-kib",
+    "copy-per-kib",
+    "pio-per-kib",
+    "pio-cached",
+    "pio-miss-per-kib",
+    "issue",
+    "look",
+    "retune",
+    "reset",
+    "write",
+];
+const HOST_WRITE: &[&str] = &["map", "map-per-kib", "unmap"];
+const CARD: &[&str] = &[
+    "timing",
+    "width",
+    "ncr-clocks",
+    "cache",
+    "queue-depth",
+    "packed-writes",
+    "packed-reads",
+    "hpi",
+    "bkops",
+    "read",
+    "ahead",
+    "write",
+    "units",
+    "stall",
+    "erase",
+    "background",
+    "control",
+];
+const READ: &[&str] = &["access", "gap", "parallel"];
+const AHEAD: &[&str] = &["window", "per-kib"];
+const WRITE: &[&str] = &["page", "program", "partial", "buffer", "early", "finish", "flush"];
+const UNITS: &[&str] = &["size", "open", "copy-per-kib"];
+const STALL: &[&str] = &["one-in-pages", "least", "most"];
+const ERASE: &[&str] = &["group", "erase", "trim", "discard", "sanitize"];
+const BACKGROUND: &[&str] = &["level", "work-per-kib"];
+const CONTROL: &[&str] = &["switch", "partition", "interrupt"];
+/// The tables in `[card]`.
+const CARD_TABLES: &[(&str, &[&str])] = &[
+    ("card.read", READ),
+    ("card.ahead", AHEAD),
+    ("card.write", WRITE),
+    ("card.units", UNITS),
+    ("card.stall", STALL),
+    ("card.erase", ERASE),
+    ("card.background", BACKGROUND),
+    ("card.control", CONTROL),
+];
+
+/// How the end of busy is found, as designs and devices say it.
+pub(super) const BUSY_DETECT: &[(&str, BusyDetect)] = &[
+    ("cmd13", BusyDetect::Status),
+    ("dat0-callback", BusyDetect::Line),
+    ("hw", BusyDetect::Hardware),
+];
+const TIMING: &[(&str, Timing)] = &[
+    ("sd-default", Timing::SdDefault),
+    ("sd-hs", Timing::SdHighSpeed),
+    ("sd-sdr12", Timing::Sdr12),
+    ("sd-sdr25", Timing::Sdr25),
+    ("sd-ddr50", Timing::Ddr50),
+    ("sd-sdr50", Timing::Sdr50),
+    ("sd-sdr104", Timing::Sdr104),
+    ("emmc-legacy", Timing::MmcLegacy),
+    ("emmc-hs", Timing::MmcHighSpeed),
+    ("emmc-ddr52", Timing::MmcDdr52),
+    ("emmc-hs200", Timing::Hs200),
+    ("emmc-hs400es", Timing::Hs400Es),
+    ("emmc-hs400", Timing::Hs400),
+];
+/// Numbers of lanes.
+struct Lanes;
+
+impl Kind for Lanes {
+    type Out = Width;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &toml::de::DeValue<'_>) -> Result<Width, Problem> {
+        match Count(1..=8_u8).read(key, value)? {
+            1 => Ok(Width::One),
+            4 => Ok(Width::Four),
+            8 => Ok(Width::Eight),
+            other => Err(Problem::OutOfRange {
+                key: key.to_owned(),
+                given: other.to_string(),
+                allowed: "1, 4 or 8".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The tables `[host]` and `[card]` of `top`.
+pub(super) fn mmc(top: &Table<'_>) -> Result<MmcProfile, ProfileError> {
+    let profile = MmcProfile { host: host(&top.table("host", HOST)?)?, card: card(top)? };
+    let Err(bad) = profile.card.timing.check() else { return Ok(profile) };
+    let card = top.table("card", CARD)?;
+    let table = match CARD_TABLES.iter().find(|(path, _)| *path == bad.table) {
+        Some((path, keys)) => card.table(path, keys)?,
+        None => card,
+    };
+    Err(table.wrong(bad.key, Problem::Contradiction(bad.rule)))
+}
+
+fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
+    let or_none = |key| Ok(host.take(key, Time)?.unwrap_or_default());
+    let read = MemoryCosts {
+        map: or_none("map")?,
+        map_per_kib: host.need("map-per-kib", Time)?,
+        unmap: or_none("unmap")?,
+        unmap_per_kib: host.need("unmap-per-kib", Time)?,
+    };
+    Ok(MmcHostProfile {
+        tags: host.need("tags", Count(1..=64))?,
+        busy_detect: host.need("busy-detect", OneOf(BUSY_DETECT))?,
+        non_removable: host.need("non-removable", Flag)?,
+        set_block_count: host.need("set-block-count", Flag)?,
+        queue_engine_depth: host.take("queue-engine-depth", Count(0..=32))?.unwrap_or(0),
+        queue_engine_direct: host.take("queue-engine-direct", Flag)?.unwrap_or(false),
+        bounce_buffers: host.take("bounce-buffers", Flag)?.unwrap_or(false),
+        interrupt_cpu: host.take("interrupt-cpu", Count(0..=1023))?.unwrap_or(0),
+        costs: HostCosts {
+            read,
+            write: written(&host.table("host.write", HOST_WRITE)?, read)?,
+            copy_per_kib: or_none("copy-per-kib")?,
+            pio_per_kib: host.need("pio-per-kib", Time)?,
+            pio_misses: pio_misses(host)?,
+            issue: host.need("issue", Time)?,
+            look: or_none("look")?,
+            retune: or_none("retune")?,
+            reset: or_none("reset")?,
+        },
+        faults: HostFaults::default(),
+    })
+}
+
+/// What copying takes longer where memory does not fit the cache, if the file says so.
+fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
+    let cached = host.take("pio-cached", Bytes(0..=1 << 30))?;
+    let Some(per_kib) = host.take("pio-miss-per-kib", Time)? else {
+        let words = "`pio-cached` goes only with `pio-miss-per-kib`";
+        return match cached {
+            Some(_) => Err(host.wrong("pio-cached", Problem::Contradiction(words))),
+            None => Ok(PioMisses::default()),
+        };
+    };
+    Ok(PioMisses { cached_bytes: cached.unwrap_or(0), per_kib })
+}
+
+/// What writing costs for memory, where it is not what reading does.
+fn written(table: &Table<'_>, read: MemoryCosts) -> Result<MemoryCosts, ProfileError> {
+    let or = |key, of_reads| Ok(table.take(key, Time)?.unwrap_or(of_reads));
+    Ok(MemoryCosts {
+        map: or("map", read.map)?,
+        map_per_kib: or("map-per-kib", read.map_per_kib)?,
+        unmap: or("unmap", read.unmap)?,
+        unmap_per_kib: Duration::ZERO,
+    })
+}
+
+fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
+    let card = top.table("card", CARD)?;
+    let timing = card.need("timing", OneOf(TIMING))?;
+    let width = card.need("width", Lanes)?;
+    if width < timing.min_width() || (width == Width::Eight && timing < Timing::MmcLegacy) {
+        let words = "this `timing` does not go with this `width`";
+        return Err(card.wrong("width", Problem::Contradiction(words)));
+    }
+    let features = CardFeatures {
+        cache_bytes: card.take("cache", Bytes(0..=1 << 32))?.unwrap_or(0),
+        queue_depth: card.take("queue-depth", Count(0..=32))?.unwrap_or(0),
+        packed_writes: card.take("packed-writes", Count(0..=63))?.unwrap_or(0),
+        packed_reads: card.take("packed-reads", Count(0..=63))?.unwrap_or(0),
+        hpi: card.take("hpi", Flag)?.unwrap_or(false),
+        bkops: card.take("bkops", Flag)?.unwrap_or(false),
+    };
+    if timing < Timing::MmcLegacy && features != CardFeatures::default() {
+        let words = "an SD card has no cache, queue, packed commands, HPI or background operations";
+        let keys = ["cache", "queue-depth", "packed-writes", "packed-reads", "hpi", "bkops"];
+        let key = keys.into_iter().find(|key| card.has(key)).unwrap_or("timing");
+        return Err(card.wrong(key, Problem::Contradiction(words)));
+    }
+    Ok(CardProfile { mode: Mode::new(timing, width), timing: timings(&card)?, features })
+}
+
+fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
+    let read = card.table("card.read", READ)?;
+    Ok(CardTiming {
+        ncr_clocks: card.take("ncr-clocks", Count(NCR_MIN..=NCR_MAX))?.unwrap_or(NCR_MIN),
+        read: ReadTiming {
+            access: read.need("access", Time)?,
+            ahead: ahead(&card.table("card.ahead", AHEAD)?)?,
+            gap: read.take("gap", Time)?.unwrap_or_default(),
+            parallel: read.take("parallel", Count(1..=32))?.unwrap_or(1),
+        },
+        write: write(&card.table("card.write", WRITE)?)?,
+        units: units(&card.table("card.units", UNITS)?)?,
+        stall: stall(&card.table("card.stall", STALL)?)?,
+        erase: erase(&card.table("card.erase", ERASE)?)?,
+        background: background(&card.table("card.background", BACKGROUND)?)?,
+        control: control(&card.table("card.control", CONTROL)?)?,
+        faults: CardFaults::default(),
+    })
+}
+
+fn ahead(ahead: &Table<'_>) -> Result<Option<AheadTiming>, ProfileError> {
+    if ahead.is_empty() {
+        return Ok(None);
+    }
+    let timing = AheadTiming {
+        per_kib: ahead.need("per-kib", Time)?,
+        window_bytes: ahead.need("window", Bytes(0..=1 << 30))?,
+    };
+    Ok((timing.window_bytes > 0).then_some(timing))
+}
+
+fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
+    let page: u64 = write.need("page", Bytes(512..=1 << 20))?;
+    Ok(WriteTiming {
+        page_bytes: u32::try_from(page).expect("at most a MiB"),
+        program: write.need("program", Time)?,
+        partial: write.take("partial", Time)?.unwrap_or_default(),
+        buffer_bytes: write.take("buffer", Bytes(512..=1 << 32))?.unwrap_or(page),
+        early: write.take("early", Flag)?.unwrap_or(false),
+        finish: write.take("finish", Time)?.unwrap_or_default(),
+        flush: write.take("flush", Time)?.unwrap_or_default(),
+    })
+}
+
+fn units(units: &Table<'_>) -> Result<Option<UnitTiming>, ProfileError> {
+    if units.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(UnitTiming {
+        bytes: units.need("size", Bytes(512..=1 << 40))?,
+        open: units.need("open", Count(1..=255))?,
+        copy_per_kib: units.need("copy-per-kib", Time)?,
+    }))
+}
+
+fn stall(stall: &Table<'_>) -> Result<Option<Stall>, ProfileError> {
+    if stall.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Stall {
+        one_in_pages: stall.need("one-in-pages", Count(1..=u32::MAX))?,
+        least: stall.need("least", Time)?,
+        most: stall.need("most", Time)?,
+    }))
+}
+
+fn erase(erase: &Table<'_>) -> Result<EraseTiming, ProfileError> {
+    let group = erase.take("group", Bytes(512..=1 << 40))?.unwrap_or(512 * 1024);
+    let or_none = |key| Ok(erase.take(key, Time)?.unwrap_or_default());
+    Ok(EraseTiming {
+        group_sectors: u32::try_from(group / u64::from(SECTOR_BYTES)).expect("at most a TiB"),
+        erase: or_none("erase")?,
+        trim: or_none("trim")?,
+        discard: or_none("discard")?,
+        sanitize: or_none("sanitize")?,
+    })
+}
+
+fn background(table: &Table<'_>) -> Result<Option<BackgroundTiming>, ProfileError> {
+    if table.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(BackgroundTiming {
+        level_bytes: table.need("level", Bytes(1..=1 << 50))?,
+        per_kib: table.need("work-per-kib", Time)?,
+    }))
+}
+
+fn control(control: &Table<'_>) -> Result<ControlTiming, ProfileError> {
+    let or_none = |key| Ok(control.take(key, Time)?.unwrap_or_default());
+    Ok(ControlTiming {
+        switch: or_none("switch")?,
+        partition: or_none("partition")?,
+        interrupt: or_none("interrupt")?,
+    })
+}

@@ -1,0 +1,70 @@
+//! Read-ahead of a design: how far ahead of a buffered reader the page cache reads.
+
+use blockyard::limits::Limits;
+use blockyard::unit::SECTOR_BYTES;
+
+use super::error::{Problem, ProfileError};
+use super::table::Table;
+use super::value::{Bytes, OneOf};
+
+/// Bytes of a page of the page cache.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Bytes of the longest read-ahead window that a design can set.
+const READ_AHEAD_BYTES_MAX: u64 = 64 << 20;
+
+/// How far windows reach, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// As a rule: Linux's `read_ahead_kb`. 0: nothing is read ahead.
+    pub usual: u64,
+    /// For a request that is itself longer than the rule allows; no less than `usual` to matter.
+    pub widest: u64,
+}
+
+impl Reach {
+    /// The longest window there can be.
+    #[must_use]
+    pub fn longest(self) -> u64 {
+        self.widest.max(self.usual * 2).max(1)
+    }
+
+    /// The longest window for a request of so many pages ([window-within-reach]).
+    #[must_use]
+    pub fn for_request(self, pages: u64) -> u64 {
+        if pages > self.usual { pages.min(self.widest).max(self.usual) } else { self.usual }
+    }
+}
+
+/// How far buffered reads are read ahead: `read-ahead` and `read-ahead-cap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadAheadPolicy {
+    /// The longest window, bytes: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
+    pub bytes: u64,
+    /// Whether a request that is longer makes windows as long as itself, up to what the device
+    /// takes at once: `request`, as since Linux 4.10, rather than `setting`.
+    pub request_widens: bool,
+}
+
+impl ReadAheadPolicy {
+    /// How far it reaches on a device with `limits`.
+    #[must_use]
+    pub fn reach(&self, limits: &Limits) -> Reach {
+        let widest_bytes = if self.request_widens { limits.max_sectors } else { 0 };
+        let widest_bytes = u64::from(widest_bytes) * u64::from(SECTOR_BYTES);
+        Reach { usual: self.bytes / PAGE_BYTES, widest: widest_bytes / PAGE_BYTES }
+    }
+}
+
+const READ_AHEAD_CAP: &[(&str, bool)] = &[("setting", false), ("request", true)];
+
+/// Reads `read-ahead` and `read-ahead-cap` of the table `[queue]`.
+pub(super) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
+    let bytes = queue.take("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX))?.unwrap_or(128 << 10);
+    if !bytes.is_multiple_of(PAGE_BYTES) {
+        let words = "`read-ahead` is a whole number of pages of 4KiB";
+        return Err(queue.wrong("read-ahead", Problem::Contradiction(words)));
+    }
+    let request_widens = queue.take("read-ahead-cap", OneOf(READ_AHEAD_CAP))?.unwrap_or(true);
+    Ok(ReadAheadPolicy { bytes, request_widens })
+}

@@ -1,0 +1,42 @@
+//! The text of a profile, and where in it something stands.
+
+use std::fs::File;
+use std::io::Read;
+
+use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
+
+/// A file and its text.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    /// The error `problem` at the line of byte `offset`.
+    pub(super) fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
+        ProfileError::Wrong { file: self.name.to_owned(), line: self.line(offset), problem }
+    }
+
+    /// The line of byte `offset`, from 1.
+    pub(super) fn line(self, offset: usize) -> usize {
+        let before = self.text.as_bytes().iter().take(offset);
+        1 + before.filter(|&&byte| byte == b'\n').count()
+    }
+}
+
+/// The text of the file at `path`.
+pub(super) fn read(path: &str) -> Result<String, ProfileError> {
+    let unreadable = |error| ProfileError::Unreadable { file: path.to_owned(), error };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let len = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if len as u64 > MAX_FILE_BYTES {
+        return Err(ProfileError::TooLong { file: path.to_owned() });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
+        ProfileError::Wrong { file: path.to_owned(), line, problem: Problem::NotText }
+    })
+}
