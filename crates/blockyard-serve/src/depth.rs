@@ -5,14 +5,14 @@
 //! that gives back. This is all that lanes share on the way of a request, and only disks in files have
 //! it: one in memory is done before the next request is looked at.
 //!
-//! # Rules (cited by number in the code, model-checked in `tests/depth_model.rs`)
+//! # Rules (cited by name, model-checked in `tests/depth_model.rs`)
 //!
-//! - **P1.** Never is more taken than there is, but for one request that has more bytes than there are,
+//! - **[depth-never-exceeded]** Never is more taken than there is, but for one request that has more bytes than there are,
 //!   while no other has any.
-//! - **P2.** No wake-up is lost: who was refused is rung for after what refused it was given back. A
+//! - **[depth-waiter-rung]** No wake-up is lost: who was refused is rung for after what refused it was given back. A
 //!   lane is noted before it tries for the last time, and what is given back is there before the
 //!   notes are read. It is rung for once until it tries again.
-//! - **P3.** While another lane waits, none takes more than its even share of the requests: so every
+//! - **[even-share-while-waiting]** While another lane waits, none takes more than its even share of the requests: so every
 //!   lane gets that much, whatever the others do.
 
 #[cfg(loom)]
@@ -33,7 +33,7 @@ pub struct Depth {
     bytes: Pot,
     requests_max: u64,
     bytes_max: u64,
-    /// P3, in requests.
+    /// [even-share-while-waiting], in requests.
     share: u64,
 }
 
@@ -98,14 +98,14 @@ impl Pot {
     }
 
     /// Takes `amount` for `lane`, where it `fits` with all that is taken. Who `has_share` gives way to
-    /// others that wait (P3).
+    /// others that wait ([even-share-while-waiting]).
     fn take(&self, lane: u32, amount: u64, fits: impl Fn(u64) -> bool, has_share: bool) -> bool {
         let bit = 1 << lane;
         if self.rung.load(Ordering::Acquire) & bit != 0 {
             self.rung.fetch_and(!bit, Ordering::AcqRel);
         }
         let waiting = self.waiting.load(Ordering::Acquire);
-        let gives_way = has_share && waiting & !bit != 0; // P3
+        let gives_way = has_share && waiting & !bit != 0; // [even-share-while-waiting]
         if !gives_way && self.try_take(amount, &fits) {
             if waiting & bit != 0 {
                 self.waiting.fetch_and(!bit, Ordering::AcqRel);
@@ -114,7 +114,7 @@ impl Pot {
         }
         // Who waits still will give back, and see this lane's bit then.
         let others = self.waiting.fetch_or(bit, Ordering::AcqRel) & !bit;
-        fence(Ordering::SeqCst); // P2: of this try and the look of `put`, one sees the other
+        fence(Ordering::SeqCst); // [depth-waiter-rung]: of this try and the look of `put`, one sees the other
         if (has_share && others != 0) || !self.try_take(amount, &fits) {
             return false;
         }
@@ -124,13 +124,13 @@ impl Pot {
 
     fn put(&self, amount: u64, mut wake: impl FnMut(u32)) {
         self.taken.fetch_sub(amount, Ordering::AcqRel);
-        fence(Ordering::SeqCst); // P2: as in `take`
+        fence(Ordering::SeqCst); // [depth-waiter-rung]: as in `take`
         let waiting = self.waiting.load(Ordering::Acquire);
         if waiting == 0 {
             return;
         }
         let rung = self.rung.fetch_or(waiting, Ordering::AcqRel);
-        let mut woken = waiting & !rung; // P2
+        let mut woken = waiting & !rung; // [depth-waiter-rung]
         while woken != 0 {
             wake(woken.trailing_zeros());
             woken &= woken - 1;
@@ -138,7 +138,7 @@ impl Pot {
     }
 
     fn try_take(&self, amount: u64, fits: impl Fn(u64) -> bool) -> bool {
-        let more = |taken| fits(taken).then_some(taken + amount); // P1
+        let more = |taken| fits(taken).then_some(taken + amount); // [depth-never-exceeded]
         self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 }
@@ -182,11 +182,11 @@ mod tests {
         assert!((0..4).all(|taken| depth.take_request(0, taken)), "nobody else wants it");
         assert!(!depth.take_request(1, 0));
         assert_eq!(woken(&depth), [1]);
-        assert!(!depth.take_request(0, 3), "P3");
+        assert!(!depth.take_request(0, 3), "[even-share-while-waiting]");
         assert_eq!(woken(&depth), [0], "the other was rung for and has not tried");
-        assert!(!depth.take_request(0, 2), "P3");
+        assert!(!depth.take_request(0, 2), "[even-share-while-waiting]");
         assert!(depth.take_request(1, 0));
-        assert!(!depth.take_request(1, 2), "P3: now the first one waits");
+        assert!(!depth.take_request(1, 2), "[even-share-while-waiting]: now the first one waits");
         assert!(depth.take_request(1, 1));
     }
 }

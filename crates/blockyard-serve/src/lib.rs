@@ -1,11 +1,11 @@
 //! Real disks over NBD, with the block layer of [`blockyard`] inside. Linux only.
 //!
 //! A [`Server`] opens disks, listens, and deals clients to *lanes*. A lane is a thread with a request
-//! queue of the core for each disk, an io_uring, and connections of its own:
+//! queue of the core for each disk, an io_uring, and a *door* for each of its clients:
 //!
 //! ```text
-//! socket ─► lane::parse ─► RequestQueue ─► disk::Medium ─► file, memory
-//! socket ◄─ lane::answer ◄─ bio end ◄──── completion ◄───────┘
+//! socket ─► door::nbd::parse ─► RequestQueue ─► disk::Medium ─► file, memory
+//! socket ◄─ door::nbd::answer ◄─ bio end ◄──── completion ◄───────┘
 //! ```
 //!
 //! What a client says is understood by [`blockyard_wire`], how requests are queued is [`blockyard`]'s;
@@ -14,18 +14,18 @@
 //! # What there is
 //!
 //! - [`server`](Server): configuration, the thread that accepts, and the end.
-//! - `tls`: the files of TLS; `lane::tls` opens and seals records for one client.
-//! - `lane`: the loop, L1–L6. `lane::queue` drives the core; `lane::parse` makes bios of bytes and
-//!   `lane::answer` bytes of bios; `lane::connection` is a client.
-//! - `disk`: where data is kept: `memory`, `null`, `file` (B1–B4, with `overlap` for writes that are no
-//!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`], P1–P3; `layers`
-//!   lie over these, `live` among them, V1–V4: a disk that behaves as a model.
+//! - `lane`: the loop, which knows no protocol.
+//! - `door`: a client's way into a lane; `door::nbd` is NBD over sockets and TLS.
+//! - `services`: what a lane does for its doors; `queue` drives the core.
+//! - `disk`: where data is kept: `memory`, `null`, `file` (with `overlap` for writes that are no
+//!   whole blocks); `limited` holds a file to a depth that all lanes share, [`depth`]; `layers`
+//!   lie over these, `live` among them: a disk that behaves as a model.
 //! - `entrance`: what a lane is told and asked by the threads around it.
 //! - `metrics`: what lanes counted by their `meter`s, over HTTP.
 //! - `event`: what happens to clients, for a log; `watcher`: who is told every step of every request;
 //!   `gauge`: their `traffic`, for who looks on.
-//! - `ring`, I1–I4, and `map`: io_uring and mappings. All `unsafe` code is in these two.
-//! - `batch`, `pool`, `job`, `slab`: what goes to a client at once; buffers; requests on their way.
+//! - `ring` and `map`: io_uring and mappings. All `unsafe` code is in these two.
+//! - `pool`, `job`, `bios`, `slab`: buffers; requests on their way.
 //!
 //! # Why lanes
 //!

@@ -4,22 +4,23 @@
 //! [`Done`]. The value owns the memory that the operation works on, so nothing that the kernel reads or
 //! writes can be freed or used meanwhile. The value also says whose operation it is.
 //!
-//! # Rules (cited by number in the code)
+//! # Rules (cited by name)
 //!
-//! - **I1.** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
+//! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
 //!   alive and in place; the entry is removed when the kernel has said that it is done. Whoever pushes
 //!   an operation gives, with each [`Span`], the owner of its memory.
-//! - **I2.** Memory that the kernel writes to is either a [`Map`](crate::map::Map), which is never
+//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::map::Map), which is never
 //!   referred to, or memory that nobody else holds until the operation is done.
-//! - **I3.** A *quick* send does not wait and tells only of failure: it is done when the call that
+//! - **[quick-send-never-waits]** A *quick* send does not wait and reports only failure: it is done when the call that
 //!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
 //!   own, and a turn that answers is one call.
-//! - **I4.** I/O of files goes to the kernel by twos. What comes in one call beyond these it keeps from
-//!   the disk until it has looked at everything in the call, sends with their copies included.
+//!
+//! I/O of files goes to the kernel by twos. What comes in one call beyond these it keeps from the disk
+//! until it has looked at everything in the call, sends with their copies included.
 //!
 //! # Safety
 //!
-//! I1 and I2 are all there is to it. [`Ring`] is dropped with operations under way only when its
+//! [kernel-memory-stays] and [kernel-writes-alone] are all there is to it. [`Ring`] is dropped with operations under way only when its
 //! thread ends in a panic, or is told to leave whatever is under way; their memory is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 /// Entries of the submission queue; when they are used up the kernel is called once more.
 const SUBMISSIONS: u32 = 512;
-/// I4: I/Os of files in one call, whose first ones the kernel does not keep back.
+/// I/Os of files in one call, whose first ones the kernel does not keep back.
 const FILES_MAX: u32 = 2;
 /// Entries of the completion queue: beyond these the kernel keeps completions elsewhere, slowly.
 const COMPLETIONS: u32 = 8192;
@@ -103,12 +104,12 @@ struct Op<K> {
 pub(crate) struct Ring<K> {
     ring: IoUring,
     ops: Slab<Op<K>>,
-    /// Quick sends of this turn (I3).
+    /// Quick sends of this turn ([quick-send-never-waits]).
     quick: Vec<u32>,
     #[expect(clippy::vec_box, reason = "the kernel wants each to stay in place")]
     spare_messages: Vec<Box<Message>>,
     done: VecDeque<Done<K>>,
-    /// I/Os of files pushed since the last call (I4).
+    /// I/Os of files pushed since the last call.
     files: u32,
 }
 
@@ -142,7 +143,7 @@ impl<K> Ring<K> {
     }
 
     /// Receives to `span`: all of it where it is `whole`, else what there is. With `expected`, something
-    /// is there to be received already. Nobody but the kernel uses the span until this is done (I2).
+    /// is there to be received already. Nobody but the kernel uses the span until this is done ([kernel-writes-alone]).
     pub(crate) fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
         let len = u32::try_from(span.len).expect("buffers are shorter");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
@@ -158,7 +159,7 @@ impl<K> Ring<K> {
         self.spare_messages.pop().unwrap_or_else(Message::new)
     }
 
-    /// Sends `message`, if it can go at once and `quick` is set (I3); else as soon as it can.
+    /// Sends `message`, if it can go at once and `quick` is set ([quick-send-never-waits]); else as soon as it can.
     pub(crate) fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
         let now = if quick { libc::MSG_DONTWAIT } else { 0 };
@@ -280,7 +281,7 @@ impl<K> Ring<K> {
             let more = cqueue::sock_nonempty(entry.flags());
             self.done.push_back(done(&mut self.ops, &mut self.spare_messages, at, result, more));
         }
-        // I3: those are done of which the kernel has told nothing.
+        // [quick-send-never-waits]: those are done of which the kernel has told nothing.
         for at in self.quick.drain(..) {
             let sent = match &self.ops[at].pieces {
                 Pieces::Message(message) => message.spans.iter().map(|span| span.len).sum(),
@@ -294,7 +295,7 @@ impl<K> Ring<K> {
         let at = self.ops.insert(op);
         let entry = entry.user_data(u64::from(at));
         loop {
-            // SAFETY: I1: what the entry points to is in `ops`: our own pieces on the heap, and memory
+            // SAFETY: [kernel-memory-stays]: what the entry points to is in `ops`: our own pieces on the heap, and memory
             // whose owner was given with its span and which does not move with that owner.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return at;

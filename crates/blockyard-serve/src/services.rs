@@ -51,14 +51,14 @@ pub(crate) struct Services<M> {
     pub(crate) disks: Vec<DiskQueue>,
     /// Doors to be called in this turn.
     pub(crate) listed: Numbers,
-    /// Doors that wait for memory (L4 of the lane).
+    /// Doors that wait for memory ([lane-memory-bounded]).
     pub(crate) held: Numbers,
     /// When the first door wants to be woken.
     wake_at: Instant,
-    /// When to look for doors that keep others, or the end, waiting (L4 of the lane).
+    /// When to look for doors that keep others, or the end, waiting ([lane-memory-bounded]).
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
-    /// L4 of the lane.
+    /// For [lane-memory-bounded].
     bytes_max: usize,
     traffic: Traffic,
     /// The time of this turn.
@@ -104,7 +104,7 @@ impl<M> Services<M> {
         Traffic { in_flight: self.jobs.borrow().len(), ..self.traffic }
     }
 
-    /// Whether data under way has reached its limit (L4 of the lane): a door must wait that wants more.
+    /// Whether data under way has reached its limit ([lane-memory-bounded]): a door must wait that wants more.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.pool.taken_bytes() >= self.bytes_max
@@ -116,7 +116,7 @@ impl<M> Services<M> {
         self.listed.put(door);
     }
 
-    /// L4 of the lane: `door` waits for memory, and is made ready when there is some.
+    /// [lane-memory-bounded]: `door` waits for memory, and is made ready when there is some.
     pub(crate) fn hold(&mut self, door: u32) {
         self.impatient_at = self.impatient_at.min(self.now + self.patience);
         self.held.put(door);

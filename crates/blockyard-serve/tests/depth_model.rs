@@ -44,7 +44,11 @@ fn no_wake_up_is_lost_and_no_more_is_taken_than_there_is() {
                     while !depth.take_bytes(lane, 60) {
                         bells[lane as usize].wait();
                     }
-                    assert_eq!(at_device.fetch_add(1, Ordering::SeqCst), 0, "P1");
+                    assert_eq!(
+                        at_device.fetch_add(1, Ordering::SeqCst),
+                        0,
+                        "[depth-never-exceeded]"
+                    );
                     at_device.fetch_sub(1, Ordering::SeqCst);
                     depth.put_bytes(60, |lane| bells[lane as usize].ring());
                 })

@@ -1,15 +1,15 @@
 //! A disk in a file or on a block device, by io_uring.
 //!
-//! # Rules (cited by number in the code)
+//! # Rules (cited by name)
 //!
-//! - **B1.** Through the page cache every byte can be written by itself, and is. Direct I/O takes whole
+//! - **[rest-of-block-kept]** Through the page cache every byte can be written by itself, and is. Direct I/O takes whole
 //!   blocks: what is less reads the blocks at its edges, and writes them with its bytes between.
-//! - **B2.** While edges are kept, nobody else writes to those blocks ([`Overlaps`]); who comes then is
+//! - **[edge-has-one-writer]** While edges are kept, nobody else writes to those blocks ([`Overlaps`]); who comes then is
 //!   told that the device is full, and rung for when a write has ended.
-//! - **B3.** A flush that failed is never followed by one that succeeds: the kernel tells of lost writes
+//! - **[failed-flush-stays-failed]** A flush that failed is never followed by one that succeeds: the kernel tells of lost writes
 //!   once, and may have forgotten them after. Through the page cache it may tell of them in the answer
 //!   to a write with FUA: one that fails is written again without, and if that succeeds, they were meant.
-//! - **B4.** What a write lacks that was done in part is written on; a read that meets the end of the
+//! - **[short-io-completed]** What a write lacks that was done in part is written on; a read that meets the end of the
 //!   file finds zeroes there.
 
 use super::overlap::Overlaps;
@@ -41,7 +41,7 @@ pub(crate) struct File {
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
     pub(crate) overlaps: Overlaps,
-    /// B3.
+    /// For [failed-flush-stays-failed].
     pub(crate) has_lost_writes: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Begun {
 /// What is under way for a request.
 #[derive(Debug)]
 enum Step {
-    /// The edges of a write are read: what the block before and behind it has (B1).
+    /// The edges of a write are read: what the block before and behind it has ([rest-of-block-kept]).
     Edges { scratch: Rc<Pages>, left: Vec<Edge>, reading: Edge },
     /// Its data is read or written.
     Data,
@@ -74,7 +74,7 @@ enum Step {
     Allocate,
     /// Zeroes are written, as nothing else will do, over whole blocks of the bytes that are left.
     Zeroes { left: Range<u64> },
-    /// As above, over the part of a block that these bytes begin with: the block is read first (B1), and
+    /// As above, over the part of a block that these bytes begin with: the block is read first ([rest-of-block-kept]), and
     /// written then.
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
     /// What was changed is made durable.
@@ -98,7 +98,7 @@ struct Active {
     finished: Finished,
     op: Op,
     fua: bool,
-    /// How it failed with FUA, if it is written again without (B3).
+    /// How it failed with FUA, if it is written again without ([failed-flush-stays-failed]).
     failed_durably: Option<Status>,
     no_hole: bool,
     fast: bool,
@@ -109,7 +109,7 @@ struct Active {
     done: u64,
     spans: Vec<Span>,
     pages: Vec<Rc<Pages>>,
-    /// Where it has said that it writes, and whether it keeps edges (B2).
+    /// Where it has said that it writes, and whether it keeps edges ([edge-has-one-writer]).
     writing: Option<(Range<u64>, bool)>,
 }
 
@@ -196,7 +196,7 @@ impl FileDevice {
             "a guest's memory has no room for the rest of a block"
         );
         if active.op == Op::Write && cover != bytes {
-            // B1. Such a bio does not merge, so the buffer is this piece's alone.
+            // [rest-of-block-kept]. Such a bio does not merge, so the buffer is this piece's alone.
             let block_bytes = usize::try_from(block).expect("blocks are small");
             let mut left = Vec::new();
             let kept_behind = usize::try_from(cover.end - bytes.end).expect("within a block");
@@ -222,7 +222,7 @@ impl FileDevice {
         bytes.start / block * block..bytes.end.next_multiple_of(block)
     }
 
-    /// B2: whether it may begin now.
+    /// [edge-has-one-writer]: whether it may begin now.
     fn may_write(&self, active: &mut Active) -> bool {
         if self.file.block_bytes == 1
             || !matches!(active.op, Op::Write | Op::Discard | Op::WriteZeroes)
@@ -312,7 +312,7 @@ impl FileDevice {
             }
             (Step::Data, Ok(0)) if active.op == Op::Read => {
                 for span in rest_of(&active.spans, active.done) {
-                    zero(&active.pages, span); // B4
+                    zero(&active.pages, span); // [short-io-completed]
                 }
                 Some(Outcome::Done(Status::Ok))
             }
@@ -321,14 +321,14 @@ impl FileDevice {
                 active.done += bytes as u64;
                 let whole = active.done >= active.bytes.end - active.bytes.start;
                 if whole && active.failed_durably.is_some() {
-                    self.file.has_lost_writes.store(true, Ordering::SeqCst); // B3
+                    self.file.has_lost_writes.store(true, Ordering::SeqCst); // [failed-flush-stays-failed]
                 }
                 let status = active.failed_durably.unwrap_or(Status::Ok);
-                whole.then_some(Outcome::Done(status)) // B4
+                whole.then_some(Outcome::Done(status)) // [short-io-completed]
             }
             (Step::Data, Err(error)) if active.fua && self.file.block_bytes == 1 => {
                 active.fua = false;
-                active.failed_durably = Some(status_of(&error)); // B3
+                active.failed_durably = Some(status_of(&error)); // [failed-flush-stays-failed]
                 None
             }
             (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
@@ -355,7 +355,7 @@ impl FileDevice {
                 None
             }
             (Step::Sync, Ok(_)) => Some(Outcome::Done(match self.has_lost_writes() {
-                true => Status::IoError, // B3
+                true => Status::IoError, // [failed-flush-stays-failed]
                 false => Status::Ok,
             })),
             (Step::Sync, Err(error)) => {
@@ -452,7 +452,7 @@ impl Driver for FileDevice {
             }
         };
         if active.op == Op::Flush && self.has_lost_writes() {
-            return Accept::Failed(Status::IoError); // B3
+            return Accept::Failed(Status::IoError); // [failed-flush-stays-failed]
         }
         if self.file.is_block_device && active.fast && active.no_hole {
             // The kernel would write them where the device cannot, and not say so.
@@ -463,7 +463,7 @@ impl Driver for FileDevice {
             return Accept::Queued;
         }
         if !self.may_write(&mut active) {
-            return Accept::Busy(Busy::Device); // B2
+            return Accept::Busy(Busy::Device); // [edge-has-one-writer]
         }
         self.begin(&active);
         self.active[issue.tag.index()] = Some(active);

@@ -1,17 +1,18 @@
 //! A disk that behaves as a modelled device: its data is kept below, and when requests are done, and how
 //! many it takes, is the model's.
 //!
-//! # Rules (cited by number in the code)
+//! # Rules (cited by name)
 //!
-//! - **V1.** A request begins below when the model takes it, and is done when both are: so a fast medium
+//! - **[slower-side-decides]** A request begins below when the model takes it, and is done when both are: so a fast medium
 //!   shows the time of the model, and what a slow one adds is counted.
-//! - **V2.** The model is asked at the instants that it names, not at those at which the lane comes to
+//! - **[model-asked-on-time]** The model is asked at the instants that it names, not at those at which the lane comes to
 //!   it: it never learns that the lane was late, and lateness does not add up.
-//! - **V3.** How a request ends is what the model says, where that is not well; else what the medium
+//! - **[model-error-wins]** How a request ends is what the model says, where that is not well; else what the medium
 //!   says. What the medium cannot take now is tried again when the model is done with it.
-//! - **V4.** A flush that only the medium needs is the medium's alone.
+//! - **[extra-flush-for-medium]** A flush that only the medium needs is the medium's alone.
+//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. What the medium
+//!   refuses after the model took it is undone at the medium at once.
 
-use super::Medium;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::limits::Limits;
@@ -92,13 +93,13 @@ struct Sides {
     model: Option<(Outcome, Instant)>,
     /// What the medium says of it.
     medium: Option<Outcome>,
-    /// The model has it (V4), and so has the medium (V3).
+    /// The model has it ([extra-flush-for-medium]), and so has the medium ([model-error-wins]).
     has: (bool, bool),
 }
 
 /// A medium that behaves as a model. See the [module](self).
-pub(crate) struct Live {
-    medium: Box<Medium>,
+pub(crate) struct Live<M> {
+    medium: M,
     model: Box<dyn Device>,
     /// The model knows of flushes.
     model_flushes: bool,
@@ -108,22 +109,27 @@ pub(crate) struct Live {
     timing: Arc<Timing>,
 }
 
-impl fmt::Debug for Live {
+impl<M: fmt::Debug> fmt::Debug for Live<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live").field("medium", &self.medium).finish_non_exhaustive()
     }
 }
 
-impl Live {
-    pub(crate) fn new(medium: Medium, behaviour: &dyn Behaviour, timing: Arc<Timing>) -> Self {
+impl<M: Device> Live<M> {
+    pub(crate) fn new(medium: M, behaviour: &dyn Behaviour, timing: Arc<Timing>) -> Self {
         Self {
-            medium: Box::new(medium),
+            medium,
             model: behaviour.device(),
             model_flushes: behaviour.limits().write_cache,
             sides: vec![Sides::default(); usize::from(behaviour.depth())],
             finished: VecDeque::new(),
             timing,
         }
+    }
+
+    /// Whether the model is offered this too ([extra-flush-for-medium]).
+    fn is_for_model(&self, issue: &Issue<'_>) -> bool {
+        self.model_flushes || issue.request().op != Op::Flush
     }
 
     /// Everything that both sides are done with by `now`.
@@ -134,13 +140,13 @@ impl Live {
         }
         while let Some(due) = self.model.poll_at().filter(|due| *due <= now) {
             while let Some(finished) = self.model.next_finished(due) {
-                self.sides[finished.tag.index()].model = Some((finished.outcome, due)); // V2
+                self.sides[finished.tag.index()].model = Some((finished.outcome, due)); // [model-asked-on-time]
                 self.conclude(finished, now);
             }
         }
     }
 
-    /// V1, V3.
+    /// [slower-side-decides], [model-error-wins].
     fn conclude(&mut self, finished: Finished, now: Instant) {
         let sides = self.sides[finished.tag.index()];
         let outcome = match (sides.model, sides.medium) {
@@ -151,11 +157,16 @@ impl Live {
             }
             _ => return,
         };
+        // What one side keeps prepared, the other may not have: both are finished and prepared again.
+        let outcome = match outcome {
+            Outcome::AgainPrepared => Outcome::Again,
+            outcome => outcome,
+        };
         self.finished.push_back(Finished { outcome, ..finished });
     }
 }
 
-impl Driver for Live {
+impl<M: Device> Driver for Live<M> {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         self.model.take_budget(queue)
     }
@@ -165,27 +176,43 @@ impl Driver for Live {
     }
 
     fn prepare(&mut self, issue: &Issue<'_>) {
-        self.model.prepare(issue);
+        if self.is_for_model(issue) {
+            self.model.prepare(issue);
+        }
+        self.medium.prepare(issue);
     }
 
     fn unprepare(&mut self, issue: &Issue<'_>) {
-        self.model.unprepare(issue);
+        if self.is_for_model(issue) {
+            self.model.unprepare(issue);
+        }
+        self.medium.unprepare(issue);
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         self.take_in(issue.now);
-        let is_models = self.model_flushes || issue.request().op != Op::Flush; // V4
+        let is_models = self.is_for_model(issue); // [extra-flush-for-medium]
         if is_models {
             let accept = self.model.queue_rq(issue);
             if accept != Accept::Queued {
                 return accept;
             }
+        } else if issue.last {
+            self.model.commit(issue.queue, issue.hctx, issue.now); // [both-sides-get-every-call]: its run ends without this one
         }
         let (medium, has) = match self.medium.queue_rq(issue) {
             Accept::Queued => (None, true),
             refused if !is_models => return refused,
-            Accept::Busy(_) => (Some(Outcome::Again), false), // V3
-            Accept::Failed(status) => (Some(Outcome::Done(status)), false),
+            refused => {
+                self.medium.unprepare(issue); // [both-sides-get-every-call]
+                if issue.last {
+                    self.medium.commit(issue.queue, issue.hctx, issue.now);
+                }
+                match refused {
+                    Accept::Failed(status) => (Some(Outcome::Done(status)), false),
+                    _ => (Some(Outcome::Again), false), // [model-error-wins]
+                }
+            }
         };
         self.sides[issue.tag.index()] = Sides { model: None, medium, has: (is_models, has) };
         Accept::Queued
@@ -193,6 +220,7 @@ impl Driver for Live {
 
     fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
         self.model.commit(queue, hctx, now);
+        self.medium.commit(queue, hctx, now);
     }
 
     fn timed_out(
@@ -204,7 +232,10 @@ impl Driver for Live {
         now: Instant,
     ) -> TimedOut {
         let sides = self.sides[tag.index()];
-        if !sides.has.0 || sides.model.is_some() || (sides.has.1 && sides.medium.is_none()) {
+        if !sides.has.0 {
+            return self.medium.timed_out(queue, hctx, tag, request, now);
+        }
+        if sides.model.is_some() || (sides.has.1 && sides.medium.is_none()) {
             return TimedOut::Reset; // the medium is at it still
         }
         self.model.timed_out(queue, hctx, tag, request, now)
@@ -221,7 +252,7 @@ impl Driver for Live {
     }
 }
 
-impl Device for Live {
+impl<M: Device> Device for Live<M> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         self.take_in(now);
         self.finished.pop_front()
@@ -247,9 +278,186 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
             .min(model.max_write_zeroes_sectors),
         max_discard_segments: 1,
         write_cache: medium.write_cache || model.write_cache,
-        // V4: what only the medium needs is asked of it by a flush.
+        // [extra-flush-for-medium]: what only the medium needs is asked of it by a flush.
         fua: model.fua && (medium.fua || !medium.write_cache) && model.write_cache,
         capacity_sectors: medium.capacity_sectors,
         ..model.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard::bio::Bio;
+    use blockyard::host::Host;
+    use blockyard::policy::Policies;
+    use blockyard::request_queue::{QueueConfig, RequestQueue};
+    use blockyard::tag::TagSetConfig;
+    use blockyard::unit::CpuId;
+    use std::sync::Mutex;
+
+    /// What was called, in order: the side and the call.
+    type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
+
+    /// Notes each call; takes every request but the first `refusals`, and is done with it at once.
+    #[derive(Debug)]
+    struct Noting {
+        side: &'static str,
+        calls: Calls,
+        refusals: u32,
+        finished: VecDeque<Finished>,
+    }
+
+    impl Noting {
+        fn new(side: &'static str, calls: &Calls, refusals: u32) -> Self {
+            Self { side, calls: Arc::clone(calls), refusals, finished: VecDeque::new() }
+        }
+
+        fn note(&self, call: &'static str) {
+            self.calls.lock().expect("no call panics").push((self.side, call));
+        }
+    }
+
+    impl Driver for Noting {
+        fn take_budget(&mut self, _: QueueId) -> Option<Budget> {
+            self.note("take_budget");
+            Some(Budget(0))
+        }
+
+        fn return_budget(&mut self, _: QueueId, _: Budget) {
+            self.note("return_budget");
+        }
+
+        fn prepare(&mut self, _: &Issue<'_>) {
+            self.note("prepare");
+        }
+
+        fn unprepare(&mut self, _: &Issue<'_>) {
+            self.note("unprepare");
+        }
+
+        fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+            self.note("queue_rq");
+            if self.refusals > 0 {
+                self.refusals -= 1;
+                return Accept::Failed(Status::IoError);
+            }
+            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+            let outcome = Outcome::Done(Status::Ok);
+            self.finished.push_back(Finished { queue, hctx, tag, outcome });
+            Accept::Queued
+        }
+
+        fn commit(&mut self, _: QueueId, _: HctxId, _: Instant) {
+            self.note("commit");
+        }
+
+        fn timed_out(
+            &mut self,
+            _: QueueId,
+            _: HctxId,
+            _: DriverTag,
+            _: &Request,
+            _: Instant,
+        ) -> TimedOut {
+            self.note("timed_out");
+            TimedOut::Reset
+        }
+
+        fn finish(&mut self, _: QueueId, _: HctxId, _: DriverTag, _: &Request) {
+            self.note("finish");
+        }
+    }
+
+    impl Device for Noting {
+        fn next_finished(&mut self, _: Instant) -> Option<Finished> {
+            self.finished.pop_front()
+        }
+
+        fn poll_at(&self) -> Option<Instant> {
+            (!self.finished.is_empty()).then_some(Instant::ZERO)
+        }
+    }
+
+    #[derive(Debug)]
+    struct Model {
+        limits: Limits,
+        calls: Calls,
+    }
+
+    impl Behaviour for Model {
+        fn limits(&self) -> &Limits {
+            &self.limits
+        }
+
+        fn depth(&self) -> u16 {
+            4
+        }
+
+        fn device(&self) -> Box<dyn Device> {
+            Box::new(Noting::new("model", &self.calls, 0))
+        }
+    }
+
+    /// The calls that a bio leads to, and how it ends, at a medium that refuses `refusals` requests.
+    fn calls_of(bio: Bio, refusals: u32) -> (Vec<(&'static str, &'static str)>, Status) {
+        let calls = Calls::default();
+        let limits = Limits::new(1 << 20);
+        let model = Model { limits: limits.clone(), calls: Arc::clone(&calls) };
+        let medium = Noting::new("medium", &calls, refusals);
+        let live = Live::new(medium, &model, Arc::default());
+        let tags = TagSetConfig::single(4);
+        let mut host = Host::new(live, (), tags);
+        let limits = Limits { write_cache: true, ..limits };
+        let config = QueueConfig::new(1, 1, limits, Policies::NONE);
+        let mut queue = RequestQueue::new(QueueId(0), config, &host);
+        queue.submit(&mut host, CpuId(0), bio, Instant::ZERO).expect("a bio within the limits");
+        queue.turn(&mut host, Instant::ZERO);
+        let ended = queue.next_ended().expect("a bio that both sides are done with");
+        let calls = calls.lock().expect("no call panics").clone();
+        let is_budget = |call: &str| call.ends_with("budget");
+        (calls.into_iter().filter(|(_, call)| !is_budget(call)).collect(), ended.status)
+    }
+
+    #[test]
+    fn model_and_medium_get_every_call_about_a_request() {
+        let (calls, status) = calls_of(Bio::read(0, 8, 0), 0);
+        let expected = ["prepare", "queue_rq", "finish"];
+        let expected = expected.iter().flat_map(|call| [("model", *call), ("medium", *call)]);
+        assert_eq!((calls, status), (expected.collect(), Status::Ok)); // [both-sides-get-every-call]
+    }
+
+    #[test]
+    fn a_flush_for_the_medium_alone_ends_the_run_of_the_model() {
+        let (calls, status) = calls_of(Bio::new(Op::Flush, 0, 0, 0), 0);
+        let model: Vec<_> = calls.iter().filter(|(side, _)| *side == "model").collect();
+        assert_eq!(
+            model,
+            [&("model", "commit")],
+            "[extra-flush-for-medium], [both-sides-get-every-call]"
+        );
+        let medium: Vec<_> = calls.iter().filter(|(side, _)| *side == "medium").collect();
+        assert_eq!(medium.len(), 3, "{medium:?}");
+        assert_eq!(status, Status::Ok);
+    }
+
+    #[test]
+    fn a_medium_that_refuses_what_the_model_took_is_left_unprepared() {
+        let (calls, status) = calls_of(Bio::read(0, 8, 0), 1);
+        let medium: Vec<_> =
+            calls.iter().filter(|(side, _)| *side == "medium").map(|(_, call)| *call).collect();
+        assert_eq!(medium, ["prepare", "queue_rq", "unprepare", "commit"]); // [both-sides-get-every-call]
+        assert_eq!(status, Status::IoError);
+        assert!(calls.contains(&("model", "finish")));
+    }
+
+    #[test]
+    fn a_commit_reaches_model_and_medium() {
+        let calls = Calls::default();
+        let model = Model { limits: Limits::new(1 << 20), calls: Arc::clone(&calls) };
+        let mut live = Live::new(Noting::new("medium", &calls, 0), &model, Arc::default());
+        live.commit(QueueId(0), HctxId(0), Instant::ZERO);
+        let expected = [("model", "commit"), ("medium", "commit")];
+        assert_eq!(*calls.lock().expect("no call panics"), expected);
     }
 }

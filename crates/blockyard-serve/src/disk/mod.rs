@@ -149,7 +149,7 @@ pub(crate) enum Medium {
     Null(AtOnce<Nothing>),
     File(Limited<FileDevice>),
     Btt(Box<BttDevice>),
-    Live(Box<Live>),
+    Live(Box<Live<Medium>>),
     Delayed(Box<Delayed<Medium>>),
     Rated(Box<rate::Limited<Medium>>),
     Faulty(Box<Faulty<Medium>>),

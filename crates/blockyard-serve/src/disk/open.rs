@@ -122,7 +122,7 @@ impl File {
         }
         let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
         let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
-        // Who writes parts of blocks knows of the writes of one `File` only (B2). Devices have a way of
+        // Who writes parts of blocks knows of the writes of one `File` only ([edge-has-one-writer]). Devices have a way of
         // their own to be one's alone, which mounting respects; their locks are udev's.
         let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
         let open_alone = |flags| patiently(|| open(alone | flags));

@@ -6,17 +6,18 @@
 //!   └──────────── one send and one receive for each door ◄─────────────────┘
 //! ```
 //!
+//! What a turn sends and receives goes to the kernel in one call, which also waits; I/O of files goes
+//! before, by twos.
+//!
 //! A lane knows no protocol: what comes in and what goes out is its doors' ([`Door`]).
 //!
-//! # Rules (cited by number in the code)
+//! # Rules (cited by name)
 //!
-//! - **L1.** What a turn sends and receives goes to the kernel in one call, which also waits; I/O of
-//!   files goes before (I4 of the ring).
-//! - **L3.** A door is forgotten when the kernel has nothing of it and no disk has a request of
+//! - **[door-number-kept-until-quiet]** A door is forgotten when the kernel has nothing of it and no disk has a request of
 //!   it; until then its number is not used again.
-//! - **L4.** Data under way in a lane has a limit; who would go beyond it is not parsed until some is
-//!   given back. Where nothing is for as long as a lane has patience, clients that hold some are cut
-//!   off: who left a reply unread, or a write unfinished, for that long. So are they when a server
+//! - **[lane-memory-bounded]** Data under way in a lane has a limit. A door that wants more than that is held until some is
+//!   given back. If none is given back for as long as the lane has patience, the lane cuts off each client
+//!   that has left a reply unread, or a write unfinished, for that long. It does the same when a server
 //!   that ends waits for nothing else.
 
 #[cfg(test)]
@@ -49,9 +50,9 @@ pub(crate) struct Shared {
     /// What wakes each lane, by its number: for a message, or some of a shared depth.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
     pub(crate) disks: Vec<Arc<Disk>>,
-    /// L4.
+    /// For [lane-memory-bounded].
     pub(crate) patience: Duration,
-    /// L4, in bytes.
+    /// [lane-memory-bounded], in bytes.
     pub(crate) lane_bytes_max: usize,
     /// Never sleep.
     pub(crate) polls: bool,
@@ -212,7 +213,7 @@ impl<D: Door> Lane<D> {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
             if is_done && !self.services.held.has(door) {
-                self.forget(door); // L3
+                self.forget(door); // [door-number-kept-until-quiet]
             }
         }
         if self.stage == Stage::Draining && self.doors.len() == 0 {
@@ -250,7 +251,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// L4: doors that were held go on when there is room.
+    /// [lane-memory-bounded]: doors that were held go on when there is room.
     fn release_held(&mut self) {
         let mut waiting = self.services.held.len();
         if waiting == 0 {
@@ -331,7 +332,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// L4: nothing was given back for long, or the server ends.
+    /// [lane-memory-bounded]: nothing was given back for long, or the server ends.
     fn cut_off_idlers(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
@@ -351,7 +352,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// L3.
+    /// For [door-number-kept-until-quiet].
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
         self.forget_one();

@@ -128,7 +128,7 @@ impl Client {
         let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
     }
 
-    /// What comes from now on comes through TLS; what came before was thrown away (L6).
+    /// What comes from now on comes through TLS; what came before was thrown away ([nothing-before-tls]).
     pub(super) fn start_tls(&mut self) {
         assert!(!self.is_answering(), "the answer was sent without TLS");
         self.input.clear();
@@ -250,7 +250,7 @@ impl Client {
             if let (Ok(_), Sending::Batch { since, .. }) = (&result, &mut self.sending) {
                 *since = lane.now;
             }
-            return self.send_batch(number, batch, false, lane); // L2
+            return self.send_batch(number, batch, false, lane); // [unread-replies-hold-one-client]
         }
         let session = &mut self.session;
         batch.clear(
@@ -363,14 +363,14 @@ impl Client {
             match target {
                 Target::Buffer { pages, .. } => lane.give_back(pages),
                 Target::Disk { .. } => {
-                    lane.disk(serving.disk).touched(request.offset(), request.len()); // L5
+                    lane.disk(serving.disk).touched(request.offset(), request.len()); // [payload-received-in-place]
                 }
             }
         }
     }
 }
 
-/// Memory for the kernel to receive to: nobody else holds it (I2 of the ring).
+/// Memory for the kernel to receive to: nobody else holds it ([kernel-writes-alone]).
 fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
     let room = &mut Rc::get_mut(&mut input).expect("input that nobody else holds")[range];
     let span = Span { start: room.as_mut_ptr(), len: room.len() };

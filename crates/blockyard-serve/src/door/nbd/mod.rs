@@ -7,15 +7,15 @@
 //!
 //! What a client says is understood by [`blockyard_wire`].
 //!
-//! # Rules (cited by number in the code)
+//! # Rules (cited by name)
 //!
-//! - **L2.** A connection whose client does not read holds nothing but itself: it is not received
-//!   from while its limits are reached, and its answers wait with it.
-//! - **L5.** The payload of a long write is received to where it belongs, where the disk says that
-//!   nothing can refuse the write any more. A connection that breaks in the middle leaves it done
-//!   in part, as a write that nobody answered may be; nothing around it is touched.
-//! - **L6.** Once a client asked for TLS, nothing that came before it runs is looked at, and nothing
-//!   it sends is taken for said under TLS but what came out of it.
+//! - **[unread-replies-hold-one-client]** A client that does not read its replies delays no other client: nothing is received from it
+//!   while its limits are reached, and only its own answers wait.
+//! - **[payload-received-in-place]** The payload of a long write is received into the disk's own memory, where the disk says that
+//!   nothing can refuse the write any more. A connection that breaks in the middle leaves the write done
+//!   in part, as a write without an answer may be; no byte around it changes.
+//! - **[nothing-before-tls]** Once a client has asked for TLS, bytes that came before TLS runs are thrown away. From then on
+//!   only bytes that came out of TLS are understood.
 
 mod answer;
 mod batch;

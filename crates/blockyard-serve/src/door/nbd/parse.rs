@@ -191,7 +191,7 @@ impl Client {
     }
 }
 
-/// Where the payload of a write is received to: home (L5), or a buffer.
+/// Where the payload of a write is received to: home ([payload-received-in-place]), or a buffer.
 fn target(disk: usize, offset: u64, len: u64, lane: &mut Lane) -> Result<Target, Errno> {
     if let Some((map, start)) = lane.disk(disk).home(offset) {
         return Ok(Target::Disk { map, start });

@@ -69,7 +69,7 @@ pub(super) enum Payload {
 pub(crate) enum Target {
     /// A buffer, of which the first `lead` bytes are not its own.
     Buffer { pages: Rc<Pages>, lead: usize },
-    /// The disk's own memory, from this byte on (L5).
+    /// The disk's own memory, from this byte on ([payload-received-in-place]).
     Disk { map: Arc<Map>, start: usize },
 }
 
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Whether a limit is reached (L2).
+    /// Whether a limit is reached ([unread-replies-hold-one-client]).
     #[inline]
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::Transmission(Serving { waits: true, .. }))
