@@ -6,18 +6,18 @@
 //!
 //! # Rules
 //!
-//! - **D1.** After [`Accept::Queued`] the driver owns the request until its owner calls
+//! - **[owned-until-completed]** After [`Accept::Queued`] the driver owns the request until its owner calls
 //!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any
 //!   other answer it keeps nothing of it.
-//! - **D2.** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's own
+//! - **[last-or-commit]** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's own
 //!   call returns, with one whose `last` is set and that the driver takes, or with
 //!   [`Driver::commit`]: only then must the driver have told the device.
-//! - **D3.** A budget taken is given back exactly once, by the core: when the request completes, or
+//! - **[budget-given-back]** A budget taken is given back exactly once, by the core: when the request completes, or
 //!   when it turns out that there is nothing to send.
-//! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion
+//! - **[busy-promise-kept]** [`Busy::Device`] promises that a request of this queue is in flight whose completion
 //!   makes room, [`Busy::Host`] one of some queue of the host. Where none is, the core asks again
 //!   after a delay, as for [`Busy::Resource`].
-//! - **D5.** A request that [`Driver::timed_out`] has ended is not reported as finished any more: its
+//! - **[timed-out-not-finished]** A request that [`Driver::timed_out`] has ended is not reported as finished any more: its
 //!   tag may be another request's by then.
 
 use crate::request::{Bios, Piece, Request, Requests};
@@ -29,7 +29,7 @@ use core::fmt;
 /// What a driver says to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Taken: the driver owns it (D1).
+    /// Taken: the driver owns it ([owned-until-completed]).
     Queued,
     /// Not now.
     Busy(Busy),
@@ -40,7 +40,7 @@ pub enum Accept {
 /// Why a driver refuses for now, which decides when the core asks again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Busy {
-    /// The device is full; a completion of this queue will make room (D4).
+    /// The device is full; a completion of this queue will make room ([busy-promise-kept]).
     Device,
     /// What all queues of this host share is used up: a completion of any of them makes room.
     Host,
@@ -74,7 +74,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedOut {
     /// It has taken the request back from the device, which will not touch it again: it ends, or
-    /// goes back to be tried again, now. The driver does not report it later (D5).
+    /// goes back to be tried again, now. The driver does not report it later ([timed-out-not-finished]).
     Ended(Outcome),
     /// It still waits for the device: ask again after another timeout.
     Reset,
@@ -121,7 +121,7 @@ pub struct Issue<'a> {
     pub tag: DriverTag,
     /// The device's permit, where the queue takes budget before it dispatches.
     pub budget: Option<Budget>,
-    /// No further request follows in this run (D2).
+    /// No further request follows in this run ([last-or-commit]).
     pub last: bool,
     /// Now.
     pub now: Instant,
@@ -220,7 +220,7 @@ pub trait Driver {
     /// [`Dispatch::Budget`](crate::policy::Dispatch::Budget).
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget>;
 
-    /// Takes back a permit (D3).
+    /// Takes back a permit ([budget-given-back]).
     fn return_budget(&mut self, queue: QueueId, budget: Budget);
 
     /// Prepares a request. The core calls this once for each request before it first offers the
@@ -234,7 +234,7 @@ pub trait Driver {
     /// Offers a request to the device.
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept;
 
-    /// Ends a run whose last call of [`Self::queue_rq`] did not have `last` set (D2).
+    /// Ends a run whose last call of [`Self::queue_rq`] did not have `last` set ([last-or-commit]).
     fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant);
 
     /// Decides about a `request` that the driver has owned for longer than the queue's timeout.
@@ -258,7 +258,7 @@ pub trait Driver {
 /// After each call on a queue, when [`Self::poll_at`] falls due, and when the device itself rings,
 /// drain [`Self::next_finished`] and pass each answer to its queue.
 pub trait Device: Driver {
-    /// A request it is done with at `now`: each that it took, once (D1), in the order in which they
+    /// A request it is done with at `now`: each that it took, once ([owned-until-completed]), in the order in which they
     /// are to be completed. `now` is not earlier than in any call before.
     fn next_finished(&mut self, now: Instant) -> Option<Finished>;
 

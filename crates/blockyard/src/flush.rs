@@ -8,23 +8,23 @@
 //!
 //! # Rules
 //!
-//! - **F1.** The steps follow from the bio and the device. Without a volatile cache there are none:
+//! - **[steps-from-flags]** The steps follow from the bio and the device. Without a volatile cache there are none:
 //!   the flags are dropped, and a bio that is nothing but a flush ends at once. With one: preflush
 //!   asks for a flush before, data for the data, and FUA for a flush after where the device has no
 //!   FUA of its own ([`Limits::fua`]; FUA of its own is for writes only).
-//! - **F2.** A flush covers only requests that waited before it began, so only writes that ended
+//! - **[flush-covers-earlier]** A flush covers only requests that waited before it began, so only writes that ended
 //!   before it was sent.
-//! - **F3.** A failure of a step ends the request with it; a flush that fails fails all it covers.
-//! - **C1.** One flush of a hardware queue is under way at a time.
-//! - **C2.** While data of a sequence is under way no flush begins, so that those that will want a
+//! - **[failed-flush-fails-all]** A failure of a step ends the request with it; a flush that fails fails all it covers.
+//! - **[one-flush-at-a-time]** One flush of a hardware queue is under way at a time.
+//! - **[flush-waits-for-data]** While data of a sequence is under way no flush begins, so that those that will want a
 //!   flush behind that data share one.
-//! - **C3.** C2 no longer holds once somebody has waited [`HOLD_MAX`].
+//! - **[flush-held-bounded]** [flush-waits-for-data] no longer holds once somebody has waited [`HOLD_MAX`].
 
 use crate::request::{List, Requests};
 use crate::time::{Duration, Instant};
 use crate::unit::RequestId;
 
-/// How long data under way may hold a flush back (C3): 5 s, as in Linux.
+/// How long data under way may hold a flush back ([flush-held-bounded]): 5 s, as in Linux.
 pub const HOLD_MAX: Duration = Duration::from_secs(5);
 
 /// Who waits for flushes of one hardware queue.
@@ -32,13 +32,13 @@ pub const HOLD_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct FlushQueue {
     /// For the next one.
     waiting: List,
-    /// For the one under way (F2).
+    /// For the one under way ([flush-covers-earlier]).
     covered: List,
     /// When the first of `waiting` came.
     since: Instant,
-    /// Data of sequences that is staged or with the driver (C2).
+    /// Data of sequences that is staged or with the driver ([flush-waits-for-data]).
     data: u32,
-    /// A flush is staged or with the driver (C1).
+    /// A flush is staged or with the driver ([one-flush-at-a-time]).
     under_way: bool,
 }
 
@@ -66,7 +66,7 @@ impl FlushQueue {
         self.data -= 1;
     }
 
-    /// A flush begins, if it may (C1 to C3): the first request that it covers.
+    /// A flush begins, if it may ([one-flush-at-a-time] to [flush-held-bounded]): the first request that it covers.
     pub(crate) fn begin(&mut self, now: Instant) -> Option<RequestId> {
         let held = self.held_until().is_some_and(|until| now < until);
         if self.under_way || held {
@@ -78,7 +78,7 @@ impl FlushQueue {
         Some(first)
     }
 
-    /// When C2 ceases to hold a flush back that nothing else does.
+    /// When [flush-waits-for-data] ceases to hold a flush back that nothing else does.
     pub(crate) fn held_until(&self) -> Option<Instant> {
         let held = self.data > 0 && !self.under_way && !self.waiting.is_empty();
         held.then(|| self.since + HOLD_MAX)

@@ -7,21 +7,21 @@
 //!
 //! # Rules (cited by number in the code and in the simulator's checkers)
 //!
-//! - **H1.** While the dispatch list holds a request, nothing leaves the elevator; only
+//! - **[dispatch-list-first]** While the dispatch list holds a request, nothing leaves the elevator; only
 //!   [`Dispatch::DrainAll`](crate::policy::Dispatch::DrainAll), kept for comparison, breaks this.
-//! - **H2.** Budget is taken before a request leaves the elevator, and is given back on every path
+//! - **[budget-given-back]** Budget is taken before a request leaves the elevator, and is given back on every path
 //!   that does not end with the driver owning the request.
-//! - **H3.** With an elevator, a driver tag is held only while the driver owns the request: a
+//! - **[tag-only-in-driver]** With an elevator, a driver tag is held only while the driver owns the request: a
 //!   refused request gives its tag back before it joins the dispatch list. Without one the driver
 //!   tag is the request's own from submission on.
-//! - **H4.** No wake-up is lost. A run that stops while there is work either sets the restart mark,
+//! - **[no-lost-wake-up]** No wake-up is lost. A run that stops while there is work either sets the restart mark,
 //!   which a completion of the queue honours, or, for what queues share, is registered with the
 //!   host; for what no completion gives back, and with nothing in flight that could complete, it
 //!   sets the retry instant.
-//! - **H5.** What passes the elevator by (flushes, data behind a flush, passthrough) is offered
+//! - **[direct-requests-first]** What passes the elevator by (flushes, data behind a flush, passthrough) is offered
 //!   before everything else: it may be what the rest waits for. Only what lacks a reserved tag stands
 //!   aside, as others do not need one.
-//! - **H6.** Without an elevator a request may go to the driver past the software queues, but past
+//! - **[no-overtaking-staged]** Without an elevator a request may go to the driver past the software queues, but past
 //!   nothing that waits in those of its hardware queue: it is staged behind, and the queue is run. Else
 //!   the submitter whose request has just ended would take the room each time before the run that the
 //!   same completion has asked for, and who waits would wait for good.
@@ -196,7 +196,7 @@ impl BusyState {
 /// What one hardware queue remembers between runs.
 #[derive(Debug)]
 pub(crate) struct HardwareQueue {
-    /// Requests that pass the elevator by; first in every run (H5).
+    /// Requests that pass the elevator by; first in every run ([direct-requests-first]).
     pub(crate) direct: List,
     /// Those of them that the latest run found no reserved tag for.
     pub(crate) aside: List,

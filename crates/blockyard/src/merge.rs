@@ -5,13 +5,13 @@
 //!
 //! # Rules
 //!
-//! - **M1.** Only reads, writes, discards, write-zeroes and secure erases merge, never flushes or
+//! - **[mergeable-ops-only]** Only reads, writes, discards, write-zeroes and secure erases merge, never flushes or
 //!   passthrough, and nothing marked preflush, FUA or no-merge.
-//! - **M2.** Both sides agree in op, priority and write hint.
-//! - **M3.** A merged request keeps every limit of the device; the chunk boundary counts from its
+//! - **[merged-sides-agree]** Both sides agree in op, priority and write hint.
+//! - **[merged-within-limits]** A merged request keeps every limit of the device; the chunk boundary counts from its
 //!   start sector.
-//! - **M4.** Where the device has a virtual boundary, no hole may come to lie between two segments.
-//! - **M5.** Discards of a device that takes several ranges merge with any discard, as ranges;
+//! - **[no-gap-at-boundary]** Where the device has a virtual boundary, no hole may come to lie between two segments.
+//! - **[merged-within-limits]** Discards of a device that takes several ranges merge with any discard, as ranges;
 //!   otherwise only contiguous ones merge.
 
 use crate::bio::{Bio, Flags, IoPrio, Op};
@@ -83,7 +83,7 @@ impl Extent {
         self.sector + self.sectors as u64
     }
 
-    /// Whether it may be part of any merge (M1).
+    /// Whether it may be part of any merge ([mergeable-ops-only]).
     #[must_use]
     pub const fn is_mergeable(&self) -> bool {
         !matches!(self.op, Op::Flush)
@@ -109,12 +109,12 @@ pub fn fit(request: &Extent, other: &Extent, limits: &Limits) -> Fit {
     if within_limits(request, other, merge, limits) { Fit::Join(merge) } else { Fit::TooBig }
 }
 
-/// M2.
+/// [merged-sides-agree].
 fn agree(a: &Extent, b: &Extent) -> bool {
     a.op == b.op && a.prio == b.prio && a.write_hint == b.write_hint
 }
 
-/// M5, and contiguity for everything else.
+/// [merged-within-limits], and contiguity for everything else.
 #[inline]
 fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge> {
     if request.op == Op::Discard && limits.max_discard_segments > 1 {
@@ -128,7 +128,7 @@ fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge>
     }
 }
 
-/// M3 and M4.
+/// [merged-within-limits] and [no-gap-at-boundary].
 fn within_limits(request: &Extent, other: &Extent, merge: Merge, limits: &Limits) -> bool {
     let start = if merge == Merge::Front { other.sector } else { request.sector };
     let max_sectors = match merge {

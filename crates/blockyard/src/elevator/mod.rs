@@ -6,11 +6,11 @@
 //!
 //! # Rules
 //!
-//! - **E1.** A request inserted comes out of [`Elevator::dispatch`] once, or is named once as
+//! - **[dispatched-once]** A request inserted comes out of [`Elevator::dispatch`] once, or is named once as
 //!   `gone` in [`Elevator::joined`].
-//! - **E2.** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request, unless
+//! - **[work-is-given]** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request, unless
 //!   the elevator states a rule that withholds it until a completion.
-//! - **E3.** What an elevator holds is starved by no stream of newer requests.
+//! - **[elevator-starves-none]** What an elevator holds is starved by no stream of newer requests.
 
 pub mod deadline;
 pub mod kyber;
@@ -81,7 +81,7 @@ pub trait Elevator: core::fmt::Debug {
     /// Takes `id`.
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant);
 
-    /// The next request to send, asked for by a run of `hctx`, or `None` (E2). An elevator that
+    /// The next request to send, asked for by a run of `hctx`, or `None` ([work-is-given]). An elevator that
     /// keeps one order for the whole queue may give a request of another hardware queue.
     fn dispatch(
         &mut self,

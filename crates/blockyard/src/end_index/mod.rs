@@ -7,8 +7,8 @@
 //!
 //! - **N1.** The end sector that a request is filed under may be older than the request's own:
 //!   whoever lets it grow files it again.
-//! - **N2.** Of requests with the same end the one filed last comes first.
-//! - **N3.** The request filed last is also remembered by itself, until it is removed. It alone is
+//! - **[newest-first]** Of requests with the same end the one filed last comes first.
+//! - **[last-filed-remembered]** The request filed last is also remembered by itself, until it is removed. It alone is
 //!   asked for front merges, and for discards that merge as ranges wherever they lie.
 
 use crate::limits::Limits;
@@ -32,7 +32,7 @@ impl EndIndex {
         Self { last: None, ends: SectorHash::new(capacity) }
     }
 
-    /// Files `id`, which is not filed, under `end` and remembers it as the last one (N2, N3).
+    /// Files `id`, which is not filed, under `end` and remembers it as the last one ([newest-first], [last-filed-remembered]).
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
         self.ends.insert(nodes, id, end);
         self.last = Some(id);
@@ -53,13 +53,13 @@ impl EndIndex {
         }
     }
 
-    /// The request filed last, if it is still here (N3).
+    /// The request filed last, if it is still here ([last-filed-remembered]).
     #[must_use]
     pub const fn last(&self) -> Option<RequestId> {
         self.last
     }
 
-    /// The requests filed under `end`, the one filed last first (N2).
+    /// The requests filed under `end`, the one filed last first ([newest-first]).
     pub fn ending_at<'a>(
         &self,
         nodes: &'a HashNodes,
@@ -68,7 +68,7 @@ impl EndIndex {
         self.ends.at(nodes, end)
     }
 
-    /// A request that `other` may join: the last one in any way, the rest at their backs (N3).
+    /// A request that `other` may join: the last one in any way, the rest at their backs ([last-filed-remembered]).
     /// Joins at the front only if `fronts`.
     #[must_use]
     pub fn find_merge(

@@ -28,9 +28,9 @@
 //!
 //! # Rules
 //!
-//! - **L1.** A layer refuses nothing that the device below would take, but where a fault says so; a
+//! - **[layers-only-delay]** A layer refuses nothing that the device below would take, but where a fault says so; a
 //!   limit delays completions.
-//! - **L2.** What a layer holds back it names itself, at the instant that its
+//! - **[held-is-reported]** What a layer holds back it names itself, at the instant that its
 //!   [`poll_at`](crate::driver::Device::poll_at) tells.
 //! - **L3.** To the device below a layer is the core: it owes it what a
 //!   [`Driver`](crate::driver::Driver) is promised.

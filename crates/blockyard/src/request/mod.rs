@@ -6,11 +6,11 @@
 //!
 //! # Rules
 //!
-//! - **R1.** A request is idle, staged, in flight or complete, and moves only idle → staged → in
+//! - **[request-life-cycle]** A request is idle, staged, in flight or complete, and moves only idle → staged → in
 //!   flight → complete → idle; or back from in flight to staged, by a requeue or to wait for a
 //!   flush behind its data; or from staged to complete when that flush was all it waited for.
-//! - **R2.** A request is on at most one [`List`] at a time; the links are in the request.
-//! - **R3.** A bio is in at most one request, and ends once.
+//! - **[on-one-list]** A request is on at most one [`List`] at a time; the links are in the request.
+//! - **[bio-ends-once]** A bio is in at most one request, and ends once.
 
 mod bios;
 mod list;

@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
 use alloc::vec::Vec;
 
-/// Where a request stands in its life (R1).
+/// Where a request stands in its life ([request-life-cycle]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not in use: its fields mean nothing, but for its hardware queue until the tag is put back.
@@ -203,7 +203,7 @@ impl Requests {
         now: Instant,
     ) {
         let slot = &mut self.slots[id.index()];
-        assert!(slot.state == State::Idle, "R1: request {} is in use", id.0);
+        assert!(slot.state == State::Idle, "[request-life-cycle]: request {} is in use", id.0);
         let carried = &bios[bio];
         *slot = Request {
             sector: carried.sector,
@@ -227,7 +227,7 @@ impl Requests {
     /// Makes the idle request `id` a flush command of behalf of `first`, which it serves among
     /// others; it carries no bio.
     pub(crate) fn start_flush(&mut self, id: RequestId, first: RequestId, now: Instant) {
-        assert!(self[id].state == State::Idle, "R1: request {} is in use", id.0);
+        assert!(self[id].state == State::Idle, "[request-life-cycle]: request {} is in use", id.0);
         let Request { prio, cpu, hctx, .. } = self[first];
         self[id] = Request {
             op: Op::Flush,

@@ -14,7 +14,7 @@ impl Steps {
     const DATA: Self = Self(2);
     const POSTFLUSH: Self = Self(4);
 
-    /// The steps of `bio`, whose flags mean something on a device with `limits` (F1).
+    /// The steps of `bio`, whose flags mean something on a device with `limits` ([steps-from-flags]).
     pub(crate) fn of(bio: &Bio, limits: &Limits) -> Self {
         if !limits.write_cache {
             return Self::NONE;

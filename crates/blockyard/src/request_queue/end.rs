@@ -236,7 +236,7 @@ impl RequestQueue {
         self.put_request_tag(host, id);
     }
 
-    /// A request has left the driver: whoever waited for that may try again (H4).
+    /// A request has left the driver: whoever waited for that may try again ([no-lost-wake-up]).
     pub(super) fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         if self.policies.dispatch == Dispatch::Budget {
             self.runs.give_turn();

@@ -2,7 +2,7 @@
 //!
 //! # Rules
 //!
-//! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
+//! - **[split-bio-next-tag]** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
 //!   comes later, and merges with nothing, is refused one until every part of it has its own.
 
 use super::RequestQueue;
@@ -47,7 +47,7 @@ impl RequestQueue {
         }
         let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
         if bio.op == Op::Flush && !self.limits.write_cache {
-            // What has ended is durable already (F1): it never enters the queue, and is no event.
+            // What has ended is durable already ([steps-from-flags]): it never enters the queue, and is no event.
             self.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
@@ -230,7 +230,7 @@ impl RequestQueue {
     }
 
     /// A tag or bio has come free: split bios that wait go on, of each hardware queue the oldest
-    /// first (S1).
+    /// first ([split-bio-next-tag]).
     pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         for waiting in (0..self.cursors.len()).rev() {
             let Some(mut cursor) = self.cursors.pop_front() else { return };
@@ -245,7 +245,7 @@ impl RequestQueue {
         }
     }
 
-    /// S1: whether a bio that has not begun to enter goes behind a split one that has.
+    /// [split-bio-next-tag]: whether a bio that has not begun to enter goes behind a split one that has.
     fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
         self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
@@ -280,7 +280,7 @@ impl RequestQueue {
             return Err(SubmitError::NoTag);
         }
         let Some(id) = self.take_request(host, hctx, bio) else {
-            self.note_idle(host, now); // To ask for a tag is to share (T5), even in vain.
+            self.note_idle(host, now); // To ask for a tag is to share ([tags-shared-fairly]), even in vain.
             return Err(SubmitError::NoTag);
         };
         self.emit_entered(host, now, cpu, bio);

@@ -2,9 +2,9 @@
 //!
 //! # Rules
 //!
-//! - **X1.** A request that the driver has had for the queue's timeout is asked about once, at the
+//! - **[asked-each-timeout]** A request that the driver has had for the queue's timeout is asked about once, at the
 //!   next whole second; if the driver still waits for it, again after another timeout.
-//! - **X2.** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
+//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
 //!   nothing in flight under the tag and changes nothing.
 
 use super::number::{hctx_id, request_id};
@@ -48,11 +48,11 @@ impl RequestQueue {
             }
         }
         for at in 0..self.hctxs.len() {
-            self.begin_flush(host, hctx_id(at), now); // C3
+            self.begin_flush(host, hctx_id(at), now); // [flush-held-bounded]
         }
     }
 
-    /// X1.
+    /// [asked-each-timeout].
     fn timed_out<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,

@@ -399,7 +399,7 @@ impl RequestQueue {
             }
             let lends = self.lends_tag(id);
             let holds = rq.state == State::InFlight || (self.elevator.is_none() && !lends);
-            assert_eq!(rq.driver_tag.is_some(), holds, "H3: request {}", id.0);
+            assert_eq!(rq.driver_tag.is_some(), holds, "[tag-only-in-driver]: request {}", id.0);
         }
         assert_eq!(in_flight, self.in_flight, "requests in flight");
         assert_eq!(in_flight + listed, self.held, "requests held");
@@ -490,12 +490,12 @@ impl RequestQueue {
         }
     }
 
-    /// Whether `rq` keeps its driver tag while it waits (H3).
+    /// Whether `rq` keeps its driver tag while it waits ([tag-only-in-driver]).
     fn keeps_driver_tag(&self) -> bool {
         self.elevator.is_none()
     }
 
-    /// Gives back the budget that `id` holds (H2).
+    /// Gives back the budget that `id` holds ([budget-given-back]).
     fn put_budget<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
         if let Some(budget) = self.requests[id].budget.take() {
             host.driver.return_budget(self.id, budget);

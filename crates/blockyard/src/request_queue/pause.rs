@@ -2,9 +2,9 @@
 //!
 //! # Rules
 //!
-//! - **Z1.** While a queue is frozen no bio enters; what is inside goes on to its end, also out of
+//! - **[frozen-admits-none]** While a queue is frozen no bio enters; what is inside goes on to its end, also out of
 //!   plugs. Who was refused is woken when the last freeze ends.
-//! - **Z2.** While a queue is quiesced nothing is offered to the driver, from the return of
+//! - **[quiesced-sends-none]** While a queue is quiesced nothing is offered to the driver, from the return of
 //!   [`RequestQueue::quiesce`] on; completions may still come. When the last quiesce ends every
 //!   hardware queue is run, so that nothing that came meanwhile is forgotten.
 //! - **Z3.** Both nest. A queue that is quiesced does not drain, frozen or not.
@@ -17,7 +17,7 @@ use crate::trace::Sink;
 use crate::unit::CpuId;
 
 impl RequestQueue {
-    /// Keeps bios out until [`Self::unfreeze`] (Z1). Drain [`Self::next_run`] afterwards; the queue
+    /// Keeps bios out until [`Self::unfreeze`] ([frozen-admits-none]). Drain [`Self::next_run`] afterwards; the queue
     /// has come to rest when [`Self::is_empty`].
     pub fn freeze<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         self.pauses.frozen += 1;
@@ -47,7 +47,7 @@ impl RequestQueue {
         self.pauses.frozen > 0
     }
 
-    /// Keeps requests from the driver until [`Self::unquiesce`] (Z2).
+    /// Keeps requests from the driver until [`Self::unquiesce`] ([quiesced-sends-none]).
     pub const fn quiesce(&mut self) {
         self.pauses.quiesced += 1;
     }

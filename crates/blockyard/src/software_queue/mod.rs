@@ -6,7 +6,7 @@
 //!
 //! # Rules
 //!
-//! - **W1.** First in, first out; a merge changes no place.
+//! - **[first-in-first-out]** First in, first out; a merge changes no place.
 //! - **W2.** [`SwqMerge::Last8`] looks at the eight requests inserted last, newest first.
 //! - **W3.** [`SwqMerge::Hash`] looks at the request inserted or merged last, in every way, and
 //!   then at backs by the hash. So it finds a front merge, or a further range of a discard, only
@@ -100,14 +100,14 @@ impl SoftwareQueue {
         }
     }
 
-    /// Gives the request that has waited longest (W1).
+    /// Gives the request that has waited longest ([first-in-first-out]).
     pub fn pop(&mut self, nodes: &mut HashNodes, requests: &mut Requests) -> Option<RequestId> {
         let id = self.queued.pop_front(requests)?;
         self.unmergeable(nodes, id);
         Some(id)
     }
 
-    /// Moves everything to the end of `list` (W1): constant time, with [`SwqMerge::Hash`] a few
+    /// Moves everything to the end of `list` ([first-in-first-out]): constant time, with [`SwqMerge::Hash`] a few
     /// stores for each request.
     pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
         if self.merge == SwqMerge::Hash {

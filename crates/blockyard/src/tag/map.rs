@@ -44,7 +44,7 @@ impl TagMap {
         self.reserved.depth
     }
 
-    /// How many numbers are in use, reserved ones apart (T2).
+    /// How many numbers are in use, reserved ones apart ([reserved-tags-separate]).
     #[must_use]
     pub const fn in_use(&self) -> u32 {
         self.normal.in_use
@@ -56,7 +56,7 @@ impl TagMap {
         self.reserved.in_use
     }
 
-    /// Whether a take without a limit would fail (T3).
+    /// Whether a take without a limit would fail ([take-fails-only-when-full]).
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.normal.in_use == self.normal.depth
@@ -65,7 +65,7 @@ impl TagMap {
     /// A free number that is not reserved, the lowest there is, or `None`.
     ///
     /// `limit` says how many of the numbers that are not reserved takes like this one may use
-    /// (T4); from their count upwards, for instance [`u32::MAX`], it says nothing. Numbers in use
+    /// ([limit-uses-low-bits]); from their count upwards, for instance [`u32::MAX`], it says nothing. Numbers in use
     /// by takes without a limit may leave less than `limit`.
     #[must_use = "the number stays in use until it is put back"]
     pub fn take(&mut self, limit: u32) -> Option<u32> {
@@ -87,7 +87,7 @@ impl TagMap {
     ///
     /// # Panics
     ///
-    /// If it is not in use (T1).
+    /// If it is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, tag: u32) {
         match tag.checked_sub(self.reserved.depth) {
             Some(bit) => self.normal.put(bit),
@@ -156,7 +156,7 @@ impl Bits {
     }
 
     /// How many numbers of the word at `at` takes under `limit` may use. The parts of all words
-    /// add up to `limit` (T4).
+    /// add up to `limit` ([limit-uses-low-bits]).
     fn part(&self, at: u32, limit: u32) -> u32 {
         let below = |number: u32| u64::from(limit) * u64::from(number) / u64::from(self.depth);
         let part = below(self.end_of(at)) - below(self.start_of(at));
@@ -172,11 +172,11 @@ impl Bits {
     }
 
     fn put(&mut self, number: u32) {
-        assert!(number < self.depth, "T1: there is no such tag");
+        assert!(number < self.depth, "[one-owner-per-tag]: there is no such tag");
         let at = number >> self.shift;
         let mask = 1 << (number - self.start_of(at));
         let word = &mut self.words[at as usize];
-        assert!(*word & mask == 0, "T1: a free tag was put back");
+        assert!(*word & mask == 0, "[one-owner-per-tag]: a free tag was put back");
         *word |= mask;
         self.first = self.first.min(at);
         self.in_use -= 1;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "T1")]
+    #[should_panic(expected = "[one-owner-per-tag]")]
     fn a_tag_is_not_put_twice() {
         let mut tags = TagMap::new(8, 0);
         let tag = tags.take(u32::MAX).unwrap();
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// T4 as it is said: a word's part of the limit, counted from the word's start.
+    /// [limit-uses-low-bits] as it is said: a word's part of the limit, counted from the word's start.
     fn in_part(number: u32, depth: u32, limit: u32) -> bool {
         let mut width = 64;
         while depth >= 4 && 4 * width > depth {

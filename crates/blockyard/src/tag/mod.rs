@@ -6,18 +6,18 @@
 //!
 //! # Rules
 //!
-//! - **T1.** A tag has at most one owner from its take to its put.
-//! - **T2.** A reserved tag is given out by `take_reserved` only, and counts neither as in use nor
+//! - **[one-owner-per-tag]** A tag has at most one owner from its take to its put.
+//! - **[reserved-tags-separate]** A reserved tag is given out by `take_reserved` only, and counts neither as in use nor
 //!   against any limit or share.
-//! - **T3.** A take without a limit fails only when every tag that is not reserved is in use.
-//! - **T4.** Under a limit, a take uses only the low bits of each word, the limit divided among
+//! - **[take-fails-only-when-full]** A take without a limit fails only when every tag that is not reserved is in use.
+//! - **[limit-uses-low-bits]** Under a limit, a take uses only the low bits of each word, the limit divided among
 //!   the words: requests nobody waits for leave the rest to those somebody waits for.
-//! - **T5.** Among several active queues of a set, none takes beyond its share: an equal part,
+//! - **[tags-shared-fairly]** Among several active queues of a set, none takes beyond its share: an equal part,
 //!   rounded up, of the tags of a hardware queue, and at least [`SHARE_MIN`], so that so few are
 //!   not divided at all.
-//! - **W1.** Whoever sleeps, a tag is in use. So a free is still to come, and the last one wakes
+//! - **[sleeper-implies-tag-in-use]** Whoever sleeps, a tag is in use. So a free is still to come, and the last one wakes
 //!   everybody.
-//! - **W2.** A starved hardware queue stays registered until [`TagSet::next_starved`] names it,
+//! - **[starved-until-named]** A starved hardware queue stays registered until [`TagSet::next_starved`] names it,
 //!   and is named when a tag it may take is free.
 //!
 //! All memory is reserved at construction. A refusal is a value, a broken rule panics.

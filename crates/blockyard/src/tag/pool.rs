@@ -51,7 +51,7 @@ impl TagPool {
     ///
     /// # Panics
     ///
-    /// If it is not in use (T1).
+    /// If it is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, tag: u32) {
         self.map.put(tag);
         if tag < self.map.reserved() {

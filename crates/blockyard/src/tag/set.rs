@@ -69,7 +69,7 @@ pub struct TagSet {
     pools: Vec<Pool>,
     active: Vec<bool>,
     users: u32,
-    /// Most tags of a pool that one queue may hold (T5).
+    /// Most tags of a pool that one queue may hold ([tags-shared-fairly]).
     share: u32,
     starved: Starved,
     /// Whether a pool may have woken waiters to name.
@@ -116,14 +116,14 @@ impl TagSet {
         let share = self.share;
         let pool = self.pool_mut(hctx);
         if pool.held[queue.index()] >= share {
-            return None; // T5
+            return None; // [tags-shared-fairly]
         }
         let tag = pool.tags.take(limit)?;
         pool.held[queue.index()] += 1;
         Some(pool.give(tag, queue))
     }
 
-    /// A reserved tag for a request of `queue` on `hctx`, or `None` (T2).
+    /// A reserved tag for a request of `queue` on `hctx`, or `None` ([reserved-tags-separate]).
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take_reserved(&mut self, queue: QueueId, hctx: HctxId) -> Option<DriverTag> {
         let pool = self.pool_mut(hctx);
@@ -134,7 +134,7 @@ impl TagSet {
     /// Names the request that a tag just taken is for.
     pub fn assign(&mut self, hctx: HctxId, tag: DriverTag, request: RequestId) {
         let owner = &mut self.pool_mut(hctx).owners[tag.index()];
-        debug_assert!(owner.request.is_none(), "T1: the tag has an owner");
+        debug_assert!(owner.request.is_none(), "[one-owner-per-tag]: the tag has an owner");
         owner.request = Some(request);
     }
 
@@ -154,7 +154,7 @@ impl TagSet {
     ///
     /// # Panics
     ///
-    /// If it is not in use (T1).
+    /// If it is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, hctx: HctxId, tag: DriverTag) {
         let pool = self.pool_mut(hctx);
         pool.tags.put(u32::from(tag.0));
@@ -173,7 +173,7 @@ impl TagSet {
         self.pools[self.pool_of(hctx)].tags.map().in_use()
     }
 
-    /// `queue` has had nothing to do for a while: it no longer counts as one that shares (T5),
+    /// `queue` has had nothing to do for a while: it no longer counts as one that shares ([tags-shared-fairly]),
     /// until it takes a tag again. Everybody who waits may try again.
     ///
     /// # Panics
@@ -198,7 +198,7 @@ impl TagSet {
         self.divide();
     }
 
-    /// Divides the tags of each pool among the active queues (T5).
+    /// Divides the tags of each pool among the active queues ([tags-shared-fairly]).
     fn divide(&mut self) {
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
@@ -242,7 +242,7 @@ impl TagSet {
     /// longest and for which a tag is free. It is no longer registered.
     ///
     /// Run it before the next call. If it takes the tag, nobody else is woken for it in vain; if
-    /// it does not, the next one is named for it (W2).
+    /// it does not, the next one is named for it ([starved-until-named]).
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
         if self.starved.line.is_empty() {
             return None; // as after almost every completion

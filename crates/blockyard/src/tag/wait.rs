@@ -28,7 +28,7 @@ impl core::error::Error for Full {}
 /// has been freed, as many waiters, from one queue after the other. Whoever is woken tries again,
 /// in competition with everybody else, and may have to wait again.
 ///
-/// No wake-up is lost (W1). The frees still to come are at least the tags in use; where they
+/// No wake-up is lost ([sleeper-implies-tag-in-use]). The frees still to come are at least the tags in use; where they
 /// cannot complete a batch any more, all waiters are woken at once. That also makes up for those
 /// that are woken and then take no tag here.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl Waiters {
     /// once, and again only after it was woken.
     ///
     /// `in_use`: how many tags are in use now. If it is none, the refusal is out of date and the
-    /// waiter is woken at once (W1).
+    /// waiter is woken at once ([sleeper-implies-tag-in-use]).
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Waiters {
             self.wake(freed);
         }
         if self.freed + in_use < self.batch {
-            self.wake_all(); // W1: no further batch will fill
+            self.wake_all(); // [sleeper-implies-tag-in-use]: no further batch will fill
         }
     }
 
@@ -334,7 +334,10 @@ mod tests {
         }
 
         fn check(&self) {
-            assert!(self.tags.in_use() > 0 || self.waiters.sleeping() == 0, "W1: {self:?}");
+            assert!(
+                self.tags.in_use() > 0 || self.waiters.sleeping() == 0,
+                "[sleeper-implies-tag-in-use]: {self:?}"
+            );
         }
     }
 

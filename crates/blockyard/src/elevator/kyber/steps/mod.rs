@@ -137,7 +137,7 @@ fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     }
 }
 
-/// `depth` and `tokens` more; K7 cuts it.
+/// `depth` and `tokens` more; [depth-within-bounds] cuts it.
 const fn more(depth: u32, tokens: u32) -> u32 {
     depth.saturating_add(tokens)
 }
