@@ -1,12 +1,12 @@
-//! Requests by one sector: where they start, or where they end.
+//! Requests indexed by one sector: where they start, or where they end.
 //!
-//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], one node per request
-//! of the queue, which any number of hashes may share as long as a request is in one of them.
+//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], which has one node for each
+//! request of the queue. Any number of hashes may share the nodes as long as a request is in one hash.
 //!
 //! # Rules
 //!
 //! - **[filed-in-its-chain]** A filed request is in the chain of the sector that its node names.
-//! - **[newest-first]** Within a chain the request filed last comes first.
+//! - **[newest-first]** Within a chain the request that was filed last comes first.
 
 use crate::unit::RequestId;
 use alloc::boxed::Box;

@@ -1,16 +1,19 @@
 //! Elevators: which request goes next.
 //!
-//! An [`Elevator`] holds staged requests, lets bios and requests merge into those it holds, and
-//! gives them out one at a time. Without one (`none`) requests pass through the software queues
-//! alone. An elevator knows nothing of tags, budget or drivers.
+//! An [`Elevator`] holds staged requests, lets bios and requests merge into them, and gives them out one
+//! at a time. Without an elevator (`none`) requests pass through the software queues alone. An elevator
+//! knows nothing of tags, budget or drivers.
 //!
 //! # Rules
 //!
-//! - **[dispatched-once]** A request inserted comes out of [`Elevator::dispatch`] once, or is named once as
-//!   `gone` in [`Elevator::joined`].
-//! - **[work-is-given]** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request, unless
-//!   the elevator states a rule that withholds it until a completion.
-//! - **[elevator-starves-none]** What an elevator holds is starved by no stream of newer requests.
+//! - **[dispatched-once]** A request that was inserted comes out of [`Elevator::dispatch`] once, or is
+//!   named once as `absorbed` in [`Elevator::joined`].
+//! - **[work-is-given]** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request,
+//!   unless the elevator documents a rule that withholds it until a completion.
+//! - **[elevator-starves-none]** No stream of newer requests starves a request that the elevator holds.
+//! - **[one-finished-per-dispatch]** Each [`Elevator::dispatch`] is answered by one
+//!   [`Elevator::finished`], also if the request comes back by [`Elevator::insert`]: `finished` is
+//!   called first.
 
 pub mod deadline;
 pub mod kyber;

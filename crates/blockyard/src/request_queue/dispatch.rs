@@ -1,6 +1,6 @@
-//! From staging to the driver: what a run sends, and what it does with what is refused.
+//! From staging to the driver: what a run sends, and what it does with refused requests.
 //!
-//! The rules [dispatch-list-first] to [no-overtaking-staged] are those of [`hardware_queue`](crate::hardware_queue).
+//! The rules are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::{RequestQueue, is_in_flight};
 use crate::bio::{Flags, Op};

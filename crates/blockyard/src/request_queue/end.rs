@@ -1,4 +1,4 @@
-//! The way back: completions, requeues, and who may go on because of them.
+//! The way back: completions, requeues, and the runs and submitters that can continue because of them.
 
 use super::{NotInFlight, RequestQueue, is_in_flight};
 use crate::driver::{Device, Driver, Finished, Outcome};

@@ -2,8 +2,8 @@
 //!
 //! # Rules
 //!
-//! - **[split-bio-next-tag]** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
-//!   comes later, and merges with nothing, is refused one until every part of it has its own.
+//! - **[split-bio-next-tag]** A split bio that has begun to enter gets the next tag of its hardware queue:
+//!   a later bio that merges with nothing is refused a tag until every part of the split bio has one.
 
 use super::RequestQueue;
 use super::cursor::Cursor;

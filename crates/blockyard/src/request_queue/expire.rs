@@ -1,10 +1,11 @@
-//! What the driver has had for too long, and flushes that were held back for too long.
+//! Requests that the driver has owned for too long, and flushes that were held back for too long.
 //!
 //! # Rules
 //!
-//! - **[asked-each-timeout]** A request that the driver has had for the queue's timeout is asked about once, at the
-//!   next whole second; if the driver still waits for it, again after another timeout.
-//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
+//! - **[asked-each-timeout]** The driver is asked once about a request that it has owned for the queue's
+//!   timeout, at the next whole second. If the driver still waits for it, it is asked again after another
+//!   timeout.
+//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first wins. The other finds
 //!   nothing in flight under the tag and changes nothing.
 
 use super::number::{hctx_id, request_id};

@@ -1,13 +1,14 @@
-//! Holding the traffic: freezing keeps bios out, quiescing keeps requests from the driver.
+//! Holding the traffic: a freeze keeps bios out, a quiesce keeps requests from the driver.
+//!
+//! Both nest. A quiesced queue does not drain, frozen or not.
 //!
 //! # Rules
 //!
-//! - **[frozen-admits-none]** While a queue is frozen no bio enters; what is inside goes on to its end, also out of
-//!   plugs. Who was refused is woken when the last freeze ends.
-//! - **[quiesced-sends-none]** While a queue is quiesced nothing is offered to the driver, from the return of
-//!   [`RequestQueue::quiesce`] on; completions may still come. When the last quiesce ends every
-//!   hardware queue is run, so that nothing that came meanwhile is forgotten.
-//! - **Z3.** Both nest. A queue that is quiesced does not drain, frozen or not.
+//! - **[frozen-admits-none]** While a queue is frozen no bio enters. Requests that are inside continue to
+//!   their end, also out of plugs. Refused submitters are woken when the last freeze ends.
+//! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered to the
+//!   driver; completions may still come. When the last quiesce ends every hardware queue is run, so that
+//!   no request that came meanwhile is forgotten.
 
 use super::RequestQueue;
 use crate::driver::Driver;

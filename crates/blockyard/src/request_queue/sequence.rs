@@ -1,14 +1,14 @@
-//! The way round: requests that need flushes, from step to step.
+//! The way round: moves requests that need flushes from step to step.
 //!
 //! ```text
-//! enter ─► flush ─► data ─► flush ─► end        each step left out where [steps-from-flags] says so
+//! enter ─► flush ─► data ─► flush ─► end        [steps-from-flags] says which steps there are
 //!           │ └──────────────┘│
 //!           └─ one flush command serves all that wait ─┘
 //! ```
 //!
-//! The rules [steps-from-flags] to [failed-flush-fails-all] and [one-flush-at-a-time] to [flush-held-bounded] are those of [`flush`](crate::flush). The flush command of a
-//! hardware queue is a request of its own, numbered behind those that have tags. Without an elevator
-//! it goes under the driver tag of the first request that it serves, which lends it as long.
+//! The rules are those of [`flush`](crate::flush). The flush command of a hardware queue is a request of
+//! its own, numbered behind those that have tags. Without an elevator it goes under the driver tag of
+//! the first request that it serves, which lends its tag meanwhile.
 
 use super::RequestQueue;
 use super::number::request_id;

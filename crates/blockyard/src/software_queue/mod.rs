@@ -1,20 +1,18 @@
-//! Software queues: where requests wait, per processor and kind of hardware queue, when there is
-//! no elevator.
+//! Software queues: where requests wait, per processor and kind of hardware queue, without an elevator.
 //!
-//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. How it finds what a bio
-//! may merge with is [`SwqMerge`]'s choice; it finds requests of its own only.
+//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. [`SwqMerge`] chooses how it
+//! finds a merge candidate among its own requests: [`SwqMerge::Last8`] looks at the eight requests
+//! inserted last, newest first. [`SwqMerge::Hash`] tries every kind of merge with the request inserted
+//! or merged last, and then back merges by hash; it finds a front merge, or a further range of a
+//! discard, only at that last request.
+//!
+//! All software queues of a request queue share the nodes of their indexes: see
+//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the other kinds work with nodes
+//! for no request at all.
 //!
 //! # Rules
 //!
-//! - **[first-in-first-out]** First in, first out; a merge changes no place.
-//! - **W2.** [`SwqMerge::Last8`] looks at the eight requests inserted last, newest first.
-//! - **W3.** [`SwqMerge::Hash`] looks at the request inserted or merged last, in every way, and
-//!   then at backs by the hash. So it finds a front merge, or a further range of a discard, only
-//!   at the request inserted or merged last.
-//!
-//! All software queues of a request queue share the nodes of their indexes: see
-//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the others may be given
-//! nodes for no request at all.
+//! - **[first-in-first-out]** Requests leave in the order of insertion. A merge changes no place.
 
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;

@@ -1,42 +1,42 @@
-//! kyber: latency targets, kept by bounding how much of each kind is under way.
+//! kyber: latency targets, kept by a bound on each kind of request in flight.
 //!
-//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of
-//! tokens for the whole queue; a request leaves the elevator with a token and gives it back when it
-//! has completed. Where latencies miss their targets, domains that do well get fewer tokens, so that
-//! the others meet a shorter queue in the device.
+//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of tokens for
+//! the whole queue. A request leaves the elevator with a token and gives it back when it completes.
+//! When latencies miss their targets, domains that do well get fewer tokens, so that the others find a
+//! shorter queue in the device.
+//!
+//! Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] they are reads,
+//! synchronous writes and others. The domain of a request never changes while it is held. Only requests
+//! that the driver has completed are measured. `percentiles` and `steps` turn latencies into depths, at
+//! an instant that the module in use names. There is no timer: the first [`Kyber::dispatch`] or
+//! [`Kyber::finished`] from that instant on adjusts the depths from the earlier measurements, and
+//! nothing that could tell the difference happens in between.
 //!
 //! # Rules
 //!
-//! - **K1.** Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] reads,
-//!   synchronous writes and others. What a request is of never changes once it is held.
-//! - **[domain-lists-in-order]** A request waits in a list of its domain and software queue. A bio joins one of the last
-//!   eight there; requests do not join each other. Where a domain of a hardware queue has nothing
-//!   else to send, all these lists of it are emptied, in the order of the software queues, into one,
-//!   from which requests go first in, first out, and in which nothing merges. [`Place::Head`] is
-//!   that list's front.
-//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none where no
-//!   domain with work has one left, until a completion ([work-is-given]). While more tokens are out than a depth
-//!   that has fallen, none is given. Hardware queues take them as they are run.
-//! - **[domain-batches-in-turn]** A hardware queue goes on with one domain for as many requests as its batch is (reads
-//!   16, writes 8, discards and others 1; with steps others 8), while it has work and tokens. Then
-//!   it is the turn of the next domain, round and round, that has both.
-//! - **[one-finished-per-dispatch]** Each [`Kyber::dispatch`] is answered by one [`Kyber::finished`], also where the request
-//!   comes back by [`Kyber::insert`]: call `finished` first. Only what the driver has completed is
-//!   measured.
-//! - **K6.** Depths are adjusted at an instant that the module in charge names. There is no timer:
-//!   the first [`Kyber::dispatch`] or [`Kyber::finished`] from then on does it, with what was
-//!   measured before, and nothing that could tell the difference happens in between.
-//! - **[depth-within-bounds]** Depths are at least 1 and at most what the tunables say, where they begin.
+//! - **[domain-lists-in-order]** A request waits in a list of its domain and software queue. A bio joins
+//!   one of the last eight there; requests do not join each other. When a domain of a hardware queue has
+//!   nothing else to send, all these lists are emptied, in the order of the software queues, into one
+//!   list, from which requests go first in, first out, and in which nothing merges. [`Place::Head`] is
+//!   the front of that list.
+//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none
+//!   if no domain with work has a token left, until a completion ([work-is-given]). While more tokens
+//!   are out than a reduced depth allows, none is given. Hardware queues take tokens as they are run.
+//! - **[domain-batches-in-turn]** A hardware queue continues with one domain for one batch of requests
+//!   (reads 16, writes 8, discards and others 1; with steps others 8), while the domain has work and
+//!   tokens. Then the next domain that has both takes its turn, round and round.
+//! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where they
+//!   begin.
 //!
-//! How latencies become depths is in `percentiles` (P1 to P4) and `steps` (Q1 to Q4).
+//! From [domain-lists-in-order] and [domain-batches-in-turn]: while its domain has tokens, a request is
+//! passed in its hardware queue only by those of its domain that left the software queues before it and,
+//! before each of them and before itself, by at most one batch of every other domain: 25 requests by
+//! default.
 //!
-//! From [domain-lists-in-order] and [domain-batches-in-turn]: while its domain has tokens, a request is passed in its hardware queue by those of
-//! its domain that were let out of the software queues before it and, before each of them and before
-//! itself, by one batch of every other domain at most: 25 requests by default.
-//!
-//! Two things differ from Linux. Its tokens are numbered, so that after a cut one with a low number
-//! may be given although more are out than there should be ([token-per-request]). And before 4.18 its software queues
-//! were not kept by domain, so that the last eight were those of all domains together ([domain-lists-in-order]).
+//! Two things differ from Linux. These tokens are numbered, so that after a cut one with a low number
+//! may be given although too many are out ([token-per-request]). And before 4.18 the software queues of
+//! Linux were not kept by domain, so that the last eight requests were those of all domains together
+//! ([domain-lists-in-order]).
 
 mod adjust;
 mod domain;

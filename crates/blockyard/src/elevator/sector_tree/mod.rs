@@ -1,19 +1,19 @@
 //! Requests sorted by start sector.
 //!
-//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from
-//! the root down, which keeps it balanced whatever the order of insertion. Its nodes are in
-//! [`SectorNodes`], one per request of the queue, which any number of trees share: a request is in
-//! one tree at a time, and no tree costs more than its root.
+//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from the
+//! root down, which keeps it balanced whatever the order of insertion. Its nodes are in
+//! [`SectorNodes`], one for each request of the queue, which any number of trees share: a request is in
+//! one tree at a time, and a tree costs no more than its root. `NIL` is a node in no tree that stands for
+//! "none", with a priority below all others, so that no step must ask whether there is a child; its links
+//! mean nothing.
 //!
 //! # Rules
 //!
 //! - **[tree-order]** In-order, sectors do not descend; requests of equal sectors stand in the order of
 //!   insertion.
-//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a fixed sequence,
-//!   one per insertion, so that equal runs build equal trees.
-//! - **[parent-links]** Each child's parent link names the node that has it as a child.
-//! - **S4.** `NIL` is a node in no tree that stands for "none", with a priority below all others,
-//!   so that no step needs to ask whether there is a child. Its links mean nothing.
+//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a fixed
+//!   sequence, one for each insertion, so that equal runs build equal trees.
+//! - **[parent-links]** The parent link of each child names the node that has it as a child.
 
 use crate::unit::RequestId;
 use alloc::vec::Vec;

@@ -1,30 +1,31 @@
-//! [`Checked`]: asserts on every call what a driver and those who call it owe each other.
+//! [`Checked`]: asserts on every call the contract between a driver and its callers.
 //!
-//! It stands anywhere in a stack. What comes from above is held against what the core owes a
-//! driver, what comes from below against what a driver owes the core. It changes nothing, answers
-//! nothing by itself, and costs some table look-ups for each call: it belongs into every test.
+//! It may stand anywhere in a stack. Calls from above are checked against the core's duties, answers from
+//! below against the driver's. The layer changes nothing, answers nothing itself, and costs some table
+//! look-ups for each call: use it in every test.
+//!
+//! A broken rule panics with its name in brackets at the start of the message. The rules of
+//! [`driver`](crate::driver) and [`hardware_queue`](crate::hardware_queue) are checked like this:
+//!
+//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported as
+//!   finished, or ended on time-out, only while it is owned, and once; it is given back only while it is
+//!   owned.
+//! - [last-or-commit]: no run of a hardware queue is open when the caller's call has returned
+//!   ([`Checked::call_ended`]).
+//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries one, and
+//!   each permit goes back once.
+//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is owned,
+//!   and [`Busy::Host`] only while one of any queue is.
 //!
 //! # Rules
 //!
-//! A broken rule panics with its name in brackets, which begins the message. [owned-until-completed] to [busy-promise-kept] are those of
-//! [`driver`](crate::driver).
-//!
-//! - **[owned-until-completed]** Nothing is offered under a tag that is owned. A request is named as finished, or
-//!   said to have ended on time-out, only while it is owned, and once; it is given back only while
-//!   it is owned.
-//! - **[last-or-commit]** No run of a hardware queue is open when the caller's call has returned
-//!   ([`Checked::call_ended`]).
-//! - **[budget-given-back]** Permits are asked for only by a design with budget, come with each of its requests,
-//!   and go back once each.
-//! - **[busy-promise-kept]** [`Busy::Device`] is said only while a request of the queue is owned, [`Busy::Host`]
-//!   only while one of any queue is.
-//! - **[partial-completion-valid]** Only a read or write of one range is done in part, of less than all of it, and the
-//!   rest has failed.
-//! - **[prepared-once]** A request is prepared once before it is offered, and stays as it was prepared.
+//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less than all
+//!   of its sectors, and the rest has failed.
+//! - **[prepared-once]** A request is prepared once before it is offered, and does not change afterwards.
 //! - **[limits-kept]** A request keeps the limits of its queue, and its pieces tile it.
 //! - **[time-moves-forward]** Time does not go backwards.
-//! - **[no-idle-polling]** A device that has just named nothing does not ask to be polled at once.
-//! - **[nothing-left-over]** Nothing is owned, prepared or permitted when all has ended
+//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at once.
+//! - **[nothing-left-over]** Nothing is owned, prepared or permitted when everything has ended
 //!   ([`Checked::all_ended`]).
 
 use super::tagged::{Slot, Tagged};

@@ -2,13 +2,13 @@
 //!
 //! # Rules
 //!
-//! - **[refused-offer-uncounted]** An offer that the device below refuses has not taken place: it matches no rule, and
-//!   nothing is drawn for it.
-//! - **[fault-lasts-until-completion]** What a rule says of an offer holds until the request completes.
-//! - **[every-request-completes-below]** The device below sees every request that is not failed or refused here, and completes
-//!   it: what is lost is its completion.
-//! - **[undone-passes-up]** What the device below gives back undone passes up as it is, whatever a rule said: the
-//!   request comes again and is judged anew.
+//! - **[refused-offer-uncounted]** An offer that the device below refuses has not taken place: it matches
+//!   no fault rule, and nothing is drawn for it.
+//! - **[fault-lasts-until-completion]** The fault chosen for an offer holds until the request completes.
+//! - **[every-request-completes-below]** The device below sees every request that is not failed or refused
+//!   here, and completes it: a lost request is a lost completion.
+//! - **[undone-passes-up]** A request that the device below gives back undone passes up unchanged, whatever
+//!   a fault rule said: the request comes again and is judged anew.
 
 mod rule;
 
