@@ -79,13 +79,13 @@ impl Rig {
         let found = self.fast.neighbour(&self.requests, id, merge);
         assert_eq!(found, self.slow.neighbour(&self.requests, id, merge));
         let Some(other) = found else { return };
-        let (kept, gone) = if merge == Merge::Front { (other, id) } else { (id, other) };
-        let (front, back) = (self.requests[kept].extent(), self.requests[gone].extent());
+        let (kept, absorbed) = if merge == Merge::Front { (other, id) } else { (id, other) };
+        let (front, back) = (self.requests[kept].extent(), self.requests[absorbed].extent());
         if fit(&front, &back, &self.limits) == Fit::Join(Merge::Back) {
-            self.fast.joined(&mut self.requests, kept, gone);
-            self.slow.joined(kept, gone);
-            self.requests.join(kept, gone, &mut self.bios, Merge::Back);
-            self.idle.push(gone);
+            self.fast.joined(&mut self.requests, kept, absorbed);
+            self.slow.joined(kept, absorbed);
+            self.requests.join(kept, absorbed, &mut self.bios, Merge::Back);
+            self.idle.push(absorbed);
             self.merged(kept, Merge::Back);
         }
     }

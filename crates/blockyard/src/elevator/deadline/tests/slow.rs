@@ -154,10 +154,10 @@ impl Slow {
     }
 
     /// [earlier-arrival-stays].
-    pub(super) fn joined(&mut self, kept: RequestId, gone: RequestId) {
+    pub(super) fn joined(&mut self, kept: RequestId, absorbed: RequestId) {
         let place = |id| move |held: &Held| held.id == id;
         let at_kept = self.sorted.iter().position(place(kept)).expect("kept is held");
-        let at_gone = self.sorted.iter().position(place(gone)).expect("gone is held");
+        let at_gone = self.sorted.iter().position(place(absorbed)).expect("absorbed is held");
         let arrived = self.sorted[at_gone].arrived;
         if arrived < self.sorted[at_kept].arrived {
             self.sorted[at_gone] = Held { arrived, ..self.sorted[at_kept].clone() };
@@ -165,7 +165,7 @@ impl Slow {
         } else {
             self.sorted.remove(at_gone);
         }
-        self.unmergeable(gone);
+        self.unmergeable(absorbed);
     }
 
     pub(super) fn insert(
