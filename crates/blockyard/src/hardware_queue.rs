@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_over_set_bits_starts_where_told_and_wraps_once() {
+    fn the_search_for_a_set_bit_starts_at_its_argument_and_wraps_once() {
         let mut bits = Bits::new(130);
         for at in [3, 64, 129] {
             bits.insert(at);

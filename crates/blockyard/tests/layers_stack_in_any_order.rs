@@ -77,7 +77,7 @@ fn requests_pass_at_their_rate_whatever_their_size() {
 }
 
 #[test]
-fn what_was_saved_up_passes_at_once_and_no_more() {
+fn a_burst_passes_at_once_and_no_more() {
     let burst = Duration::from_ms(2);
     let rates = Rates { requests_per_s: Some(1000), burst, ..Rates::NONE };
     let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
@@ -123,7 +123,7 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
-fn a_trace_below_a_fault_layer_sees_what_becomes_of_the_data() {
+fn a_trace_below_a_fault_layer_sees_the_effect_on_the_data() {
     let rule =
         FaultRule { name: "torn".to_owned(), when: When::default(), then: Action::TearWrite(3) };
     let traced = Traced { below: Disk::default(), sink: Ring::new(16) };

@@ -81,7 +81,7 @@ mod tests {
     proptest! {
         /// Compared with a list that is searched for the earliest.
         #[test]
-        fn what_is_due_first_comes_first_and_ties_keep_their_order(
+        fn the_earliest_completion_comes_first_and_ties_keep_their_order(
             steps in proptest::collection::vec((0..16_u16, 0..5_u64, any::<bool>()), 1..200)
         ) {
             let mut held = Held::new(&TAGS);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "[owned-until-completed]")]
-    fn a_tag_that_completes_twice_is_noticed() {
+    fn a_tag_that_completes_twice_panics() {
         let mut held = Held::new(&TAGS);
         held.hold(finished(3), Instant::ZERO);
         held.hold(finished(3), Instant::ZERO);

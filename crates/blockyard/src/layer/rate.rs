@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_lost() {
+    fn an_unused_rate_is_lost() {
         let mut clock = Clock::new(1000);
         clock.charge(1, Instant::ZERO);
         let late = Instant::from_ns(5_000_000);
