@@ -435,6 +435,12 @@ impl RequestQueue {
     /// A queue that has become empty counts as idle after a while. This only matters to the queues
     /// with which it shares tags.
     fn note_idle<D, S>(&mut self, host: &Host<D, S>, now: Instant) {
+        debug_assert!(
+            self.held >= self.in_flight,
+            "{} requests held, {} in flight",
+            self.held,
+            self.in_flight
+        );
         let shared = host.tags.config().queues > 1;
         let holds_nothing = self.held == 0;
         self.idle_at = (shared && holds_nothing).then(|| now + IDLE_AFTER);
@@ -446,6 +452,10 @@ impl RequestQueue {
     }
 
     fn dispatch_list(&mut self, hctx: HctxId) -> &mut List {
+        debug_assert!(
+            !self.shares_dispatch() || self.hctxs[hctx.index()].dispatch.is_empty(),
+            "[on-one-list]: {hctx:?} has a list beside the shared one"
+        );
         if self.shares_dispatch() {
             &mut self.shared_dispatch
         } else {
@@ -456,6 +466,11 @@ impl RequestQueue {
     /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
     /// it.
     fn put_request_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        debug_assert!(
+            self.held > self.in_flight,
+            "[request-life-cycle]: request {} is not held",
+            id.0
+        );
         self.held -= 1;
         let (hctx, tag) = self.tag_of(id);
         match self.sched_tags.get_mut(hctx.index()) {

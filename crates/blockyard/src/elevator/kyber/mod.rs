@@ -156,6 +156,12 @@ impl Kyber {
                 pending.remove(at);
             }
         }
+        debug_assert!(
+            0 < lane.len && lane.len <= self.len,
+            "{} requests, {} in all",
+            lane.len,
+            self.len
+        );
         lane.len -= 1;
         self.len -= 1;
         list.pop_front(requests)
@@ -252,6 +258,7 @@ impl Elevator for Kyber {
     fn finished(&mut self, request: &Request, now: Instant) {
         self.adjust_if_due(now);
         let domain = self.domain_of(&request.extent());
+        debug_assert!(request.state() != State::Idle, "an idle request has no token");
         self.tokens[domain.index()].put();
         let times = &request.times;
         // [one-finished-per-dispatch]: a request that came back, or that the driver failed without
