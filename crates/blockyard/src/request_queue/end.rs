@@ -163,7 +163,7 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Takes the request behind a tag back from the driver.
+    /// Takes the request behind a tag back from the driver ([first-end-wins]).
     fn take_back(
         &mut self,
         hctx: HctxId,

@@ -1,4 +1,4 @@
-//! The request queue: every stage between a submitter and a driver, and what joins them.
+//! The request queue: every stage between a submitter and a driver, and the branches between them.
 //!
 //! ```text
 //! bio -> split -> plug -> software queue -> elevator -> budget -> driver tag -> Driver::queue_rq
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
-//! between stages is in this module: [`enter`] is the way in, as far as staging; [`dispatch`] the
-//! way from there to the driver; [`end`] the way back; `sequence` the way round of what needs
-//! flushes. `expire` asks after what the driver has had for too long; `pause` holds the traffic.
+//! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] the way from
+//! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
+//! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //!
 //! # The contract
 //!
@@ -16,14 +16,14 @@
 //! Five calls drive it, the same in real and in virtual time:
 //!
 //! - [`RequestQueue::submit`]: a bio enters.
-//! - [`RequestQueue::run`]: hand what may go to the driver. Which hardware queues to run, and when,
-//!   [`RequestQueue::next_run`] says after every other call.
+//! - [`RequestQueue::run`]: passes requests to the driver. After every other call,
+//!   [`RequestQueue::next_run`] names the hardware queues to run.
 //! - [`RequestQueue::complete`]: the driver is done with a request.
-//! - [`RequestQueue::next_ended`]: a bio that is finished, exactly once.
+//! - [`RequestQueue::next_ended`]: returns each bio that has ended, exactly once.
 //! - [`RequestQueue::poll_at`]: when to look again if nothing happens before.
 //!
-//! Memory is reserved by [`RequestQueue::new`]; no call allocates. A refused call leaves the state
-//! as it was.
+//! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
+//! unchanged.
 //!
 //! # Examples
 //!
@@ -47,7 +47,7 @@
 //!
 //! let now = Instant::ZERO;
 //! queue.submit(&mut host, CpuId(0), Bio::read(8, 8, 7), now).unwrap();
-//! queue.turn(&mut host, now); // runs, and takes back
+//! queue.turn(&mut host, now); // dispatches, and collects completions
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```

@@ -316,6 +316,7 @@ mod tests {
         }
     }
 
+    // [percentile-error-bound] and [exact-totals].
     proptest! {
         #[test]
         fn agrees_with_the_sorted_values(

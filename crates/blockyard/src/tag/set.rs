@@ -513,10 +513,11 @@ mod tests {
         assert_eq!(in_line, [1, 2, 0]);
     }
 
-    /// A hardware queue that starved for a tag of one kind could not register for the other: an abort
-    /// for which a reserved tag had come free waited for the requests that it was to abort.
+    /// A hardware queue that was starved for a tag of one kind used to be unable to register for the
+    /// other: an abort with a free reserved tag waited for the requests that it was to abort.
+    /// [starved-until-named]
     #[test]
-    fn who_starves_for_both_kinds_is_named_for_either() {
+    fn a_hardware_queue_that_needs_both_kinds_is_named_for_either() {
         for first in [false, true] {
             let mut tags = TagSet::new(TagSetConfig { depth: 2, reserved: 1, ..CONFIG });
             let normal = tags.take(QueueId(0), H, u32::MAX).unwrap();

@@ -142,7 +142,8 @@ impl Kyber {
         }
     }
 
-    /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both.
+    /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
+    /// ([dispatched-once]).
     fn take(&mut self, requests: &mut Requests, hctx: HctxId, domain: Domain) -> Option<RequestId> {
         let lane = &mut self.lanes[hctx.index()];
         let (list, pending) = (&mut lane.lists[domain.index()], &mut lane.pending[domain.index()]);
