@@ -1,5 +1,5 @@
-//! Where what is in EXT_CSD: the names of JESD84-B51 7.4, each with the index of its first byte.
-//! Bytes up to 191 are modes that CMD6 writes; those above are properties and cannot be written.
+//! The bytes of EXT_CSD: the names of JESD84-B51 7.4, each with the index of its first byte. CMD6 writes
+//! bytes up to 191, the modes. Bytes above are properties, which cannot be written.
 
 /// Bit 0 turns the command queue on.
 pub const CMDQ_MODE_EN: u16 = 15;
