@@ -1,5 +1,5 @@
-//! With a command queue engine the card has as many requests as it has places for, and works on several
-//! at a time: what it gains by that follows from its figures.
+//! With a command queue engine the card has as many requests as its queue depth, and works on several at a
+//! time. The gain follows from the figures of its profile.
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
@@ -7,8 +7,8 @@ use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Report, Simulation};
 
-/// 20 jobs of one random read at a time, for 200 ms, at a card that takes 100 us to find something, and
-/// looks for so many things at a time.
+/// 20 jobs with one random read each at a time, for 200 ms, on a card with an access time of 100 us and
+/// `parallel` accesses at a time.
 fn random_reads(design: &str, parallel: u8, depth: u8) -> Report {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randread --bs=4k \
                --numjobs=20 --time_based --runtime=200ms";
@@ -22,13 +22,13 @@ fn random_reads(design: &str, parallel: u8, depth: u8) -> Report {
     Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
 }
 
-/// Reads that were done.
+/// Number of reads done.
 fn done(report: &Report) -> u64 {
     report.stages.count(Action::Complete(Status::Ok))
 }
 
 #[test]
-fn random_reads_take_as_long_as_the_card_divided_by_what_it_does_at_a_time() {
+fn random_reads_take_the_access_time_divided_by_the_parallel_accesses() {
     for parallel in [1, 2, 4] {
         let report = random_reads("cqe", parallel, 32);
         let rounds = report.span.as_ns() / 100_000;
@@ -37,23 +37,23 @@ fn random_reads_take_as_long_as_the_card_divided_by_what_it_does_at_a_time() {
         assert!(reads <= expected + expected / 200, "{parallel}: {reads} of {expected}");
         assert!(reads >= expected - expected / 50, "{parallel}: {reads} of {expected}");
         let busy = report.mmc.unwrap();
-        assert!(busy.bus_busy < report.span, "{parallel}: the bus is free while the card looks");
+        assert!(busy.bus_busy < report.span, "{parallel}: the bus is free during an access");
     }
     let one = done(&random_reads("mmc-blkmq", 1, 32));
-    assert_eq!(done(&random_reads("mmc-blkmq", 4, 32)), one, "it never has two to look for");
-    assert!(one < 1800, "host and wire come on top: {one}");
+    assert_eq!(done(&random_reads("mmc-blkmq", 4, 32)), one, "it never has two reads in the card");
+    assert!(one < 1800, "host and wire add to the access: {one}");
 }
 
 #[test]
-fn a_card_has_no_more_to_look_for_than_it_has_places() {
+fn parallel_accesses_are_limited_by_the_queue_depth() {
     let [one, two, four] = [1, 2, 4].map(|depth| done(&random_reads("cqe", 4, depth)));
-    // 200 ms of 100 us, for each place; the way of a request to the card and back comes on top.
+    // 100 us per place in 200 ms; the way of a request to the card and back adds to that.
     assert!(one < 2000 && two < 4000 && four < 8000, "{one} {two} {four}");
     assert!(two > one * 3 / 2 && four > two * 3 / 2, "{one} {two} {four}");
 }
 
 #[test]
-fn each_read_is_three_commands_and_the_card_is_asked_when_it_has_something() {
+fn each_read_is_three_commands_and_the_card_is_asked_when_it_is_ready() {
     let report = random_reads("cqe", 2, 32);
     let commands = report.mmc.as_ref().unwrap().commands;
     let reads = done(&report);
@@ -62,5 +62,5 @@ fn each_read_is_three_commands_and_the_card_is_asked_when_it_has_something() {
     }
     assert_eq!([17, 18, 23].map(|number| commands[number]), [0; 3]);
     assert_eq!(commands[6], 1, "the queue is turned on, and stays on");
-    assert!(commands[13] <= reads + 21, "no question is in vain: {}", commands[13]);
+    assert!(commands[13] <= reads + 21, "no status command is in vain: {}", commands[13]);
 }

@@ -1,8 +1,8 @@
-//! Where a request spends its life, and what holds hardware queues, agree with what jobs measure.
+//! The stages of a request's life, and the holds of hardware queues, agree with the measurements of jobs.
 //!
-//! Where hardly anything is merged or split each I/O is one request. What jobs measure of it, from the begin
-//! of their call until they have the result, is then the sum of the stages, but for what a
-//! processor needs to do its work on a result before the job has it.
+//! With hardly any merges or splits, each I/O is one request. The latency that a job measures, from the
+//! start of its call until it has the result, is then the sum of the stages, except for the processor time
+//! between a result and the job.
 
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
@@ -12,7 +12,7 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Report, Simulation};
 use blockyard_sim::why::Figures;
 
-/// Random reads of `jobs` jobs, each with 64 under way, on a host of depth 30.
+/// Random reads of `jobs` jobs, each with 64 in flight, on a host of depth 30.
 fn run(design: &str, jobs: u32) -> Report {
     let numjobs = format!("--numjobs={jobs}");
     let args = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio"];
@@ -25,7 +25,7 @@ fn run(design: &str, jobs: u32) -> Report {
 const DESIGNS: [&str; 4] = ["legacy-deadline", "mq-none", "mq-deadline", "mq-deadline-2017"];
 
 #[test]
-fn a_life_adds_up_to_the_latency() {
+fn the_stages_of_a_request_add_up_to_its_latency() {
     for design in DESIGNS {
         let report = run(design, 16);
         let figures = Figures::of(&report, 16);
@@ -39,10 +39,10 @@ fn a_life_adds_up_to_the_latency() {
     }
 }
 
-/// A write that asks for durability waits for flushes, of which each is a command of its own; a flush
-/// that a job asks for is no part of a write's life.
+/// A durable write waits for flushes, each of which is its own command. A flush that a job requests is not
+/// part of a write's life.
 #[test]
-fn a_life_with_flushes_adds_up_too() {
+fn stages_with_flushes_add_up_too() {
     let cached = "base = \"null\"\n[limits]\nwrite-cache = true\n[cache]\nflush = \"2ms\"\n\
                   [null]\ncompletion = \"timer\"\ncompletion-time = \"50us\"\n";
     let device = Device::parse("cached", cached).unwrap();
@@ -63,10 +63,10 @@ fn a_life_with_flushes_adds_up_too() {
     }
 }
 
-/// 16 jobs of 64 against the 128 tags of the old design: they wait for one. Today's elevators have
-/// more of them than one job of 64 asks for.
+/// 16 jobs of 64 wait for the 128 tags of the old design. Today's elevators have more tags than one job of
+/// 64 needs.
 #[test]
-fn a_call_waits_for_its_tag_only_where_there_are_too_few() {
+fn a_call_waits_for_its_tag_only_if_there_are_too_few() {
     let few = run("legacy-deadline", 16).totals;
     assert!(few.tag_waits > 10_000 && few.tag_wait.as_ns() > few.tag_waits * 1000, "{few:?}");
     let enough = run("mq-deadline", 1).totals;
@@ -74,7 +74,7 @@ fn a_call_waits_for_its_tag_only_where_there_are_too_few() {
 }
 
 #[test]
-fn a_hardware_queue_is_not_held_for_longer_than_there_is_time() {
+fn a_hardware_queue_is_held_for_no_longer_than_the_run() {
     for design in DESIGNS {
         let report = run(design, 16);
         let figures = Figures::of(&report, 16);

@@ -1,5 +1,5 @@
-//! Block translation tables over modelled memory: what each design does for an I/O is counted, and what it
-//! costs follows from that.
+//! Block translation tables over modelled memory: the operations of each design for an I/O are counted, and
+//! the cost follows from them.
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
@@ -9,7 +9,7 @@ use blockyard_sim::measure::JobStats;
 use blockyard_sim::profile::{Design, Device, builtin_designs};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-/// All that are for such memory.
+/// All designs for such memory.
 fn designs() -> Vec<&'static str> {
     let is_one = |name: &&str| *name == "pmem-raw" || Design::lookup(name).unwrap().btt.is_some();
     let designs: Vec<_> = builtin_designs().iter().map(|of| of.name).filter(is_one).collect();
@@ -25,7 +25,7 @@ fn run_on(device: &Device, design: &Design, options: &str, conditions: Condition
     simulation.finish().unwrap()
 }
 
-/// `options` on memory like DRAM under a built-in design, or one that builds on one.
+/// Runs `options` on memory like DRAM under `design`: a built-in one, or one that builds on one.
 fn run(design: &str, options: &str) -> Report {
     let design = if design.contains('=') {
         Design::parse("mine", design).unwrap()
@@ -36,7 +36,7 @@ fn run(design: &str, options: &str) -> Report {
 }
 
 fn memory(report: &Report) -> PmemReport {
-    report.pmem.expect("it ran on memory")
+    report.pmem.expect("a run on memory should report its counts")
 }
 
 fn ns(report: &Report, part: Part) -> u64 {
@@ -48,7 +48,7 @@ fn ios(report: &Report) -> u64 {
 }
 
 #[test]
-fn a_write_has_two_fences_and_linux_fences_each_of_its_four_stores() {
+fn a_write_has_two_fences_and_four_in_linux() {
     for (design, fences, looks) in
         [("pmem-raw", 1, 0), ("btt", 2, 0), ("btt-linux", 4, 1), ("btt-linux-2015", 4, 1)]
     {
@@ -63,7 +63,7 @@ fn a_write_has_two_fences_and_linux_fences_each_of_its_four_stores() {
 }
 
 #[test]
-fn a_read_stores_nothing_but_where_readers_publish() {
+fn a_read_stores_nothing_unless_readers_publish() {
     for (design, publishes) in [("pmem-raw", false), ("btt", false), ("btt-linux", true)] {
         let report = run(design, "--rw=randread --bs=4k --number_ios=1000 --numjobs=4");
         let counted = memory(&report);
@@ -74,7 +74,7 @@ fn a_read_stores_nothing_but_where_readers_publish() {
 }
 
 #[test]
-fn looking_through_readers_takes_longer_the_more_lanes_there_are() {
+fn a_scan_of_readers_takes_longer_with_more_lanes() {
     let with = |rtt: &str, sets: u32| {
         let design = format!("base = \"btt\"\n[btt]\nrtt = \"{rtt}\"\nlane-sets = {sets}\n");
         let report = run(&design, "--rw=randwrite --bs=4k --number_ios=1000");
@@ -86,18 +86,18 @@ fn looking_through_readers_takes_longer_the_more_lanes_there_are() {
         assert!(few > 0 && some >= 3 * few && many >= 3 * some, "{rtt}: {few} {some} {many}");
     }
     assert_eq!(growing("versions"), [0; 3]);
-    // One look for the sixteen lanes of a set, where it has as many.
+    // One scan for the sixteen lanes of a set, if a set has sixteen.
     assert!(growing("indexed")[0] * 15 < with("scan-padded", 16));
 }
 
 #[test]
-fn looking_through_readers_takes_longer_the_more_processors_read() {
+fn a_scan_of_readers_takes_longer_with_more_reading_processors() {
     let each = |design, jobs: u32| {
         let report =
             run(design, &format!("--rw=randrw --bs=4k --number_ios=1000 --numjobs={jobs}"));
         ns(&report, Part::Tracking) / memory(&report).writes
     };
-    // Where lanes are counted off by all, readers publish in one line of the table after the other.
+    // If all lanes share a counter, readers publish in one line of the table after another.
     let [alone, few, many] = [1, 4, 16].map(|jobs| each("btt-linux-2015-counter", jobs));
     assert!(alone < few && few < many, "{alone} {few} {many}");
     assert!(many > 2 * alone, "lines come from other processors: {alone} {many}");
@@ -106,7 +106,7 @@ fn looking_through_readers_takes_longer_the_more_processors_read() {
 }
 
 #[test]
-fn sectors_that_all_want_are_waited_for_and_others_are_not() {
+fn writers_wait_for_shared_sectors_only() {
     for design in ["btt", "btt-linux"] {
         let options =
             |size| format!("--rw=randwrite --bs=4k --numjobs=16 --size={size} --io_size=2m");
@@ -119,8 +119,8 @@ fn sectors_that_all_want_are_waited_for_and_others_are_not() {
     }
 }
 
-/// Sixteen sets of lanes are twelve threads' own; the other four are shared by who comes later. By default there are
-/// enough for all processors.
+/// Of sixteen sets of lanes, twelve threads have one each; later threads share the other four. By default
+/// there are enough sets for all processors.
 #[test]
 fn threads_that_share_lanes_wait_for_them() {
     let device = "base = \"pmem-dram\"\n[cpu]\ncpus = 48\n[pmem]\nchannels = 64\n";
@@ -139,9 +139,10 @@ fn threads_that_share_lanes_wait_for_them() {
     }
 }
 
-/// With sixteen sets whatever the machine, ours wrote a quarter less than Linux's on 32 processors, and less than a
-/// half of it on 72. By default it is as fast on machines of any size that lanes are enough for, by as many jobs as
-/// processors and by more. Channels are so many that they are never used up, when all designs are alike.
+/// With sixteen sets on any machine, our BTT wrote a quarter less than Linux's on 32 processors, and less
+/// than half on 72. With the default it is as fast on machines of any size with enough lanes, with as
+/// many jobs as processors and with more. There are enough channels that they are never the bottleneck,
+/// which would make all designs equal.
 #[test]
 fn ours_is_not_slower_than_linuxs_on_any_machine() {
     for cpus in [1, 2, 12, 13, 24, 25, 32, 72, 96] {
@@ -162,7 +163,7 @@ fn ours_is_not_slower_than_linuxs_on_any_machine() {
 }
 
 #[test]
-fn more_processors_do_more_until_the_channels_are_used_up() {
+fn more_processors_do_more_until_the_channels_are_saturated() {
     let device = Device::lookup("pmem-3dxpoint").unwrap();
     let raw = Design::lookup("pmem-raw").unwrap();
     let gbps = |jobs: u32| {
@@ -176,7 +177,7 @@ fn more_processors_do_more_until_the_channels_are_used_up() {
 }
 
 #[test]
-fn every_nanosecond_of_a_processor_is_somewhere() {
+fn every_nanosecond_of_a_processor_is_accounted_for() {
     let device = Device::lookup("pmem-dram").unwrap();
     let machine = device.machine;
     let way = (machine.syscall + machine.submit + machine.complete).as_ns();
@@ -191,14 +192,14 @@ fn every_nanosecond_of_a_processor_is_somewhere() {
 }
 
 #[test]
-fn several_at_once_and_long_ones_end_like_others() {
+fn deep_queues_and_long_ios_end_too() {
     for design in designs() {
         let deep = "--rw=randrw --bs=4k --ioengine=libaio --iodepth=300 --number_ios=3000";
         let report = run(design, deep);
         assert_eq!((ios(&report), report.totals.tag_waits), (3000, 0), "{design}");
         let long = run(design, "--rw=write --bs=1m --number_ios=20 --numjobs=2");
         assert_eq!(ios(&long), 40, "{design}");
-        assert_eq!(memory(&long).writes, 40, "{design}: none is cut");
+        assert_eq!(memory(&long).writes, 40, "{design}: none is split");
     }
 }
 
@@ -215,9 +216,9 @@ fn the_same_seed_gives_the_same_to_the_nanosecond() {
     }
 }
 
-/// What readers find is what was written, and so it is after any loss of power, through the table's recovery.
+/// Readers find the data that was written, before and after a loss of power with the table's recovery.
 #[test]
-fn what_was_written_is_read_and_outlives_the_power() {
+fn written_data_is_read_and_survives_a_loss_of_power() {
     let device = Device::lookup("pmem-dram").unwrap();
     let every = Verify { power_cut_every: Some(Duration::from_us(50)), ..Verify::default() };
     for design in designs() {
@@ -228,7 +229,7 @@ fn what_was_written_is_read_and_outlives_the_power() {
             let design = Design::lookup(design).unwrap();
             let conditions = Conditions { verify: Some(&every), ..Conditions::new(1) };
             let report = run_on(&device, &design, options, conditions);
-            let found = report.verified.expect("it was asked for");
+            let found = report.verified.expect("a run with checks should report them");
             assert_eq!(found.violation_count, 0, "{}: {:?}", design.name, found.violations);
             assert!(found.reads > 100 && found.writes > 100, "{}", design.name);
             assert!(found.power_cuts.len() > 1, "{}", design.name);
@@ -238,7 +239,7 @@ fn what_was_written_is_read_and_outlives_the_power() {
     }
 }
 
-/// Sectors of 512 bytes, eight of which a page has: eight writes of everything but data.
+/// A page has eight sectors of 512 bytes: eight writes of everything but data.
 #[test]
 fn small_sectors_cost_a_write_each() {
     let small = "base = \"btt-linux\"\n[btt]\nsector-size = \"512B\"\n";
@@ -246,15 +247,15 @@ fn small_sectors_cost_a_write_each() {
     assert_eq!((report.scans, report.fences), (8 * 500, 8 * 4 * 500));
     let own = "base = \"btt\"\n[btt]\nsector-size = \"512B\"\nlane-sets = 16\n";
     let report = memory(&run(own, "--rw=randwrite --bs=4k --number_ios=500"));
-    assert_eq!(report.fences, 2 * 500, "a batch has two, however many sectors");
-    // Of 16 processors each has one of 32 sets, and half of its eight lanes for a batch.
+    assert_eq!(report.fences, 2 * 500, "a batch has two fences for any number of sectors");
+    // Each of 16 processors has one of 32 sets, and half of its eight lanes for a batch.
     let own = "base = \"btt\"\n[btt]\nsector-size = \"512B\"\n";
     let report = memory(&run(own, "--rw=randwrite --bs=4k --number_ios=500"));
     assert_eq!(report.fences, 2 * 2 * 500, "two batches");
 }
 
 #[test]
-fn designs_and_devices_that_do_not_go_together_are_told() {
+fn designs_and_devices_that_do_not_match_are_refused() {
     let told = |device: &str, design: &str, options: &str| {
         let options = format!("--name=j --filename=/dev/pmem0 --direct=1 {options}");
         let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();

@@ -1,12 +1,12 @@
-//! A bus in a tuned mode that has drifted, or on which something came damaged, is tuned before the next
-//! transfer: in its mode, or, where that is HS400, in HS200 and back. Where that fails, the card is reset.
+//! A bus in a tuned mode that has drifted, or that has transferred damaged data, is tuned before the next
+//! transfer: in its mode, or in HS200 with a return to HS400. If the tuning fails, the card is reset.
 
 use blockyard_mmc::block::Counts;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-/// What a few thousand random reads do in `timing`, with faults of the host and of the card.
+/// Runs a few thousand random reads in `timing`, with faults of the host and of the card.
 fn reads(base: &str, timing: &str, design: &str, host: &str, card: &str) -> (Report, Counts) {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=64m --rw=randread --bs=4k --numjobs=4 \
                --number_ios=300";
@@ -27,12 +27,12 @@ fn command(report: &Report, number: usize) -> u64 {
     report.mmc.as_ref().unwrap().commands[number]
 }
 
-/// Blocks that a tuning takes.
+/// Blocks of one tuning.
 const BLOCKS: u64 = 40;
 
 #[test]
-fn what_is_sent_is_what_the_mode_asks_for() {
-    // The command that asks for the block, and switches for each tuning.
+fn a_tuning_sends_the_commands_of_its_mode() {
+    // The command that requests the block, and the switches of each tuning.
     for (base, timing, tuned_by, switches) in [
         ("emmc-hs400-sprd", "emmc-hs200", Some(21), 0),
         ("emmc-hs400-sprd", "emmc-hs400", Some(21), 6),
@@ -62,11 +62,11 @@ fn a_command_queue_is_off_while_the_bus_is_tuned() {
 }
 
 #[test]
-fn a_bus_that_finds_no_sampling_point_is_reset_and_goes_on() {
+fn a_bus_without_a_sampling_point_is_reset_and_continues() {
     let faults = "drift-one-in = 50\ntuning-fails-one-in = 2";
     for design in ["mmc-serial", "hsq", "cqe"] {
         let (report, counts) = reads("emmc-hs400-sprd", "emmc-hs400", design, faults, "");
-        // An engine has no transactions that drift, but for those by which it is turned on and off.
+        // An engine's transactions do not drift, except those that turn it on and off.
         let some = if design == "cqe" { 0 } else { 5 };
         assert!(counts.resets >= some, "{design}: {counts:?}");
         assert_eq!(report.jobs.iter().map(|job| job.stats.errors).sum::<u64>(), 0, "{design}");

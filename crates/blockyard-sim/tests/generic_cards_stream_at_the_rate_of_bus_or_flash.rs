@@ -1,13 +1,13 @@
-//! The generic eMMC devices and SD cards, each with the rate of its bus mode, frames included, as the standards
-//! give it, or of its flash, as its profile says: a stream of reads reaches the slower of both less what a
-//! host spends between transfers, a stream of writes that of the flash.
+//! The generic eMMC devices and SD cards. Each has the rate of its bus mode from the standard, frames
+//! included, or the rate of its flash from its profile. A stream of reads reaches the slower of the two minus
+//! the host's time between transfers; a stream of writes reaches the rate of the flash.
 
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Simulation;
 use blockyard_sim::why::Figures;
 
-/// A device, and what it reads and writes in sequence, in MB/s.
+/// Each device with its sequential read and write rates in MB/s.
 const CARDS: [(&str, u64, u64); 9] = [
     ("sd-default", 12, 4),
     ("sd-hs", 24, 10),
@@ -20,7 +20,7 @@ const CARDS: [(&str, u64, u64); 9] = [
     ("emmc-hs400", 300, 150),
 ];
 
-/// MB/s of `rw` on `device`, 512 KiB at a time, one after the other.
+/// Measures the MB/s of `rw` on `device`, with 512 KiB at a time.
 fn rate(device: &str, rw: &str) -> u64 {
     let args = ["--name=x", "--direct=1", "--bs=512k", "--size=1g", "--time_based", "--runtime=1s"];
     let jobs = parse_args(args.into_iter().chain([rw]), &NoSource).unwrap();
@@ -31,7 +31,7 @@ fn rate(device: &str, rw: &str) -> u64 {
 }
 
 #[test]
-fn generic_cards_stream_as_bus_and_flash_let_them() {
+fn generic_cards_stream_at_the_rate_of_bus_or_flash() {
     for (device, read, written) in CARDS {
         let reads = rate(device, "--rw=read");
         assert!((read * 84 / 100..=read + 1).contains(&reads), "{device} reads {reads} of {read}");

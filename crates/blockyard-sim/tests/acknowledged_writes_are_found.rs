@@ -1,5 +1,5 @@
-//! Simulations that keep data: what reads find, what is there at the end, and what a loss of power
-//! leaves is as it ought to be; and where a device spoils it, that is noticed.
+//! Simulations that keep data. The data of reads, the data at the end, and the data left by a loss of power
+//! are right, and damage by a device is noticed.
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
 use blockyard::time::Duration;
@@ -39,10 +39,11 @@ fn verified(options: &str, device: &Device, verify: &Verify, faults: Option<&str
     run(options, device, "mq-deadline", Some(verify), faults).verified.unwrap()
 }
 
-/// Many readers and writers on few sectors.
+/// Many readers and writers of few sectors.
 const CROWD: &str =
     "--rw=randrw --bsrange=512-16k --ioengine=libaio --iodepth=8 --numjobs=4 --size=256k --loops=4";
 
+// [read-finds-latest-write], [completed-write-is-read]
 #[test]
 fn reads_find_what_was_written_under_every_kind_of_design() {
     let srp = Device::lookup("srp").unwrap();
@@ -63,13 +64,13 @@ fn reads_find_what_was_written_under_every_kind_of_design() {
             assert_eq!(verified.violations, [], "{design} on {}", device.name);
             let measured = report.jobs.iter().flat_map(|job| job.stats.measured());
             let ios: u64 = measured.map(|measured| measured.ios).sum();
-            assert_eq!(verified.reads + verified.writes, ios, "every I/O was looked at");
+            assert_eq!(verified.reads + verified.writes, ios, "every I/O was checked");
         }
     }
 }
 
 #[test]
-fn keeping_data_changes_nothing_else() {
+fn keeping_data_changes_no_other_result() {
     let device = device(&format!("{NULL}{VOLATILE}[cache]\nflush = \"1ms\"\n"));
     let verify = Verify {
         power_cuts: vec![Duration::from_ms(1)],
@@ -83,8 +84,9 @@ fn keeping_data_changes_nothing_else() {
     assert_eq!(told(&with), told(&without));
 }
 
+// [read-finds-latest-write], [data-at-its-own-sector]
 #[test]
-fn a_write_that_is_torn_lost_or_misdirected_is_noticed() {
+fn a_torn_lost_or_misdirected_write_is_noticed() {
     let device = device(NULL);
     for (fault, words) in [
         ("torn-write = 3", "found nothing"),
@@ -109,8 +111,9 @@ fn a_write_that_is_torn_lost_or_misdirected_is_noticed() {
     assert_eq!(healthy.violation_count, 0);
 }
 
+// [durable-write-survives], [power-loss-keeps-durable-data]
 #[test]
-fn a_loss_of_power_takes_what_was_not_flushed_and_nothing_else() {
+fn a_loss_of_power_takes_only_unflushed_writes() {
     let verify = Verify { power_cut_every: Some(Duration::from_us(40)), ..Verify::default() };
     let lost = |options: &str, profile: &str| {
         let verified = verified(&format!("{CROWD} {options}"), &device(profile), &verify, None);
@@ -121,20 +124,20 @@ fn a_loss_of_power_takes_what_was_not_flushed_and_nothing_else() {
     let volatile = format!("{NULL}{VOLATILE}");
     let with_fua = format!("{volatile}fua = true\n");
     assert_eq!(lost("", NULL), 0, "write-through");
-    assert_eq!(lost("--sync=1", &with_fua), 0, "every write asks for durability");
-    assert_eq!(lost("--sync=1", &volatile), 0, "and gets it by a flush");
+    assert_eq!(lost("--sync=1", &with_fua), 0, "every write has FUA");
+    assert_eq!(lost("--sync=1", &volatile), 0, "every write is followed by a flush");
     let (never, often) = (lost("", &volatile), lost("--fsync=4", &volatile));
     assert!(often > 0 && never > 2 * often, "{never} without, {often} with flushes");
 }
 
 #[test]
-fn a_flush_takes_the_time_that_the_cache_says() {
+fn a_flush_takes_the_time_that_the_profile_of_the_cache_gives() {
     let cache = "[cache]\nflush = \"2ms\"\nflush-per-mib = \"10ms\"\n";
     let device = device(&format!("{NULL}{VOLATILE}{cache}"));
     let options = "--rw=write --bs=64k --ioengine=psync --size=8m --fsync=16";
     let report = run(options, &device, "mq-none", None, None);
     assert_eq!(report.jobs[0].stats.syncs(), 8);
-    // Eight flushes of 1 MiB each take 12 ms; 128 writes and their costs some microseconds each.
+    // Eight flushes of 1 MiB take 12 ms each; 128 writes and their costs take microseconds.
     let ms = report.span.as_ns() / 1_000_000;
     assert!((8 * 12..8 * 12 + 8).contains(&ms), "{ms} ms");
     let wrong = Device::parse("x", &format!("{NULL}{cache}")).unwrap_err().to_string();

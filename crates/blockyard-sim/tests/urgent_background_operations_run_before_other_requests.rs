@@ -1,4 +1,4 @@
-//! A card that has put off too much says so, and the host gives it time before anything else goes on.
+//! A card with too many deferred background operations reports it, and the host lets them run first.
 
 use blockyard::time::Duration;
 use blockyard_sim::job::{NoSource, parse_args};
@@ -7,12 +7,12 @@ use blockyard_sim::simulate::{Report, Simulation};
 
 const DESIGNS: [&str; 4] = ["mmc-serial", "mmc-blkmq", "hsq", "cqe"];
 
-/// Random writes of `size` in all, on a card for which 512 KiB are urgent, at such a cost for each KiB.
+/// `size` of random writes on a card on which 512 KiB are urgent, with this cost for each KiB.
 fn writes(design: &str, size: &str, cost: &str, jobs: u8) -> Report {
     writes_by(design, size, cost, jobs, "hw")
 }
 
-/// The same, behind a controller that finds the end of busy so.
+/// Like [`writes`], behind a controller with this busy detection.
 fn writes_by(design: &str, size: &str, cost: &str, jobs: u8, busy: &str) -> Report {
     let job = format!(
         "--name=x --direct=1 --filename=/dev/mmcblk0 --size={size} --rw=randwrite --bs=4k \
@@ -32,13 +32,13 @@ fn command(report: &Report, number: usize) -> u64 {
 }
 
 #[test]
-fn they_run_each_time_that_half_a_mib_is_due_and_take_their_time() {
+fn they_run_whenever_half_a_mib_is_due_and_take_their_time() {
     for design in DESIGNS {
-        // One at a time: no more than one write is between the word and the deed.
+        // One write at a time: at most one write comes between the report and the operations.
         let report = writes(design, "4m", "100us", 1);
         let runs = command(&report, 8);
         assert!((7..=8).contains(&runs), "{design}: {runs}");
-        // 512 KiB of 100 us.
+        // 512 KiB at 100 us per KiB.
         let pauses = Duration::from_us(51_200 * 7);
         assert!(report.span > pauses, "{design}: {:?}", report.span);
         let started = command(&report, 6);
@@ -49,7 +49,7 @@ fn they_run_each_time_that_half_a_mib_is_due_and_take_their_time() {
 }
 
 #[test]
-fn many_writers_are_held_and_all_come_through() {
+fn many_writers_are_held_and_all_finish() {
     for design in DESIGNS {
         let report = writes(design, "1m", "100us", 8);
         let written = command(&report, 24) + command(&report, 25) + command(&report, 47);
@@ -60,12 +60,12 @@ fn many_writers_are_held_and_all_come_through() {
 }
 
 #[test]
-fn after_two_minutes_they_are_interrupted_and_writing_goes_on() {
-    // A controller that waits for the end of busy itself waits on behalf of who does not ask it to.
+fn after_two_minutes_they_are_interrupted_and_writes_continue() {
+    // A controller that detects the end of busy itself does so for each command.
     let as_designed =
         [("mmc-serial", "cmd13"), ("mmc-blkmq", "cmd13"), ("hsq", "hw"), ("cqe", "hw")];
     for (design, busy) in as_designed {
-        // All of it would take 256 s; what was done in 120 s is enough for the rest of the writes.
+        // All of the work would take 256 s; 120 s of it are enough for the remaining writes.
         let report = writes_by(design, "700k", "500ms", 1, busy);
         let seconds = report.span.as_ns() / 1_000_000_000;
         assert_eq!((seconds, command(&report, 8)), (120, 1), "{design}");

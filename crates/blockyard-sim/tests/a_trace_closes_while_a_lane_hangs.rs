@@ -1,10 +1,10 @@
-//! A lane that hangs does not keep a trace open: the files are closed without what it holds.
+//! A lane that hangs does not keep a trace open: the files are closed without the lane's records.
 
 use blockyard::time::Instant;
 use blockyard_sim::output::{Files, Lanes, LiveRecorder};
 
 #[test]
-fn files_are_closed_beside_a_lane_that_never_ends() {
+fn files_are_closed_while_a_lane_hangs() {
     let path = std::env::temp_dir().join(format!("hung-lane-{}.json", std::process::id()));
     let files = Files { perfetto: Some(path.clone()), blktrace: None };
     let lanes = Lanes { name: "none".to_owned(), lanes: 2, disks: 1, depth: 4 };
@@ -14,6 +14,6 @@ fn files_are_closed_beside_a_lane_that_never_ends() {
     recorder.finish().unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("none, lane 1: requests") && text.ends_with("]}\n"), "{text}");
-    drop(hangs); // finds nobody who would write
+    drop(hangs); // its records have no writer any more
     std::fs::remove_file(path).unwrap();
 }

@@ -1,4 +1,4 @@
-//! The sequence of I/Os against the rules of `blockyard_sim::workload` and the job's options.
+//! The sequence of I/Os follows the rules of `blockyard_sim::workload` and the options of the job.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn job(options: &str) -> Job {
 }
 
 fn ios_of(job: &Job, instance: u32, seed: u64) -> Vec<Io> {
-    let resolved = job.resolve(instance, DEVICE_BYTES).expect("it fits");
+    let resolved = job.resolve(instance, DEVICE_BYTES).expect("the job should fit the device");
     let mut generator = Generator::new(job, instance, &resolved, seed);
     core::iter::from_fn(|| generator.next()).take(200_000).collect()
 }
@@ -37,7 +37,7 @@ fn count(ios: &[Io], op: IoOp) -> usize {
 }
 
 #[test]
-fn sequential_goes_on_and_starts_over() {
+fn a_sequential_pattern_continues_and_starts_over() {
     assert_eq!(blocks("size=16k loops=2"), [0, 1, 2, 3, 0, 1, 2, 3]);
     assert_eq!(blocks("size=16k offset=8k"), [2, 3, 4, 5]);
     assert_eq!(blocks("size=16k io_size=24k"), [0, 1, 2, 3, 0, 1]);
@@ -50,9 +50,9 @@ fn sequential_goes_on_and_starts_over() {
     assert_eq!(ios_of(&job, 2, 1)[0].offset_bytes, 16384);
 }
 
-/// Numbers of I/Os that fio 3.33 reported with its null engine for the same options.
+/// The numbers of I/Os that fio 3.33 reported with its null engine for the same options.
 #[test]
-fn as_many_ios_as_fio() {
+fn the_number_of_ios_is_that_of_fio() {
     for (options, expected) in [
         ("size=64k", 16),
         ("size=64k io_size=96k", 24),
@@ -74,8 +74,9 @@ fn as_many_ios_as_fio() {
     }
 }
 
+// [each-block-once]
 #[test]
-fn each_random_block_once_a_pass() {
+fn a_random_pass_visits_each_block_once() {
     for size in ["4k", "64k", "40m", "37m"] {
         let mut seen = blocks(&format!("rw=randread size={size}"));
         let len = seen.len() as u64;
@@ -89,11 +90,11 @@ fn each_random_block_once_a_pass() {
     let sorted = |part: &[u64]| part.iter().copied().collect::<std::collections::BTreeSet<_>>();
     assert_eq!(sorted(first), sorted(second));
     let repeats = blocks("rw=randread size=4m norandommap");
-    assert!(sorted(&repeats).len() < 700, "a draw with repeats leaves 1 in e out");
+    assert!(sorted(&repeats).len() < 700, "a draw with repeats misses one block in e");
 }
 
 #[test]
-fn a_modifier_keeps_to_a_random_offset() {
+fn a_sequencer_continues_or_repeats_a_random_offset() {
     for run in blocks("rw=randread:8 size=4m").chunks(8) {
         assert!(run.windows(2).all(|pair| pair[1] == pair[0] + 1 || pair[1] == 0), "{run:?}");
     }
@@ -108,8 +109,9 @@ fn a_modifier_keeps_to_a_random_offset() {
     assert!((68..=72).contains(&follows(30)));
 }
 
+// [place-of-its-own]
 #[test]
-fn mixes_have_their_proportion_and_each_kind_its_place() {
+fn a_mix_has_its_proportion_and_each_kind_its_own_place() {
     let mixed = ios("rw=rw rwmixread=70 size=80m");
     let reads = count(&mixed, IoOp::Read) * 1000 / mixed.len();
     assert!((685..715).contains(&reads), "{reads}");
@@ -121,7 +123,7 @@ fn mixes_have_their_proportion_and_each_kind_its_place() {
 }
 
 #[test]
-fn a_trim_goes_before_its_write() {
+fn a_trim_precedes_its_write() {
     for rw in ["trimwrite", "randtrimwrite"] {
         let pairs = ios(&format!("rw={rw} size=64k"));
         assert_eq!(pairs.len(), 32);
@@ -134,7 +136,7 @@ fn a_trim_goes_before_its_write() {
 
 #[test]
 fn syncs_follow_their_writes() {
-    // As fio's own log shows it: at 12 both are due and the full one is done.
+    // In fio's own log, both syncs are due at write 12, and the full one is done.
     let all = ios("rw=write size=64k fsync=4 fdatasync=3");
     let mut writes = 0;
     let mut syncs = BTreeMap::new();
@@ -165,8 +167,9 @@ fn files_take_turns() {
     assert!((0..4).all(|file| random.iter().filter(|f| **f == file).count().abs_diff(1024) < 150));
 }
 
+// [repeatable-draws]
 #[test]
-fn seeds_repeat_what_they_should() {
+fn seeds_repeat_the_draws_that_they_should() {
     let offsets = |options: &str, instance, seed| {
         let options = format!("rw=randrw size=1m numjobs=2 {options}");
         let ios = ios_of(&job(&options), instance, seed);
@@ -244,11 +247,11 @@ fn options() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// W1, and that a job moves what it says it moves.
+    /// [io-in-its-region], and a job moves as many bytes as it should.
     #[test]
     fn every_io_lies_in_its_region(options in options(), seed: u64) {
         let job = job(&options);
-        let resolved = job.resolve(0, DEVICE_BYTES).expect("it fits");
+        let resolved = job.resolve(0, DEVICE_BYTES).expect("the job should fit the device");
         let all = ios_of(&job, 0, seed);
         let moved: Vec<_> =
             all.iter().copied().filter(|io| !matches!(io.op, IoOp::Sync { .. })).collect();
@@ -268,9 +271,9 @@ proptest! {
         }
     }
 
-    /// With one length that divides them, offsets are aligned to it and the sum is exact.
+    /// With one length that divides the sizes, offsets are aligned and the sum is exact.
     #[test]
-    fn one_length_is_exact(kib in 1u64..500, random: bool, loops in 1u64..4) {
+    fn fixed_lengths_give_exact_sums(kib in 1u64..500, random: bool, loops in 1u64..4) {
         let rw = if random { "randwrite" } else { "write" };
         let all = ios(&format!("rw={rw} bs=8k size={}k loops={loops}", kib * 8));
         prop_assert_eq!(bytes(&all), kib * 8192 * loops);

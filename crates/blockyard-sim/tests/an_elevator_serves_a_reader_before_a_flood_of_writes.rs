@@ -1,6 +1,7 @@
-//! One reader, one read at a time, beside 64 writes that never end, on an SD card that takes one request
-//! at a time: an elevator lets the reader pass, without one it waits for all writes before it. On the device
-//! that `serve --as` drives, in virtual time: what a served disk does to its clients, on a machine that keeps up.
+//! One reader with one read at a time beside 64 endless writes, on an SD card with one request at a time.
+//! An elevator lets the reader pass; without one the reader waits for all earlier writes. The test drives
+//! the device of `serve --as` in virtual time: the effect of a served disk on its clients, on a machine that
+//! keeps up.
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::Device as _;
@@ -23,7 +24,7 @@ const HALF: u64 = 1 << 20;
 const READER: u64 = 0;
 const FLOOD: u64 = 1;
 
-/// A request queue over the live device, and bios that found no tag, as a lane of the server has them.
+/// A request queue over the live device, and the bios that found no tag, as in a lane of the server.
 struct Lane<D> {
     queue: RequestQueue,
     host: Host<D, ()>,
@@ -63,7 +64,7 @@ impl<D: blockyard::driver::Device> Lane<D> {
     }
 }
 
-/// The latency that 99 of 100 reads do not exceed, in nanoseconds, and how many writes went by.
+/// Returns the 99th percentile of the read latency in nanoseconds, and the number of writes.
 fn reader_beside_flood(design: &str) -> (u64, u64) {
     let device = Device::lookup("sd-hs").unwrap();
     let design = Design::lookup(design).unwrap();
@@ -95,18 +96,19 @@ fn reader_beside_flood(design: &str) -> (u64, u64) {
         }
         if !has_ended {
             let polls = lane.queue.poll_at().into_iter().chain(lane.host.driver.poll_at());
-            now = polls.min().expect("there is always something under way").max(now);
+            now =
+                polls.min().expect("a lane with bios should have an instant to wait for").max(now);
         }
     }
     (latencies_ns.percentile(99_000), writes)
 }
 
 #[test]
-fn an_elevator_lets_it_pass() {
+fn an_elevator_lets_the_reader_pass() {
     let (unscheduled, _) = reader_beside_flood("mq-none");
     let single =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/designs/mq-deadline-single.toml");
-    // Measured over sockets, in real time: 4.0, 8.0 and 29 (docs/BENCHMARKING.md).
+    // Measured over sockets in real time: factors of 4.0, 8.0 and 29 (docs/BENCHMARKING.md).
     for (design, least) in [("mq-deadline", 2), ("mq-kyber", 4), (single, 15)] {
         let (scheduled, writes) = reader_beside_flood(design);
         assert!(

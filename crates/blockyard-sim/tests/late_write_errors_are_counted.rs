@@ -1,12 +1,13 @@
-//! A page that cannot be programmed shows in the card's next response. Who asks after each write hears of
-//! it and writes again. Who does not has told by then that the write is done: it is lost, and counted.
+//! Late write errors: a page that cannot be programmed shows in the card's next response. A host that asks
+//! for the status after each write learns of the error and writes again. Any other host has acknowledged
+//! the write by then: the write is lost, and counted.
 
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-/// Two thousand random writes, each to a place of its own, on a card of which one page in 50 fails.
+/// Two thousand random writes to different places, on a card on which one page in 50 fails.
 fn writes(design: &str, early: bool, seed: u64) -> Report {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=256m --rw=randwrite --bs=4k \
                --numjobs=4 --number_ios=500 --continue_on_error=all";
@@ -29,16 +30,17 @@ fn lost(report: &Report) -> u64 {
     report.mmc.as_ref().unwrap().lost_writes
 }
 
+// [lost-write-fails-flush]
 #[test]
-fn each_place_that_misses_its_data_is_a_write_that_was_counted() {
+fn every_place_without_its_data_is_a_counted_write() {
     for design in ["hsq", "cqe"] {
         for early in [false, true] {
             for seed in 0..4 {
                 let report = writes(design, early, seed);
                 let (missing, lost) = (missing(&report), lost(&report));
-                // After the last write of all nothing is sent, so that nobody hears of it.
+                // Nothing is sent after the last write, so that its error is never seen.
                 assert!(missing <= lost + 1, "{design}: {missing} places, {lost} counted");
-                // A command queue hears of most in time, from responses that come beside data.
+                // A command queue sees most errors in time, in responses that come during data.
                 let least = if design == "hsq" { 10 } else { 0 };
                 assert!(missing >= least, "{design}: {missing} of about 40 pages that failed");
             }
@@ -47,17 +49,17 @@ fn each_place_that_misses_its_data_is_a_write_that_was_counted() {
 }
 
 #[test]
-fn of_writes_one_by_one_no_more_are_counted_than_are_missing() {
+fn single_writes_that_are_counted_are_missing() {
     for seed in 0..4 {
         let report = writes("hsq", true, seed);
         let (missing, lost) = (missing(&report), lost(&report));
-        // Two places side by side are one.
+        // Two adjacent places count as one.
         assert!(lost <= missing + 3, "{missing} places, {lost} counted");
     }
 }
 
 #[test]
-fn who_asks_after_each_write_loses_none() {
+fn a_host_that_asks_after_each_write_loses_none() {
     for seed in 0..4 {
         let report = writes("mmc-blkmq", true, seed);
         assert_eq!((missing(&report), lost(&report)), (0, 0));
@@ -65,6 +67,6 @@ fn who_asks_after_each_write_loses_none() {
         assert_eq!(errors, 0);
         let commands = report.mmc.unwrap().commands;
         let written = commands[24] + commands[25];
-        assert!(written > 2010, "pages that failed were written again: {written}");
+        assert!(written > 2010, "pages that failed were written again: {written} writes");
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::command::Opcode;
 use crate::controller::{HostError, Part};
-use scripted::UPKEEP;
+use scripted::BACKGROUND;
 
 fn bench(policy: HostPolicy, target: Target) -> Bench {
     let controller = Scripted::new(policy.transfer, policy.busy);
@@ -35,7 +35,7 @@ fn urgent_background_operations_run_once_between_two_requests() {
             "{policy:?}"
         );
         assert_eq!(counts.events, ExceptionEvents(ExceptionEvents::URGENT_BKOPS));
-        assert_eq!(bench.script().log, [UPKEEP]);
+        assert_eq!(bench.script().log, [BACKGROUND]);
         let spans = bench.spans();
         let look = spans.iter().position(|span| span.command == Opcode::SendExtCsd).unwrap();
         assert_eq!(spans[look + 1].command, Opcode::Switch);
@@ -59,7 +59,7 @@ fn the_request_that_tells_of_them_is_reported_after_them_and_none_is_taken_until
         assert_eq!((bench.ended.len(), bench.mmc().idle()), (ended, Idle::Halted), "{pipeline:?}");
         bench.submit([Bio::read(500, 8, 1)]);
         bench.until(Instant::ZERO + Duration::from_ms(15));
-        assert_eq!(bench.mmc().held, 1, "P4");
+        assert_eq!(bench.mmc().slots_in_use, 1, "P4");
         bench.settle();
         bench.all_ended_with(Status::Ok, 2);
     }
@@ -82,7 +82,7 @@ fn a_lower_level_and_a_card_that_sees_to_itself_are_left_alone() {
     // It is not read at all.
     for target in [emmc(), CARD] {
         let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Status);
-        let mut bench = super::upkeep::bench(policy, target);
+        let mut bench = super::background::bench(policy, target);
         bench.script().level = 3;
         bench.reads(2);
         bench.settle();
@@ -194,7 +194,7 @@ fn an_exclusive_operation_tells_of_them_too() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 2);
     assert_eq!(bench.script().log.len(), 2);
-    assert_eq!(bench.script().log[1], UPKEEP);
+    assert_eq!(bench.script().log[1], BACKGROUND);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! What wake-ups cost on an MMC host: each its price, paid in the piece of work that wakes. Once a
-//! processor owed it instead, and whatever ran there next paid, be it a job minutes later; and a thread
-//! that was woken for a run of its hardware queue was woken for nothing. Both hid a wake-up of each
-//! request from the time that it takes.
+//! The cost of wake-ups on an MMC host: the work that wakes a thread pays for it. Once, the processor owed
+//! the cost instead, and any work that ran there next paid it, even a job minutes later; and a thread that was
+//! woken for a run of its hardware queue was woken in vain. Both faults hid one wake-up per request from the
+//! latency.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
@@ -12,7 +12,7 @@ use blockyard_sim::observe::Observer;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-/// Time that processors spent, by what on.
+/// The time that processors spent, by kind of work.
 #[derive(Debug, Default)]
 struct Spent {
     begun: Option<(usize, Instant)>,
@@ -42,12 +42,12 @@ impl Observer for Spent {
     }
 
     fn work_ends(&mut self, end: Instant) {
-        let (kind, from) = self.begun.take().expect("it has begun");
+        let (kind, from) = self.begun.take().expect("work that ends should have begun");
         self.times[kind] += end.since(from);
     }
 }
 
-/// 200 I/Os of one job, one at a time, on a machine on which waking costs `wakeup`.
+/// 200 I/Os of one job, one at a time, on a machine with this cost of a wake-up.
 fn run(rw: &str, design: &str, card: &str, wakeup: &str) -> (Report, [Duration; KINDS.len()]) {
     let device = format!(
         "base = \"emmc-hs400-sprd\"\n[host]\nbusy-detect = \"cmd13\"\n[cpu]\nwakeup = \"{wakeup}\"\n{card}"
@@ -68,7 +68,7 @@ const DESIGNS: [&str; 5] =
     ["mmc-serial", "mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-blkmq"];
 
 #[test]
-fn all_processor_time_that_a_dearer_wake_up_takes_is_that_of_the_wake_ups() {
+fn a_more_expensive_wake_up_adds_exactly_its_cost_per_wake_up() {
     for design in DESIGNS {
         for rw in ["randread", "randwrite"] {
             let (free, _) = run(rw, design, "", "0us");
@@ -82,7 +82,7 @@ fn all_processor_time_that_a_dearer_wake_up_takes_is_that_of_the_wake_ups() {
 }
 
 #[test]
-fn the_job_pays_for_the_thread_that_dispatches_and_the_interrupt_for_the_one_that_goes_on() {
+fn the_job_pays_for_the_dispatching_thread_and_the_interrupt_for_the_next_thread() {
     let (_, free) = run("randread", "mmc-serial", "", "0us");
     let (_, dear) = run("randread", "mmc-serial", "", "7us");
     let more: Vec<_> = (0..KINDS.len()).map(|kind| (dear[kind] - free[kind]).as_ns()).collect();
@@ -92,8 +92,8 @@ fn the_job_pays_for_the_thread_that_dispatches_and_the_interrupt_for_the_one_tha
 }
 
 #[test]
-fn a_question_to_a_card_that_is_busy_wakes_who_asked_twice() {
-    // For the answer, and by a timer when the pause is over.
+fn a_status_command_to_a_busy_card_wakes_its_thread_twice() {
+    // For the response, and by a timer at the end of the pause.
     let asked = |program: &str| {
         let card = format!("[card.write]\nprogram = \"{program}\"\nearly = false\n");
         let (report, times) = run("randwrite", "mmc-serial", &card, "2us");

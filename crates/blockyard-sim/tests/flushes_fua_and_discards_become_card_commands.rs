@@ -1,5 +1,4 @@
-//! What a job asks for beside reads and writes is what the card is told, command by command, whatever the
-//! pipeline.
+//! The card gets a job's flushes, durable writes and discards as the right commands under every pipeline.
 
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
@@ -8,12 +7,12 @@ use blockyard_sim::simulate::Simulation;
 const DISCARDS: &str = "max-discard-sectors = 1048576";
 const DESIGNS: [&str; 5] = ["mmc-serial", "mmc-double-buffer-full", "mmc-blkmq", "hsq", "cqe"];
 
-/// How often each command was sent for 64 I/Os, one at a time, on an eMMC with a cache and `limits`.
+/// Counts each command for 64 I/Os, one at a time, on an eMMC device with a cache and `limits`.
 fn commands(job: &str, design: &str, limits: &str) -> [u64; 64] {
     commands_behind("", job, design, limits)
 }
 
-/// The same with what `host` says of the host.
+/// Like [`commands`], with keys of the host.
 fn commands_behind(host: &str, job: &str, design: &str, limits: &str) -> [u64; 64] {
     let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --bs=16k --size=1m";
     let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
@@ -27,8 +26,8 @@ fn commands_behind(host: &str, job: &str, design: &str, limits: &str) -> [u64; 6
     report.mmc.unwrap().commands
 }
 
-/// CMD6 for `exclusive` operations with a switch each, or without: a command queue is turned on before
-/// the first task, and for each operation off and, if a task follows, on again.
+/// The number of CMD6 for `exclusive` operations with `each` switches of their own: a command queue is
+/// turned on before the first task. Each operation turns it off; a task that follows turns it on again.
 fn switches(design: &str, exclusive: u64, each: u64) -> u64 {
     if design == "cqe" { exclusive * (2 + each) } else { exclusive * each }
 }
@@ -37,16 +36,16 @@ fn switches(design: &str, exclusive: u64, each: u64) -> u64 {
 fn an_fsync_is_one_flush_of_the_cache() {
     for design in DESIGNS {
         let commands = commands("--rw=write --fsync=4", design, "");
-        // 64 writes, 16 of them with an fsync behind.
+        // 64 writes, 16 of them followed by an fsync.
         assert_eq!(commands[25] + commands[47], 64, "{design}");
         assert_eq!(commands[6], switches(design, 16, 1), "{design}");
     }
 }
 
-/// With direct commands the queue is turned on once, and stays on for flushes. Each is asked after, as
-/// without them the card is after each switch.
+/// With direct commands the queue is turned on once and stays on during flushes. Each flush is followed by a
+/// status command, as each switch is without direct commands.
 #[test]
-fn an_fsync_leaves_the_queue_on_where_the_engine_takes_direct_commands() {
+fn an_fsync_leaves_the_queue_on_if_the_engine_takes_direct_commands() {
     let job = "--rw=write --fsync=4";
     let with = commands_behind("queue-engine-direct = true", job, "cqe", "");
     let without = commands(job, "cqe", "");
@@ -58,7 +57,7 @@ fn an_fsync_leaves_the_queue_on_where_the_engine_takes_direct_commands() {
 }
 
 #[test]
-fn a_durable_write_is_a_reliable_one_where_there_is_fua_and_else_has_a_flush_behind() {
+fn a_durable_write_is_a_reliable_write_with_fua_and_else_is_followed_by_a_flush() {
     for design in DESIGNS {
         let with = commands("--rw=write --sync=dsync", design, "fua = true");
         let without = commands("--rw=write --sync=dsync", design, "");
@@ -71,17 +70,17 @@ fn a_durable_write_is_a_reliable_one_where_there_is_fua_and_else_has_a_flush_beh
 }
 
 #[test]
-fn a_trim_is_an_erase_of_three_commands_and_the_card_is_asked_how_it_went() {
+fn a_trim_is_an_erase_of_three_commands_and_a_status_command() {
     for design in DESIGNS {
         let commands = commands("--rw=trim", design, DISCARDS);
         assert_eq!([35, 36, 38].map(|number| commands[number]), [64; 3], "{design}");
         assert!(commands[13] >= 64, "{design}");
-        assert_eq!(commands[6], 0, "{design}: there is no task to turn a queue on for");
+        assert_eq!(commands[6], 0, "{design}: without a task the queue is not turned on");
     }
 }
 
 #[test]
-fn cache_and_limits_of_a_card_agree() {
+fn contradictions_between_cache_and_limits_of_a_card_are_refused() {
     let parse = |text: &str| Device::parse("my.toml", text).unwrap_err().to_string();
     let base = "base = \"emmc-hs400-sprd\"\n";
     let only_limits = parse(&format!("{base}[limits]\nwrite-cache = true"));

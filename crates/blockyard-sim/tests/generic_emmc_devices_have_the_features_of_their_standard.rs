@@ -1,5 +1,5 @@
-//! What the generic eMMC devices do beside reading and writing: a cache that loses what was not flushed,
-//! flushes and forced writes, discards, background operations. The oldest is of a time before caches.
+//! The generic eMMC devices beyond reads and writes: a cache that loses unflushed data, flushes and forced
+//! writes, discards, background operations. The oldest device predates caches.
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
@@ -23,7 +23,7 @@ fn commands(job: &str, device: &str, number: usize) -> u64 {
     run(job, device, None).mmc.unwrap().commands[number]
 }
 
-/// Sectors that losses of power took, by right, from a job that writes small and at random.
+/// Counts the sectors that losses of power took legally from a job with small random writes.
 fn lost(options: &str, device: &str) -> u64 {
     let verify = Verify { power_cut_every: Some(Duration::from_ms(5)), ..Verify::default() };
     let job = format!("--rw=randwrite --bs=4k --size=1m --loops=2 {options}");
@@ -34,7 +34,7 @@ fn lost(options: &str, device: &str) -> u64 {
 }
 
 #[test]
-fn a_loss_of_power_takes_what_lay_in_the_cache_where_there_is_one() {
+fn a_loss_of_power_takes_data_from_the_cache_if_there_is_one() {
     for device in WITH_CACHE {
         assert!(lost("", device) > 0, "{device}");
         assert_eq!(lost("--sync=1", device), 0, "{device}: each write is forced past the cache");
@@ -43,7 +43,7 @@ fn a_loss_of_power_takes_what_lay_in_the_cache_where_there_is_one() {
 }
 
 #[test]
-fn an_fsync_is_a_flush_where_there_is_a_cache() {
+fn an_fsync_is_a_flush_if_there_is_a_cache() {
     let job = "--rw=write --bs=4k --size=256k --fsync=4";
     for device in WITH_CACHE {
         assert_eq!(commands(job, device, 6), 16, "{device}");
@@ -52,13 +52,13 @@ fn an_fsync_is_a_flush_where_there_is_a_cache() {
 }
 
 #[test]
-fn each_takes_discards() {
+fn each_device_takes_discards() {
     for device in WITH_CACHE.into_iter().chain([WITHOUT]) {
         assert_eq!(commands("--rw=randtrim --bs=16k --size=1m", device, 38), 64, "{device}");
     }
 }
 
-/// Half a gigabyte written at a stretch makes them urgent: the host looks why (CMD8) and has them run.
+/// After half a gigabyte of writes they are urgent: the host reads the reason (CMD8) and has them run.
 #[test]
 fn a_long_stretch_of_writes_makes_background_operations_urgent() {
     for device in WITH_CACHE.into_iter().chain([WITHOUT]) {
