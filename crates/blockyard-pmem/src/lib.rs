@@ -40,3 +40,8 @@ pub use lines::Copying;
 pub use mapped::Mapped;
 pub use memory::ImageMemory;
 pub use unmapped::Unmapped;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -65,7 +65,43 @@ fn fio_verifies_its_writes_through_its_libpmemblk_engine() {
     }
 }
 
-/// Compiles a C program with our header, links it to this library, and checks its errors.
+/// Compiles a C program with our header, and links it to this library.
+fn compile(folder: &Path, name: &str, program: &str) -> PathBuf {
+    let (source, binary) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&source, program).expect("space on the test disk");
+    let compiled = Command::new("cc")
+        .arg("-Wall")
+        .arg("-Werror")
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(&source)
+        .arg(folder.join("libpmemblk.so.1"))
+        .arg("-o")
+        .arg(&binary)
+        .output()
+        .expect("a C compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    binary
+}
+
+/// Runs a compiled program on a pool that does not exist yet.
+fn run(folder: &Path, program: &Path) -> std::process::Output {
+    let pool = program.with_extension("pool");
+    let _ = std::fs::remove_file(&pool);
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", folder).arg(&pool).output().expect("a program that starts")
+}
+
+#[test]
+fn the_program_of_the_readme_runs() {
+    let readme = include_str!("../README.md");
+    let program = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let folder = folder();
+    let program = compile(&folder, "readme", program.expect("a C program in the README"));
+    let out = run(&folder, &program);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
+/// A C program gets errno and a text for each error.
 #[test]
 fn a_c_program_with_our_header_gets_every_error() {
     const PROGRAM: &str = r#"
@@ -104,26 +140,8 @@ int main(int argc, char **argv) {
 }
 "#;
     let folder = folder();
-    let (source, program) = (folder.join("program.c"), folder.join("program"));
-    std::fs::write(&source, PROGRAM).expect("space on the test disk");
-    let compiled = Command::new("cc")
-        .arg("-Wall")
-        .arg("-Werror")
-        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
-        .arg(&source)
-        .arg(folder.join("libpmemblk.so.1"))
-        .arg("-o")
-        .arg(&program)
-        .output()
-        .expect("a C compiler");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let pool = folder.join("program.pool");
-    let _ = std::fs::remove_file(&pool);
-    let out = Command::new(&program)
-        .env("LD_LIBRARY_PATH", &folder)
-        .arg(&pool)
-        .output()
-        .expect("a program that starts");
+    let program = compile(&folder, "program", PROGRAM);
+    let out = run(&folder, &program);
     let said = String::from_utf8_lossy(&out.stdout);
     assert_eq!(out.status.code(), Some(0), "{said}");
     let expected = [

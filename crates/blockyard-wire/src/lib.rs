@@ -90,3 +90,8 @@ extern crate alloc;
 
 pub mod http;
 pub mod nbd;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
