@@ -52,6 +52,8 @@ pub const WRITE_GAPS: u32 = 2 + 2 + 5;
 /// The clock of identification in Hz: all cards support it.
 pub const IDENTIFICATION_HZ: u32 = 400_000;
 
+const _: () = assert!(NCR_MIN <= NCR_MAX && NRC > READ_GAP);
+
 /// How a bus is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
@@ -102,6 +104,7 @@ impl Mode {
     /// Returns the clocks of one block of `bytes`, framed by start bit, CRC and end bit.
     #[must_use]
     pub const fn block_clocks(&self, bytes: u32) -> u64 {
+        debug_assert!(bytes > 0, "a block of no bytes");
         let bits_per_clock = self.width.lanes() * if self.timing.both_edges() { 2 } else { 1 };
         (bytes as u64 * 8).div_ceil(bits_per_clock as u64) + 18
     }
@@ -125,6 +128,7 @@ impl Mode {
     /// of the response. The next command may follow [`NRC`] clocks later.
     #[must_use]
     pub const fn command_clocks(&self, response: ResponseKind, ncr: u32) -> u64 {
+        debug_assert!(ncr <= NCR_MAX, "a gap longer than the standards allow");
         match response.bits() {
             0 => COMMAND_CLOCKS as u64,
             bits => COMMAND_CLOCKS as u64 + ncr as u64 + bits as u64,
@@ -138,6 +142,7 @@ impl Mode {
     /// Panics if the clock is zero.
     #[must_use]
     pub const fn time(&self, clocks: u64) -> Duration {
+        assert!(self.clock_hz > 0, "a mode needs a clock of at least 1 Hz");
         let ns = (clocks as u128 * 1_000_000_000).div_ceil(self.clock_hz as u128);
         #[expect(clippy::cast_possible_truncation, reason = "compared with the largest before")]
         Duration::from_ns(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })

@@ -133,6 +133,7 @@ impl HsqPolicy {
 
     /// Returns how many requests `limit` admits.
     pub(super) const fn admits(&self, limit: u8) -> u8 {
+        debug_assert!(limit > 0, "a limit of no requests");
         limit + self.limit_off_by_one as u8
     }
 }
@@ -276,6 +277,7 @@ impl Plan {
     /// two packs, the one on the bus and the one that gathers. Linux's thread fetched as many requests as its
     /// queue had. A host software queue has its own limit, and one request at a time is no pack.
     pub(super) const fn packing(self, most: u8) -> Self {
+        debug_assert!(most <= HSQ_SLOTS, "a pack of more requests than a header lists");
         let slots = match self.slots {
             2 if most > HSQ_SLOTS / 2 => HSQ_SLOTS,
             2 if most > 1 => 2 * most,

@@ -51,6 +51,11 @@ impl Pack {
     /// Panics if there are more than [`MAX_ENTRIES`].
     #[must_use]
     pub fn new(slots: &[SlotId]) -> Self {
+        assert!(
+            slots.len() <= usize::from(MAX_ENTRIES),
+            "a pack of {} requests: a header lists at most {MAX_ENTRIES}",
+            slots.len()
+        );
         let mut pack = Self { slots: [SlotId(0); MAX_ENTRIES as usize], count: 0 };
         pack.slots[..slots.len()].copy_from_slice(slots);
         pack.count = u8::try_from(slots.len()).expect("length of a pack that fits its array");

@@ -124,6 +124,7 @@ impl Target {
     /// a reset: `back` is the same card, and what the requests were promised holds
     /// ([returned-card-is-checked]).
     pub(crate) fn is_still(&self, back: &Self) -> bool {
+        debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
         let promises = |of: &Self| {
             let ranges = |way: Option<EraseWay>| way.map(|way| way.ranges());
             let erases = [of.discard, of.write_zeroes].map(ranges);

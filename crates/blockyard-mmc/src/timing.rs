@@ -210,3 +210,12 @@ pub enum SignalVoltage {
     /// 1.2 V; eMMC only.
     V1_2,
 }
+
+/// Sets have a bit for each timing, and every host's timings are a part of each larger set.
+const _: () = {
+    assert!(Timing::ALL.len() <= 16, "a bit for each timing");
+    assert!(Timing::ALL[12] as usize == 12, "all timings, in their order");
+    assert!(TimingSet::BASIC.and(TimingSet::ALL).0 == TimingSet::BASIC.0);
+    assert!(TimingSet::HIGH_SPEED.0.count_ones() == 4, "each timing once");
+    assert!(!Timing::MmcLegacy.needs_low_voltage() && !Timing::SdDefault.needs_low_voltage());
+};

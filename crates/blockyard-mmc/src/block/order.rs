@@ -16,6 +16,7 @@ impl Fifo {
     }
 
     pub(super) fn push(&mut self, slot: SlotId) {
+        debug_assert!(self.iter().all(|other| other != slot), "{slot:?} is already listed");
         self.next[slot.index()] = None;
         self.ends = match self.ends {
             None => Some((slot, slot)),
@@ -27,6 +28,7 @@ impl Fifo {
     }
 
     pub(super) fn push_front(&mut self, slot: SlotId) {
+        debug_assert!(self.iter().all(|other| other != slot), "{slot:?} is already listed");
         self.next[slot.index()] = self.first();
         self.ends = Some((slot, self.ends.map_or(slot, |(_, last)| last)));
     }
@@ -84,6 +86,7 @@ impl TagWalk {
     }
 
     fn push(&mut self, slot: SlotId) {
+        debug_assert!(!self.waiting[slot.index()], "{slot:?} already waits");
         self.waiting[slot.index()] = true;
         self.count += 1;
         self.next = self.next.or(Some(slot));
@@ -96,6 +99,7 @@ impl TagWalk {
     }
 
     fn behind(&self, sent: SlotId) -> Option<SlotId> {
+        debug_assert!(!self.waiting[sent.index()], "{sent:?} was sent, and still waits");
         let after = SlotId(sent.0 + 1);
         let is_waiting = self.waiting.get(after.index()) == Some(&true);
         if is_waiting { Some(after) } else { self.iter().next() }
@@ -141,7 +145,10 @@ impl Ready {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Fifo(fifo) => fifo.is_empty(),
-            Self::TagWalk(walk) => walk.count == 0,
+            Self::TagWalk(walk) => {
+                debug_assert!(walk.count > 0 || !walk.waiting.contains(&true), "an uncounted slot");
+                walk.count == 0
+            }
         }
     }
 
@@ -165,6 +172,7 @@ impl Ready {
         match self {
             Self::Fifo(fifo) => fifo.remove(slot),
             Self::TagWalk(walk) => {
+                debug_assert!(walk.waiting[slot.index()], "{slot:?} does not wait");
                 walk.waiting[slot.index()] = false;
                 walk.count -= 1;
                 walk.next = Some(slot);
@@ -177,6 +185,7 @@ impl Ready {
         match self {
             Self::Fifo(fifo) => fifo.push_front(slot),
             Self::TagWalk(walk) => {
+                debug_assert!(!walk.waiting[slot.index()], "{slot:?} already waits");
                 walk.waiting[slot.index()] = true;
                 walk.count += 1;
                 walk.next = Some(slot);
@@ -301,7 +310,7 @@ mod tests {
         );
         let mut fifo = Ready::fifo(64);
         [5, 6, 40, 0].into_iter().for_each(|slot| fifo.push(SlotId(slot)));
-        let order = [1, 2, 1].map(|slot| send(&mut fifo, &[slot]));
+        let order = [1, 2, 3].map(|slot| send(&mut fifo, &[slot]));
         assert_eq!(order, [5, 6, 40], "each waits for those before it, and no others");
     }
 

@@ -148,6 +148,7 @@ impl EraseWay {
             return None;
         }
         let start = self.addressing.argument(sector)?;
+        debug_assert!(sectors > 0, "whole units are not empty");
         let end = self.addressing.argument(sector + (sectors - 1))?;
         Some(match self.by {
             Erase::Mmc(by) => [

@@ -14,7 +14,7 @@ pub(super) enum EraseTime {
     /// A time for each unit that the range touches, but no less than [`ERASE_MIN`].
     Each { unit_sectors: u32, time: Duration },
     /// What an SD card states of its allocation units.
-    Told { unit_sectors: u32, timing: EraseTiming },
+    Stated { unit_sectors: u32, timing: EraseTiming },
 }
 
 impl EraseTime {
@@ -25,7 +25,7 @@ impl EraseTime {
             Self::Each { unit_sectors, time } => {
                 times(*time, touched(sector, sectors, *unit_sectors)).max(ERASE_MIN)
             }
-            Self::Told { unit_sectors, timing } => {
+            Self::Stated { unit_sectors, timing } => {
                 timing.limit(touched(sector, sectors, *unit_sectors))
             }
         }
@@ -35,6 +35,7 @@ impl EraseTime {
 /// Returns how many aligned units of `unit` sectors a range touches.
 fn touched(sector: u64, sectors: u64, unit: u32) -> u64 {
     let unit = u64::from(unit);
+    debug_assert!(unit > 0, "units of no sectors");
     match sectors {
         0 => 0,
         _ => (sector.saturating_add(sectors - 1)) / unit - sector / unit + 1,

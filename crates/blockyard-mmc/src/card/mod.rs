@@ -198,7 +198,9 @@ impl Card {
             return None;
         }
         let logical_block_sectors = self.data_sector_sectors();
+        debug_assert!(matches!(logical_block_sectors, 1 | 8), "EXT_CSD::parse refuses others");
         let max_blocks = u32::from(host.max_blocks);
+        debug_assert!(max_blocks > 0 && host.max_segments > 0, "a host that transfers nothing");
         let unit = self.preferred_erase_sectors();
         let erasable = u32::MAX / unit * unit;
         let max_if = |able: bool| if able { erasable } else { 0 };

@@ -29,6 +29,10 @@ pub const SDXC_WRITE: Duration = Duration::from_ms(500);
 /// SD 4.14: the limit of an erase of one block if the card states none, and of any discard.
 pub const SD_ERASE: Duration = Duration::from_ms(250);
 
+const _: () =
+    assert!(SD_READ.as_ns() <= SD_WRITE.as_ns() && SD_WRITE.as_ns() <= SDXC_WRITE.as_ns());
+const _: () = assert!(INTERRUPT.as_ns() < SWITCH.as_ns() && SWITCH.as_ns() < FLUSH.as_ns());
+
 impl Card {
     /// Returns the longest time before a block that is read.
     ///
@@ -123,9 +127,9 @@ impl Card {
     }
 
     fn sd_erase_time(&self) -> EraseTime {
-        let told = self.ssr().and_then(|ssr| ssr.erase.zip(ssr.allocation_unit_sectors));
-        match told {
-            Some((timing, unit_sectors)) => EraseTime::Told { unit_sectors, timing },
+        let stated = self.ssr().and_then(|ssr| ssr.erase.zip(ssr.allocation_unit_sectors));
+        match stated {
+            Some((timing, unit_sectors)) => EraseTime::Stated { unit_sectors, timing },
             None => EraseTime::Each { unit_sectors: 1, time: SD_ERASE },
         }
     }

@@ -387,6 +387,10 @@ impl Command {
 
     /// A command that reads one block of `bytes`.
     pub(super) fn reading(opcode: Opcode, argument: u32, bytes: u16) -> Self {
+        debug_assert!(
+            bytes > 0 && bytes <= 512,
+            "{opcode} of {bytes} bytes: a block has at most 512"
+        );
         let data = Data { direction: Direction::Read, block_bytes: bytes, blocks: 1 };
         Self { data: Some(data), ..Self::plain(opcode, argument) }
     }

@@ -223,6 +223,17 @@ impl fmt::Display for Opcode {
     }
 }
 
+/// Each opcode is the index of its row, and its number has 6 bits.
+const _: () = {
+    let mut at = 0;
+    while at < TABLE.len() {
+        assert!(TABLE[at].opcode as usize == at, "rows in the order of the opcodes");
+        assert!(TABLE[at].index < 64, "a command number of 6 bits");
+        assert!(!TABLE[at].moves.is_empty(), "a command is legal in some state");
+        at += 1;
+    }
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,8 @@ pub fn write_header(
     let (first, words) = words.split_at_mut(2);
     let mut count = 0;
     for (what, address) in entries {
+        assert!(count < MAX_ENTRIES, "a header lists at most {MAX_ENTRIES} requests");
+        debug_assert!(what.blocks > 0, "an entry of no blocks");
         let at = 2 * usize::from(count);
         words[at] = what.argument().to_le_bytes();
         words[at + 1] = address.to_le_bytes();

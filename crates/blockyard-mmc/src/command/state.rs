@@ -111,3 +111,16 @@ pub enum Queue {
     /// On, with tasks.
     Busy,
 }
+
+/// The numbers of states survive the way through a status.
+const _: () = {
+    let mut at = 0;
+    while at < 10 {
+        let state = CardState::ALL[at];
+        assert!(state.number() < 16, "CURRENT_STATE has 4 bits");
+        assert!(
+            matches!(CardState::from_number(state.number()), Some(back) if back as u8 == state as u8)
+        );
+        at += 1;
+    }
+};

@@ -108,6 +108,14 @@ impl fmt::Debug for Status {
     }
 }
 
+/// Which bits are errors.
+const _: () = {
+    assert!(Status::OF_WORK_BEFORE & !Status::ERRORS == 0, "failures of earlier work are errors");
+    assert!(Status::EXCEPTION_EVENT & Status::ERRORS == 0, "an exception is no error");
+    assert!(Status::CARD_IS_LOCKED & Status::ERRORS == 0, "a locked card is no error");
+    assert!(Status::ERRORS & 0x1f00 == 0, "state and readiness are no errors");
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

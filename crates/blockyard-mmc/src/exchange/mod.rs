@@ -86,6 +86,7 @@ impl Exchange {
         let data = transaction.data();
         let is_told = |part: &Part| *part != Part::Busy || busy == BusyDetect::Hardware;
         let awaited = transaction.parts().filter(is_told).map(bit).sum();
+        debug_assert_ne!(awaited, 0, "every request has a command");
         Self {
             awaited,
             blocks_planned: data.map_or(0, |data| data.blocks),
@@ -127,6 +128,7 @@ impl Exchange {
                 self.ends(part)
             }
             HostEvent::DataDone if self.awaits(Part::Data) => {
+                debug_assert!(self.blocks_planned > 0, "data without blocks");
                 self.blocks = self.blocks_planned;
                 self.ends(Part::Data)
             }
@@ -193,6 +195,7 @@ impl Exchange {
     }
 
     fn give_up(&mut self, part: Part, cause: Cause) -> Progress {
+        debug_assert_ne!(self.awaited, 0, "[request-ends-once]");
         // [first-failure-kept]: a card that refuses the command sends no data, and the host times out.
         if self.failure.is_none() || cause == Cause::Gone {
             self.failure = Some(Failure { part, cause });
@@ -202,6 +205,7 @@ impl Exchange {
     }
 
     fn answered(&mut self, part: Part, response: Response) {
+        debug_assert!(self.awaits(part), "[request-ends-once]: {part:?}");
         let Some(status) = response.status() else { return };
         self.status = Some(status);
         self.exception |= status.has(Status::EXCEPTION_EVENT);

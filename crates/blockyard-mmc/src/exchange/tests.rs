@@ -63,6 +63,7 @@ fn feed(exchange: &mut Exchange, parts: &[Part]) {
     }
 }
 
+/// [request-ends-once].
 #[test]
 fn a_request_ends_with_its_last_part_in_any_order() {
     for (transaction, parts) in ways() {
@@ -132,6 +133,7 @@ fn errors_in_a_response_fail_the_request_but_not_its_parts() {
     assert_eq!((exchange.failure(), exchange.status()), (Some(failure), Some(status)));
 }
 
+/// [earlier-bits-ignored].
 #[test]
 fn errors_of_an_earlier_command_fail_nothing() {
     let fails = |transaction: &MmcRequest, part, bits| {

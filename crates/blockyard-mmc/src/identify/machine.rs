@@ -150,6 +150,7 @@ impl Identify {
 
     /// Ends the first move.
     fn advance(&mut self) {
+        debug_assert!(!self.moves.is_empty(), "no move to end");
         self.moves.pop_front();
         self.tries = 0;
         self.prefixed = false;
@@ -187,7 +188,7 @@ impl Identify {
         Mode { timing, width: Width::One, voltage: self.found.voltage, clock_hz }
     }
 
-    /// Returns the command of a move, or CMD55 if that must come first.
+    /// Returns the command of a move, or CMD55 if that must come first ([only-legal-commands]).
     fn command(&self, of: &Move) -> Command {
         let command = self.bare_command(of);
         if command.opcode.is_application() && !self.prefixed {
@@ -221,6 +222,8 @@ impl Identify {
 
     /// Decides what the final failure of `first` means.
     fn give_up(&mut self, first: Move, problem: Failure) {
+        debug_assert!(self.failed.is_none(), "identification has already failed");
+        debug_assert!(self.tries <= TRIES, "[identification-ends]: {} tries", self.tries);
         let bus = matches!(problem, Failure::Bus { .. });
         if first.is_optional() {
             return self.advance();
@@ -255,6 +258,7 @@ impl Identify {
 
     /// Gives up `mode`. Returns whether another mode is left ([failed-mode-not-reused]).
     fn forgo(&mut self, mode: Mode) -> bool {
+        debug_assert!(mode.width <= self.width, "[failed-mode-not-reused]: {mode:?}");
         self.starts = 0;
         if !TimingSet::BASIC.has(mode.timing) {
             self.timings = self.timings.without(mode.timing);
@@ -293,6 +297,7 @@ impl Identify {
         let by_sectors = found.addressing == Addressing::Sectors;
         let sectors = if by_sectors { stated.or(csd.sectors) } else { csd.sectors.or(stated) };
         let sectors = sectors.ok_or(Failure::NoCapacity)?;
+        debug_assert!(mode.timing.min_width() <= mode.width, "{mode:?} is no mode");
         let addressing = found.addressing;
         Ok(Card { kind, rca: found.rca, cid, csd, addressing, sectors, mode })
     }

@@ -113,6 +113,7 @@ impl Identify {
 
     /// Plans the way of an eMMC device into its best mode that has not failed, and its settings.
     pub(super) fn mmc_mode(&mut self) {
+        debug_assert!(self.found.mmc && self.found.csd.is_some(), "a mode before the CSD");
         let timings = match &self.found.ext_csd {
             Some(ext_csd) => self.mmc_timings(ext_csd),
             None => TimingSet::of(&[Timing::MmcLegacy]),
@@ -166,6 +167,7 @@ impl Identify {
 
     /// Plans the settings after the mode, and a read of EXT_CSD after them.
     fn mmc_settings(&mut self) {
+        debug_assert!(self.found.mmc, "settings of eMMC");
         let Some(ext_csd) = &self.found.ext_csd else { return };
         let settings = [
             (index::ERASE_GROUP_DEF, 1, ext_csd.erase_group_sectors() > 0),
@@ -216,6 +218,7 @@ impl Identify {
 
 /// Returns the moves to `best`, which is HS400: high speed, both edges, HS400.
 pub(super) fn by_high_speed(best: Mode) -> [Move; 8] {
+    debug_assert_eq!(best.width, Width::Eight, "HS400 has eight lanes");
     [
         Move::Switch(index::HS_TIMING, 1),
         Move::Drive(high_speed(best)),

@@ -65,6 +65,7 @@ impl Iterator for Retune {
 
 /// Returns the moves from `best`, which is HS400, to HS200, and back.
 fn by_hs200(best: Mode, block: Command) -> Vec<Move> {
+    debug_assert_eq!(best.timing, Timing::Hs400, "[hs400-tuned-in-hs200]");
     let both_edges = Mode { timing: Timing::MmcDdr52, ..high_speed(best) };
     let tuned = Mode { timing: Timing::Hs200, ..best };
     let mut moves = vec![

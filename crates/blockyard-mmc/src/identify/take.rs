@@ -137,6 +137,7 @@ impl Identify {
     }
 
     fn sd_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
+        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
         let ocr = SdOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::SdReady { tries: tries + 1 }, tries);
@@ -157,6 +158,7 @@ impl Identify {
     }
 
     fn mmc_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
+        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
         let ocr = MmcOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::MmcReady { tries: tries + 1 }, tries);
@@ -179,6 +181,7 @@ impl Identify {
 
     /// Plans to read the registers of the selected card, and to choose its mode from them.
     fn selected(&mut self) {
+        debug_assert!(self.found.csd.is_some(), "a card is selected after its CSD was read");
         if self.found.addressing == Addressing::Bytes {
             self.moves.push_back(Move::BlockLen);
         }

@@ -629,6 +629,7 @@ fn sdxc_uses_the_best_timing_of_the_host() {
     }
 }
 
+/// [mode-proved-by-data].
 #[test]
 fn every_failed_mode_is_followed_by_the_next_one() {
     use Timing::*;
@@ -789,6 +790,7 @@ fn the_final_step_never_changes() {
     assert!(matches!(identify.next(), Step::Failed(_)));
 }
 
+/// [hs400-tuned-in-hs200].
 #[test]
 fn retuning_returns_the_bus_to_its_mode() {
     use Timing::*;

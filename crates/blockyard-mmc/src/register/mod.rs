@@ -85,7 +85,8 @@ impl<const N: usize> Bits<N> {
     /// # Panics
     ///
     /// Panics if `high` is below `low` or not in the register, or if there are more than 32 bits. Positions
-    /// are constants of the parsers, so this does not depend on what a card sent.
+    /// are constants of the parsers, so this does not depend on what a card sent
+    /// ([parsers-never-panic]).
     #[must_use]
     pub fn field(&self, high: usize, low: usize) -> u32 {
         assert!(low <= high && high < 8 * N && high - low < 32, "bits {high}:{low} of {N} bytes");
@@ -99,6 +100,7 @@ impl<const N: usize> Bits<N> {
     /// Panics if there is no such bit.
     #[must_use]
     pub fn bit(&self, at: usize) -> bool {
+        assert!(at < 8 * N, "bit {at} of {N} bytes");
         self.0[N - 1 - at / 8] >> (at % 8) & 1 == 1
     }
 
@@ -126,6 +128,7 @@ impl<const N: usize> Bits<N> {
 
     /// Returns the `COUNT` whole bytes above bit `low`, the first on the wire first.
     fn bytes<const COUNT: usize>(&self, low: usize) -> [u8; COUNT] {
+        debug_assert!(low + 8 * COUNT <= 8 * N, "{COUNT} bytes above bit {low} of {N} bytes");
         core::array::from_fn(|at| {
             let low = low + 8 * (COUNT - 1 - at);
             self.byte(low + 7, low)

@@ -91,6 +91,7 @@ fn a_lower_level_and_a_card_with_automatic_operations_start_nothing() {
     }
 }
 
+/// [background-is-bounded].
 #[test]
 fn after_two_minutes_the_card_is_interrupted_or_otherwise_reset() {
     let way = [

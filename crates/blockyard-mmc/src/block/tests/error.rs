@@ -34,6 +34,7 @@ fn hopeless(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
     (commands, bench.script().resets, status)
 }
 
+/// [retries-bounded], [reset-before-last-try].
 #[test]
 fn a_failed_command_is_retried_five_times_with_a_reset_before_the_last() {
     let fault = Fault::Error(Part::Command, HostError::Timeout, 0);
@@ -50,6 +51,7 @@ fn a_data_error_leaves_two_tries() {
     assert_eq!((resets, status), (1, Status::IoError));
 }
 
+/// [failed-read-by-sector].
 #[test]
 fn a_failed_read_is_read_by_sectors_up_to_the_bad_one() {
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
@@ -291,6 +293,7 @@ fn stray_events_are_counted_and_change_nothing() {
     assert_eq!(bench.mmc().counts().strays, 2);
 }
 
+/// [failed-read-reports-prefix].
 #[test]
 fn the_good_part_of_a_failed_read_is_reported_as_done() {
     let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);

@@ -23,8 +23,8 @@ const SECURE: Bio = Bio::new(Op::SecureErase, 100, 1000, 900);
 
 /// Returns the numbers and arguments of commands without data.
 fn sent(bench: &mut Bench) -> Vec<(u8, u32)> {
-    let told = |command: &Command| (command.opcode.index(), command.argument);
-    bench.script().log.iter().map(told).collect()
+    let sent = |command: &Command| (command.opcode.index(), command.argument);
+    bench.script().log.iter().map(sent).collect()
 }
 
 #[test]
@@ -391,8 +391,8 @@ fn operations_that_a_card_does_not_support_are_refused() {
     for (at, value) in [(index::EXCEPTION_EVENTS_CTRL, 8), (index::BKOPS_EN, 1)] {
         bytes[usize::from(at)] = value;
     }
-    let told = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
-    assert_eq!((told.packed_writes, told.packed_reads, told.bkops), (63, 60, true));
+    let reporting = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
+    assert_eq!((reporting.packed_writes, reporting.packed_reads, reporting.bkops), (63, 60, true));
     let mut bytes = crate::register::ext_csd::example::emmc_4_41();
     bytes[usize::from(index::SEC_FEATURE_SUPPORT)] = 0;
     let plain = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
@@ -497,6 +497,7 @@ fn an_error_at_any_command_repeats_the_operation_from_its_first_command() {
     }
 }
 
+/// [exclusive-asks-status].
 #[test]
 fn a_failed_switch_shows_in_the_status_after_busy_and_is_retried_five_times() {
     for busy in EVERY_BUSY {

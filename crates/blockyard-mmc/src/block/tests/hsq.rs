@@ -157,6 +157,7 @@ fn the_tag_walk_starves_a_request_and_fifo_does_not() {
     assert_eq!(order_of(HsqOrder::TagWalk, &first, &[], 300), [0, 1, 2, 40]);
 }
 
+/// [no-intake-in-recovery].
 #[test]
 fn no_request_is_started_or_accepted_during_a_recovery() {
     for policy in one_by_one() {

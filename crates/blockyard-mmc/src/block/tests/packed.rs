@@ -39,6 +39,7 @@ fn packs(bench: &Bench) -> Vec<usize> {
     transfers.map(|span| span.requests).collect()
 }
 
+/// [packed-write-asks-status].
 #[test]
 fn ready_writes_go_in_one_pack_with_one_start_and_one_busy_time() {
     for policy in packing(Packed::Write) {
@@ -118,13 +119,14 @@ fn a_pack_fits_the_limits_of_the_controller() {
 }
 
 /// Returns the transfers after the first pack, in which the request at sector 1200 fails, and their requests.
+/// [pack-failure-retried-alone].
 #[test]
 fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
     for packed in [Packed::Write, Packed::ReadWrite] {
         for policy in packing(packed) {
-            for told in [true, false] {
+            for named in [true, false] {
                 let mut bench = bench(policy, 8);
-                bench.script().bad_entry = Some((1200, told));
+                bench.script().bad_entry = Some((1200, named));
                 if packed == Packed::Write {
                     bench.writes(30)
                 } else {
@@ -141,7 +143,7 @@ fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
                 assert_eq!((with.len(), with[1].requests), (2, 1), "{policy:?}");
                 let at = spans.iter().position(|span| core::ptr::eq(*span, *with[0])).unwrap();
                 let first =
-                    if told && packed == Packed::Write { 1200 } else { with[0].sector.unwrap() };
+                    if named && packed == Packed::Write { 1200 } else { with[0].sector.unwrap() };
                 let end = with[0].sector.unwrap() + 100 * with[0].requests as u64;
                 let again: Vec<_> = (first..end).step_by(100).collect();
                 for (span, sector) in spans[at + 1..].iter().zip(&again) {
@@ -203,6 +205,7 @@ fn removing_the_card_ends_each_request_of_a_pack_once() {
     }
 }
 
+/// [pack-keeps-order].
 #[test]
 fn a_pack_refused_in_an_interrupt_keeps_its_order() {
     for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {

@@ -28,6 +28,7 @@ fn a_drifted_bus_is_tuned_once_right_before_the_next_start() {
     }
 }
 
+/// [damage-forces-tuning].
 #[test]
 fn damaged_data_is_retried_on_a_tuned_bus_and_late_data_is_not() {
     for (error, retunes) in [(HostError::Damaged, 1), (HostError::Timeout, 0)] {

@@ -193,6 +193,8 @@ impl ExtCsd {
 
     /// Returns the `COUNT` bytes, at most 4, from `at` on as a number, the first byte the least significant.
     fn number<const COUNT: usize>(&self, at: u16) -> u32 {
+        const { assert!(COUNT <= 4, "a number of more than 32 bits") };
+
         let at = usize::from(at);
         self.bytes[at..at + COUNT].iter().rev().fold(0, |number, &b| number << 8 | u32::from(b))
     }

@@ -1,5 +1,5 @@
-//! The command queue engine of the scripted controller, and the card's queue. They check the rules of
-//! [`engine`](crate::engine).
+//! The command queue engine of the scripted controller, and the card's queue. They check
+//! [engine-owns-bus], [task-number-is-slot] and [halt-frees-bus].
 //!
 //! A task is ready a given time after it came. Tasks are transferred one after the other, the first that is
 //! ready first. A failure may name its task, another one, or none.

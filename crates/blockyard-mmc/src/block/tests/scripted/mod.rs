@@ -1,6 +1,6 @@
-//! A controller and a card that follow a script, in virtual time. They check the rules of
-//! [`controller`](crate::controller) and the legality of every command. The controller has a command queue
-//! [`engine`].
+//! A controller and a card that follow a script, in virtual time. They check
+//! [one-request-on-bus], [prepared-while-in-use], [bounced-once], and the legality of every command. The
+//! controller has a command queue [`engine`].
 
 mod engine;
 
@@ -149,7 +149,7 @@ pub(super) struct Scripted {
     /// The blocks of each request that were transferred well, by its first sector.
     pub(super) well: BTreeMap<u64, u32>,
     /// The card has not responded since a write.
-    untold: bool,
+    unconfirmed: bool,
     /// The bounce buffers: one, or one for each slot.
     pub(super) bounces: Option<Bounce>,
     pub(super) engine: Engine,
@@ -210,7 +210,7 @@ impl Scripted {
             deaf: 0,
             drifted: false,
             well: BTreeMap::new(),
-            untold: false,
+            unconfirmed: false,
             bounces: None,
             engine: Engine::default(),
         }
@@ -232,8 +232,8 @@ impl Scripted {
     }
 
     pub(super) fn next_event(&self) -> Option<Instant> {
-        let told = self.events.front().map(|(at, _)| *at);
-        told.into_iter().chain(self.engine_event()).min()
+        let next = self.events.front().map(|(at, _)| *at);
+        next.into_iter().chain(self.engine_event()).min()
     }
 
     pub(super) fn event_at(&mut self, now: Instant) -> Option<HostEvent> {
@@ -574,13 +574,13 @@ impl Scripted {
     /// Transfers the data of a pack, up to the bad entry.
     fn move_pack(&mut self, direction: Option<Direction>, pack: &Pack) {
         let sector_of = |slot: &SlotId| self.memory[slot.index()].sector;
-        let bad = self.bad_entry.and_then(|(sector, told)| {
+        let bad = self.bad_entry.and_then(|(sector, named)| {
             let at = pack.slots().iter().position(|slot| sector_of(slot) == sector)?;
-            Some((at, told))
+            Some((at, named))
         });
         let well = bad.map_or(pack.slots().len(), |(at, _)| at);
         self.failed_entry =
-            bad.map(|(at, told)| if told { u8::try_from(at + 1).unwrap() } else { 0 });
+            bad.map(|(at, named)| if named { u8::try_from(at + 1).unwrap() } else { 0 });
         for (at, slot) in pack.slots().iter().enumerate() {
             let memory = &mut self.memory[slot.index()];
             memory.moved = if at < well { memory.sectors } else { 0 };
@@ -591,7 +591,7 @@ impl Scripted {
             }
         }
         // The failed entry is not known: no request is done for certain.
-        if bad.is_some_and(|(_, told)| !told) {
+        if bad.is_some_and(|(_, named)| !named) {
             for slot in pack.slots() {
                 self.memory[slot.index()].moved = 0;
             }
@@ -707,7 +707,7 @@ impl HostController for Scripted {
             HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
             _ => None,
         };
-        let of_write_before = match self.untold && transaction.data().is_some() {
+        let of_write_before = match self.unconfirmed && transaction.data().is_some() {
             true => CardStatus::OF_WORK_BEFORE,
             false => 0,
         };
@@ -715,9 +715,9 @@ impl HostController for Scripted {
         let first = responses.next();
         let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
             || responses.any(|errors| errors != 0);
-        self.untold &= first.is_none();
+        self.unconfirmed &= first.is_none();
         let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
-        self.untold |= writes && first.is_some();
+        self.unconfirmed |= writes && first.is_some();
         if disowned {
             self.disown_noted();
         }
@@ -782,7 +782,7 @@ impl HostController for Scripted {
             "[one-request-on-bus]"
         );
         legal(CardState::Transfer, Opcode::MmcTuningBlock, self.engine.card_queue()).unwrap();
-        assert!(!self.untold, "[status-before-tuning]: responses are ignored now");
+        assert!(!self.unconfirmed, "[status-before-tuning]: responses are ignored now");
         self.erase = 0; // the card forgets an erase that has begun
         self.settle_busy(now);
         assert_eq!(self.state, CardState::Transfer, "only a card that is ready is tuned");
@@ -812,7 +812,7 @@ impl HostController for Scripted {
     }
 
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
-        self.untold = false;
+        self.unconfirmed = false;
         assert!(self.running.is_none(), "[one-request-on-bus]");
         self.resets += 1;
         self.erase = 0;
