@@ -1,4 +1,4 @@
-//! What profiles say, and what is told of those that say it wrong.
+//! The contents of profiles, and the errors about wrong ones.
 
 use super::Reach;
 use blockyard::policy::{
@@ -12,18 +12,18 @@ use toml::de::{DeTable, DeValue};
 
 use super::*;
 
-/// What is told of `text` as a design.
+/// Returns the error about `text` as a design.
 fn design_error(text: &str) -> String {
     Design::parse("my.toml", text).unwrap_err().to_string()
 }
 
-/// What is told of `text` as a device.
+/// Returns the error about `text` as a device.
 fn device_error(text: &str) -> String {
     Device::parse("my.toml", text).unwrap_err().to_string()
 }
 
 #[test]
-fn every_builtin_is_whole_and_says_what_it_is() {
+fn every_builtin_is_complete_and_has_a_title() {
     for builtin in builtin_designs() {
         let design = Design::lookup(builtin.name).unwrap();
         assert!(!design.title.is_empty() && !design.title.contains('\n'), "{}", builtin.name);
@@ -45,7 +45,7 @@ fn no_two_builtins_share_a_name() {
 }
 
 #[test]
-fn every_figure_of_a_builtin_device_says_where_it_comes_from() {
+fn every_figure_of_a_builtin_device_states_its_origin() {
     const KINDS: &[&str] = &["fitted: ", "source: ", "default: ", "assumed: "];
     fn check(name: &str, key: &str, value: &DeValue<'_>) {
         let DeValue::Table(table) = value else {
@@ -394,7 +394,7 @@ fn designs_of_the_library_and_of_linux_are_its_policies() {
 fn memory_is_as_large_as_an_arena_and_has_no_cache() {
     let over = |text: &str| device_error(&format!("base = \"pmem-dram\"\n[limits]\n{text}\n"));
     let size =
-        "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB: what an arena of a BTT has room for";
+        "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT";
     assert_eq!([over("capacity = \"15MiB\""), over("capacity = \"505GiB\"")], [size; 2]);
     assert_eq!(
         over("write-cache = true"),
@@ -435,7 +435,7 @@ fn what_does_not_go_together_is_refused() {
     let of_srp = device_error("base = \"srp\"\n[host]\ntags = 1\n");
     assert_eq!(of_srp, "my.toml:2: `[host]` goes only with `[card]`");
     let wide = "base = \"sd-ux500\"\n[card]\nwidth = 8\n";
-    assert_eq!(device_error(wide), "my.toml:3: this `timing` does not go with this `width`");
+    assert_eq!(device_error(wide), "my.toml:3: this `timing` does not work with this `width`");
     let lanes = "base = \"sd-ux500\"\n[card]\nwidth = 2\n";
     assert_eq!(device_error(lanes), "my.toml:3: `width` is `2`, out of range (1, 4 or 8)");
     let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
