@@ -12,8 +12,8 @@ use blockyard_sim::profile::Device;
 use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
 use crate::cli::{Addresses, Job, Playback};
-use crate::human::{mebibytes, time};
 use crate::message::{Failure, note, warning};
+use blockyard_sim::answer::number::{mebibytes, time};
 
 /// A job or a trace, and what to call it.
 pub(crate) struct Given {

@@ -12,11 +12,11 @@ use blockyard_sim::output::Recorder;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
-use crate::human::{approximate, count, digits};
 use crate::job::{Given, tell_lateness};
 use crate::message::warning;
 use crate::terminal::ERASE;
 use crate::trace::is_pointless;
+use blockyard_sim::answer::number::{approximate, count, digits};
 
 /// Events between two looks at the clock.
 const SLICE: u64 = 1 << 16;

@@ -13,6 +13,7 @@
 //! is in their profiles, each number with its origin. One seed draws everything: the same seed, the
 //! same answer to the last bit.
 
+pub mod answer;
 pub mod data;
 pub mod device;
 pub mod event;
@@ -30,7 +31,6 @@ pub mod replay;
 pub mod reproduce;
 pub mod simulate;
 pub mod task;
-pub mod why;
 mod words;
 pub mod workload;
 pub mod world;

@@ -2,10 +2,10 @@
 //! give it, or of its flash, as its profile says: a stream of reads reaches the slower of both less what a
 //! host spends between transfers, a stream of writes that of the flash.
 
+use blockyard_sim::answer::Figures;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Simulation;
-use blockyard_sim::why::Figures;
 
 /// A device, and what it reads and writes in sequence, in MB/s.
 const CARDS: [(&str, u64, u64); 9] = [

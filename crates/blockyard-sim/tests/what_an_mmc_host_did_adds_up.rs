@@ -4,10 +4,10 @@
 
 use blockyard::time::Duration;
 use blockyard::trace::Action;
+use blockyard_sim::answer::HostFigures;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Report, Simulation};
-use blockyard_sim::why::HostFigures;
 
 /// `job` on an eMMC whose host takes 500 ns to map a KiB, and 300 ns to unmap one that was read.
 fn run(job: &str, design: &str) -> (Report, HostFigures) {
@@ -54,14 +54,13 @@ fn from_one_transfer_to_the_next_the_parts_are_the_whole() {
     for design in DESIGNS {
         for job in [WRITES, READS, PAUSING] {
             let (report, figures) = run(job, design);
-            let sent = |number: usize| figures.commands[number];
+            let sent = |number: usize| figures.commands.0[number];
             let transfers = sent(17) + sent(18) + sent(24) + sent(25);
-            let transfer = figures.transfer;
-            let whole =
-                (transfer.work_ns + transfer.idle_ns + transfer.absent_ns) * transfers as f64;
+            let transfer = figures.transfer_ns;
+            let whole = (transfer.work + transfer.idle + transfer.absent) * transfers as f64;
             assert!(near(whole, report.span.as_ns()), "{design} {job}: {whole}");
             let absent = if job == PAUSING { 300e3..330e3 } else { 0.0..1e3 };
-            assert!(absent.contains(&transfer.absent_ns), "{design} {job}: {transfer:?}");
+            assert!(absent.contains(&transfer.absent), "{design} {job}: {transfer:?}");
         }
     }
 }
@@ -129,7 +128,7 @@ fn an_idle_bus_waits_for_threads_as_the_design_has_them() {
     // software queue starts in the interrupt, its first version in a thread that the interrupt wakes.
     for (design, awaited) in [("mmc-blkmq", 2.0), ("hsq-v8", 1.0), ("hsq", 0.0)] {
         let (_, figures) = run(WRITES, design);
-        let counted = figures.transfer.awaited_wakeups;
+        let counted = figures.per_transfer.awaited_wakeups;
         assert!((counted - awaited).abs() < 0.01, "{design}: {counted}");
     }
 }
@@ -141,7 +140,7 @@ fn a_thread_that_asks_a_busy_card_keeps_no_bus_waiting() {
     let asked = figures.status_per_write.unwrap();
     assert!(asked > 4.0, "{asked}");
     // The last question, and the next start, come when the card is ready.
-    assert!(figures.transfer.awaited_wakeups < 2.01, "{figures:?}");
+    assert!(figures.per_transfer.awaited_wakeups < 2.01, "{figures:?}");
 }
 
 #[test]

@@ -152,3 +152,32 @@ impl Answer {
         fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(output: Option<PathBuf>) -> Answer {
+        Answer { seed: 1, output }
+    }
+
+    #[test]
+    fn an_answer_goes_to_its_file_without_colours_or_else_to_the_output() {
+        let file = std::env::temp_dir().join(format!("blockyard-answer-{}", std::process::id()));
+        let (text, mut out) = ("seed \u{1b}[32m1\u{1b}[0m\n", Vec::new());
+        answer(Some(file.clone())).deliver(text, &mut out).unwrap();
+        assert!(out.is_empty());
+        let written = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(written, "seed 1\n");
+        answer(None).deliver(text, &mut out).unwrap();
+        assert_eq!(out, text.as_bytes());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_fails_the_run() {
+        let nowhere = answer(Some("/no/such/folder/x".into()));
+        let failure = nowhere.deliver("", &mut Vec::new()).unwrap_err();
+        assert!(matches!(failure, Failure::Run(words) if words.starts_with("/no/such/folder/x: ")));
+    }
+}

@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{self, OutputFormat, Reproduce};
-use crate::human::digits;
 use crate::message::Failure;
 use crate::progress::Tally;
-use crate::table::{Align, Table};
+use crate::render::table::{Align, Table};
+use blockyard_sim::answer::number::digits;
 
 /// Tables of more workloads than this have a line for each, and a column for each design.
 const LONG: usize = 16;

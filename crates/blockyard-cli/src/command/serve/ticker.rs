@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use blockyard_serve::{Gauge, Traffic};
 
-use crate::human::{approximate, count, digits};
 use crate::terminal::Standing;
+use blockyard_sim::answer::number::{approximate, count, digits};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -3,6 +3,7 @@
 pub mod depth;
 pub mod meter;
 pub mod sampler;
+pub mod series;
 pub mod spent;
 
 use crate::job::{Op, PerOp};

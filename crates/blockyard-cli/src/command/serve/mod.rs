@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use blockyard::layer::fault::Count;
 use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
@@ -19,14 +20,15 @@ use blockyard_serve::{
     Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,
     TlsConfig,
 };
+use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
 use blockyard_sim::profile::{Design, FaultRules};
 use listenfd::ListenFd;
 
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
-use crate::faults::{self, rows_served};
 use crate::message::{Failure, note};
+use crate::render::faults;
 use ending::{Ending, Heard};
 use lateness::Watch;
 use model::Modelled;
@@ -126,7 +128,10 @@ fn close_late(traces: Traces) {
 /// How often fault rules were met, where there are any.
 fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     let is_named = disks.len() > 1;
-    let rows = disks.iter().map(|(name, counts)| (name, rows_served(counts.read())));
+    let count = |(name, Count { matched, fired })| FaultCount { name, matched, fired };
+    let rows = disks
+        .iter()
+        .map(|(name, counts)| (name, counts.read().into_iter().map(count).collect::<Vec<_>>()));
     let rows: Vec<_> = rows.collect();
     let of = rows.iter().map(|(name, rows)| (is_named.then_some(name.as_str()), &rows[..]));
     if let Some(table) = faults::table("disk", of) {

@@ -15,6 +15,7 @@ use crate::job::{Job, JobFile};
 use crate::log::Logs;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
+use crate::measure::series::{Series, SeriesSampler};
 use crate::observe::Observer;
 use crate::profile::{Design, Device, FaultRules};
 use crate::replay::{Replay, ReplayError};
@@ -64,6 +65,8 @@ pub struct Report {
     pub mmc: Option<HostReport>,
     /// What persistent memory was used for.
     pub pmem: Option<PmemReport>,
+    /// Rates and depths over time.
+    pub series: Series,
     /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
     pub late_ns: Option<Histogram>,
     /// How often each fault rule was met, in the order of their file, ramp time included.
@@ -122,7 +125,11 @@ pub struct Simulation<O = ()> {
     task_jobs: Vec<usize>,
     seed: u64,
     cpus: u16,
+    sampler: SeriesSampler,
 }
+
+/// Events between two looks at whether a sample is due.
+const SAMPLED_EVENTS: u64 = 1 << 8;
 
 impl Simulation {
     /// A simulation of `jobs` on `device` under `design`, all random draws from `seed`.
@@ -203,6 +210,7 @@ impl<O: Observer> Simulation<O> {
             task_jobs: Vec::new(),
             seed: conditions.seed,
             cpus: device.machine.cpus,
+            sampler: SeriesSampler::default(),
         };
         simulation.begin_wave();
         Ok(simulation)
@@ -219,13 +227,31 @@ impl<O: Observer> Simulation<O> {
     ///
     /// [`SimulationError::Failed`], [`SimulationError::Log`].
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
-        let more = self.world.advance(max).map_err(|failure| self.failed(failure))?;
+        let mut left = max;
+        let more = loop {
+            let events = left.min(SAMPLED_EVENTS);
+            left -= events;
+            let more = self.world.advance(events).map_err(|failure| self.failed(failure))?;
+            self.sample();
+            if !more || left == 0 {
+                break more;
+            }
+        };
         self.world.logs.write_due()?;
         if more || self.begin_wave() {
             return Ok(true);
         }
         self.world.logs.write_all()?;
         Ok(false)
+    }
+
+    /// Takes a sample of the world if one is due.
+    fn sample(&mut self) {
+        let now = self.world.now();
+        if self.sampler.is_due(now) {
+            let (depth, in_flight) = self.world.load();
+            self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
+        }
     }
 
     /// Runs to the end.
@@ -280,6 +306,7 @@ impl<O: Observer> Simulation<O> {
             mmc: model.mmc().map(|mmc| mmc.report(world.now())),
             pmem: model.pmem().map(Pmem::report),
             faults: world.host.driver.fault_counts(),
+            series: self.sampler.series(),
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),
         }

@@ -23,11 +23,11 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread;
 
-use crate::device::pmem::Part;
+use crate::answer::Figures;
+use crate::answer::number::approximate;
 use crate::job::{NoSource, parse_args};
 use crate::profile::{Design, Device};
 use crate::simulate::{Simulation, SimulationError};
-use crate::why::Figures;
 
 /// An experiment that was published.
 #[derive(Clone, Debug)]
@@ -178,25 +178,20 @@ impl Unit {
             Self::KibPerS => Some(per_s(io_bytes() / 1024.0)),
             Self::MibPerS => Some(per_s(io_bytes() / (1024.0 * 1024.0))),
             Self::Seconds => Some(approximate(figures.ios) / figures.iops),
-            Self::SecondsAsleep => Some(approximate(figures.spent.waiting.as_ns()) / 1e9),
+            Self::SecondsAsleep => Some(approximate(figures.jobs_ns.waiting) / 1e9),
             Self::CpuPercent => Some(figures.cpu_percent),
             Self::IosPerCommand => Some(figures.ios_per_command),
             Self::StatusPerWrite => host?.status_per_write,
             Self::AwaitedPerIo => Some(host?.awaited_wakeups_per_io),
             Self::BusPercent => Some(host?.bus_busy_percent),
-            Self::UnmapInside => Some(host?.unmap.inside_percent),
-            Self::UnmapOutside => Some(host?.unmap.outside_percent),
-            Self::CopyPercent => Some(memory?.percent(Part::Copy)),
+            Self::UnmapInside => Some(host?.unmap_percent.inside),
+            Self::UnmapOutside => Some(host?.unmap_percent.outside),
+            Self::CopyPercent => Some(memory?.percent.copy),
             Self::FencesPerIo => Some(memory?.fences),
             Self::ScansPerIo => Some(memory?.scans),
             Self::TransfersPerIo => Some(memory?.transfers),
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "some digits are shown, a double has fifteen")]
-const fn approximate(value: u64) -> f64 {
-    value as f64
 }
 
 /// What a workload comes to under a design.
