@@ -24,14 +24,12 @@
 //! - **N6.** A [reset](super::controller::HostController::reset) leaves the engine disabled, and the
 //!   card's queue off.
 
+pub use super::command::queue::DIRECT;
 use super::command::queue::{TaskId, TaskParameters};
 use super::command::status::Status;
 use super::command::{Command, Response};
-use super::controller::{HostError, Part};
+use super::request::{HostError, Part};
 use blockyard::time::Instant;
-
-/// The number of direct commands: with these, tasks have those below.
-pub const DIRECT: TaskId = TaskId::new(31);
 
 /// A task for the engine. Its memory is that of the slot that has its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

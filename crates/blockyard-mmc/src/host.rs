@@ -1,7 +1,7 @@
 //! What a host can do, as far as it matters for the card behind it.
 
-use super::engine::DIRECT;
-use super::mode::{TimingSet, Width};
+use super::command::queue::DIRECT;
+use super::timing::{TimingSet, Width};
 
 /// What a host controller, its wiring and its supplies can do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,3 +33,6 @@ pub mod identify;
 pub mod mode;
 pub mod policy;
 pub mod register;
+pub mod request;
+pub mod target;
+pub mod timing;

@@ -30,7 +30,7 @@
 //!
 //! After a write only [`BusyDetect::Status`] asks the card how it is. With the others a page that could not be
 //! programmed shows in the next response, when the write may have been reported as done: that is the price
-//! of these policies, as in Linux, and is [counted](super::block::Counts::told_done).
+//! of these policies, as in Linux, and is [counted](super::block::Counts::lost_writes).
 //!
 //! Where requests are [packed](Packed), the pipelines of two requests take as many as two packed
 //! commands hold, 64 at most: while one is on the bus, another gathers. A command queue is not packed.

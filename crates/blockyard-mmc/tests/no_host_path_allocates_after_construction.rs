@@ -21,7 +21,7 @@ use blockyard_mmc::command::state::CardState;
 use blockyard_mmc::command::status::Status as CardStatus;
 use blockyard_mmc::command::{Addressing, Command, Rca, Response, SwitchAccess};
 use blockyard_mmc::controller::{
-    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
+    HostController, HostError, HostEvent, MmcRequest, NotNow, Part, Payload, SlotId,
 };
 use blockyard_mmc::engine::{EngineEvent, QueueEngine, Task, TaskSet};
 use blockyard_mmc::host::{BusyDetect, HostCapabilities};
@@ -63,13 +63,13 @@ impl HostController for AtOnce {
 
     fn accept(&mut self, _slot: SlotId, _issue: &Issue<'_>) {}
     fn prepare(&mut self, _slot: SlotId) {}
-    fn cleanup(&mut self, _slot: SlotId) {}
+    fn post(&mut self, _slot: SlotId) {}
 
     fn block(&mut self) -> &mut [u8; 512] {
         &mut self.block
     }
 
-    fn start(&mut self, transaction: &Transaction, _now: Instant) {
+    fn start(&mut self, transaction: &MmcRequest, _now: Instant) {
         let asks = transaction.data().is_some() && self.transfers.is_multiple_of(5);
         let asks = if asks { CardStatus::EXCEPTION_EVENT } else { 0 };
         let response = Response::Short(CardStatus::new(CardState::Transfer, true).0 | asks);
@@ -94,7 +94,7 @@ impl HostController for AtOnce {
         self.events.extend(transaction.ends_busy().then_some(HostEvent::BusyReleased));
     }
 
-    fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+    fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
         self.start(transaction, now);
         Ok(())
     }
@@ -236,7 +236,7 @@ fn no_host_path_of_a_card_allocates_after_construction() {
         assert_eq!(allocations() - before, 0, "{pipeline:?}");
         let (counts, packs) = (host.driver.counts(), host.driver.controller.packs);
         assert!(ended > 400 && counts.failures > 20, "{pipeline:?}: {ended} ended, {counts:?}");
-        assert!(counts.upkeeps > 10, "{pipeline:?}: {counts:?}");
+        assert!(counts.bkops_starts > 10, "{pipeline:?}: {counts:?}");
         let packs_none = packed == Packed::Off || pipeline == Pipeline::Serial;
         assert!(packs > 10 || packs_none, "{pipeline:?}: {packs}");
     }

@@ -49,6 +49,8 @@ impl Behaviour for OneByOne {
 }
 
 impl Driver for OneAtWork {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out);
+
     fn take_budget(&mut self, _: QueueId) -> Option<Budget> {
         (!std::mem::replace(&mut self.is_taken, true)).then_some(Budget(0))
     }

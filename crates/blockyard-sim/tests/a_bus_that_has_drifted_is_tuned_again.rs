@@ -3,20 +3,21 @@
 
 use blockyard_mmc::block::Counts;
 use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// What a few thousand random reads do in `timing`, with faults of the host and of the card.
 fn reads(base: &str, timing: &str, design: &str, host: &str, card: &str) -> (Report, Counts) {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=64m --rw=randread --bs=4k --numjobs=4 \
                --number_ios=300";
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
-    let device = format!(
-        "base = \"{base}\"\n[host.faults]\n{host}\n[card]\ntiming = \"{timing}\"\n[card.faults]\n{card}"
-    );
+    let device = format!("base = \"{base}\"\n[card]\ntiming = \"{timing}\"\n");
     let device = Device::parse("card", &device).unwrap();
+    let faults = format!("[host]\n{host}\n[card]\n{card}");
+    let faults = FaultRules::parse("faults.toml", &faults).unwrap();
     let design = Design::lookup(design).unwrap();
-    let mut simulation = Simulation::new(&jobs, &device, &design, 1).unwrap();
+    let conditions = Conditions { faults: Some(&faults), ..Conditions::new(1) };
+    let mut simulation = Simulation::under(&jobs, &device, &design, conditions).unwrap();
     while simulation.advance(1000).unwrap() {}
     let counts = simulation.world().host.driver.model().mmc().unwrap().counts();
     (simulation.report(), counts)

@@ -41,7 +41,10 @@ fn an_error_names_the_line_and_what_was_expected() {
             with_line(&v3, 9, "31 /dev/a raed 0 4096"),
             "t:9: unknown action `raed`: did you mean `read`?",
         ),
-        (with_line(&v3, 9, "31 /dev/b read 0 4096"), "t:9: I/O to `/dev/b`, which no line"),
+        (
+            with_line(&v3, 9, "31 /dev/b read 0 4096"),
+            "t:9: I/O to `/dev/b`, which no earlier line has added",
+        ),
         (with_line(&v3, 9, "31 /dev/a read 0 8"), "t:9: length 8: expected bytes"),
         (with_line(&csv, 7, "1,2,3"), "t:7: expected `Timestamp,Hostname"),
         (
@@ -63,7 +66,10 @@ fn an_error_names_the_line_and_what_was_expected() {
         ),
         (format!("{v3}\0\n"), "not text"),
         (format!("{v3}{}\n", "x".repeat(5000)), "the line is longer than 4096 bytes"),
-        ("fio version 4 iolog\n".to_owned(), "t: a fio iolog of version 4: known are 2 and 3"),
+        (
+            "fio version 4 iolog\n".to_owned(),
+            "t: a fio iolog has version 4: the supported versions are 2 and 3",
+        ),
         ("[job]\nrw=read\n".to_owned(), "t: not a trace of a known format"),
         ("fio version 3 iolog\n0 a add\n".to_owned(), "t: no I/O in this trace"),
     ] {
@@ -84,7 +90,7 @@ fn a_binary_trace_tells_the_byte() {
     );
     let mut damaged = whole.clone();
     damaged[first] = 9;
-    assert!(told(&damaged).starts_with(&format!("t: byte {first}: blktrace of version 9")));
+    assert!(told(&damaged).starts_with(&format!("t: byte {first}: blktrace has version 9")));
     damaged[first + 1] = 0;
     assert!(
         told(&damaged).starts_with(&format!("t: byte {first}: no blktrace record begins here"))
@@ -161,7 +167,7 @@ fn what_does_not_fit_a_device_is_refused_before_anything_runs() {
     let two = msr(&plain()) + &msr(&plain()).replace(",web,0,", ",web,1,");
     let null = device("");
     let told = refused(&two, &null, all()).to_string();
-    assert!(told.contains("2 disks (0 = web.0, 1 = web.1), and the device has 1"), "{told}");
+    assert!(told.contains("2 disks (0 = web.0, 1 = web.1), but the device has 1"), "{told}");
     let other = Options { disk: Some("web.2".to_owned()), ..all() };
     assert!(refused(&two, &null, other).to_string().contains("no disk `web.2`"));
     for disk in ["web.1", "1"] {

@@ -31,6 +31,8 @@ struct Scripted {
 }
 
 impl Driver for Scripted {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out, finish);
+
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         let free = self.budget.is_none_or(|budget| self.taken < budget);
         self.taken += u32::from(free);

@@ -8,9 +8,10 @@ use blockyard::policy::{
 use blockyard::time::Duration;
 use blockyard_sim::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
 use blockyard_sim::profile::{
-    Design, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal, RefusalMode,
+    Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
+    RefusalMode,
 };
-use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_sim::workload::Prng;
 
 fn args(prng: &mut Prng) -> Vec<String> {
@@ -48,7 +49,9 @@ fn args(prng: &mut Prng) -> Vec<String> {
     args
 }
 
-fn device(prng: &mut Prng) -> Device {
+/// A device, and the rule by which it is busy, if it has one.
+fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
+    let mut faults = None;
     let mut device = Device::lookup("null").expect("a built-in");
     device.limits.write_cache = false;
     device.limits.max_sectors = prng.pick(&[8, 64, 2560]);
@@ -56,7 +59,7 @@ fn device(prng: &mut Prng) -> Device {
     device.machine.cpus = prng.pick(&[1, 2, 7, 16]);
     let (queues, depth) = (prng.pick(&[1, 2, 4, 8]), prng.pick(&[1, 2, 5, 64]));
     device.model = if prng.below(2) == 0 {
-        DeviceModel::Null(NullProfile {
+        let null = NullProfile {
             completion: prng.pick(&[
                 NullCompletion::None,
                 NullCompletion::Softirq,
@@ -67,13 +70,19 @@ fn device(prng: &mut Prng) -> Device {
             depth,
             shared_tags: prng.below(3) == 0,
             bandwidth_limit: prng.pick(&[None, Some(200_000_000)]),
-            busy_one_in: prng.pick(&[None, Some(3), Some(50)]),
-            error_one_in: None,
-        })
+        };
+        faults = prng.pick(&[None, Some(3), Some(50)]).map(busy_one_in);
+        DeviceModel::Null(null)
     } else {
         DeviceModel::Hba(hba(prng, queues, depth))
     };
-    device
+    (device, faults)
+}
+
+/// One request in so many is refused, by chance.
+fn busy_one_in(odds: u64) -> FaultRules {
+    let text = format!("[[rule]]\nname = \"busy\"\none-in = {odds}\nbusy = \"resource\"\n");
+    FaultRules::parse("faults.toml", &text).expect("a rule")
 }
 
 fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
@@ -152,12 +161,13 @@ fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
 /// Runs a seed to its end.
 fn run(seed: u64) -> Result<Report, String> {
     let prng = &mut Prng::new(seed).fork(0x6a6f);
-    let (args, device, mut design) = (args(prng), device(prng), design(prng));
+    let (args, (device, faults), mut design) = (args(prng), device(prng), design(prng));
     let mut jobs = parse_args(args.iter().map(String::as_str), &NoSource)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     kinds(seed, &mut jobs, &device, &mut design);
     buffered(seed, &mut jobs, &mut design);
-    let mut simulation = Simulation::new(&jobs, &device, &design, seed)
+    let conditions = Conditions { faults: faults.as_ref(), ..Conditions::new(seed) };
+    let mut simulation = Simulation::under(&jobs, &device, &design, conditions)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     simulation.check_every_step();
     for _ in 0..2_000 {

@@ -4,8 +4,8 @@
 use blockyard::trace::Action;
 use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::measure::per_second;
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::{JobReport, Report, Simulation, SimulationError};
+use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::simulate::{Conditions, JobReport, Report, Simulation, SimulationError};
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                      submit-queues = 1\ndepth = 64\n";
@@ -20,8 +20,20 @@ fn device(text: &str) -> Device {
 }
 
 fn try_run(jobs: &JobFile, device: &Device, design: &str) -> Result<Report, SimulationError> {
+    run_with_faults(jobs, device, design, "")
+}
+
+fn run_with_faults(
+    jobs: &JobFile,
+    device: &Device,
+    design: &str,
+    faults: &str,
+) -> Result<Report, SimulationError> {
     let design = Design::lookup(design).unwrap();
-    let mut simulation = Simulation::new(jobs, device, &design, 7)?;
+    let faults = FaultRules::parse("faults.toml", faults).unwrap();
+    let conditions =
+        Conditions { faults: (!faults.rules.is_empty()).then_some(&faults), ..Conditions::new(7) };
+    let mut simulation = Simulation::under(jobs, device, &design, conditions)?;
     simulation.check_every_step();
     simulation.finish()
 }
@@ -69,8 +81,9 @@ fn the_bandwidth_limit_of_a_null_device_is_kept_and_reached() {
 
 #[test]
 fn injected_busy_delays_and_loses_nothing() {
-    let busy = format!("{TIMER}busy-one-in = 4\n");
-    let report = run("--rw=randwrite --ioengine=libaio --iodepth=8 --size=4m", &busy);
+    let busy = "[[rule]]\nname = \"busy\"\none-in = 4\nbusy = \"resource\"\n";
+    let jobs = args("--rw=randwrite --ioengine=libaio --iodepth=8 --size=4m");
+    let report = run_with_faults(&jobs, &device(TIMER), "mq-none", busy).unwrap();
     let measured = report.jobs[0].stats.measured().next().unwrap();
     assert_eq!(measured.ios, 1024);
     let refused: u64 = report.stages.count(Action::Refuse(blockyard::driver::Busy::Resource));
@@ -79,8 +92,9 @@ fn injected_busy_delays_and_loses_nothing() {
 
 #[test]
 fn an_injected_error_fails_the_job_and_says_so() {
-    let broken = format!("{TIMER}error-one-in = 10\n");
-    let failed = try_run(&args("--rw=randread --size=4m"), &device(&broken), "mq-none");
+    let broken = "[[rule]]\nname = \"broken\"\none-in = 10\nerror = \"io\"\n";
+    let jobs = args("--rw=randread --size=4m");
+    let failed = run_with_faults(&jobs, &device(TIMER), "mq-none", broken);
     let message = failed.unwrap_err().to_string();
     assert!(message.starts_with("job `j`, at 0.0") && message.ends_with("I/O error"), "{message}");
 }

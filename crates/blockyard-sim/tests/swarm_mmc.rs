@@ -251,7 +251,7 @@ impl Drawn {
         let missing = verified.violations.iter().map(|one| one.wrong.sectors.clone()).collect();
         let lost = fewest_requests(missing, self.device.limits.max_sectors.into());
         let counts = host.counts();
-        let known = counts.told_done + counts.in_doubt + 1;
+        let known = counts.lost_writes + counts.doubtful_writes + 1;
         (lost > known).then(|| format!("{lost} writes are lost: {counts:?}"))
     }
 
@@ -334,9 +334,9 @@ fn complaint(mmc: &MmcProfile, report: &Report, counts: &Counts) -> Option<Strin
     // So does a trim behind a buffer full of pages that stall: its limit knows nothing of them.
     let outlasts = outlasts || timing.stall.is_some() && sent[38] > 0;
     // A transaction that waits for background operations to end has failed when they are interrupted.
-    let is_still = (errors, counts.resets) == (0, 0) && counts.failures <= counts.interrupts;
+    let is_still = (errors, counts.resets) == (0, 0) && counts.failures <= counts.bkops_interrupts;
     // They may come to be urgent as the last I/Os, a queue full of them, are on their way.
-    let cares = counts.exceptions < 128 || counts.upkeeps > 0;
+    let cares = counts.exceptions < 128 || counts.bkops_starts > 0;
     // Of a trim that is not carried out nobody hears: what was there may be found.
     let erases = sent[35] == sent[36] && sent[36] == sent[38];
     let is_well = counts.strays == 0 && cares && (is_still && erases || outlasts);
@@ -409,10 +409,10 @@ struct Total {
     cuts: usize,
     sleeps: u64,
     resets: u64,
-    upkeeps: u64,
+    bkops_starts: u64,
     interrupts: u64,
-    told_done: u64,
-    in_doubt: u64,
+    lost_writes: u64,
+    doubtful_writes: u64,
 }
 
 impl Total {
@@ -434,20 +434,20 @@ impl Total {
         self.cuts += verified.power_cuts.len();
         self.sleeps += report.totals.sleeps;
         self.resets += counts.resets;
-        self.upkeeps += counts.upkeeps;
-        self.interrupts += counts.interrupts;
-        self.told_done += counts.told_done;
-        self.in_doubt += counts.in_doubt;
+        self.bkops_starts += counts.bkops_starts;
+        self.interrupts += counts.bkops_interrupts;
+        self.lost_writes += counts.lost_writes;
+        self.doubtful_writes += counts.doubtful_writes;
     }
 
     fn tell(&self) {
-        let Self { seeds, ios, errors, commands, cuts, sleeps, resets, upkeeps, .. } = self;
-        let Self { interrupts, told_done, in_doubt, .. } = self;
+        let Self { seeds, ios, errors, commands, cuts, sleeps, resets, bkops_starts, .. } = self;
+        let Self { interrupts, lost_writes, doubtful_writes, .. } = self;
         println!(
             "{seeds} seeds, {ios} I/Os, {errors} errors, {commands} commands, {cuts} looks at what a \
              loss of power would leave, {sleeps} sleeps, {resets} resets, background operations begun \
-             {upkeeps} times and interrupted {interrupts} times, {told_done} writes failed after they were \
-             told done, {in_doubt} may have"
+             {bkops_starts} times and interrupted {interrupts} times, {lost_writes} writes failed after they were \
+             told done, {doubtful_writes} may have"
         );
     }
 }
@@ -485,7 +485,7 @@ fn a_host_that_forgets_to_flush_is_caught() {
 /// The canary of what a reset loses: the same, where the power never goes.
 #[test]
 fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
-    assert!(shows("when all had ended", |drawn| {
+    assert!(shows("at the end of the run", |drawn| {
         let has_cache = core::mem::replace(&mut drawn.device.limits.write_cache, false);
         drawn.device.limits.fua = false;
         drawn.verify.power_cuts.clear();

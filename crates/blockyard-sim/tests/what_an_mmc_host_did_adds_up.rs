@@ -6,7 +6,7 @@ use blockyard::time::Duration;
 use blockyard::trace::Action;
 use blockyard_sim::answer::HostFigures;
 use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// `job` on an eMMC whose host takes 500 ns to map a KiB, and 300 ns to unmap one that was read.
@@ -189,7 +189,8 @@ fn a_bus_that_waits_for_a_processor_to_copy_is_not_busy() {
 #[test]
 fn a_lost_interrupt_is_told_apart_from_what_a_design_leaves_idle() {
     let (good, _) = run(RANDOM_READS, "mmc-serial");
-    let lossy = device("[host.faults]\ninterrupt-lost-one-in = 200\n");
+    let lossy = FaultRules::parse("faults.toml", "[host]\ninterrupt-lost-one-in = 200\n").unwrap();
+    let lossy = lossy.strike(&device("")).unwrap().into_owned();
     let (report, _) = run_on(&lossy, "--rw=randread --bs=4k --runtime=100s", "mmc-serial");
     let (good, host) = (good.mmc.unwrap(), report.mmc.unwrap());
     assert_eq!(good.unnoticed, Duration::ZERO);

@@ -49,6 +49,7 @@ fn reads_find_what_was_written_under_every_kind_of_design() {
     for design in [
         "legacy-deadline",
         "mq-deadline-2017-patched",
+        "mq-deadline-2017-held",
         "mq-deadline-2017",
         "mq-deadline",
         "mq-none-2017-patched",

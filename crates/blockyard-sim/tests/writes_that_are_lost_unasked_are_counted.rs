@@ -3,7 +3,7 @@
 
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// Two thousand random writes, each to a place of its own, on a card of which one page in 50 fails.
@@ -11,13 +11,13 @@ fn writes(design: &str, early: bool, seed: u64) -> Report {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=256m --rw=randwrite --bs=4k \
                --numjobs=4 --number_ios=500 --continue_on_error=all";
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
-    let device = format!(
-        "base = \"emmc-hs400-sprd\"\n[card.write]\nearly = {early}\n[card.faults]\nprogram-one-in = 50"
-    );
+    let device = format!("base = \"emmc-hs400-sprd\"\n[card.write]\nearly = {early}\n");
+    let faults = FaultRules::parse("faults.toml", "[card]\nprogram-one-in = 50\n").unwrap();
     let device = Device::parse("card", &device).unwrap();
     let design = Design::lookup(design).unwrap();
     let verify = Verify::default();
-    let conditions = Conditions { verify: Some(&verify), ..Conditions::new(seed) };
+    let conditions =
+        Conditions { faults: Some(&faults), verify: Some(&verify), ..Conditions::new(seed) };
     Simulation::under(&jobs, &device, &design, conditions).unwrap().finish().unwrap()
 }
 

@@ -194,45 +194,50 @@ impl fmt::Debug for Issue<'_> {
     }
 }
 
-/// What takes requests: a device, or a layer over one.
+/// Takes requests: a device, or a [`layer`](crate::layer) over one.
+///
+/// Every call is required, so that a layer that forgets to pass one on does not compile:
+///
+/// ```compile_fail,E0046
+/// # use blockyard::driver::{Accept, Driver, Issue};
+/// struct Forgetful<D>(D);
+///
+/// impl<D: Driver> Driver for Forgetful<D> {
+///     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+///         self.0.queue_rq(issue)
+///     }
+/// }
+/// ```
+///
+/// A layer passes the calls that it does not change on with [`pass_on!`](crate::pass_on). A device
+/// with nothing below it lists the calls that it does not need with
+/// [`leaf_calls!`](crate::leaf_calls).
 pub trait Driver {
-    /// A permit to send one request of `queue`, or `None` while the device has no room for it.
+    /// Takes a permit to send one request of `queue`. Returns `None` while the device has no room
+    /// for one.
     ///
-    /// Asked before a request leaves the elevator, where the design says
-    /// [`Dispatch::Budget`](crate::policy::Dispatch::Budget). A device without a depth of
-    /// its own leaves this as it is.
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        let _ = queue;
-        Some(Budget(0))
-    }
+    /// The core takes a permit before a request leaves the elevator, where the design says
+    /// [`Dispatch::Budget`](crate::policy::Dispatch::Budget).
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget>;
 
     /// Takes back a permit (D3).
-    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        let _ = (queue, budget);
-    }
+    fn return_budget(&mut self, queue: QueueId, budget: Budget);
 
-    /// Gets a request ready: called once for each, before it is first offered to
-    /// [`Self::queue_rq`]; and once more after [`Self::finish`] where it was requeued.
-    fn prepare(&mut self, issue: &Issue<'_>) {
-        let _ = issue;
-    }
+    /// Prepares a request. The core calls this once for each request before it first offers the
+    /// request to [`Self::queue_rq`], and once more after [`Self::finish`] if the request was requeued.
+    fn prepare(&mut self, issue: &Issue<'_>);
 
-    /// Drops what [`Self::prepare`] did for a request that is not accepted and will not be offered
-    /// again. A layer that fails a request by itself tells the one below so.
-    fn unprepare(&mut self, issue: &Issue<'_>) {
-        let _ = issue;
-    }
+    /// Undoes [`Self::prepare`] for a request that was not accepted and will not be offered again.
+    /// A layer that fails a request itself makes this call on the device below.
+    fn unprepare(&mut self, issue: &Issue<'_>);
 
     /// Offers a request to the device.
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept;
 
-    /// The run ends although the last call of [`Self::queue_rq`] did not say `last` (D2).
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
-        let _ = (queue, hctx, now);
-    }
+    /// Ends a run whose last call of [`Self::queue_rq`] did not have `last` set (D2).
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant);
 
-    /// The driver has had `request` for longer than the queue's timeout: what is to become of it?
-    /// Until it says otherwise, it waits on.
+    /// Decides about a `request` that the driver has owned for longer than the queue's timeout.
     fn timed_out(
         &mut self,
         queue: QueueId,
@@ -240,16 +245,12 @@ pub trait Driver {
         tag: DriverTag,
         request: &Request,
         now: Instant,
-    ) -> TimedOut {
-        let _ = (queue, hctx, tag, request, now);
-        TimedOut::Reset
-    }
+    ) -> TimedOut;
 
-    /// Cleans up after a request that was accepted: called while it is being completed, before its
-    /// bios end, or requeued (unless it is to stay prepared).
-    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        let _ = (queue, hctx, tag, request);
-    }
+    /// Cleans up after a request that was accepted. The core calls this while it completes the
+    /// request, before the bios end, or while it requeues the request (unless the request stays
+    /// prepared).
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request);
 }
 
 /// A driver whose completions are pulled.
@@ -265,4 +266,75 @@ pub trait Device: Driver {
     /// happens before; one that has passed means now. `None` where there is none, or where the
     /// device rings by other means. Once [`Self::next_finished`] has answered `None`, it is later.
     fn poll_at(&self) -> Option<Instant>;
+}
+
+/// Implements the calls of a [`Driver`](crate::driver::Driver) that a device with nothing below it
+/// does not need.
+///
+/// `take_budget` always grants a permit, `timed_out` leaves the request in flight, and the others do
+/// nothing. `queue_rq` cannot be listed. A layer uses [`pass_on!`](crate::pass_on) instead.
+///
+/// ```
+/// use blockyard::driver::{Accept, Driver, Issue};
+/// use blockyard::status::Status;
+///
+/// /// A device that is gone.
+/// struct Gone;
+///
+/// impl Driver for Gone {
+///     blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, timed_out, finish);
+///
+///     fn queue_rq(&mut self, _issue: &Issue<'_>) -> Accept {
+///         Accept::Failed(Status::Gone)
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! leaf_calls {
+    ($($call:ident),+ $(,)?) => { $($crate::leaf_calls!(@$call);)+ };
+    (@take_budget) => {
+        fn take_budget(&mut self, _: $crate::unit::QueueId) -> Option<$crate::unit::Budget> {
+            Some($crate::unit::Budget(0))
+        }
+    };
+    (@return_budget) => {
+        fn return_budget(&mut self, _: $crate::unit::QueueId, _: $crate::unit::Budget) {}
+    };
+    (@prepare) => {
+        fn prepare(&mut self, _: &$crate::driver::Issue<'_>) {}
+    };
+    (@unprepare) => {
+        fn unprepare(&mut self, _: &$crate::driver::Issue<'_>) {}
+    };
+    (@commit) => {
+        fn commit(
+            &mut self,
+            _: $crate::unit::QueueId,
+            _: $crate::unit::HctxId,
+            _: $crate::time::Instant,
+        ) {
+        }
+    };
+    (@timed_out) => {
+        fn timed_out(
+            &mut self,
+            _: $crate::unit::QueueId,
+            _: $crate::unit::HctxId,
+            _: $crate::unit::DriverTag,
+            _: &$crate::request::Request,
+            _: $crate::time::Instant,
+        ) -> $crate::driver::TimedOut {
+            $crate::driver::TimedOut::Reset
+        }
+    };
+    (@finish) => {
+        fn finish(
+            &mut self,
+            _: $crate::unit::QueueId,
+            _: $crate::unit::HctxId,
+            _: $crate::unit::DriverTag,
+            _: &$crate::request::Request,
+        ) {
+        }
+    };
 }

@@ -16,6 +16,7 @@
 
 use crate::bio::{Bio, Flags, IoPrio, Op};
 use crate::limits::Limits;
+use crate::unit::RequestId;
 
 /// How something joins a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,4 +148,13 @@ fn within_limits(request: &Extent, other: &Extent, merge: Merge, limits: &Limits
         && segments_fit
         && (merge != Merge::Discard || ranges <= u32::from(limits.max_discard_segments))
         && !(limits.virt_boundary && gap)
+}
+
+/// A candidate for a merge, found by an elevator or software queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// May join this request, this way.
+    Join(RequestId, Merge),
+    /// Touches this request, which has grown as far as it can.
+    TooBig(RequestId),
 }

@@ -39,6 +39,8 @@ struct Device {
 }
 
 impl Driver for Device {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out, finish);
+
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         if let Some(budget) = &mut self.budget {
             *budget = budget.checked_sub(1)?;

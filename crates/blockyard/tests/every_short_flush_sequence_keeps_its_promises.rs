@@ -91,6 +91,16 @@ struct Device {
 }
 
 impl Driver for Device {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let command = match issue.request().op {
             Op::Flush => Command::Flush,

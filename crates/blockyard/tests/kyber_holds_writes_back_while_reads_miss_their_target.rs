@@ -35,6 +35,16 @@ impl Serial {
 }
 
 impl Driver for Serial {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if self.commands.len() >= usize::from(DEPTH) {
             return Accept::Busy(Busy::Device);

@@ -52,6 +52,16 @@ impl Fickle {
 }
 
 impl Driver for Fickle {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if self.taken.len() >= usize::from(DEPTH) {
             return Accept::Busy(Busy::Device);

@@ -26,6 +26,16 @@ struct Device {
 }
 
 impl Driver for Device {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if issue.request().op != Op::Flush {
             self.requests.push(issue.pieces().map(|piece| piece.cookie).collect());

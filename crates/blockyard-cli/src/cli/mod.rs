@@ -282,7 +282,14 @@ requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write 
 misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
 The answer counts for each rule how often it matched a request, and how often it fired. The driver is
 asked about a request after the `timeout` of the design (30 s): it waits on where a completion was
-`lost`, and gives up where it `timed-out`."#;
+`lost`, and gives up where it `timed-out`.
+
+An eMMC device or SD card also has faults below requests, once in N commands, blocks or pages on average:
+
+  [card]
+  read-crc-one-in = 1000   # also command-lost, response-crc, no-data, write-crc, program
+  [host]
+  drift-one-in = 500       # also interrupt-lost, not-now, tuning-fails; removed-at = TIME"#;
 
 const VERIFY: &str = "\
 With --verify every write leaves a mark of its own where it lands. Each read, and at the end the whole

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use blockyard::time::Duration;
 use blockyard_mmc::card::Card;
 use blockyard_mmc::command::{Command, Response};
-use blockyard_mmc::controller::{HostController, HostEvent, Part, Payload, Transaction};
+use blockyard_mmc::controller::{HostController, HostEvent, MmcRequest, Part, Payload};
 use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
 
 impl Sdhci {
@@ -39,7 +39,7 @@ impl Sdhci {
     fn send(&mut self, command: Command, limit: Duration) -> Answer<'_> {
         let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
         let end = self.chip.now() + limit;
-        self.start(&Transaction { payload, ..Transaction::plain(command, limit) }, self.chip.now());
+        self.start(&MmcRequest { payload, ..MmcRequest::plain(command, limit) }, self.chip.now());
         let mut response = Response::None;
         loop {
             match self.next_event() {

@@ -38,7 +38,7 @@ impl Disk {
         let mut sdhci = Sdhci::new(chip);
         let card = *sdhci.identify().expect("a card is soldered in");
         let limits = card.limits(sdhci.capabilities()).expect("it has sectors");
-        let target = Target::of(&card, &sdhci);
+        let target = Target::of(&card, sdhci.capabilities());
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let mmc = Mmc::new(sdhci, target, policy).expect("the controller can do it");
         let host = Host::new(mmc, (), TAGS);

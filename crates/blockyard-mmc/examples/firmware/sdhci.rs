@@ -13,7 +13,7 @@ use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::block::Target;
 use blockyard_mmc::command::{Direction, Response, ResponseKind};
 use blockyard_mmc::controller::{
-    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
+    HostController, HostError, HostEvent, MmcRequest, NotNow, Part, Payload, SlotId,
 };
 use blockyard_mmc::host::{BusyDetect, HostCapabilities};
 use blockyard_mmc::policy::HSQ_SLOTS;
@@ -43,7 +43,7 @@ pub(crate) struct Sdhci {
     capabilities: HostCapabilities,
     /// Of the request in each slot.
     memory: Vec<Vec<Segment>>,
-    running: Option<Transaction>,
+    running: Option<MmcRequest>,
     /// What the interrupt handler has found and not told yet.
     events: VecDeque<HostEvent>,
 }
@@ -178,7 +178,7 @@ impl HostController for Sdhci {
         self.chip.maintain_cache(self.bytes(slot));
     }
 
-    fn cleanup(&mut self, slot: SlotId) {
+    fn post(&mut self, slot: SlotId) {
         self.chip.maintain_cache(self.bytes(slot));
     }
 
@@ -186,7 +186,7 @@ impl HostController for Sdhci {
         self.chip.ram[OWN_BLOCK..].first_chunk_mut().expect("RAM begins with it")
     }
 
-    fn start(&mut self, transaction: &Transaction, _now: Instant) {
+    fn start(&mut self, transaction: &MmcRequest, _now: Instant) {
         let command = &transaction.command;
         let mut word = u32::from(command.opcode.index()) << 24;
         if let Some(data) = command.data {
@@ -222,7 +222,7 @@ impl HostController for Sdhci {
     }
 
     /// To write registers takes no sleep: the handler of the interrupt can do it, too.
-    fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+    fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
         self.start(transaction, now);
         Ok(())
     }
@@ -241,6 +241,6 @@ impl HostController for Sdhci {
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         self.abort(now);
         let card = self.identify().map_err(|_| HostError::Timeout)?;
-        Ok(Target::of(&card, self))
+        Ok(Target::of(&card, self.capabilities()))
     }
 }

@@ -28,9 +28,9 @@ pub enum ActKind {
     /// The card is asked how it is (CMD13). The answer is an interrupt.
     SendStatus,
     /// That answer is looked at, and acted on: where the card is busy, a pause begins.
-    HeedStatus,
+    HandleStatus,
     /// The controller is asked whether the card is busy.
-    LookAtLine,
+    PollLine,
     /// The card is told to end a transfer that failed (CMD12). The answer is an interrupt.
     SendStop,
     /// A command without data is sent, for what the card does by itself. The answer is an interrupt.
@@ -54,7 +54,7 @@ pub enum ActKind {
     /// The command queue engine is disabled and enabled again.
     RestartEngine,
     /// Memory is made ready for the processor again.
-    Cleanup,
+    Post,
     /// What was read is copied out of the bounce buffer.
     CopyOut,
     /// A request's end is reported.

@@ -7,7 +7,7 @@ use super::standby::Power;
 use super::unasked::Unasked;
 use super::{ActKind, Bounce, Context, Job, Mmc};
 use crate::command::{BlockCount, Command, Direction};
-use crate::controller::{HostController, HostEvent, NotNow, Payload, SlotId, Transaction};
+use crate::controller::{HostController, HostEvent, MmcRequest, NotNow, Payload, SlotId};
 use crate::exchange::{Cause, Exchange, Progress};
 use crate::host::BusyDetect;
 use blockyard::status::Status;
@@ -129,11 +129,11 @@ impl<H: HostController> Mmc<H> {
             }
             Errand::Ask | Errand::Status => {
                 let ask = Command::send_status(self.target.rca);
-                self.launch(Transaction::plain(ask, Duration::ZERO), context, now);
+                self.launch(MmcRequest::plain(ask, Duration::ZERO), context, now);
             }
             Errand::Stop(direction) => {
                 let stop = Command::stop_transmission(direction);
-                self.launch(Transaction::plain(stop, self.target.write_limit), context, now);
+                self.launch(MmcRequest::plain(stop, self.target.write_limit), context, now);
             }
             Errand::Operate => {
                 let operation = self.operation_on_bus().expect("it has commands");
@@ -145,7 +145,7 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    pub(super) fn launch(&mut self, transaction: Transaction, context: Context, now: Instant) {
+    pub(super) fn launch(&mut self, transaction: MmcRequest, context: Context, now: Instant) {
         let exchange =
             Exchange::new(&transaction, self.policy.busy).after_write(self.has_unasked());
         let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
@@ -173,7 +173,7 @@ impl<H: HostController> Mmc<H> {
     }
 
     /// The next transfer of the request in `slot`.
-    fn transfer_of(&self, slot: SlotId) -> Transaction {
+    fn transfer_of(&self, slot: SlotId) -> MmcRequest {
         let of = &self.slots[slot.index()];
         let sector = of.sector + u64::from(of.done);
         let address = self.target.addressing.argument(sector).expect("looked at when it was taken");
@@ -184,7 +184,7 @@ impl<H: HostController> Mmc<H> {
         // Without flags it is the same command on both standards.
         let count = BlockCount { reliable: of.reliable, ..BlockCount::new(blocks) };
         let count = Command::set_block_count(count);
-        Transaction {
+        MmcRequest {
             announce: announced.then_some(count),
             command: match (of.direction, several) {
                 (Direction::Read, false) => Command::read_single(address),

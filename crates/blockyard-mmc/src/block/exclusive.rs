@@ -33,7 +33,7 @@ use crate::card::erase::EraseWay;
 use crate::card::time::{BKOPS, FLUSH, SANITIZE};
 use crate::command::status::Status as CardStatus;
 use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, Part, SlotId, Transaction};
+use crate::controller::{HostController, MmcRequest, Part, SlotId};
 use crate::exchange::{Cause, Exchange, Failure};
 use crate::host::BusyDetect;
 use crate::register::ext_csd::index;
@@ -364,7 +364,7 @@ impl<H: HostController> Mmc<H> {
         let command = self.target.command_of(operation, &self.slots[slot.index()]);
         let command = command.expect("it is over after its last command");
         let limit = self.busy_limit().expect("such commands have one");
-        self.launch(Transaction::plain(command, limit), context, now);
+        self.launch(MmcRequest::plain(command, limit), context, now);
     }
 
     /// A command by which the card does something itself is over, but for its busy.

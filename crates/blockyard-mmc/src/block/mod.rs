@@ -52,11 +52,11 @@ mod packed;
 mod recovery;
 mod slot;
 mod standby;
-mod target;
 mod unasked;
 mod upkeep;
 mod work;
 
+pub use super::target::Target;
 pub use act::{Act, ActKind, Context};
 pub use cqe::direct::{DirectEnd, NotDirect};
 pub use cqe::{CLEAR_LIMIT, HALT_LIMIT, LAST_HALT_LIMIT, TASK_LIMIT};
@@ -65,7 +65,6 @@ pub use error::Unsupported;
 pub use exclusive::NoSanitize;
 pub use recovery::{DATA_RETRIES, RETRIES_MAX, SECTOR_TRIES};
 pub use standby::{DISABLE_LIMIT, Idle, StillEnabled};
-pub use target::Target;
 
 use super::command::Direction;
 use super::command::packed::MAX_ENTRIES;
@@ -108,16 +107,16 @@ pub struct Counts {
     /// All that EXT_CSD has said so.
     pub events: ExceptionEvents,
     /// How often background operations were started.
-    pub upkeeps: u64,
+    pub bkops_starts: u64,
     /// How often they were interrupted.
-    pub interrupts: u64,
+    pub bkops_interrupts: u64,
     /// How often the card said that a write failed which had been reported as done: it is lost, and only a
     /// flush tells, if the card has a cache. Only where nobody asks after each write, as the controller or DAT0
     /// says when busy is over.
-    pub told_done: u64,
+    pub lost_writes: u64,
     /// How often nobody can know whether a write failed that was reported as done, as the card's answer got lost,
     /// or may as well be about a write that is done again. Flushes fail as for one that did: see rule A3.
-    pub in_doubt: u64,
+    pub doubtful_writes: u64,
 }
 
 /// The driver of one card.
@@ -376,6 +375,8 @@ const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
 }
 
 impl<H: HostController> Driver for Mmc<H> {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out, finish);
+
     /// As many as it [admits](Mmc::admits): what waits for one stays in the elevator.
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         if self.permits >= self.admits() || self.exclusive.is_some() {

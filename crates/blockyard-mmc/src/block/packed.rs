@@ -15,10 +15,10 @@
 use super::errand::{BUSY_LIMIT, Errand};
 use super::slot::{Slot, Stage};
 use super::{Context, Mmc, Target};
-use crate::card::time::times;
+use crate::card::erase_time::times;
 use crate::command::packed::{MAX_ENTRIES, write_header};
 use crate::command::{BlockCount, Command, Direction};
-use crate::controller::{HostController, Pack, Payload, SlotId, Transaction};
+use crate::controller::{HostController, MmcRequest, Pack, Payload, SlotId};
 use crate::exchange::{Cause, Exchange, Failure};
 use crate::host::{BusyDetect, HostCapabilities, Transfer};
 use crate::policy::{Bounce, HostPolicy, Packed, Pipeline};
@@ -120,7 +120,7 @@ impl<H: HostController> Mmc<H> {
     }
 
     /// The next transfer of what is packed (Q2).
-    pub(super) fn packed_transfer(&mut self) -> Transaction {
+    pub(super) fn packed_transfer(&mut self) -> MmcRequest {
         let Self { pack, slots, target, controller, bus, .. } = self;
         let entry = |slot: &SlotId| {
             let of = &slots[slot.index()];
@@ -147,7 +147,7 @@ impl<H: HostController> Mmc<H> {
             }
             _ => Command::write_multiple(address, blocks),
         };
-        Transaction {
+        MmcRequest {
             announce: Some(Command::set_block_count(announce)),
             command,
             stop: None,

@@ -8,11 +8,11 @@
 //!   ([`Status::OF_WORK_BEFORE`](crate::command::status::Status::OF_WORK_BEFORE)) is that write's
 //!   failure, and not that of the request which the response is for.
 //! - **A2.** If the write is not reported yet, it ends with an error. Else it cannot be told any more, which
-//!   is [counted](super::Counts::told_done), and flushes fail as after a loss of the cache: O5 of
+//!   is [counted](super::Counts::lost_writes), and flushes fail as after a loss of the cache: O5 of
 //!   [`exclusive`](super::exclusive).
 //! - **A3.** Where nobody can know whether it failed, the write is *in doubt*: when the first response after it
 //!   came damaged or not at all, or the card was reset before it said anything. Most often it is good, and what
-//!   went wrong is another's; so it ends well and is [counted apart](super::Counts::in_doubt). But flushes fail
+//!   went wrong is another's; so it ends well and is [counted apart](super::Counts::doubtful_writes). But flushes fail
 //!   as if it were lost.
 //! - **A4.** To who tunes the bus nobody listens. So the card is asked (CMD13) before that, and has nothing left
 //!   to say.
@@ -78,7 +78,7 @@ impl<H: HostController> Mmc<H> {
                 self.counts.failures += 1;
             }
             Unasked::Told => {
-                self.counts.told_done += 1;
+                self.counts.lost_writes += 1;
                 self.lose_told();
             }
         }
@@ -91,7 +91,7 @@ impl<H: HostController> Mmc<H> {
             self.slots[slot.index()].held_at_loss = true;
         }
         if unasked != Unasked::None {
-            self.counts.in_doubt += 1;
+            self.counts.doubtful_writes += 1;
             self.lose_told();
         }
     }

@@ -19,7 +19,7 @@ use super::errand::Errand;
 use super::exclusive::Operation;
 use crate::card::time::BKOPS;
 use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, Payload, Transaction};
+use crate::controller::{HostController, MmcRequest, Payload};
 use crate::exchange::Exchange;
 use crate::register::ext_csd::{BkopsLevel, ExtCsd, Hpi, index};
 use blockyard::status::Status;
@@ -48,7 +48,7 @@ impl<H: HostController> Mmc<H> {
     }
 
     /// The transaction of `errand`.
-    pub(super) fn upkeep_of(&self, errand: Errand) -> Transaction {
+    pub(super) fn upkeep_of(&self, errand: Errand) -> MmcRequest {
         let interrupt = |by| match by {
             Hpi::SendStatus => Command::interrupt_by_status(self.target.rca),
             Hpi::StopTransmission => Command::interrupt_by_stop(self.target.rca),
@@ -57,15 +57,15 @@ impl<H: HostController> Mmc<H> {
             Errand::Look => {
                 let payload = Payload::Block;
                 let limit = self.target.read_limit;
-                Transaction { payload, ..Transaction::plain(Command::send_ext_csd(), limit) }
+                MmcRequest { payload, ..MmcRequest::plain(Command::send_ext_csd(), limit) }
             }
             Errand::Upkeep => {
                 let start = index::BKOPS_START;
-                Transaction::plain(Command::switch(SwitchAccess::WriteByte, start, 1), BKOPS)
+                MmcRequest::plain(Command::switch(SwitchAccess::WriteByte, start, 1), BKOPS)
             }
             _ => {
                 let by = self.target.hpi.expect("it can be interrupted");
-                Transaction::plain(interrupt(by), self.target.interrupt_limit)
+                MmcRequest::plain(interrupt(by), self.target.interrupt_limit)
             }
         }
     }
@@ -84,7 +84,7 @@ impl<H: HostController> Mmc<H> {
         if ext_csd.bkops_level() < BkopsLevel::Impacted {
             return self.release_bus(over);
         }
-        self.counts.upkeeps += 1;
+        self.counts.bkops_starts += 1;
         bus.background = true;
         bus.next(Errand::Upkeep, now);
     }
@@ -100,7 +100,7 @@ impl<H: HostController> Mmc<H> {
             bus.next(Errand::Status, now);
         } else {
             bus.background = false;
-            self.counts.interrupts += 1;
+            self.counts.bkops_interrupts += 1;
             bus.next(Errand::Interrupt, now);
         }
         true

@@ -71,8 +71,8 @@ impl<H: HostController> Mmc<H> {
                 self.slots[slot.index()].prepared = true;
                 self.goes_on(slot, Stage::Ready);
             }
-            ActKind::Cleanup => {
-                self.controller.cleanup(slot);
+            ActKind::Post => {
+                self.controller.post(slot);
                 self.slots[slot.index()].prepared = false;
                 let copies = self.copies_out(slot);
                 self.goes_on(slot, if copies { Stage::Ended } else { Stage::Cleaned });
@@ -85,8 +85,8 @@ impl<H: HostController> Mmc<H> {
             | ActKind::CopyOut
             | ActKind::Retune
             | ActKind::SendStatus
-            | ActKind::HeedStatus
-            | ActKind::LookAtLine
+            | ActKind::HandleStatus
+            | ActKind::PollLine
             | ActKind::SendStop
             | ActKind::SendCommand
             | ActKind::ReadRegister
@@ -232,7 +232,7 @@ impl<H: HostController> Mmc<H> {
 
     /// The next act of the cleanup of `slot`.
     fn cleaning(&self, slot: SlotId) -> ActKind {
-        if self.slots[slot.index()].prepared { ActKind::Cleanup } else { ActKind::CopyOut }
+        if self.slots[slot.index()].prepared { ActKind::Post } else { ActKind::CopyOut }
     }
 
     /// Whether what `slot` has read is copied out when it has been cleaned up.

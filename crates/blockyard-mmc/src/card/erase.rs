@@ -1,6 +1,6 @@
 //! Erasing ranges: which way serves which purpose, and the three commands of it.
 
-use super::time::EraseTime;
+use super::erase_time::EraseTime;
 use super::{Card, CardKind};
 use crate::command::erase::{MmcErase, SdErase};
 use crate::command::{Addressing, Command};

@@ -17,6 +17,7 @@ use alloc::boxed::Box;
 use blockyard::limits::Limits;
 
 pub mod erase;
+pub(crate) mod erase_time;
 pub mod time;
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 //! of this module stand in; they are the ones that Linux grants.
 
 use super::erase::Erase;
+use super::erase_time::{EraseTime, times};
 use super::{Card, CardKind};
 use crate::command::erase::{MmcErase, SdErase};
 use crate::register::ext_csd::ExtCsd;
-use crate::register::ssr::EraseTiming;
 use blockyard::time::Duration;
 
 /// Granted for a switch where EXT_CSD does not say.
@@ -28,8 +28,6 @@ pub const SD_WRITE: Duration = Duration::from_ms(250);
 pub const SDXC_WRITE: Duration = Duration::from_ms(500);
 /// SD 4.14: an erase of one block of a card that does not tell, and any discard.
 pub const SD_ERASE: Duration = Duration::from_ms(250);
-/// The least that an erase is granted, however small.
-const ERASE_MIN: Duration = Duration::from_secs(1);
 
 impl Card {
     /// The limit of the time before a block that is read.
@@ -131,44 +129,4 @@ impl Card {
             None => EraseTime::Each { unit_sectors: 1, time: SD_ERASE },
         }
     }
-}
-
-/// How long busy after an erase may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EraseTime {
-    /// So long, whatever is erased.
-    Fixed(Duration),
-    /// So long for each unit that the range touches, but no less than [`ERASE_MIN`].
-    Each { unit_sectors: u32, time: Duration },
-    /// What an SD card tells of its allocation units.
-    Told { unit_sectors: u32, timing: EraseTiming },
-}
-
-impl EraseTime {
-    /// That of a range. Saturates.
-    pub(super) fn limit(&self, sector: u64, sectors: u64) -> Duration {
-        match self {
-            Self::Fixed(limit) => *limit,
-            Self::Each { unit_sectors, time } => {
-                times(*time, touched(sector, sectors, *unit_sectors)).max(ERASE_MIN)
-            }
-            Self::Told { unit_sectors, timing } => {
-                timing.limit(touched(sector, sectors, *unit_sectors))
-            }
-        }
-    }
-}
-
-/// How many aligned units of `unit` sectors a range touches.
-fn touched(sector: u64, sectors: u64, unit: u32) -> u64 {
-    let unit = u64::from(unit);
-    match sectors {
-        0 => 0,
-        _ => (sector.saturating_add(sectors - 1)) / unit - sector / unit + 1,
-    }
-}
-
-/// `span` so many times. Saturates.
-pub(crate) fn times(span: Duration, factor: u64) -> Duration {
-    Duration::from_ns(span.as_ns().saturating_mul(factor))
 }

@@ -1,6 +1,6 @@
 //! The table of commands: for each its number, its response, and where it is legal.
 
-use super::ResponseKind;
+use super::response::ResponseKind;
 use super::state::CardState;
 use core::fmt;
 

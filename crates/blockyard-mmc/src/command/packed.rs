@@ -8,7 +8,8 @@
 //! | 8 n + 0 to 3 | entry n, from 1: the argument of its CMD23, least significant byte first |
 //! | 8 n + 4 to 7 | its address, likewise |
 
-use super::{BlockCount, Direction};
+use super::catalogue::BlockCount;
+use super::data::Direction;
 
 /// Entries that a header of 512 bytes has room for.
 pub const MAX_ENTRIES: u8 = 63;

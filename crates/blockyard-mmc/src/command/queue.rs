@@ -1,7 +1,10 @@
 //! Commands of eMMC's command queue (JESD84-B51 6.6.39): a task is described by CMD44 and CMD45,
 //! reported ready by CMD13, and executed by CMD46 or CMD47. CMD48 takes tasks away.
 
-use super::{Command, Direction, Opcode, Rca};
+use super::address::Rca;
+use super::catalogue::Command;
+use super::data::Direction;
+use super::opcode::Opcode;
 
 /// A task's number, 0 to 31, below the depth of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +32,9 @@ impl TaskId {
         (self.0 as u32) << 16
     }
 }
+
+/// The number of direct commands: with these, tasks have those below.
+pub const DIRECT: TaskId = TaskId::new(31);
 
 /// What CMD44 tells of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

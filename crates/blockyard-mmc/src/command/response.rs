@@ -1,6 +1,6 @@
 //! Responses: what a card says on the command line (JESD84-B51 6.12; SD 4.9).
 
-use super::Rca;
+use super::address::Rca;
 use super::status::Status;
 use crate::register::Bits;
 

@@ -9,8 +9,8 @@ use std::vec::Vec;
 
 const BLOCKS: u16 = 8;
 
-fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> Transaction {
-    Transaction {
+fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> MmcRequest {
+    MmcRequest {
         announce: announce.then(|| Command::set_block_count(BlockCount::new(BLOCKS))),
         command,
         stop: stop.map(Command::stop_transmission),
@@ -20,7 +20,7 @@ fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> Transa
 }
 
 /// Every way to move blocks, with the parts that a host without detection of busy reports.
-fn ways() -> Vec<(Transaction, Vec<Part>)> {
+fn ways() -> Vec<(MmcRequest, Vec<Part>)> {
     use Part::{Announce, Command as Cmd, Data, Stop};
     let read = Command::read_multiple(0, BLOCKS);
     let write = Command::write_multiple(0, BLOCKS);
@@ -32,7 +32,7 @@ fn ways() -> Vec<(Transaction, Vec<Part>)> {
         (transfer(true, write, None), std::vec![Announce, Cmd, Data]),
         (transfer(false, Command::write_single(0), None), std::vec![Cmd, Data]),
         (
-            Transaction::plain(Command::send_status(crate::command::Rca(1)), Duration::ZERO),
+            MmcRequest::plain(Command::send_status(crate::command::Rca(1)), Duration::ZERO),
             std::vec![Cmd],
         ),
     ]
@@ -50,7 +50,7 @@ fn done(part: Part) -> HostEvent {
     }
 }
 
-fn blocks(transaction: &Transaction) -> u16 {
+fn blocks(transaction: &MmcRequest) -> u16 {
     transaction.data().map_or(0, |data| data.blocks)
 }
 
@@ -134,7 +134,7 @@ fn what_a_response_says_fails_the_transaction_but_not_its_parts() {
 
 #[test]
 fn what_a_response_says_of_another_s_command_fails_nothing() {
-    let fails = |transaction: &Transaction, part, bits| {
+    let fails = |transaction: &MmcRequest, part, bits| {
         let mut exchange = Exchange::new(transaction, BusyDetect::Status);
         let response = r1(bits);
         let _ = exchange.event(HostEvent::CommandDone { part, response });

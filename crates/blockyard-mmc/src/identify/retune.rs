@@ -5,8 +5,9 @@
 //!   back the way it came at first.
 //! - **I8.** With a strobe there is nothing to tune, nor is there in a timing that never was.
 
-use super::plan::{Move, by_high_speed, high_speed, wide};
-use super::{COMMAND, Step};
+use super::moves::Move;
+use super::plan::{by_high_speed, high_speed, wide};
+use super::step::{COMMAND, Step};
 use crate::card::Card;
 use crate::command::{Command, Rca, SwitchAccess};
 use crate::mode::{Mode, Timing, Width};

@@ -1,7 +1,8 @@
 //! What an answer means for the move it answers, and what is done after it.
 
-use super::plan::{MMC_RCA, Move, PATTERN};
-use super::{Answer, BusError, Failure, Identify, READY_INTERVAL, READY_TRIES};
+use super::machine::Identify;
+use super::moves::{MMC_RCA, Move, PATTERN, Taken};
+use super::step::{Answer, BusError, Failure, READY_INTERVAL, READY_TRIES};
 use crate::command::response::R6;
 use crate::command::status::Status;
 use crate::command::{Addressing, Opcode, Response};
@@ -14,15 +15,6 @@ use crate::register::scr::Scr;
 use crate::register::ssr::Ssr;
 use crate::register::switch::{Group, SwitchStatus};
 use alloc::boxed::Box;
-
-/// What was taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// The whole move.
-    Move,
-    /// CMD55, which goes before its command.
-    Prefix,
-}
 
 impl Identify {
     /// Takes the answer to `first`, and adds what follows from it behind all other moves.

@@ -2,12 +2,20 @@
 //! legal, and data arrives only where host and card drive the bus alike.
 
 use super::*;
-use crate::command::state::{CardState, Queue, legal};
+use crate::card::Card;
+use crate::command::legal::legal;
+use crate::command::state::{CardState, Queue};
+use crate::command::status::Status;
+use crate::command::{Addressing, Command, Opcode, Rca, Response};
 use crate::command::{Direction, ResponseKind, Standard};
+use crate::host::HostCapabilities;
+use crate::mode::{Mode, SignalVoltage, Timing, TimingSet, Width};
 use crate::register::example;
 use crate::register::ext_csd::example::{emmc_4_41, emmc_5_1};
 use crate::register::ext_csd::index;
 use crate::register::ext_csd::revision;
+use alloc::boxed::Box;
+use blockyard::time::Duration;
 use std::string::ToString;
 use std::vec;
 use std::vec::Vec;

@@ -25,6 +25,16 @@ impl<C> AtOnce<C> {
 }
 
 impl<C: CarryOut> Driver for AtOnce<C> {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let status = self.of.carry_out(issue);
         let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);

@@ -419,6 +419,16 @@ impl FileDevice {
 }
 
 impl Driver for FileDevice {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let mut active = self.active(issue);
         active.step = match active.op {

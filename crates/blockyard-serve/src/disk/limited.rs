@@ -11,9 +11,8 @@
 use crate::depth::Depth;
 use crate::job::SECTOR;
 use blockyard::bio::Op;
-use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue};
+use blockyard::driver::{Accept, Busy, Device, Driver, Issue};
 use blockyard::request::Request;
-use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -67,6 +66,8 @@ impl<D> Limited<D> {
 }
 
 impl<D: Driver> Driver for Limited<D> {
+    blockyard::pass_on!(below: prepare, unprepare, commit, timed_out);
+
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         self.take_request().then_some(Budget(0))
     }
@@ -103,13 +104,7 @@ impl<D: Driver> Driver for Limited<D> {
 }
 
 impl<D: Device> Device for Limited<D> {
-    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
-        self.below.next_finished(now)
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        self.below.poll_at()
-    }
+    blockyard::pass_on!(below: next_finished, poll_at);
 }
 
 /// Bytes of data that go with it.
@@ -124,13 +119,14 @@ fn bytes_of(request: &Request) -> u64 {
 mod tests {
     use super::*;
     use blockyard::bio::Bio;
-    use blockyard::driver::Outcome;
+    use blockyard::driver::{Finished, Outcome};
     use blockyard::host::Host;
     use blockyard::limits::Limits;
     use blockyard::policy::{Dispatch, Policies};
     use blockyard::request_queue::{QueueConfig, RequestQueue};
     use blockyard::status::Status;
     use blockyard::tag::TagSetConfig;
+    use blockyard::time::Instant;
     use blockyard::unit::CpuId;
     use std::collections::VecDeque;
 
@@ -142,6 +138,16 @@ mod tests {
     }
 
     impl Driver for Seen {
+        blockyard::leaf_calls!(
+            take_budget,
+            return_budget,
+            prepare,
+            unprepare,
+            commit,
+            timed_out,
+            finish
+        );
+
         fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
             self.sectors.push(issue.request().sectors);
             let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);

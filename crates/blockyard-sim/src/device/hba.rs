@@ -234,6 +234,8 @@ impl Hba {
 }
 
 impl Driver for Hba {
+    blockyard::leaf_calls!(prepare, unprepare, commit, timed_out);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         let lun = &mut self.luns[queue.index()];
         let free = lun.outstanding < lun.depth;

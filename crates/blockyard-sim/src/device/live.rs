@@ -1,15 +1,16 @@
-//! A modelled device without a machine around it: for whoever has processors and a clock of their own,
-//! and data to keep.
+//! A modelled device without a machine around it, for callers that have processors, a clock and data of
+//! their own: one disk with one hardware queue, that of the processor that submits.
+//!
+//! An MMC host's driver keeps its costs, as they are part of how fast the card is: interrupts, wake-ups,
+//! and the acts of `[host]`. Each of its [contexts](super::mmc::contexts) has a processor of its own. The
+//! rest of `[cpu]` does not apply: the caller's processors do that work.
 //!
 //! # Rules
 //!
-//! - **L1.** What the device does, it does at the instant that the model says, however late the caller
-//!   comes to look: lateness does not add up.
-//! - **L2.** What a driver's processors do for a card takes its time, as this is part of how fast the
-//!   card is: interrupts, wake-ups, and the acts of `[host]`. Its interrupt handler and its two threads
-//!   have a processor each. All else of `[cpu]` does not apply: the caller's processors do that.
-//! - **L3.** There is one disk with one hardware queue, that of the processor that submits.
+//! - **[live-device-never-late]** What the device does, it does at the instant that the model says,
+//!   however late the caller looks: lateness does not add up.
 
+use super::mmc::contexts::{Contexts, Doing, Sleepers, Step, Turn};
 use super::{DeviceEvent, Events, Model};
 use crate::event::EventHeap;
 use crate::profile::MachineProfile;
@@ -17,74 +18,73 @@ use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::request::Request;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
-use blockyard_mmc::block::{Act, Context};
+use blockyard_mmc::block::Context;
 use std::collections::VecDeque;
 
-/// Contexts that are threads: they are woken.
-const THREADS: [Context; 2] = [Context::Thread, Context::Deferred];
-
-/// What comes to pass at an instant.
+/// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// At the device.
+    /// Something in the device.
     Device(DeviceEvent),
-    /// What a context was doing is done.
-    Done(Context),
+    /// A thread that was woken runs.
+    Runs(Context),
+    /// The processor of a context has paid for what it did.
+    Paid(Context),
 }
 
-/// What a context is doing.
-#[derive(Debug)]
-enum Doing {
-    /// On its way, or waking others.
-    Enter,
-    /// Taking an interrupt.
-    Interrupt,
-    /// An act, which began then.
-    Act(Act, Instant),
+/// The processor that takes the controller's interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interrupts {
+    /// No interrupt is being handled.
+    Idle,
+    /// The handler works.
+    Handling,
+    /// The handler works, and the controller has interrupted again.
+    Again,
 }
 
 /// A modelled device. See the [module](self).
 #[derive(Debug)]
 pub struct Live {
     model: Model,
-    machine: MachineProfile,
+    contexts: Contexts,
     events: EventHeap<Event>,
-    /// Said by the model, and not in `events` yet.
+    /// Events that the model wants scheduled, and that are not in `events` yet.
     said: Events,
-    /// By context; an idle one does nothing.
+    /// By context: what its processor pays for.
     doing: [Option<Doing>; 3],
-    /// The controller interrupts, and its handler is at work still.
-    interrupts_again: bool,
+    interrupts: Interrupts,
     finished: VecDeque<Finished>,
     now: Instant,
 }
 
 impl Live {
     /// `model`, whose driver's processors are as those of `machine`.
-    pub(crate) const fn new(model: Model, machine: MachineProfile) -> Self {
+    pub(crate) const fn new(model: Model, machine: &MachineProfile) -> Self {
         Self {
             model,
-            machine,
+            contexts: Contexts::new(machine),
             events: EventHeap::new(),
             said: Events::new(),
             doing: [None, None, None],
-            interrupts_again: false,
+            interrupts: Interrupts::Idle,
             finished: VecDeque::new(),
             now: Instant::ZERO,
         }
     }
 
-    /// Everything that comes to pass until `now`, each at its instant (L1).
+    /// Lets everything happen that is due until `now`, each event at its instant
+    /// ([live-device-never-late]).
     fn go_on_until(&mut self, now: Instant) {
         while let Some(at) = self.next_at().filter(|at| *at <= now) {
             self.now = self.now.max(at);
             if self.events.next_at().is_some_and(|due| due <= self.now) {
-                let (_, event) = self.events.pop().expect("it has been looked at");
-                self.happens(event);
+                let (_, event) = self.events.pop().expect("the event that is due");
+                self.handle(event);
                 self.settle(Duration::ZERO);
             } else {
-                // The driver's timer: its processor is interrupted to wake whom it concerns.
-                self.settle(self.machine.interrupt);
+                // The driver's timer interrupts a processor, which wakes the threads concerned.
+                self.settle(self.contexts.timer_cost());
             }
         }
         self.now = self.now.max(now);
@@ -94,98 +94,111 @@ impl Live {
         self.events.next_at().into_iter().chain(self.model.poll_at()).min()
     }
 
-    fn happens(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Device(event) => self.model.event(event, self.now, &mut self.said),
-            Event::Done(context) => self.done(context),
+            Event::Runs(thread) => {
+                self.contexts.piece_begins(thread);
+                self.take_turns(thread);
+            }
+            Event::Paid(context) => {
+                let doing = self.doing[context as usize].take();
+                self.take_effect(doing.expect("work that the context's processor paid for"));
+                self.take_turns(context);
+            }
         }
     }
 
-    /// What follows from what has been done: events to come, completions, and work for the contexts,
-    /// whom it takes `first` to get at.
+    /// Sees to what follows from the latest event: events to come, completions, and wake-ups, which come
+    /// after `first`.
     fn settle(&mut self, first: Duration) {
         while let Some((at, event)) = self.said.pop_front() {
             self.events.push(at, Event::Device(event));
         }
         self.finished.extend(core::iter::from_fn(|| self.model.next_finished(self.now)));
-        self.look_at_controller();
-        self.wake_threads(first);
+        let Some(mmc) = self.model.mmc_mut() else { return };
+        if mmc.has_news() {
+            self.look_at_controller();
+        }
+        let mmc = self.model.mmc().expect("the model is still an MMC host");
+        let sleepers = self.contexts.sleepers(mmc, self.now);
+        self.wake(sleepers, self.now + first + self.contexts.cost_of_waking(sleepers));
     }
 
     fn look_at_controller(&mut self) {
-        let Some(mmc) = self.model.mmc_mut() else { return };
-        while mmc.next_use().is_some() {} // nobody wants to know
+        let mmc = self.model.mmc_mut().expect("only an MMC host has a controller");
+        while mmc.next_use().is_some() {} // Nobody watches the bus.
         if !mmc.take_interrupt() {
             return;
         }
-        if self.doing[Context::Interrupt as usize].is_some() {
-            self.interrupts_again = true;
-        } else {
-            self.begin_interrupt();
+        match self.interrupts {
+            Interrupts::Idle => self.begin_interrupt(),
+            Interrupts::Handling | Interrupts::Again => self.interrupts = Interrupts::Again,
         }
     }
 
     fn begin_interrupt(&mut self) {
-        let handler =
-            self.model.mmc_mut().expect("only a card's host interrupts").begin_interrupt();
-        self.does(Context::Interrupt, Doing::Interrupt, self.machine.interrupt + handler);
+        let mmc = self.model.mmc_mut().expect("only an MMC host interrupts");
+        let (doing, cost) = self.contexts.take_interrupt(mmc);
+        self.interrupts = Interrupts::Handling;
+        self.pay(doing, cost);
     }
 
-    fn does(&mut self, context: Context, doing: Doing, cost: Duration) {
-        self.doing[context as usize] = Some(doing);
-        self.events.push(self.now + cost, Event::Done(context));
+    /// The processor of a context pays `cost` for `doing`.
+    fn pay(&mut self, doing: Doing, cost: Duration) {
+        let context = doing.context();
+        let before = self.doing[context as usize].replace(doing);
+        assert_eq!(before, None, "{context:?} does one thing at a time");
+        self.events.push(self.now + cost, Event::Paid(context));
     }
 
-    /// Wakes the threads that have something to do; what it costs who wakes them, from `first` on.
-    fn wake_threads(&mut self, first: Duration) -> Duration {
-        let Some(mmc) = self.model.mmc_mut() else { return Duration::ZERO };
-        let mut cost = Duration::ZERO;
-        for context in THREADS {
-            if self.doing[context as usize].is_some() || !mmc.pending(context, self.now) {
-                continue;
-            }
-            cost += self.machine.wakeup;
-            let at = self.now + first + cost;
-            mmc.wakes(context, at);
-            self.doing[context as usize] = Some(Doing::Enter);
-            self.events.push(at + self.machine.run_delay, Event::Done(context));
+    /// Wakes `sleepers` at `at`.
+    fn wake(&mut self, mut sleepers: Sleepers, at: Instant) {
+        let mmc = self.model.mmc_mut().expect("only an MMC host has threads");
+        while let Some(woken) = self.contexts.wake_next(mmc, &mut sleepers, at) {
+            let begins_at = woken.begins_at.expect("no run is left to a thread of a live device");
+            self.events.push(begins_at, Event::Runs(woken.thread));
         }
-        cost
     }
 
-    /// `context` has done what it was at, and goes on with its next act, if it has one.
-    fn done(&mut self, context: Context) {
-        // It is not to be woken meanwhile.
-        let doing = self.doing[context as usize].replace(Doing::Enter);
-        let mut doing = doing.expect("it was at something");
+    fn take_effect(&mut self, doing: Doing) {
+        let mmc = self.model.mmc_mut().expect("only an MMC host has contexts");
+        self.contexts.take_effect(doing, mmc, self.now, &mut self.said);
+    }
+
+    /// `context` takes turns on its processor until it pays for something or has nothing to do.
+    fn take_turns(&mut self, context: Context) {
+        let mut turn = Turn::new(context, false);
         loop {
-            let mmc = self.model.mmc_mut().expect("only a card's host has contexts");
-            match doing {
-                Doing::Enter => {}
-                Doing::Interrupt => mmc.end_interrupt(self.now, &mut self.said),
-                Doing::Act(act, begun) => mmc.finish_act(act, begun, self.now, &mut self.said),
+            let mmc = self.model.mmc_mut().expect("only an MMC host has contexts");
+            match self.contexts.next(&mut turn, mmc, self.now) {
+                Step::LookAtController => self.look_at_controller(),
+                Step::Wake(sleepers, at) => self.wake(sleepers, at),
+                Step::Do(doing, Duration::ZERO) => {
+                    self.take_effect(doing);
+                    turn = Turn::new(context, false);
+                }
+                Step::Do(doing, cost) => return self.pay(doing, cost),
+                Step::Again => {
+                    self.contexts.piece_begins(context);
+                    turn = Turn::new(context, false);
+                }
+                Step::Rest => break,
             }
-            let next = mmc.begin_act(context, self.now);
-            self.look_at_controller();
-            let waking = self.wake_threads(Duration::ZERO);
-            let (next, cost) = match next {
-                Some((act, cost)) => (Doing::Act(act, self.now), cost + waking),
-                None if waking > Duration::ZERO => (Doing::Enter, waking),
-                None => break,
-            };
-            if cost > Duration::ZERO {
-                return self.does(context, next, cost);
-            }
-            doing = next;
         }
-        self.doing[context as usize] = None;
-        if context == Context::Interrupt && core::mem::take(&mut self.interrupts_again) {
-            self.begin_interrupt();
+        if context == Context::Interrupt {
+            match core::mem::replace(&mut self.interrupts, Interrupts::Idle) {
+                Interrupts::Again => self.begin_interrupt(),
+                Interrupts::Handling => {}
+                Interrupts::Idle => unreachable!("an interrupt ended that nobody handled"),
+            }
         }
     }
 }
 
 impl Driver for Live {
+    blockyard::pass_on!(model: prepare, unprepare, commit, timed_out);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         self.model.take_budget(queue)
     }
@@ -208,8 +221,7 @@ impl Driver for Live {
 }
 
 impl Device for Live {
-    /// Polled at each instant that [`Device::poll_at`] tells, it names what it is done with at that
-    /// instant.
+    /// Polled at each instant that [`Device::poll_at`] names, returns the requests that complete then.
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         if self.finished.is_empty() {
             self.go_on_until(now);

@@ -14,10 +14,11 @@ pub mod mmc;
 pub mod null;
 pub mod pmem;
 pub mod stack;
+pub mod terms;
 
 use crate::data::deed::{Deed, Keeper, Place};
 use activity::Activity;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::request::Request;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
@@ -26,6 +27,7 @@ use mmc::host::MmcHost;
 use null::Null;
 use pmem::Pmem;
 use std::collections::VecDeque;
+use terms::{Completion, Dispatch};
 
 /// An event of a device's own: the number of one of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +64,23 @@ impl Model {
         }
     }
 
-    /// Whether an interrupt tells of what it was done with after a call.
+    /// How the hardware queues of this device are dispatched.
     #[must_use]
-    pub fn interrupts(&self) -> bool {
+    pub const fn dispatch(&self) -> Dispatch {
         match self {
-            Self::Null(null) => null.interrupts(),
-            Self::Hba(_) => true,
-            // Its own handler has been charged for.
-            Self::Mmc(_) | Self::Pmem(_) => false,
+            Self::Null(_) | Self::Hba(_) | Self::Pmem(_) => Dispatch::Direct,
+            Self::Mmc(_) => Dispatch::HostThread,
+        }
+    }
+
+    /// How this device completes requests of a hardware queue that is not polled.
+    #[must_use]
+    pub const fn completion(&self) -> Completion {
+        match self {
+            Self::Null(null) => null.completion(),
+            Self::Hba(_) => Completion::Interrupt,
+            Self::Mmc(_) => Completion::HostInterrupt,
+            Self::Pmem(_) => Completion::WithinCall,
         }
     }
 
@@ -127,6 +138,16 @@ impl Model {
         self.activity().held_ns()
     }
 
+    /// Takes the time that calls since the last one kept the calling processor busy, beside the costs of
+    /// the path.
+    #[inline]
+    pub fn take_spent(&mut self) -> Duration {
+        match self {
+            Self::Pmem(pmem) => pmem.take_spent(),
+            Self::Null(_) | Self::Hba(_) | Self::Mmc(_) => Duration::ZERO,
+        }
+    }
+
     /// The host path of an eMMC device or SD card.
     #[must_use]
     pub fn mmc(&self) -> Option<&MmcHost> {
@@ -145,14 +166,6 @@ impl Model {
         }
     }
 
-    /// As [`Self::pmem`].
-    pub fn pmem_mut(&mut self) -> Option<&mut Pmem> {
-        match self {
-            Self::Pmem(pmem) => Some(pmem),
-            _ => None,
-        }
-    }
-
     /// As [`Self::mmc`].
     pub fn mmc_mut(&mut self) -> Option<&mut MmcHost> {
         match self {
@@ -162,41 +175,56 @@ impl Model {
     }
 }
 
+/// Makes the same call on the model.
+macro_rules! each {
+    ($model:expr, $device:ident => $call:expr) => {
+        match $model {
+            Model::Null($device) => $call,
+            Model::Hba($device) => $call,
+            Model::Mmc($device) => $call,
+            Model::Pmem($device) => $call,
+        }
+    };
+}
+
 impl Driver for Model {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        match self {
-            Self::Null(null) => null.take_budget(queue),
-            Self::Hba(hba) => hba.take_budget(queue),
-            Self::Mmc(mmc) => mmc.take_budget(queue),
-            Self::Pmem(pmem) => pmem.take_budget(queue),
-        }
+        each!(self, device => device.take_budget(queue))
     }
 
     fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        match self {
-            Self::Null(null) => null.return_budget(queue, budget),
-            Self::Hba(hba) => hba.return_budget(queue, budget),
-            Self::Mmc(mmc) => mmc.return_budget(queue, budget),
-            Self::Pmem(pmem) => pmem.return_budget(queue, budget),
-        }
+        each!(self, device => device.return_budget(queue, budget));
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        each!(self, device => device.prepare(issue));
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        each!(self, device => device.unprepare(issue));
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        match self {
-            Self::Null(null) => null.queue_rq(issue),
-            Self::Hba(hba) => hba.queue_rq(issue),
-            Self::Mmc(mmc) => mmc.queue_rq(issue),
-            Self::Pmem(pmem) => pmem.queue_rq(issue),
-        }
+        each!(self, device => device.queue_rq(issue))
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        each!(self, device => device.commit(queue, hctx, now));
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        each!(self, device => device.timed_out(queue, hctx, tag, request, now))
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        match self {
-            Self::Null(null) => null.finish(queue, hctx, tag, request),
-            Self::Hba(hba) => hba.finish(queue, hctx, tag, request),
-            Self::Mmc(mmc) => mmc.finish(queue, hctx, tag, request),
-            Self::Pmem(pmem) => pmem.finish(queue, hctx, tag, request),
-        }
+        each!(self, device => device.finish(queue, hctx, tag, request));
     }
 }
 
@@ -232,12 +260,7 @@ impl Keeper for Model {
 impl Device for Model {
     #[inline]
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
-        match self {
-            Self::Null(null) => null.next_finished(now),
-            Self::Hba(hba) => hba.next_finished(now),
-            Self::Mmc(mmc) => mmc.next_finished(now),
-            Self::Pmem(pmem) => pmem.next_finished(now),
-        }
+        each!(self, device => device.next_finished(now))
     }
 
     fn poll_at(&self) -> Option<Instant> {

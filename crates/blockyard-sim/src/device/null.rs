@@ -2,10 +2,10 @@
 
 use super::activity::Activity;
 use super::cache::{self, Cache};
+use super::terms::Completion;
 use super::{DeviceEvent, Events};
 use crate::profile::{CacheProfile, NullCompletion, NullProfile};
-use crate::workload::Prng;
-use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Null {
     profile: NullProfile,
-    prng: Prng,
     /// When the data of all that was accepted has passed, under a bandwidth limit.
     passed_at: Instant,
     /// With their bytes, and the time they take longer than others.
@@ -29,13 +28,12 @@ pub struct Null {
 }
 
 impl Null {
-    /// A device as `profile` and `cache` say, of `hctxs` hardware queues; `prng` draws what it refuses and fails.
+    /// A device as `profile` and `cache` say, of `hctxs` hardware queues.
     #[must_use]
-    pub fn new(profile: NullProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
+    pub fn new(profile: NullProfile, hctxs: u16, cache: Option<CacheProfile>) -> Self {
         let commands = usize::from(hctxs) * usize::from(profile.depth);
         Self {
             profile,
-            prng,
             passed_at: Instant::ZERO,
             handed_over: Vec::new(),
             finished: VecDeque::new(),
@@ -50,9 +48,12 @@ impl Null {
         self.finished.pop_front()
     }
 
-    /// Whether an interrupt tells of that.
-    pub(super) fn interrupts(&self) -> bool {
-        self.profile.completion == NullCompletion::Timer
+    /// How requests complete.
+    pub(super) const fn completion(&self) -> Completion {
+        match self.profile.completion {
+            NullCompletion::None | NullCompletion::Softirq => Completion::Uninterrupted,
+            NullCompletion::Timer => Completion::Interrupt,
+        }
     }
 
     /// Starts what was handed over.
@@ -84,10 +85,6 @@ impl Null {
         self.activity.end(now);
         self.finished.extend(self.waiting[event.0 as usize].take());
     }
-
-    fn one_in(&mut self, n: Option<u32>) -> bool {
-        n.is_some_and(|n| self.prng.below(u64::from(n)) == 0)
-    }
 }
 
 /// How long `bytes` take at `per_second`, rounded up.
@@ -97,17 +94,22 @@ pub(super) fn transfer_time(bytes: u64, per_second: u64) -> Duration {
 }
 
 impl Driver for Null {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        if self.one_in(self.profile.busy_one_in) {
-            return Accept::Busy(Busy::Resource);
-        }
-        let failed = self.one_in(self.profile.error_one_in);
-        let status = if failed { Status::IoError } else { Status::Ok };
         let finished = Finished {
             queue: issue.queue,
             hctx: issue.hctx,
             tag: issue.tag,
-            outcome: Outcome::Done(status),
+            outcome: Outcome::Done(Status::Ok),
         };
         let within_call = self.profile.completion == NullCompletion::None;
         let longer = cache::longer(&mut self.cache, issue);

@@ -1,9 +1,11 @@
 //! Processors: each runs one thing at a time.
 
+use crate::device::mmc::contexts::Doing;
+use crate::device::terms::Runner;
 use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{HctxId, QueueId};
-use blockyard_mmc::block::{Act, ActKind, Context};
+use blockyard_mmc::block::{ActKind, Context};
 use blockyard_mmc::controller::SlotId;
 use std::collections::VecDeque;
 
@@ -21,8 +23,10 @@ pub enum Work {
         /// Whether an interrupt told of it.
         interrupt: bool,
     },
-    /// Run a hardware queue from a worker thread.
+    /// Run a hardware queue from a thread.
     Run {
+        /// The thread.
+        by: Runner,
         /// Of which queue.
         queue: QueueId,
         /// Which.
@@ -43,19 +47,6 @@ pub enum Work {
     /// What such a driver does at a time, for the request in a slot, or for none; only told, never
     /// given.
     Act(ActKind, Option<SlotId>),
-}
-
-/// What a processor does for the driver of an MMC host, with effect when it is done.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Doing {
-    /// It turns to one of its threads.
-    Enter(Context),
-    /// It handles an interrupt.
-    Interrupt,
-    /// It wakes others for what this context leaves to them.
-    Wake(Context),
-    /// It does this, since then.
-    Act(Act, Instant),
 }
 
 /// A job instance that looks at its processor's polled hardware queue again and again.

@@ -71,10 +71,6 @@ pub struct NullProfile {
     pub shared_tags: bool,
     /// Most bytes per second; `None`: no limit.
     pub bandwidth_limit: Option<u64>,
-    /// One request in this many is refused as busy; `None`: none is.
-    pub busy_one_in: Option<u32>,
-    /// One request in this many fails; `None`: none does.
-    pub error_one_in: Option<u32>,
 }
 
 /// How a null device completes a request.
@@ -150,6 +146,9 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "null",
     "srp",
     "lpfc",
+    "lpfc-host-full",
+    "lpfc-target-full",
+    "lpfc-lun-full",
     "qla2xxx",
     "sd-ux500",
     "emmc-u5500",
@@ -157,6 +156,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "sd-hs-sprd",
     "sd-default",
     "sd-hs",
+    "sd-hs-bounce",
     "sd-sdr50",
     "sd-ddr50",
     "sd-sdr104",
@@ -185,16 +185,8 @@ const LIMITS: &[&str] = &[
     "write-cache",
     "fua",
 ];
-const NULL: &[&str] = &[
-    "completion",
-    "completion-time",
-    "submit-queues",
-    "depth",
-    "shared-tags",
-    "bandwidth-limit",
-    "busy-one-in",
-    "error-one-in",
-];
+const NULL: &[&str] =
+    &["completion", "completion-time", "submit-queues", "depth", "shared-tags", "bandwidth-limit"];
 const HBA: &[&str] = &[
     "hw-queues",
     "can-queue",
@@ -219,6 +211,20 @@ const COMPLETION: &[(&str, NullCompletion)] = &[
 /// The sizes of a logical block, in sectors.
 const LOGICAL_BLOCK: &[(&str, u32)] =
     &[("512B", 1), ("1KiB", 2), ("2KiB", 4), ("4KiB", 8), ("8KiB", 16), ("16KiB", 32)];
+
+impl DeviceModel {
+    /// The kind of device in a noun phrase, for messages.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null(_) => "a null device",
+            Self::Hba(_) => "a SCSI host",
+            Self::Mmc(mmc) if mmc.card.is_emmc() => "an eMMC device",
+            Self::Mmc(_) => "an SD card",
+            Self::Pmem(_) => "persistent memory",
+        }
+    }
+}
 
 impl Device {
     /// How many disks it has.
@@ -330,8 +336,6 @@ fn null(top: &Table<'_>) -> Result<NullProfile, ProfileError> {
         depth: null.need("depth", Count(1..=10_240))?,
         shared_tags: null.take("shared-tags", Flag)?.unwrap_or(false),
         bandwidth_limit: null.take("bandwidth-limit", Rate)?,
-        busy_one_in: null.take("busy-one-in", Count(2..=u32::MAX))?,
-        error_one_in: null.take("error-one-in", Count(1..=u32::MAX))?,
     })
 }
 

@@ -127,6 +127,12 @@ fn write_choice(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::
     write!(f, "(one of {})", known.join(", "))
 }
 
+/// Whether `key` of a profile's `table` named a fault before fault files did.
+fn is_fault(key: &str, table: &str) -> bool {
+    let of_mmc = key == "faults" && ["card", "host"].contains(&table);
+    of_mmc || (table == "null" && ["busy-one-in", "error-one-in"].contains(&key))
+}
+
 /// ` in `[table]``
 fn write_place(f: &mut fmt::Formatter<'_>, table: &str) -> fmt::Result {
     if table.is_empty() { Ok(()) } else { write!(f, " in `[{table}]`") }
@@ -140,6 +146,11 @@ impl fmt::Display for Problem {
             Self::UnknownKey { key, table, known } => {
                 write!(f, "unknown key {}", quoted(key))?;
                 write_place(f, table)?;
+                if is_fault(key, table) {
+                    return f.write_str(
+                        ": faults are not part of a profile: give them in a file with --faults",
+                    );
+                }
                 write_choice(f, key, known)
             }
             Self::UnknownValue { key, value, known } => {

@@ -26,8 +26,19 @@
 //! and on which of the requests that it matches: each; `nth = N`, the Nth alone; `every = N`, each
 //! Nth; `first = N` and `last = M`, from one to the other; `one-in = N`, each by chance. Rules are
 //! asked in the order of the file, and the first that fires decides.
+//!
+//! An eMMC device or SD card also has faults below requests, once in so many on average:
+//!
+//! ```toml
+//! [card]
+//! response-crc-one-in = 1000    # also command-lost, no-data, read-crc, write-crc and program
+//! [host]
+//! drift-one-in = 500            # also interrupt-lost, not-now and tuning-fails
+//! removed-at = "20ms"           # somebody pulls the card out
+//! ```
 
 use core::ops::Range;
+use std::borrow::Cow;
 
 use blockyard::bio::Op;
 use blockyard::driver::Busy;
@@ -36,7 +47,9 @@ use blockyard::status::Status;
 use blockyard::unit::QueueId;
 use toml::de::DeValue;
 
+use super::device::{Device, DeviceModel};
 use super::error::{Problem, ProfileError};
+use super::mmc::{MmcFaults, mmc_faults};
 use super::source::{Source, read};
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
@@ -48,9 +61,15 @@ pub struct FaultRules {
     pub name: String,
     /// In its order.
     pub rules: Vec<FaultRule>,
+    /// Faults below requests, in the card and its host.
+    pub mmc: MmcFaults,
 }
 
-const KEYS: &[&str] = &["rule"];
+/// The fault file has faults of a card, and the device has no card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoCard;
+
+const KEYS: &[&str] = &["rule", "card", "host"];
 const RULE: &[&str] = &[
     "name",
     "op",
@@ -180,7 +199,22 @@ impl FaultRules {
             }
             rules.push(rule);
         }
-        Ok(Self { name: name.to_owned(), rules })
+        Ok(Self { name: name.to_owned(), rules, mmc: mmc_faults(&top)? })
+    }
+
+    /// Returns `device` with the faults of this file in its card and host.
+    ///
+    /// # Errors
+    ///
+    /// [`NoCard`] if the file has such faults and `device` is not an eMMC device or SD card.
+    pub fn strike<'a>(&self, device: &'a Device) -> Result<Cow<'a, Device>, NoCard> {
+        if self.mmc == MmcFaults::default() {
+            return Ok(Cow::Borrowed(device));
+        }
+        let mut struck = device.clone();
+        let DeviceModel::Mmc(mmc) = &mut struck.model else { return Err(NoCard) };
+        (mmc.card.timing.faults, mmc.host.faults) = (self.mmc.card, self.mmc.host);
+        Ok(Cow::Owned(struck))
     }
 }
 
@@ -272,6 +306,7 @@ mod tests {
     use blockyard::time::Duration;
 
     use super::*;
+    use crate::profile::{CardFaults, HostFaults};
 
     /// What is told of a file.
     fn error(text: &str) -> String {
@@ -321,6 +356,29 @@ mod tests {
             between(1, 2),
         ];
         assert_eq!(turns, expected);
+    }
+
+    #[test]
+    fn faults_of_a_card_and_its_host_strike_cards_only() {
+        let text = "[card]\nprogram-one-in = 50\n[host]\ndrift-one-in = 7\nremoved-at = \"20ms\"\n";
+        let faults = FaultRules::parse("f.toml", text).unwrap();
+        let host = HostFaults {
+            drift_one_in: Some(7),
+            removed_at: Some(Duration::from_ms(20)),
+            ..HostFaults::default()
+        };
+        let card = CardFaults { program_one_in: Some(50), ..CardFaults::default() };
+        assert_eq!(faults.mmc, MmcFaults { card, host });
+        let (card, disk) = (Device::lookup("sd-hs").unwrap(), Device::lookup("srp").unwrap());
+        let DeviceModel::Mmc(struck) = faults.strike(&card).unwrap().model else { panic!() };
+        assert_eq!((struck.card.timing.faults, struck.host.faults), (faults.mmc.card, host));
+        assert_eq!(faults.strike(&disk), Err(NoCard));
+        let none = FaultRules::parse("f.toml", "[card]\n").unwrap();
+        assert_eq!(none.strike(&disk), Ok(Cow::Borrowed(&disk)));
+        assert!(error("[card]\nprogam-one-in = 2").starts_with(
+            "f.toml:2: unknown key `progam-one-in` in `[card]`: did you mean `program-one-in`?"
+        ));
+        assert!(error("[host]\ndrift-one-in = 0").starts_with("f.toml:2: `drift-one-in` is `0`"));
     }
 
     #[test]

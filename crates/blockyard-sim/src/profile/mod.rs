@@ -36,14 +36,14 @@ pub use device::{
     RefusalMode,
 };
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
-pub use fault::FaultRules;
+pub use fault::{FaultRules, NoCard};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
 pub use machine::MachineProfile;
 pub use mmc::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
-    ControlTiming, EraseTiming, HostCosts, HostFaults, MemoryCosts, MmcHostProfile, MmcProfile,
-    PioMisses, ReadTiming, Stall, UnitTiming, WriteTiming,
+    ControlTiming, EraseTiming, HostCosts, HostFaults, MemoryCosts, MmcFaults, MmcHostProfile,
+    MmcProfile, PioMisses, ReadTiming, Stall, UnitTiming, WriteTiming,
 };
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};

@@ -6,7 +6,8 @@ use blockyard::policy::{
     SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
-use blockyard_btt::{LaneChoice, Policy};
+use blockyard_btt::{LaneChoice, Policy, ReadTracking};
+use blockyard_mmc::policy::Bounce;
 use toml::de::{DeTable, DeValue};
 
 use super::*;
@@ -199,7 +200,7 @@ fn a_lun_that_refuses_ramps_its_depth() {
 #[test]
 fn a_null_device_over_a_host_keeps_its_machine() {
     let text = "base = \"srp\"\n[null]\ncompletion = \"timer\"\nsubmit-queues = 2\ndepth = 8\n\
-                bandwidth-limit = \"400MiB/s\"\nbusy-one-in = 100\n";
+                bandwidth-limit = \"400MiB/s\"\n";
     let device = Device::parse("mine", text).unwrap();
     let null = NullProfile {
         completion: NullCompletion::Timer,
@@ -208,8 +209,6 @@ fn a_null_device_over_a_host_keeps_its_machine() {
         depth: 8,
         shared_tags: false,
         bandwidth_limit: Some(400 << 20),
-        busy_one_in: Some(100),
-        error_one_in: None,
     };
     assert_eq!(device.model, DeviceModel::Null(null));
     assert_eq!(device.machine, Device::lookup("srp").unwrap().machine);
@@ -551,4 +550,64 @@ fn deep_nesting_is_an_error_and_no_overflow() {
 fn parse_both(text: &str) {
     drop(Design::parse("mutant", text));
     drop(Device::parse("mutant", text));
+}
+
+#[test]
+fn a_fault_in_a_profile_is_refused_with_a_hint_at_fault_files() {
+    let hint = ": faults are not part of a profile: give them in a file with --faults";
+    for (text, told) in [
+        (
+            "base = \"null\"\n[null]\nbusy-one-in = 3",
+            "mine:3: unknown key `busy-one-in` in `[null]`",
+        ),
+        (
+            "base = \"null\"\n[null]\nerror-one-in = 3",
+            "mine:3: unknown key `error-one-in` in `[null]`",
+        ),
+        (
+            "base = \"sd-hs\"\n[card.faults]\nprogram-one-in = 3",
+            "mine:2: unknown key `faults` in `[card]`",
+        ),
+        (
+            "base = \"sd-hs\"\n[host.faults]\ndrift-one-in = 3",
+            "mine:2: unknown key `faults` in `[host]`",
+        ),
+    ] {
+        assert_eq!(Device::parse("mine", text).unwrap_err().to_string(), format!("{told}{hint}"));
+    }
+}
+
+#[test]
+fn every_value_of_a_historical_policy_has_a_builtin_design() {
+    let designs: Vec<_> =
+        builtin_designs().iter().map(|of| Design::lookup(of.name).unwrap()).collect();
+    for dispatch in
+        [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget]
+    {
+        assert!(designs.iter().any(|of| of.policies.dispatch == dispatch), "{dispatch:?}");
+    }
+    for bounce in [Bounce::None, Bounce::Sync, Bounce::Async] {
+        let has = |of: &Design| of.host.is_some_and(|host| host.bounce == bounce);
+        assert!(designs.iter().any(has), "{bounce:?}");
+    }
+    for tracking in [
+        ReadTracking::Versions,
+        ReadTracking::Indexed,
+        ReadTracking::Scan,
+        ReadTracking::ScanPadded,
+    ] {
+        let has = |of: &Design| of.btt.is_some_and(|btt| btt.tracking == tracking);
+        assert!(designs.iter().any(has), "{tracking:?}");
+    }
+}
+
+#[test]
+fn each_mode_of_refusal_has_a_builtin_device() {
+    let refusal = |name| match Device::lookup(name).unwrap().model {
+        DeviceModel::Hba(hba) => hba.refusal.unwrap().mode,
+        _ => panic!("{name} is no SCSI host"),
+    };
+    assert_eq!(refusal("lpfc-host-full"), RefusalMode::HostFull);
+    assert_eq!(refusal("lpfc-target-full"), RefusalMode::TargetFull);
+    assert!(matches!(refusal("lpfc-lun-full"), RefusalMode::LunFull { .. }));
 }

@@ -16,8 +16,8 @@ use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
 use crate::observe::{Observer, Setting};
 use crate::profile::{
-    Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, POLL_QUEUES, READ_QUEUES,
-    asked,
+    Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, NoCard, POLL_QUEUES,
+    READ_QUEUES, asked,
 };
 use crate::task::READER_BIOS_MAX;
 use crate::workload::Prng;
@@ -33,6 +33,7 @@ use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
+use std::borrow::Cow;
 
 /// Driver tags for persistent memory, where a request ends in the call that hands it over.
 const PMEM_TAGS: u16 = 64;
@@ -138,7 +139,7 @@ fn model(
     draws: Prng,
 ) -> Result<Model, SimulationError> {
     Ok(match device.model {
-        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache, draws)),
+        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache)),
         DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
         DeviceModel::Mmc(mmc) => Model::Mmc(Box::new(mmc_host(&mmc, device, design, draws)?)),
         DeviceModel::Pmem(pmem) => {
@@ -163,7 +164,7 @@ pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, Simulat
         return Err(SimulationError::NotServed { device: device.name.clone() });
     }
     let draws = Prng::new(seed).fork(0);
-    Ok(Live::new(model(device, design, 1, draws)?, device.machine))
+    Ok(Live::new(model(device, design, 1, draws)?, &device.machine))
 }
 
 /// Requests that `design` has one hardware queue of `device` hold.
@@ -242,8 +243,12 @@ pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), Simulat
     Ok(())
 }
 
-/// Fault rules are about disks and sectors that the device has.
-pub(super) fn check_faults(rules: &FaultRules, device: &Device) -> Result<(), SimulationError> {
+/// Returns `device` with the faults of its card and host. Checks that it has the disks and sectors that the
+/// rules name.
+pub(super) fn check_faults<'a>(
+    rules: &FaultRules,
+    device: &'a Device,
+) -> Result<Cow<'a, Device>, SimulationError> {
     let (disks, capacity) = (device.disks(), device.limits.capacity_sectors);
     for rule in &rules.rules {
         let wrong = |words| {
@@ -259,7 +264,11 @@ pub(super) fn check_faults(rules: &FaultRules, device: &Device) -> Result<(), Si
             return wrong(format!("sector {sector} is beyond the end of the disk, {capacity}"));
         }
     }
-    Ok(())
+    rules.strike(device).map_err(|NoCard| SimulationError::CardFaults {
+        file: rules.name.clone(),
+        device: device.name.clone(),
+        kind: device.model.kind(),
+    })
 }
 
 /// Has `world`, whose stack keeps what is on `device`, verified.

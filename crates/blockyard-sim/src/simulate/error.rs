@@ -108,6 +108,15 @@ pub enum SimulationError {
         /// How many processors there are.
         cpus: u16,
     },
+    /// A fault file has faults of a card, and the device has none.
+    CardFaults {
+        /// The file.
+        file: String,
+        /// The device.
+        device: String,
+        /// What the device is.
+        kind: &'static str,
+    },
     /// A fault rule is about what the device does not have.
     Faults {
         /// The file of rules.
@@ -183,6 +192,10 @@ impl fmt::Display for SimulationError {
                 f,
                 "device `{device}`: `interrupt-cpu` of `[host]` is not among the machine's CPUs, 0 to {}",
                 cpus - 1
+            ),
+            Self::CardFaults { file, device, kind } => write!(
+                f,
+                "{file}: `[card]` and `[host]` only work on eMMC and SD devices; `{device}` is {kind}"
             ),
             Self::Faults { file, rule, words } => write!(f, "{file}: rule `{rule}`: {words}"),
             Self::Failed { job, at, failure } => {

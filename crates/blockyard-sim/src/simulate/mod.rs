@@ -179,9 +179,8 @@ impl<O: Observer> Simulation<O> {
         check_host(design, device)?;
         check_pmem(design, device)?;
         let device = &*device.under(design);
-        if let Some(rules) = conditions.faults {
-            check_faults(rules, device)?;
-        }
+        let struck = conditions.faults.map(|rules| check_faults(rules, device)).transpose()?;
+        let device = struck.as_deref().unwrap_or(device);
         let (mut waves, entries, stats) = match conditions.replay {
             None => plan(&jobs.jobs, device, design)?,
             Some(replay) => plan_replay(replay, device),

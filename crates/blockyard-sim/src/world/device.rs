@@ -1,11 +1,13 @@
 //! The way back: what the device is done with, to the processor and the task that wait for it.
 
 use super::{Event, RUN_BIT, World, split_cookie};
+use crate::device::terms::Completion;
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Observer;
 use blockyard::driver::{Device, Finished};
 use blockyard::status::Status;
 use blockyard::time::Duration;
+use blockyard::unit::HctxId;
 
 impl<O: Observer> World<O> {
     /// Schedules what the device said.
@@ -17,10 +19,9 @@ impl<O: Observer> World<O> {
 
     /// What the device is done with goes to the processors that submitted it.
     pub(super) fn take_finished(&mut self) {
-        let interrupt = self.host.driver.model().interrupts();
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
-            self.deliver(finished, interrupt);
+            self.deliver(finished);
         }
         self.schedule_layers();
     }
@@ -33,10 +34,26 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn deliver(&mut self, finished: Finished, interrupt: bool) {
-        if self.polled.contains(finished.hctx) {
+    /// How requests of `hctx` complete.
+    fn completion_of(&self, hctx: HctxId) -> Completion {
+        if self.polled.contains(hctx) { Completion::Polled } else { self.completion }
+    }
+
+    /// Something has happened in the device.
+    pub(super) fn device_has_news(&mut self) {
+        match self.completion {
+            // The device ends no request by itself: its driver does, when it has been interrupted.
+            Completion::HostInterrupt => self.look_at_controller(),
+            _ => self.take_finished(),
+        }
+    }
+
+    fn deliver(&mut self, finished: Finished) {
+        let completion = self.completion_of(finished.hctx);
+        if completion == Completion::Polled {
             return self.put_polled(finished);
         }
+        let interrupt = completion == Completion::Interrupt;
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
         let cpu = request.expect("a device finishes what it owns").cpu;
@@ -48,10 +65,9 @@ impl<O: Observer> World<O> {
         let mut cost = Duration::ZERO;
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
-            if self.polled.contains(finished.hctx) {
-                self.put_polled(finished);
-            } else {
-                cost += self.complete(finished, false);
+            match self.completion_of(finished.hctx) {
+                Completion::Polled => self.put_polled(finished),
+                _ => cost += self.complete(finished, false),
             }
         }
         cost

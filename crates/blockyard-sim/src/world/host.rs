@@ -2,48 +2,30 @@
 //! act (T7, T8).
 
 use super::{Event, World};
+use crate::device::mmc::contexts::{Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index};
 use crate::device::mmc::host::MmcHost;
-use crate::machine::cpu::{Cpu, Doing, Work};
+use crate::device::terms::{Dispatch, Runner};
+use crate::machine::cpu::{Cpu, Work};
 use crate::observe::Observer;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
-use blockyard_mmc::block::{ActKind, Context, DISABLE_LIMIT};
-
-/// A thread of the driver's: the one that dispatches, or the one of deferred work.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HostThread {
-    /// Where it runs, or ran last.
-    pub(super) cpu: CpuId,
-    /// It runs, or will without being woken.
-    awake: bool,
-    /// When it runs after its last wake-up: what comes to it before waits until then.
-    there_at: Instant,
-    /// Pieces of work that it has not begun.
-    queued: u32,
-}
-
-impl HostThread {
-    /// Asleep, on `cpu`.
-    pub(super) const fn new(cpu: CpuId) -> Self {
-        Self { cpu, awake: false, there_at: Instant::ZERO, queued: 0 }
-    }
-
-    /// Whether it runs, or will without being woken.
-    pub(super) const fn is_awake(&self) -> bool {
-        self.awake
-    }
-}
-
-/// The contexts that are threads, in the order in which a world keeps them.
-const THREADS: [Context; 2] = [Context::Thread, Context::Deferred];
+use blockyard_mmc::block::{Context, DISABLE_LIMIT};
 
 impl<O: Observer> World<O> {
-    fn mmc(&mut self) -> &mut MmcHost {
-        self.host.driver.model_mut().mmc_mut().expect("only an MMC host has such work")
+    /// The contexts of the MMC host, and the host.
+    fn contexts(&mut self) -> (&mut Contexts, &mut MmcHost) {
+        let mmc = self.host.driver.model_mut().mmc_mut();
+        (&mut self.contexts, mmc.expect("contexts are those of an MMC host"))
     }
 
-    /// The system is to sleep at `at`, for `span` from the instant at which an MMC host must be idle for
-    /// it. Other devices do not notice.
+    /// Whether the device is an MMC host, whose driver has contexts of its own.
+    #[inline]
+    fn host_has_contexts(&self) -> bool {
+        self.dispatch == Dispatch::HostThread
+    }
+
+    /// Suspends the system at `at`; it sleeps for `span` from the instant by which an MMC host must be
+    /// idle. Other devices do not notice.
     pub fn suspend(&mut self, at: Instant, span: Duration) {
         self.events.push(at, Event::Suspend(span));
     }
@@ -59,22 +41,15 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn resume_host(&mut self) {
-        self.totals.sleeps += u64::from(self.mmc().resume());
+        let (_, mmc) = self.contexts();
+        self.totals.sleeps += u64::from(mmc.resume());
     }
 
-    fn thread(&mut self, context: Context) -> &mut HostThread {
-        match context {
-            Context::Thread => &mut self.host_threads[0],
-            Context::Deferred => &mut self.host_threads[1],
-            Context::Interrupt => unreachable!("an interrupt is no thread"),
-        }
-    }
-
-    /// Something may have happened at the controller: what the bus was used for is told, and an
-    /// interrupt is given to its processor.
+    /// Something may have happened at the controller: reports the bus uses that are over, and gives an
+    /// interrupt to its processor.
     #[inline]
     pub(super) fn look_at_controller(&mut self) {
-        if self.dispatch_blocks && self.mmc().has_news() {
+        if self.host_has_contexts() && self.contexts().1.has_news() {
             self.hear_controller();
         }
     }
@@ -90,112 +65,77 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A time has come that the driver or a queue wanted to be told of: where a thread is to be woken
-    /// for it, the processor on which it slept takes the timer's interrupt and does so (T9).
+    /// An instant has come at which the driver or a queue wanted a call. If a thread has to be woken for
+    /// it, the processor on which that thread slept takes the timer's interrupt and wakes it
+    /// ([waker-pays]).
     pub(super) fn host_time_has_come(&mut self) {
-        let wanted = self.wanted_threads();
-        let thread = THREADS.into_iter().zip(wanted).find(|(_, is_wanted)| *is_wanted);
-        if let Some((context, _)) = thread {
-            let cpu = self.thread(context).cpu;
+        if let Some(thread) = self.host_sleepers().first() {
+            let cpu = self.host_cpu(thread);
             self.give(cpu, Work::Timer);
-        } else if !self.wanted_runs.is_empty() {
+        } else {
             self.give_wanted_runs(self.now);
         }
     }
 
-    /// Which of [`THREADS`] sleep, and have something to do.
-    pub(super) fn wanted_threads(&mut self) -> [bool; 2] {
-        if !self.dispatch_blocks {
-            return [false; 2];
+    /// The processor on which a thread of the host runs, or ran last.
+    pub(super) fn host_cpu(&self, thread: Context) -> CpuId {
+        self.host_cpus[thread_index(thread)]
+    }
+
+    /// Returns the threads of the host that sleep and have something to do.
+    pub(super) fn host_sleepers(&mut self) -> Sleepers {
+        if !self.host_has_contexts() {
+            return Sleepers::default();
         }
         let now = self.now;
-        THREADS.map(|context| {
-            let runs = context == Context::Thread && !self.wanted_runs.is_empty();
-            !self.thread(context).awake && (runs || self.mmc().pending(context, now))
-        })
+        let (contexts, mmc) = self.contexts();
+        contexts.sleepers(mmc, now)
     }
 
-    /// What it costs a processor to wake those that are `wanted` (T9).
-    pub(super) fn cost_of_waking(&self, wanted: [bool; 2]) -> Duration {
-        let wake_ups = wanted.into_iter().filter(|is_wanted| *is_wanted);
-        wake_ups.fold(Duration::ZERO, |cost, _| cost + self.machine.wakeup)
-    }
-
-    /// Threads that are `wanted` are woken at `at`, by what then is paid for it, and runs that are
-    /// wanted are given to theirs.
+    /// Wakes `sleepers` at `at`, by when that has been paid for, and gives the runs that are wanted to
+    /// their thread.
     #[inline]
-    pub(super) fn wake_host(&mut self, wanted: [bool; 2], at: Instant) {
-        if wanted != [false; 2] || !self.wanted_runs.is_empty() {
-            self.wake_wanted(wanted, at);
+    pub(super) fn wake_host(&mut self, sleepers: Sleepers, at: Instant) {
+        if self.contexts.has_to_wake(sleepers) {
+            self.wake_sleepers(sleepers, at);
         }
     }
 
-    fn wake_wanted(&mut self, wanted: [bool; 2], at: Instant) {
-        for (context, is_wanted) in THREADS.into_iter().zip(wanted) {
-            if !is_wanted || self.thread(context).awake {
-                continue;
-            }
+    fn wake_sleepers(&mut self, mut sleepers: Sleepers, at: Instant) {
+        loop {
+            let (contexts, mmc) = self.contexts();
+            let Some(woken) = contexts.wake_next(mmc, &mut sleepers, at) else { break };
             self.totals.wakeups += 1;
-            self.mmc().wakes(context, at);
-            let (cpu, there_at) = (self.idle_cpu(context, at), at + self.machine.run_delay);
-            let thread = self.thread(context);
-            (thread.cpu, thread.there_at, thread.awake) = (cpu, there_at, true);
-            if context == Context::Deferred || self.wanted_runs.is_empty() {
-                self.give_host_thread(context, Event::HostThread(context), at);
+            self.host_cpus[thread_index(woken.thread)] = self.idle_cpu(woken.thread, at);
+            if let Some(begins_at) = woken.begins_at {
+                self.soon(begins_at, Event::HostThread(woken.thread));
             }
         }
         self.give_wanted_runs(at);
     }
 
-    /// Runs that are wanted of the host's thread, which is awake, are its from `at` on.
+    /// Gives the runs that are wanted to the host's thread, which is awake, from `at` on.
     fn give_wanted_runs(&mut self, at: Instant) {
-        let mut runs = core::mem::take(&mut self.wanted_runs);
-        for (queue, hctx) in runs.drain(..) {
-            self.give_host_thread(Context::Thread, Event::Run(queue, hctx), at);
+        while let Some((queue, hctx, begins_at)) = self.contexts.next_run(at) {
+            self.soon(begins_at, Event::Run(Runner::HostThread, queue, hctx));
         }
-        self.wanted_runs = runs;
     }
 
-    /// `event` brings work to the thread of `context`, which is awake, from `at` on.
-    fn give_host_thread(&mut self, context: Context, event: Event, at: Instant) {
-        let thread = self.thread(context);
-        thread.queued += 1;
-        let at = at.max(thread.there_at);
-        self.soon(at, event);
+    /// Where `thread`, which is woken at `at`, runs.
+    fn idle_cpu(&self, thread: Context, at: Instant) -> CpuId {
+        let other = if thread == Context::Thread { Context::Deferred } else { Context::Thread };
+        let taken = self.contexts.is_awake(other).then_some(self.host_cpu(other));
+        idle_cpu(&self.cpus, self.host_cpu(thread), taken, at)
     }
 
-    /// Where the thread of `context` runs that is woken at `at`.
-    fn idle_cpu(&self, context: Context, at: Instant) -> CpuId {
-        let [thread, deferred] = self.host_threads;
-        let (this, other) =
-            if context == Context::Thread { (thread, deferred) } else { (deferred, thread) };
-        idle_cpu(&self.cpus, this.cpu, other.awake.then_some(other.cpu), at)
-    }
-
-    /// A thread of the driver's begins a piece of its work.
-    pub(super) fn host_thread_begins(&mut self, context: Context) {
-        self.thread(context).queued -= 1;
-    }
-
-    /// The host's thread does a run: when that ends it looks for what it brought, awake until then.
+    /// The host's thread has done a run. When the run has been paid for, the thread looks for the work
+    /// that the run brought; it is awake until then.
     pub(super) fn host_run_goes_on(&mut self, cpu: CpuId) {
-        self.thread(Context::Thread).queued += 1;
+        self.contexts.piece_follows(Context::Thread);
         self.cpus[cpu.index()].go_on(Work::Host(Context::Thread));
     }
 
-    /// The thread of `context` goes on if it has something to do, and else sleeps.
-    fn end_or_go_on(&mut self, cpu: CpuId, context: Context) {
-        let now = self.now;
-        let thread = *self.thread(context);
-        if self.mmc().pending(context, now) {
-            self.thread(context).queued += 1;
-            self.cpus[cpu.index()].go_on(Work::Host(context));
-        } else if thread.queued == 0 {
-            self.thread(context).awake = false;
-        }
-    }
-
-    /// Begins a piece of the driver's work: what it takes to get there comes first.
+    /// Begins a piece of the driver's work, and pays for the way there first.
     pub(super) fn perform_host(&mut self, cpu: CpuId, work: Work) {
         let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
@@ -204,77 +144,75 @@ impl<O: Observer> World<O> {
         }
         match work {
             Work::Interrupt => {
-                cost += self.machine.interrupt + self.mmc().begin_interrupt();
-                self.do_host(cpu, &work, Doing::Interrupt, cost);
+                let (contexts, mmc) = self.contexts();
+                let (doing, interrupt_cost) = contexts.take_interrupt(mmc);
+                self.do_host(cpu, doing, cost + interrupt_cost);
             }
             Work::Host(context) => {
-                self.host_thread_begins(context);
+                self.contexts.piece_begins(context);
                 if cost > Duration::ZERO {
-                    self.do_host(cpu, &work, Doing::Enter(context), cost);
+                    self.do_host(cpu, Doing::Enter(context), cost);
                 } else {
-                    self.next_act(cpu, context);
+                    self.take_turn(cpu, context);
                 }
             }
-            _ => unreachable!("{work:?} is not the driver's"),
+            _ => unreachable!("{work:?} is not work of an MMC host's driver"),
         }
     }
 
-    /// What a processor did for the driver is done.
+    /// `cpu` has paid for what it did for the driver, which takes effect now.
     pub(super) fn host_did(&mut self, cpu: CpuId, doing: Doing) {
-        let (now, events) = (self.now, &mut self.device_events);
-        let mmc = self.host.driver.model_mut().mmc_mut().expect("a processor worked for it");
-        let (context, completes) = match doing {
-            Doing::Enter(context) | Doing::Wake(context) => return self.next_act(cpu, context),
-            Doing::Interrupt => {
-                mmc.end_interrupt(now, events);
-                (Context::Interrupt, false)
+        let context = doing.context();
+        let mmc =
+            self.host.driver.model_mut().mmc_mut().expect("a processor worked for its driver");
+        match self.contexts.take_effect(doing, mmc, self.now, &mut self.device_events) {
+            Effect::Nothing => {}
+            Effect::Controller => {
+                self.schedule_device();
+                self.schedule_layers();
             }
-            Doing::Act(act, begun) => {
-                let told = (act.context(), act.kind() == ActKind::Complete);
-                mmc.finish_act(act, begun, now, events);
-                told
+            Effect::Requests => {
+                self.schedule_device();
+                self.take_finished();
             }
-        };
-        self.schedule_device();
-        if completes {
-            self.take_finished();
-        } else {
-            self.schedule_layers();
         }
-        self.next_act(cpu, context);
+        self.take_turn(cpu, context);
     }
 
-    /// `context` does its next act on `cpu`, which else turns to something else. Completions go first
-    /// (T2). Others are woken for what it does not begin itself.
-    fn next_act(&mut self, cpu: CpuId, context: Context) {
-        let now = self.now;
+    /// `context` takes a turn on `cpu`, which turns to something else if the context has nothing to do.
+    /// A thread stands aside for completions ([completions-before-threads]).
+    fn take_turn(&mut self, cpu: CpuId, context: Context) {
         let is_thread = context != Context::Interrupt;
         let stands_aside = is_thread && self.cpus[cpu.index()].has_completions();
-        let next = if stands_aside { None } else { self.mmc().begin_act(context, now) };
-        self.look_at_controller();
-        let wanted = self.wanted_threads();
-        let waking = self.cost_of_waking(wanted);
-        self.wake_host(wanted, now + waking);
-        if let Some((act, cost)) = next {
-            let work = Work::Act(act.kind(), act.slot());
-            return self.do_host(cpu, &work, Doing::Act(act, now), cost + waking);
-        }
-        if waking > Duration::ZERO {
-            let work = if is_thread { Work::Host(context) } else { Work::Interrupt };
-            return self.do_host(cpu, &work, Doing::Wake(context), waking);
-        }
-        if is_thread {
-            self.end_or_go_on(cpu, context);
+        let mut turn = Turn::new(context, stands_aside);
+        loop {
+            let now = self.now;
+            let (contexts, mmc) = self.contexts();
+            match contexts.next(&mut turn, mmc, now) {
+                Step::LookAtController => self.hear_controller(),
+                Step::Wake(sleepers, at) => self.wake_sleepers(sleepers, at),
+                Step::Do(doing, cost) => return self.do_host(cpu, doing, cost),
+                Step::Again => {
+                    self.cpus[cpu.index()].go_on(Work::Host(context));
+                    break;
+                }
+                Step::Rest => break,
+            }
         }
         self.next_work(cpu);
     }
 
-    /// `cpu` does something for the driver, which takes `cost` and then takes effect.
-    fn do_host(&mut self, cpu: CpuId, work: &Work, doing: Doing, cost: Duration) {
+    /// `cpu` pays `cost` for `doing`, which then takes effect.
+    fn do_host(&mut self, cpu: CpuId, doing: Doing, cost: Duration) {
         if cost == Duration::ZERO {
             return self.host_did(cpu, doing);
         }
-        self.host.sink.1.work_begins(cpu, work, self.now);
+        let work = match &doing {
+            Doing::Interrupt | Doing::Wake(Context::Interrupt) => Work::Interrupt,
+            Doing::Enter(context) | Doing::Wake(context) => Work::Host(*context),
+            Doing::Act(act, _) => Work::Act(act.kind(), act.slot()),
+        };
+        self.host.sink.1.work_begins(cpu, &work, self.now);
         let end = self.now + cost;
         self.host.sink.1.work_ends(end);
         self.totals.cpu += cost;

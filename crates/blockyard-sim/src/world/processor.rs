@@ -1,6 +1,7 @@
 //! What processors do: one piece of work after the other, some of it under the design's lock (T2, T3).
 
 use super::{Event, World};
+use crate::device::terms::Runner;
 use crate::machine::cpu::Work;
 use crate::machine::lock::Ask;
 use crate::observe::Observer;
@@ -101,7 +102,7 @@ impl<O: Observer> World<O> {
         }
         cost += match work {
             Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
-            Work::Run { queue, hctx } => self.run_deferred(queue, hctx),
+            Work::Run { by, queue, hctx } => self.run_deferred(by, queue, hctx),
             Work::Step(task) => self.step(task),
             Work::Copy(task) => self.copy(task),
             Work::Look(_) => self.look(cpu),
@@ -109,11 +110,9 @@ impl<O: Observer> World<O> {
             Work::Interrupt | Work::Host(_) | Work::Act(..) => unreachable!("it has its own way"),
         };
         cost += self.complete_at_once();
-        if let Some(pmem) = self.host.driver.model_mut().pmem_mut() {
-            cost += pmem.take_spent(); // T10.
-        }
-        let woken = self.wanted_threads();
-        cost += self.cost_of_waking(woken);
+        cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]
+        let woken = self.host_sleepers();
+        cost += self.contexts.cost_of_waking(woken);
         let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);
         if self.locks.are_taken_by(&work) {
@@ -132,7 +131,7 @@ impl<O: Observer> World<O> {
         self.schedule_device();
         self.schedule_layers();
         self.look_at_controller();
-        if matches!(work, Work::Run { .. }) && self.dispatch_blocks {
+        if matches!(work, Work::Run { by: Runner::HostThread, .. }) {
             self.host_run_goes_on(cpu);
         }
         if self.self_check {

@@ -1,11 +1,12 @@
 //! What queues ask for: runs, now or by a worker (T4), wake-ups, and calls at an instant.
 
 use super::{Event, World};
+use crate::device::terms::Runner;
 use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
-use blockyard::time::{Duration, Instant};
+use blockyard::time::Duration;
 use blockyard::trace::Action;
-use blockyard::unit::{HctxId, QueueId};
+use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
 
 /// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
@@ -42,10 +43,20 @@ impl<O: Observer> World<O> {
         }
     }
 
-    pub(super) fn run_deferred(&mut self, queue: QueueId, hctx: HctxId) -> Duration {
-        self.deferred[queue.index()][hctx.index()] = false;
-        if self.dispatch_blocks {
-            self.host_thread_begins(Context::Thread);
+    /// The processor of the thread that runs `hctx`.
+    pub(super) fn cpu_of_run(&self, by: Runner, hctx: HctxId) -> CpuId {
+        match by {
+            Runner::Worker => self.worker_cpu[hctx.index()],
+            Runner::HostThread => self.host_cpu(Context::Thread),
+            Runner::Submitter => unreachable!("a submitter runs a hardware queue without an event"),
+        }
+    }
+
+    pub(super) fn run_deferred(&mut self, by: Runner, queue: QueueId, hctx: HctxId) -> Duration {
+        let was_pending = &mut self.deferred[queue.index()][hctx.index()];
+        assert!(core::mem::take(was_pending), "a deferred run that nobody asked for");
+        if by == Runner::HostThread {
+            self.contexts.piece_begins(Context::Thread);
         }
         self.run(queue, hctx);
         self.follow_up(queue, false)
@@ -70,10 +81,9 @@ impl<O: Observer> World<O> {
     /// Runs, results, wake-ups and polls of one queue.
     fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
-            if run.deferred || after_completion || self.dispatch_blocks {
-                self.defer_run(queue, run.hctx, self.now);
-            } else {
-                self.run(queue, run.hctx);
+            match self.dispatch.runner(run.deferred || after_completion) {
+                Runner::Submitter => self.run(queue, run.hctx),
+                thread => self.defer_run(thread, queue, run.hctx),
             }
         }
         let mut cost = Duration::ZERO;
@@ -92,15 +102,19 @@ impl<O: Observer> World<O> {
         self.queues[queue.index()].next_woken().or_else(|| self.host.next_woken())
     }
 
-    /// T4.
-    fn defer_run(&mut self, queue: QueueId, hctx: HctxId, from: Instant) {
+    /// Leaves a run of a hardware queue to a thread ([one-deferred-run-pending]).
+    fn defer_run(&mut self, thread: Runner, queue: QueueId, hctx: HctxId) {
         let pending = &mut self.deferred[queue.index()][hctx.index()];
         if core::mem::replace(pending, true) {
             return;
         }
-        if self.dispatch_blocks {
-            return self.wanted_runs.push((queue, hctx));
+        match thread {
+            Runner::Worker => {
+                let at = self.now + self.machine.run_delay;
+                self.events.push(at, Event::Run(thread, queue, hctx));
+            }
+            Runner::HostThread => self.contexts.want_run(queue, hctx),
+            Runner::Submitter => unreachable!("a submitter does not defer a run to itself"),
         }
-        self.events.push(from + self.machine.run_delay, Event::Run(queue, hctx));
     }
 }

@@ -1,7 +1,8 @@
 //! What waits for what where nothing can happen any more.
 
 use super::World;
-use blockyard_mmc::block::{Context, Idle};
+use crate::device::mmc::contexts::THREADS;
+use blockyard_mmc::block::Idle;
 use core::fmt;
 
 /// What waits for what, at an instant.
@@ -43,9 +44,8 @@ impl<O> World<O> {
             at_driver: self.queues.iter().map(|queue| queue.in_flight()).sum(),
             host: mmc.map(|mmc| HostStandstill {
                 idle: mmc.idle(),
-                awake: self.host_threads.map(|thread| thread.is_awake()),
-                pending: [Context::Thread, Context::Deferred]
-                    .map(|context| mmc.pending(context, self.now)),
+                awake: THREADS.map(|thread| self.contexts.is_awake(thread)),
+                pending: THREADS.map(|thread| mmc.pending(thread, self.now)),
             }),
         }
     }

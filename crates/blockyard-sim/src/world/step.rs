@@ -1,6 +1,7 @@
 //! A step of a task: it takes results, asks for more, and sleeps.
 
 use super::{Event, Failure, World};
+use crate::device::terms::Completion;
 use crate::machine::cpu::{TaskId, Work};
 use crate::measure::spent::Rest;
 use crate::observe::Observer;
@@ -51,7 +52,9 @@ impl<O: Observer> World<O> {
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
         let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
-        let plugs = call.plugs && !self.at_once;
+        // [pmem-completes-in-call]
+        let completes_in_call = self.completion == Completion::WithinCall;
+        let plugs = call.plugs && !completes_in_call;
         let (mut submitted, mut syncs) = (0, 0);
         let mut used = None;
         while submitted < call.left {
@@ -77,7 +80,7 @@ impl<O: Observer> World<O> {
                         self.replayed(recorded_at);
                     }
                     *cost += self.follow_up(queue, false);
-                    if self.at_once {
+                    if completes_in_call {
                         *cost += self.complete_at_once();
                     }
                 }

@@ -107,6 +107,8 @@ impl Target {
 }
 
 impl Driver for Target {
+    blockyard::leaf_calls!(prepare, unprepare);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         if self.misbehaves && one_in(&mut self.prng, self.plan.no_budget) {
             self.misbehaved.no_budget += 1;

@@ -33,6 +33,8 @@ impl NullDevice {
 }
 
 impl Driver for NullDevice {
+    crate::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, timed_out, finish);
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let taken = &mut self.taken[issue.hctx.index()];
         if *taken == self.depth {

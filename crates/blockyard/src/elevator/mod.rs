@@ -17,7 +17,7 @@ pub mod kyber;
 pub mod sector_tree;
 
 use crate::limits::Limits;
-use crate::merge::{Extent, Merge};
+use crate::merge::{Candidate, Extent, Merge};
 use crate::request::{Request, Requests};
 use crate::time::Instant;
 use crate::unit::{CpuId, HctxId, RequestId};
@@ -46,15 +46,6 @@ impl Ctx {
     pub const fn of(request: &Request) -> Self {
         Self { cpu: request.cpu, hctx: request.hctx }
     }
-}
-
-/// A candidate for a merge, found by an elevator or software queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Candidate {
-    /// May join this request, this way.
-    Join(RequestId, Merge),
-    /// Touches this request, which has grown as far as it can.
-    TooBig(RequestId),
 }
 
 /// An I/O scheduler.

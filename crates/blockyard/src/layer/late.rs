@@ -1,7 +1,6 @@
 //! [`Late`]: completions pass up later than they come, by a policy.
 
 use super::held::Held;
-use super::pass_on;
 use super::tagged::Tagged;
 use crate::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use crate::request::Request;
@@ -44,7 +43,7 @@ impl<D, P: Policy> Late<D, P> {
 }
 
 impl<D: Driver, P: Policy> Driver for Late<D, P> {
-    pass_on!(take_budget, return_budget, prepare, unprepare, commit, finish);
+    crate::pass_on!(below: take_budget, return_budget, prepare, unprepare, commit, finish);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = self.below.queue_rq(issue);

@@ -47,49 +47,87 @@ pub mod rate;
 mod tagged;
 pub mod trace;
 
-/// Calls of [`Driver`](crate::driver::Driver) that a layer passes on as they are to `self.below`.
+#[cfg(test)]
+mod tests;
+
+/// Passes calls of [`Driver`](crate::driver::Driver) or [`Device`](crate::driver::Device) on
+/// unchanged to the device below, which is in the named field.
+///
+/// ```
+/// use blockyard::driver::{Accept, Device, Driver, Issue};
+/// use blockyard::pass_on;
+///
+/// /// Counts the requests that the device below accepts.
+/// struct Counted<D> {
+///     below: D,
+///     accepted: u64,
+/// }
+///
+/// impl<D: Driver> Driver for Counted<D> {
+///     pass_on!(below: take_budget, return_budget, prepare, unprepare, commit, timed_out, finish);
+///
+///     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+///         let answer = self.below.queue_rq(issue);
+///         self.accepted += u64::from(answer == Accept::Queued);
+///         answer
+///     }
+/// }
+///
+/// impl<D: Device> Device for Counted<D> {
+///     pass_on!(below: next_finished, poll_at);
+/// }
+/// ```
+#[macro_export]
 macro_rules! pass_on {
-    ($($call:ident),+ $(,)?) => { $($crate::layer::pass_on!(@$call);)+ };
-    (@take_budget) => {
+    ($below:ident: $($call:ident),+ $(,)?) => { $($crate::pass_on!(@$call $below);)+ };
+    (@take_budget $below:ident) => {
         fn take_budget(&mut self, queue: $crate::unit::QueueId) -> Option<$crate::unit::Budget> {
-            self.below.take_budget(queue)
+            $crate::driver::Driver::take_budget(&mut self.$below, queue)
         }
     };
-    (@return_budget) => {
-        fn return_budget(
-            &mut self,
-            queue: $crate::unit::QueueId,
-            budget: $crate::unit::Budget,
-        ) {
-            self.below.return_budget(queue, budget);
+    (@return_budget $below:ident) => {
+        fn return_budget(&mut self, queue: $crate::unit::QueueId, budget: $crate::unit::Budget) {
+            $crate::driver::Driver::return_budget(&mut self.$below, queue, budget);
         }
     };
-    (@prepare) => {
+    (@prepare $below:ident) => {
         fn prepare(&mut self, issue: &$crate::driver::Issue<'_>) {
-            self.below.prepare(issue);
+            $crate::driver::Driver::prepare(&mut self.$below, issue);
         }
     };
-    (@unprepare) => {
+    (@unprepare $below:ident) => {
         fn unprepare(&mut self, issue: &$crate::driver::Issue<'_>) {
-            self.below.unprepare(issue);
+            $crate::driver::Driver::unprepare(&mut self.$below, issue);
         }
     };
-    (@queue_rq) => {
+    (@queue_rq $below:ident) => {
         fn queue_rq(&mut self, issue: &$crate::driver::Issue<'_>) -> $crate::driver::Accept {
-            self.below.queue_rq(issue)
+            $crate::driver::Driver::queue_rq(&mut self.$below, issue)
         }
     };
-    (@commit) => {
+    (@commit $below:ident) => {
         fn commit(
             &mut self,
             queue: $crate::unit::QueueId,
             hctx: $crate::unit::HctxId,
             now: $crate::time::Instant,
         ) {
-            self.below.commit(queue, hctx, now);
+            $crate::driver::Driver::commit(&mut self.$below, queue, hctx, now);
         }
     };
-    (@finish) => {
+    (@timed_out $below:ident) => {
+        fn timed_out(
+            &mut self,
+            queue: $crate::unit::QueueId,
+            hctx: $crate::unit::HctxId,
+            tag: $crate::unit::DriverTag,
+            request: &$crate::request::Request,
+            now: $crate::time::Instant,
+        ) -> $crate::driver::TimedOut {
+            $crate::driver::Driver::timed_out(&mut self.$below, queue, hctx, tag, request, now)
+        }
+    };
+    (@finish $below:ident) => {
         fn finish(
             &mut self,
             queue: $crate::unit::QueueId,
@@ -97,8 +135,20 @@ macro_rules! pass_on {
             tag: $crate::unit::DriverTag,
             request: &$crate::request::Request,
         ) {
-            self.below.finish(queue, hctx, tag, request);
+            $crate::driver::Driver::finish(&mut self.$below, queue, hctx, tag, request);
+        }
+    };
+    (@next_finished $below:ident) => {
+        fn next_finished(
+            &mut self,
+            now: $crate::time::Instant,
+        ) -> Option<$crate::driver::Finished> {
+            $crate::driver::Device::next_finished(&mut self.$below, now)
+        }
+    };
+    (@poll_at $below:ident) => {
+        fn poll_at(&self) -> Option<$crate::time::Instant> {
+            $crate::driver::Device::poll_at(&self.$below)
         }
     };
 }
-use pass_on;

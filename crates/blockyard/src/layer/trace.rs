@@ -107,9 +107,7 @@ impl<D: Device, S: CallSink> Device for Traced<D, S> {
         Some(finished)
     }
 
-    fn poll_at(&self) -> Option<Instant> {
-        self.below.poll_at()
-    }
+    crate::pass_on!(below: poll_at);
 }
 
 /// What a call was about a request.

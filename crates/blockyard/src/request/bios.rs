@@ -1,10 +1,12 @@
 //! The bios of a queue: pooled, chained within requests, ended once (R3).
 
-use super::NONE;
 use crate::bio::{Bio, Op};
 use crate::limits::Limits;
 use crate::status::Status;
 use alloc::vec::Vec;
+
+/// "No such index" in links.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// A handle to a bio in its queue's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Lists of requests.
 
-use super::{NONE, Requests};
+use super::bios::NONE;
+use super::pool::Requests;
 use crate::unit::RequestId;
 
 /// A doubly linked list of requests; the links are in the pool (R2).

@@ -5,37 +5,21 @@
 //! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
 //!   comes later, and merges with nothing, is refused one until every part of it has its own.
 
+use super::cursor::Cursor;
 use super::{RequestQueue, driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
-use crate::elevator::{Candidate, Ctx, Place};
-use crate::flush::Steps;
+use crate::elevator::{Ctx, Place};
 use crate::host::Host;
 use crate::limits::Limits;
-use crate::merge::{Extent, Fit, Merge, fit};
+use crate::merge::{Candidate, Extent, Fit, Merge, fit};
 use crate::policy::Plugging;
-use crate::request::{BioId, max_part_sectors, segments_of_part};
+use crate::request::{BioId, Steps, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
 use crate::time::Instant;
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, HctxId, RequestId};
-
-/// A split bio of which some parts have not entered yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor {
-    whole: BioId,
-    cpu: CpuId,
-    /// The hardware queue of its parts.
-    pub(super) hctx: HctxId,
-    /// The first sector that has not entered.
-    sector: u64,
-    /// It waits for a tag, not for memory.
-    starved: bool,
-    /// Whether its submitter is in its call still, so that parts may wait on the plug. Later it may
-    /// be asleep, and nobody would release them.
-    plugs: bool,
-}
 
 impl RequestQueue {
     /// A bio enters from processor `cpu`.

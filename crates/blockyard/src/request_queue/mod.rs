@@ -52,11 +52,13 @@
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```
 
+mod cursor;
 pub mod dispatch;
 pub mod end;
 pub mod enter;
 mod expire;
 pub mod pause;
+mod pauses;
 mod sequence;
 
 use crate::driver::Driver;
@@ -78,8 +80,8 @@ use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use enter::Cursor;
-use pause::Pauses;
+use cursor::Cursor;
+use pauses::Pauses;
 
 /// What a [`RequestQueue`] is made of.
 #[derive(Clone, Debug)]

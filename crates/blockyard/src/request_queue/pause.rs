@@ -12,35 +12,9 @@
 use super::{RequestQueue, hctx_id};
 use crate::driver::Driver;
 use crate::host::Host;
-use crate::tag::Full;
 use crate::time::Instant;
 use crate::trace::Sink;
 use crate::unit::CpuId;
-use alloc::vec::Vec;
-
-/// How often the traffic is held, and who waits for the end of it.
-#[derive(Debug)]
-pub(super) struct Pauses {
-    frozen: u32,
-    quiesced: u32,
-    /// Refused because of a freeze.
-    waiters: Vec<u64>,
-}
-
-impl Pauses {
-    /// Memory for `max_waiters`.
-    pub(super) fn new(max_waiters: u32) -> Self {
-        Self { frozen: 0, quiesced: 0, waiters: Vec::with_capacity(max_waiters as usize) }
-    }
-
-    pub(super) fn wait(&mut self, waiter: u64) -> Result<(), Full> {
-        if self.waiters.len() == self.waiters.capacity() {
-            return Err(Full);
-        }
-        self.waiters.push(waiter);
-        Ok(())
-    }
-}
 
 impl RequestQueue {
     /// Keeps bios out until [`Self::unfreeze`] (Z1). Drain [`Self::next_run`] afterwards; the queue

@@ -12,9 +12,8 @@
 
 use super::{RequestQueue, request_id};
 use crate::driver::Driver;
-use crate::flush::{Step, Steps, data_flags};
 use crate::host::Host;
-use crate::request::State;
+use crate::request::{State, Step, Steps, data_flags};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::trace::{Action, Sink};

@@ -1,6 +1,6 @@
 //! Where requests spend their time, and what happened to them on the way.
 
-use super::Histogram;
+use super::histogram::Histogram;
 use super::hold::HoldTimes;
 use crate::bio::Op;
 use crate::request::StageTimes;

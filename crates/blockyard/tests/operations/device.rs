@@ -146,6 +146,8 @@ impl Device {
 }
 
 impl Driver for Device {
+    blockyard::leaf_calls!(unprepare);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         if self.budgets.len() >= self.budget {
             return None;

@@ -54,6 +54,8 @@ impl Disk {
 }
 
 impl Driver for Disk {
+    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, finish);
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         self.taken += 1;
         if issue.request().op == Op::Write {

@@ -22,7 +22,7 @@ use blockyard_serve::{
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
-use blockyard_sim::profile::{Design, FaultRules};
+use blockyard_sim::profile::{Design, FaultRules, MmcFaults};
 use listenfd::ListenFd;
 
 use super::serve_file::{self, Given};
@@ -31,7 +31,7 @@ use crate::message::{Failure, note};
 use crate::render::faults;
 use ending::{Ending, Heard};
 use lateness::Watch;
-use model::Modelled;
+use model::{Modelled, no_card};
 use ticker::Ticker;
 use trace::Traces;
 
@@ -174,11 +174,16 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         "none" => Design::lookup("mq-none")?,
         name => Design::lookup(name)?,
     };
-    let model = args.behaves_as.as_deref().map(|device| Modelled::new(device, &design, args.seed));
-    let model = model.transpose()?;
+    let faults = args.fault.as_deref().map(FaultRules::read).transpose()?;
+    let modelled = |device| Modelled::new(device, &design, faults.as_ref(), args.seed);
+    let model = args.behaves_as.as_deref().map(modelled).transpose()?;
+    if let (None, Some(faults)) = (&model, &faults)
+        && faults.mmc != MmcFaults::default()
+    {
+        return Err(no_card(faults));
+    }
     let own_depth = model.as_ref().map(|model| model.depth());
     let depth = args.depth.or(design.depth).or(own_depth).unwrap_or(DEPTH);
-    let faults = args.fault.as_deref().map(FaultRules::read).transpose()?;
     let layers = Layers {
         model: model.map(|model| model as _),
         delay: args.delay,

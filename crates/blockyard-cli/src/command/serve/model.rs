@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockyard::driver;
 use blockyard::limits::Limits;
 use blockyard_serve::Behaviour;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::profile::{Design, Device, FaultRules, NoCard};
 use blockyard_sim::simulate;
 
 use crate::message::Failure;
@@ -19,12 +19,27 @@ pub(super) struct Modelled {
 }
 
 impl Modelled {
-    /// The device of this name, or of the file at this path, under `design`.
-    pub(super) fn new(name: &str, design: &Design, seed: u64) -> Result<Arc<Self>, Failure> {
-        let device = Device::lookup(name)?;
+    /// The device of this name, or of the file at this path, under `design`, with the `faults` of its card
+    /// and host.
+    pub(super) fn new(
+        name: &str,
+        design: &Design,
+        faults: Option<&FaultRules>,
+        seed: u64,
+    ) -> Result<Arc<Self>, Failure> {
+        let mut device = Device::lookup(name)?;
+        if let Some(faults) = faults {
+            device = faults.strike(&device).map_err(|NoCard| no_card(faults))?.into_owned();
+        }
         simulate::live(&device, design, seed)?;
         Ok(Arc::new(Self { device, design: design.clone(), seed }))
     }
+}
+
+/// The failure that `faults` has faults of a card, and the disk behaves as no card.
+pub(super) fn no_card(faults: &FaultRules) -> Failure {
+    let words = "`[card]` and `[host]` only work with --as an eMMC or SD device";
+    Failure::Input(format!("{}: {words}", faults.name))
 }
 
 impl Behaviour for Modelled {

@@ -12,7 +12,7 @@ use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant};
 
 /// No direct command can be sent now: the engine is not on or has no place for one. Wait, or turn to
-/// a [transaction](crate::controller::Transaction) where the engine is off.
+/// a [transaction](crate::controller::MmcRequest) where the engine is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotDirect;
 

@@ -5,7 +5,7 @@ use crate::block::errand::{BUSY_LIMIT, Phase, TRANSACTION_LIMIT, Watch};
 use crate::block::standby::Power;
 use crate::block::{ActKind, Context, Mmc};
 use crate::command::{Command, Direction};
-use crate::controller::{HostController, Transaction};
+use crate::controller::{HostController, MmcRequest};
 use crate::exchange::{Exchange, Failure};
 use blockyard::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ impl Step {
             Self::Disable => ActKind::DisableEngine,
             Self::Halt | Self::HaltAgain => ActKind::HaltEngine,
             Self::Status => ActKind::SendStatus,
-            Self::Heed(_) => ActKind::HeedStatus,
+            Self::Heed(_) => ActKind::HandleStatus,
             Self::Stop => ActKind::SendStop,
             Self::Discard => ActKind::DiscardTasks,
             Self::Clear => ActKind::ClearTasks,
@@ -238,7 +238,7 @@ impl<H: HostController> Mmc<H> {
             Step::Stop => self.target.write_limit,
             _ => self.target.switch_limit,
         };
-        let transaction = Transaction::plain(command, limit);
+        let transaction = MmcRequest::plain(command, limit);
         // While something is recovered from, the tasks that were under way may be meant, too (T3).
         let after_write = self.has_unasked() && !self.change().recovers();
         let exchange = Exchange::new(&transaction, self.policy.busy).after_write(after_write);

@@ -18,7 +18,7 @@ fn at(us: u64) -> Instant {
 
 /// What was done for the engine itself, but for looks at answers.
 fn of_engine(bench: &Bench) -> Vec<ActKind> {
-    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
     bench.did.iter().filter(acts).map(|did| did.kind).collect()
 }
 
@@ -33,7 +33,7 @@ fn a_pause_begins_when_deferred_work_has_seen_that_the_card_is_busy() {
     bench.reads(1);
     bench.settle();
     let of = |kind| bench.did.iter().filter(move |did| (did.kind, did.sector) == (kind, ENGINE));
-    let seen: Vec<_> = of(ActKind::HeedStatus).map(|did| did.to).collect();
+    let seen: Vec<_> = of(ActKind::HandleStatus).map(|did| did.to).collect();
     let asked: Vec<_> = of(ActKind::SendStatus).skip(1).map(|did| did.from).collect();
     let pauses: Vec<_> = asked.iter().zip(&seen).map(|(to, from)| to.since(*from)).collect();
     assert!(pauses.starts_with(&[us(32), us(64)]), "{pauses:?}");
@@ -56,7 +56,7 @@ fn tasks_wait_for_the_card_at_once_and_for_the_bus_in_turn() {
         let (from, to) = (1109 + 162 * task, 1109 + 162 * (task + 1));
         let span = bench.span(100 * task);
         assert_eq!((span.from, span.to), (at(from), at(to)));
-        let cleanup = bench.the(ActKind::Cleanup, 100 * task);
+        let cleanup = bench.the(ActKind::Post, 100 * task);
         assert_eq!((cleanup.from, cleanup.context), (at(to), Context::Deferred));
     }
     assert_eq!(bench.script().engine.most_held, 8);
@@ -264,7 +264,7 @@ fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() 
     // The first write is reported, and cannot be told; or the engine is at it, and it is written again.
     // While data passes, it may be about any write, so the first is in doubt; before data does, about none that has
     // not begun.
-    for (when, opcode, (told_done, in_doubt), failures, transfers) in [
+    for (when, opcode, (lost_writes, doubtful_writes), failures, transfers) in [
         (1500, Opcode::ExecuteWrite, (1, 0), 0, 3),
         (1500, Opcode::QueueTaskAddress, (0, 1), 1, 3),
         (250, Opcode::QueueTaskAddress, (0, 0), 1, 4),
@@ -283,8 +283,12 @@ fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() 
         bench.all_ended_with(Status::Ok, 3);
         let counts = bench.mmc().counts();
         let writes = bench.spans().iter().filter(|span| span.sector.is_some()).count();
-        let came = ((counts.told_done, counts.in_doubt), counts.failures, writes);
-        assert_eq!(came, ((told_done, in_doubt), failures, transfers), "{opcode} at {when} us");
+        let came = ((counts.lost_writes, counts.doubtful_writes), counts.failures, writes);
+        assert_eq!(
+            came,
+            ((lost_writes, doubtful_writes), failures, transfers),
+            "{opcode} at {when} us"
+        );
     }
 }
 
@@ -306,7 +310,7 @@ fn a_bus_that_always_drifts_does_not_keep_tasks_from_the_engine() {
 fn only_what_is_said_of_work_before_is_about_a_write_before_a_recovery() {
     let (illegal, error) = (CardStatus::ILLEGAL_COMMAND, CardStatus::ERROR);
     let (read, write) = (Bio::read(500, 8, 9), Bio::write(500, 8, 9));
-    for (bits, next_bio, told_done, in_doubt) in [
+    for (bits, next_bio, lost_writes, doubtful_writes) in [
         (illegal, read, 0, 0),
         (error, read, 1, 0),
         // It may as well be about this one, which is done again.
@@ -322,6 +326,10 @@ fn only_what_is_said_of_work_before_is_about_a_write_before_a_recovery() {
         bench.settle();
         bench.all_ended_with(Status::Ok, 2);
         let counts = bench.mmc().counts();
-        assert_eq!((counts.told_done, counts.in_doubt), (told_done, in_doubt), "{next_bio:?}");
+        assert_eq!(
+            (counts.lost_writes, counts.doubtful_writes),
+            (lost_writes, doubtful_writes),
+            "{next_bio:?}"
+        );
     }
 }

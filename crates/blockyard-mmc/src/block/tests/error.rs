@@ -191,7 +191,7 @@ fn a_write_that_the_card_reports_as_failed_afterwards_is_written_again() {
 #[test]
 fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
     let is_late = Fault::Bits(Part::Announce, CardStatus::ERROR);
-    for (pipeline, told_done) in
+    for (pipeline, lost_writes) in
         [(Pipeline::Serial, true), (Pipeline::Hsq(HsqPolicy::TODAY), false)]
     {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
@@ -206,8 +206,8 @@ fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
             "{pipeline:?}: the next is innocent"
         );
         // One at a time: the first was reported before. Else it was not, and can still be told.
-        let first = if told_done { Status::Ok } else { Status::IoError };
-        assert_eq!((bench.ended[&0], counts.told_done), (first, u64::from(told_done)));
+        let first = if lost_writes { Status::Ok } else { Status::IoError };
+        assert_eq!((bench.ended[&0], counts.lost_writes), (first, u64::from(lost_writes)));
     }
     // Who asks hears in time, and the next request speaks for itself.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Status));
@@ -216,7 +216,7 @@ fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
     bench.submit([Bio::write(0, 8, 0), Bio::write(100, 8, 1)]);
     bench.settle();
     bench.all_ended_with(Status::Ok, 2);
-    assert_eq!((bench.mmc().counts().failures, bench.mmc().counts().told_done), (1, 0));
+    assert_eq!((bench.mmc().counts().failures, bench.mmc().counts().lost_writes), (1, 0));
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn direct_flush_that_is_told(bits: u32) -> Bench {
 fn a_direct_flush_that_is_refused_hides_no_write_that_failed_before() {
     let mut bench = direct_flush_that_is_told(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
     let counts = bench.mmc().counts();
-    assert_eq!((counts.told_done, counts.failures), (1, 1));
+    assert_eq!((counts.lost_writes, counts.failures), (1, 1));
     assert!(!bench.script().engine.disables.is_empty(), "it is begun anew, without the engine");
 }
 
@@ -194,7 +194,11 @@ fn a_write_of_which_the_answer_got_lost_is_in_doubt() {
             let expected = [Status::Ok, Status::Ok, Status::IoError, Status::Ok];
             assert_eq!(ended, expected, "{pipeline:?} {fault:?}");
             let counts = bench.mmc().counts();
-            assert_eq!((counts.told_done, counts.in_doubt), (0, 1), "{pipeline:?} {fault:?}");
+            assert_eq!(
+                (counts.lost_writes, counts.doubtful_writes),
+                (0, 1),
+                "{pipeline:?} {fault:?}"
+            );
         }
     }
 }
@@ -225,7 +229,7 @@ fn a_write_of_which_the_engine_s_answer_got_lost_is_in_doubt() {
         let ended = [0, 50, 910, 911].map(|cookie| bench.ended[&cookie]);
         assert_eq!(ended, [Status::Ok, flushed, Status::IoError, Status::Ok], "{bio:?} {direct}");
         let counts = bench.mmc().counts();
-        assert_eq!((counts.told_done, counts.in_doubt), (0, 1), "{bio:?} {direct}");
+        assert_eq!((counts.lost_writes, counts.doubtful_writes), (0, 1), "{bio:?} {direct}");
     }
 }
 
@@ -244,7 +248,7 @@ fn a_write_of_which_a_card_that_is_reset_has_not_spoken_is_in_doubt() {
     }
     let ended = [910, 911].map(|cookie| bench.ended[&cookie]);
     assert_eq!(ended, [Status::IoError, Status::Ok]);
-    assert_eq!(bench.mmc().counts().in_doubt, 1);
+    assert_eq!(bench.mmc().counts().doubtful_writes, 1);
 }
 
 /// A write is in doubt and not reported yet. A flush that is taken before it is says nothing of it, so the next fails,
@@ -282,7 +286,7 @@ fn a_write_that_takes_for_ever_is_not_in_doubt() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 1);
     let counts = bench.mmc().counts();
-    assert_eq!((counts.resets, counts.told_done, counts.in_doubt), (1, 0, 0));
+    assert_eq!((counts.resets, counts.lost_writes, counts.doubtful_writes), (1, 0, 0));
 }
 
 /// What the response to a direct command says of work before it is about the write before (A1), which was
@@ -290,7 +294,7 @@ fn a_write_that_takes_for_ever_is_not_in_doubt() {
 #[test]
 fn a_write_that_failed_unasked_fails_a_direct_flush_which_is_not_begun_anew() {
     let mut bench = direct_flush_that_is_told(CardStatus::ERROR);
-    assert_eq!(bench.mmc().counts().told_done, 1);
+    assert_eq!(bench.mmc().counts().lost_writes, 1);
     assert!(bench.script().engine.disables.is_empty());
 }
 
@@ -318,7 +322,7 @@ fn a_write_that_turns_out_to_be_lost_fails_the_flush_at_work_and_the_next_one() 
             let second = if read_first { Status::Ok } else { Status::IoError };
             let ended = [910, 911, 912].map(|cookie| bench.ended[&cookie]);
             assert_eq!(ended, [Status::IoError, second, Status::Ok], "{pipeline:?} {read_first}");
-            assert_eq!(bench.mmc().counts().told_done, 1, "{pipeline:?}");
+            assert_eq!(bench.mmc().counts().lost_writes, 1, "{pipeline:?}");
         }
     }
 }
@@ -333,7 +337,7 @@ fn an_sd_card_erases_by_its_own_commands_and_an_old_one_in_whole_units() {
         let card = crate::card::tests::sd(csd, ssr, scr);
         let policy = HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status);
         let controller = Scripted::new(policy.transfer, policy.busy);
-        let target = Target::of(&card, &controller);
+        let target = Target::of(&card, controller.capabilities());
         let mut bench = Bench::with(Policies::NONE, controller, target, policy);
         bench.submit([DISCARD]);
         bench.settle();
@@ -346,7 +350,7 @@ fn an_sd_card_erases_by_its_own_commands_and_an_old_one_in_whole_units() {
     let card = crate::card::tests::emmc(bytes, &[]);
     let policy = HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status);
     let controller = Scripted::new(policy.transfer, policy.busy);
-    let target = Target::of(&card, &controller);
+    let target = Target::of(&card, controller.capabilities());
     let mut bench = Bench::with(Policies::NONE, controller, target, policy);
     bench.submit([DISCARD, Bio::new(Op::Discard, 2000, 3000, 1), Bio::read(0, 8, 2)]);
     bench.settle();
@@ -371,11 +375,11 @@ fn what_a_card_does_not_have_is_refused_and_what_it_has_is_known() {
     for (at, value) in [(index::EXCEPTION_EVENTS_CTRL, 8), (index::BKOPS_EN, 1)] {
         bytes[usize::from(at)] = value;
     }
-    let told = Target::of(&crate::card::tests::emmc(bytes, &[]), &host);
+    let told = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
     assert_eq!((told.packed_writes, told.packed_reads, told.bkops), (63, 60, true));
     let mut bytes = crate::register::ext_csd::example::emmc_4_41();
     bytes[usize::from(index::SEC_FEATURE_SUPPORT)] = 0;
-    let plain = Target::of(&crate::card::tests::emmc(bytes, &[]), &host);
+    let plain = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
     assert_eq!(has(&plain), ([true, false], false, false, false), "all erase groups");
     assert_eq!(has(&CARD), ([false; 2], false, false, false));
     for op in [Op::Flush, Op::Discard, Op::WriteZeroes, Op::SecureErase] {

@@ -80,7 +80,7 @@ const CARD: Target = Target {
 fn emmc() -> Target {
     let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
     let card = crate::card::tests::emmc(emmc_5_1(), &on);
-    Target::of(&card, &Scripted::new(Transfer::Dma, BusyDetect::Hardware))
+    Target::of(&card, Scripted::new(Transfer::Dma, BusyDetect::Hardware).capabilities())
 }
 
 /// The same, of which the host starts background operations.
@@ -131,14 +131,14 @@ fn cost(kind: ActKind) -> Duration {
     us(match kind {
         ActKind::Prepare => 50,
         ActKind::CopyIn | ActKind::CopyOut => 20,
-        ActKind::Cleanup => 30,
+        ActKind::Post => 30,
         ActKind::Complete => 10,
         ActKind::Start => 5,
         ActKind::SendStatus | ActKind::SendStop | ActKind::SwitchQueue | ActKind::DiscardTasks => 3,
         ActKind::SendCommand | ActKind::ReadRegister => 3,
         ActKind::EnableEngine | ActKind::DisableEngine | ActKind::RestartEngine => 7,
         ActKind::HaltEngine | ActKind::ClearTasks => 2,
-        ActKind::HeedStatus | ActKind::LookAtLine => 1,
+        ActKind::HandleStatus | ActKind::PollLine => 1,
         ActKind::Reset => 1000,
         ActKind::Retune => 400,
     })

@@ -19,7 +19,7 @@ fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
         .map(|at| {
             let (this, before) = (100 * at, 100 * (at - 1));
             let (start, cleanup) =
-                (bench.the(ActKind::Start, this), bench.the(ActKind::Cleanup, before));
+                (bench.the(ActKind::Start, this), bench.the(ActKind::Post, before));
             let prepared_beside = bench.the(ActKind::Prepare, this).to <= bench.span(before).to;
             let cleaned_beside =
                 cleanup.from >= bench.span(this).from && cleanup.to <= bench.span(this).to;
@@ -83,7 +83,7 @@ fn pio_has_nothing_to_prepare_and_so_nothing_to_overlap() {
         let mut bench = Bench::new(HostPolicy { transfer: Transfer::Pio, ..policy });
         bench.reads(4);
         bench.settle();
-        assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Cleanup)), (0, 0));
+        assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Post)), (0, 0));
     }
 }
 
@@ -99,7 +99,7 @@ fn a_lone_request_is_ended_by_deferred_work_where_no_dispatcher_waits() {
         bench.reads(1);
         bench.settle();
         assert_eq!(bench.the(ActKind::Start, 0).context, Context::Thread, "{pipeline:?}");
-        assert_eq!(bench.the(ActKind::Cleanup, 0).context, expected, "{pipeline:?}");
+        assert_eq!(bench.the(ActKind::Post, 0).context, expected, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Complete, 0).context, expected, "{pipeline:?}");
         // With the bus free again, it is as at the beginning.
         bench.submit([Bio::read(100, 8, 1)]);
@@ -134,7 +134,7 @@ fn whenever_a_second_request_comes_it_does_not_start_before_the_table_lets_it() 
     for (pipeline, until) in [
         (Pipeline::Serial, ActKind::Complete),
         (Pipeline::TwoSlotMapOverlap, ActKind::Complete),
-        (Pipeline::PostBeforeStart, ActKind::Cleanup),
+        (Pipeline::PostBeforeStart, ActKind::Post),
         (Pipeline::IssueOnCompletion, ActKind::Complete),
     ] {
         for at in 0..400 {

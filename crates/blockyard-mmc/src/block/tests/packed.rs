@@ -54,7 +54,7 @@ fn what_is_ready_goes_in_one_with_one_busy_and_one_start() {
         );
         assert!(packs.contains(&8), "{policy:?}: {packs:?}");
         assert_eq!(bench.count(ActKind::Start), packs.len());
-        assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Cleanup)), (40, 40));
+        assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Post)), (40, 40));
         let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
         assert!(order.is_sorted(), "Q1: {order:?}");
         assert_eq!(bench.mmc().counts(), Counts::default());

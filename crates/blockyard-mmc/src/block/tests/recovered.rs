@@ -33,7 +33,7 @@ const fn error(part: Part) -> Fault {
 
 /// What was done for the engine since it was on, but for looks at answers.
 fn recovery(bench: &Bench) -> Vec<Did> {
-    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HeedStatus;
+    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
     bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
 }
 
@@ -192,7 +192,7 @@ fn tasks_that_are_done_during_recovery_end_after_it_and_do_not_go_over_again() {
     for sector in (1..8).map(|at| 100 * at) {
         let span = bench.span(sector);
         assert!(span.to > halted && span.to < halted + HALT_LIMIT, "{span:?}");
-        assert!(bench.the(ActKind::Cleanup, sector).from >= cleared);
+        assert!(bench.the(ActKind::Post, sector).from >= cleared);
         assert_eq!(starts(&bench, sector), 1);
     }
     assert_eq!(starts(&bench, 0), 2);
@@ -408,7 +408,7 @@ fn a_card_that_is_pulled_out_at_any_step_ends_everything_once() {
         let gone = bench.ended.values().filter(|status| **status == Status::Gone).count();
         assert!(gone > 0 && gone <= 30 - ended, "{kind:?} at {at}");
         let late = |did: &&Did| {
-            did.from > pulled && !matches!(did.kind, ActKind::Cleanup | ActKind::Complete)
+            did.from > pulled && !matches!(did.kind, ActKind::Post | ActKind::Complete)
         };
         assert_eq!(bench.did.iter().find(late), None, "{kind:?} at {at}");
         seen.insert(kind);

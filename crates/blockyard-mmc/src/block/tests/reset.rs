@@ -43,7 +43,7 @@ fn who_is_interrupted_after_a_reset_is_interrupted_by_its_new_address() {
     bench.submit([Bio::read(500, 8, 1)]);
     bench.settle();
     bench.all_ended_with(Status::Ok, 2);
-    assert_eq!((bench.mmc().counts().interrupts, bench.script().resets), (1, 1));
+    assert_eq!((bench.mmc().counts().bkops_interrupts, bench.script().resets), (1, 1));
 }
 
 #[test]

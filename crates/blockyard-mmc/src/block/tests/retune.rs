@@ -103,7 +103,7 @@ fn a_card_is_asked_after_a_write_before_the_bus_is_tuned() {
         bench.settle();
         bench.all_ended_with(Status::Ok, 2);
         let counts = bench.mmc().counts();
-        assert_eq!((counts.told_done, counts.failures), (1, 0), "{pipeline:?}");
+        assert_eq!((counts.lost_writes, counts.failures), (1, 0), "{pipeline:?}");
         assert_eq!(bench.script().retunes, 1, "{pipeline:?}");
     }
 }

@@ -38,7 +38,7 @@ fn fault(prng: &mut Prng) -> Fault {
 #[derive(Default)]
 struct Tally {
     failures: u64,
-    upkeeps: u64,
+    bkops_starts: u64,
     interrupts: u64,
     packs: usize,
     /// Sanitizes that went well.
@@ -130,8 +130,8 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         let counts = bench.mmc().counts();
         tally.failures += counts.failures;
         tally.packs += bench.spans().iter().filter(|span| span.requests > 1).count();
-        tally.upkeeps += counts.upkeeps;
-        tally.interrupts += counts.interrupts;
+        tally.bkops_starts += counts.bkops_starts;
+        tally.interrupts += counts.bkops_interrupts;
         tally.nothing_open += bench.nothing_open;
         // Whoever says that all is well has moved all of it.
         for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
@@ -149,20 +149,26 @@ fn whatever_goes_wrong_every_request_ends_once() {
     // The last once found this: a write was reported after a flush that told of its loss, and before one
     // that did not.
     let tally = swarm(&every_policy(), (0..900).chain([14_656]));
-    let Tally { failures, upkeeps, interrupts, packs, nothing_open, sanitized } = tally;
+    let Tally { failures, bkops_starts, interrupts, packs, nothing_open, sanitized } = tally;
     assert!(sanitized > 50, "{sanitized} sanitizes");
     assert!(nothing_open > 100_000, "looked in vain {nothing_open} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(packs > 500, "{packs} packs");
-    assert!(upkeeps > 500 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
+    assert!(
+        bkops_starts > 500 && interrupts > 10,
+        "{bkops_starts} bkops_starts, {interrupts} interrupted"
+    );
 }
 
 #[test]
 fn whatever_goes_wrong_every_task_ends_once() {
     let tally = swarm(&EVERY_BUSY.map(|busy| HostPolicy::new(Pipeline::Cqe, busy)), 0..600);
-    let Tally { failures, upkeeps, interrupts, nothing_open, sanitized, .. } = tally;
+    let Tally { failures, bkops_starts, interrupts, nothing_open, sanitized, .. } = tally;
     assert!(sanitized > 20, "{sanitized} sanitizes");
     assert!(nothing_open > 10_000, "looked in vain {nothing_open} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
-    assert!(upkeeps > 300 && interrupts > 10, "{upkeeps} upkeeps, {interrupts} interrupted");
+    assert!(
+        bkops_starts > 300 && interrupts > 10,
+        "{bkops_starts} bkops_starts, {interrupts} interrupted"
+    );
 }

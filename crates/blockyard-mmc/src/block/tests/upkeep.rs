@@ -29,7 +29,11 @@ fn urgent_background_operations_run_once_between_two_requests() {
         bench.settle();
         bench.all_ended_with(Status::Ok, 50);
         let counts = bench.mmc().counts();
-        assert_eq!((counts.upkeeps, counts.interrupts, counts.failures), (1, 0, 0), "{policy:?}");
+        assert_eq!(
+            (counts.bkops_starts, counts.bkops_interrupts, counts.failures),
+            (1, 0, 0),
+            "{policy:?}"
+        );
         assert_eq!(counts.events, ExceptionEvents(ExceptionEvents::URGENT_BKOPS));
         assert_eq!(bench.script().log, [UPKEEP]);
         let spans = bench.spans();
@@ -107,7 +111,11 @@ fn after_two_minutes_the_card_is_interrupted_in_its_way_or_else_reset() {
                 let (counts, script) = (bench.mmc().counts(), bench.script());
                 let command = script.log.last().unwrap().opcode;
                 let asked = u64::from(interrupts && hpi.is_some());
-                assert_eq!((counts.upkeeps, counts.interrupts), (1, asked), "{busy:?} {takes}");
+                assert_eq!(
+                    (counts.bkops_starts, counts.bkops_interrupts),
+                    (1, asked),
+                    "{busy:?} {takes}"
+                );
                 assert_eq!(script.resets, if interrupts { resets } else { 0 });
                 assert_eq!(command, if interrupts { last } else { Opcode::Switch });
                 let most = if interrupts { 120 } else { takes };

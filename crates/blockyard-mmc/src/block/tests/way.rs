@@ -15,7 +15,7 @@ fn every_policy_ends_every_request_once_with_legal_commands() {
             bench.all_ended_with(Status::Ok, 60);
             let prepared = if policy.transfer == Transfer::Dma { 60 } else { 0 };
             assert_eq!(bench.script().prepares, prepared);
-            assert_eq!(bench.count(ActKind::Prepare), bench.count(ActKind::Cleanup));
+            assert_eq!(bench.count(ActKind::Prepare), bench.count(ActKind::Post));
             assert_eq!(bench.count(ActKind::Start), 60);
             assert_eq!(bench.count(ActKind::Complete), 60);
             assert_eq!(bench.mmc().counts(), Counts::default());
@@ -52,7 +52,7 @@ fn a_write_costs_one_question_where_the_card_is_soon_ready_and_none_in_hardware(
             bench.writes(10);
             bench.submit((0..10).map(|at| Bio::read(50_000 + 100 * at, 8, 10 + at)));
             bench.settle();
-            let asked = [ActKind::SendStatus, ActKind::LookAtLine].map(|kind| bench.count(kind));
+            let asked = [ActKind::SendStatus, ActKind::PollLine].map(|kind| bench.count(kind));
             let expected = match busy {
                 BusyDetect::Status => [10, 0],
                 BusyDetect::Line => [0, 10],
@@ -69,7 +69,7 @@ fn a_card_that_stays_busy_is_looked_at_after_pauses_that_double() {
     bench.script().busy = Duration::from_ms(200);
     bench.writes(1);
     bench.settle();
-    let looks: Vec<_> = bench.did.iter().filter(|did| did.kind == ActKind::LookAtLine).collect();
+    let looks: Vec<_> = bench.did.iter().filter(|did| did.kind == ActKind::PollLine).collect();
     let pauses: Vec<_> =
         looks.windows(2).map(|pair| pair[1].from.since(pair[0].to).as_ns() / 1000).collect();
     let expected = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 32768, 32768];
@@ -94,7 +94,7 @@ fn a_pause_between_two_questions_begins_when_whoever_asked_has_seen_the_answer()
         let of = |kind| bench.did.iter().filter(move |did| did.kind == kind);
         let answers: Vec<_> =
             bench.spans().iter().filter(|span| span.command == Opcode::SendStatus).collect();
-        let heeded: Vec<_> = of(ActKind::HeedStatus).collect();
+        let heeded: Vec<_> = of(ActKind::HandleStatus).collect();
         let asked: Vec<_> = of(ActKind::SendStatus).collect();
         assert!(asked.len() > 3 && heeded.len() == asked.len() && answers.len() == asked.len());
         let mut pause = FIRST_PAUSE.as_ns();

@@ -119,6 +119,16 @@ impl BttDevice {
 }
 
 impl Driver for BttDevice {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
         let finished = |status| Finished { queue, hctx, tag, outcome: Outcome::Done(status) };

@@ -13,7 +13,7 @@
 //!   path, not an error of the card.
 //! - **S3.** A response that does not come is missed when it would have begun. Data, and with a controller
 //!   that finds the end of busy in hardware that end, when the transaction's
-//!   [limit](Transaction::limit) is over.
+//!   [limit](MmcRequest::limit) is over.
 //! - **S4.** A controller that finds the end of busy in hardware ends no transaction before that, asked
 //!   or not: as SDHCI's *transfer complete*, and a host that waits while the card is busy. A request
 //!   path that asks the card all the same finds it ready.
@@ -34,7 +34,7 @@ use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::block::Target;
 use blockyard_mmc::command::{Command, Direction, Opcode, Rca};
 use blockyard_mmc::controller::{
-    HostController, HostError, HostEvent, NotNow, Part, Payload, SlotId, Transaction,
+    HostController, HostError, HostEvent, MmcRequest, NotNow, Part, Payload, SlotId,
 };
 use blockyard_mmc::engine::QueueEngine;
 use blockyard_mmc::host::{BusyDetect, HostCapabilities, Transfer};
@@ -47,7 +47,7 @@ pub(super) const RCA: Rca = Rca(1);
 /// A transaction on the bus.
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    transaction: Transaction,
+    transaction: MmcRequest,
     since: Instant,
     /// Its time on the bus is counted up to here; what counts begins here.
     bus_from: Instant,
@@ -228,7 +228,7 @@ impl Controller {
     }
 
     /// Plays `transaction` from `now` on.
-    fn play(&mut self, transaction: &Transaction, now: Instant) {
+    fn play(&mut self, transaction: &MmcRequest, now: Instant) {
         assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
         assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
         self.ledger.begin(transaction);
@@ -311,7 +311,7 @@ impl Controller {
     }
 
     /// Passes on what the card did with the data of `transaction`.
-    pub(super) fn take_deeds(&mut self, transaction: Option<&Transaction>) {
+    pub(super) fn take_deeds(&mut self, transaction: Option<&MmcRequest>) {
         let Self { card, ledger, deeds, .. } = self;
         let place = |from| transaction.and_then(|transaction| ledger.place(transaction, from));
         while let Some(deed) = card.next_deed() {
@@ -321,7 +321,7 @@ impl Controller {
 
     pub(super) fn transfer(
         &mut self,
-        transaction: &Transaction,
+        transaction: &MmcRequest,
         blocks: u32,
         at: Instant,
     ) -> Transferred {
@@ -494,7 +494,7 @@ impl Controller {
         self.wakes_at = Some(at);
     }
 
-    const fn running(&self) -> &Transaction {
+    const fn running(&self) -> &MmcRequest {
         &self.running.as_ref().expect("a transaction is on the bus").transaction
     }
 }
@@ -514,11 +514,11 @@ impl HostController for Controller {
 
     fn prepare(&mut self, _slot: SlotId) {}
 
-    fn start(&mut self, transaction: &Transaction, now: Instant) {
+    fn start(&mut self, transaction: &MmcRequest, now: Instant) {
         self.play(transaction, now);
     }
 
-    fn start_atomic(&mut self, transaction: &Transaction, now: Instant) -> Result<(), NotNow> {
+    fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
         if self.faults.is_not_now() {
             return Err(NotNow);
         }
@@ -526,7 +526,7 @@ impl HostController for Controller {
         Ok(())
     }
 
-    fn cleanup(&mut self, _slot: SlotId) {}
+    fn post(&mut self, _slot: SlotId) {}
 
     fn block(&mut self) -> &mut [u8; 512] {
         &mut self.block
@@ -571,6 +571,6 @@ impl HostController for Controller {
         self.card.drive(self.mode);
         self.ledger.reset();
         self.engine = Engine::default();
-        Ok(Target::of(&known(self.card.registers(), self.mode, RCA), self))
+        Ok(Target::of(&known(self.card.registers(), self.mode, RCA), self.capabilities()))
     }
 }

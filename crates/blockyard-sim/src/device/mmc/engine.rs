@@ -24,7 +24,7 @@ use blockyard_mmc::command::queue::TaskId;
 use blockyard_mmc::command::status::Status;
 use blockyard_mmc::command::{Command, Direction, Opcode};
 use blockyard_mmc::controller::{
-    HostController, HostError, HostEvent, Part, Payload, SlotId, Transaction,
+    HostController, HostError, HostEvent, MmcRequest, Part, Payload, SlotId,
 };
 use blockyard_mmc::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ const DATA_LIMIT: Duration = Duration::from_ns((1 << 27) * 20);
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     task: TaskId,
-    transaction: Transaction,
+    transaction: MmcRequest,
     since: Instant,
     until: Instant,
     /// How it will have ended.
@@ -189,7 +189,7 @@ impl Controller {
         };
         self.engine.tasks.remove(at);
         let payload = Payload::Slot { slot: SlotId(number.number()), skip: task.skip };
-        let transaction = Transaction { payload, ..Transaction::plain(command, DATA_LIMIT) };
+        let transaction = MmcRequest { payload, ..MmcRequest::plain(command, DATA_LIMIT) };
         let done = self.transfer(&transaction, u32::from(blocks), reaction.at);
         if done.error.is_none() {
             self.ledger.passed(&transaction, u32::from(blocks));
@@ -231,7 +231,7 @@ impl Controller {
         };
         self.engine.failed |= reaction.answer.is_err();
         self.bus.add(now, until);
-        let transaction = Transaction::plain(command, DATA_LIMIT);
+        let transaction = MmcRequest::plain(command, DATA_LIMIT);
         self.engine.moving = Some(Moving { task: DIRECT, transaction, since: now, until, end });
     }
 

@@ -18,6 +18,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, CpuId, QueueId};
 use blockyard_mmc::block::{Act, ActKind, Context, Counts, Idle, Mmc, Target, Unsupported};
 use blockyard_mmc::command::Direction;
+use blockyard_mmc::controller::HostController as _;
 use blockyard_mmc::host::{BusyDetect, HostCapabilities};
 use blockyard_mmc::mode::Width;
 use blockyard_mmc::policy::HostPolicy;
@@ -41,10 +42,10 @@ pub struct HostReport {
     /// engine asks when one is (V3), so that a real one, which asks at its period, does so more often.
     pub queue_status: u64,
     /// How often the card said that a write failed which had been reported as done. See
-    /// [`Counts::told_done`].
+    /// [`Counts::lost_writes`].
     pub lost_writes: u64,
     /// How often nobody can know whether a write failed which had been reported as done. See
-    /// [`Counts::in_doubt`].
+    /// [`Counts::doubtful_writes`].
     pub doubtful_writes: u64,
     /// Time with a transaction on the bus; with PIO, with commands or pieces of data on it.
     pub bus_busy: Duration,
@@ -129,7 +130,7 @@ impl MmcHost {
         let controller =
             Controller::new(model, capabilities, bounces, tells_busy, card.mode, faults, misses);
         let known = known(controller.card.registers(), card.mode, RCA);
-        let target = Target::of(&known, &controller);
+        let target = Target::of(&known, controller.capabilities());
         Ok(Self {
             mmc: Mmc::new(controller, target, policy)?,
             costs: host.costs,
@@ -257,7 +258,7 @@ impl MmcHost {
         let (kind, context) = (act.kind(), act.context());
         let overlap = match kind {
             ActKind::Prepare | ActKind::CopyIn => Some(&mut self.map),
-            ActKind::Cleanup | ActKind::CopyOut => Some(&mut self.unmap),
+            ActKind::Post | ActKind::CopyOut => Some(&mut self.unmap),
             _ => None,
         };
         if let Some(overlap) = overlap {
@@ -281,7 +282,7 @@ impl MmcHost {
         };
         match act.kind() {
             ActKind::Prepare => memory.map + per_kib(memory.map_per_kib, act.bytes()),
-            ActKind::Cleanup => memory.unmap + per_kib(memory.unmap_per_kib, act.bytes()),
+            ActKind::Post => memory.unmap + per_kib(memory.unmap_per_kib, act.bytes()),
             ActKind::CopyIn | ActKind::CopyOut => per_kib(costs.copy_per_kib, act.bytes()),
             ActKind::Start
             | ActKind::SendStatus
@@ -291,7 +292,7 @@ impl MmcHost {
             | ActKind::SwitchQueue
             | ActKind::DiscardTasks => costs.issue,
             // A register or two.
-            ActKind::LookAtLine
+            ActKind::PollLine
             | ActKind::EnableEngine
             | ActKind::DisableEngine
             | ActKind::HaltEngine
@@ -300,7 +301,7 @@ impl MmcHost {
             ActKind::Retune => costs.retune,
             ActKind::Reset => costs.reset,
             // A look at what the interrupt has left in memory; the wake-up before it is what takes time.
-            ActKind::HeedStatus | ActKind::Complete => Duration::ZERO,
+            ActKind::HandleStatus | ActKind::Complete => Duration::ZERO,
         }
     }
 
@@ -341,8 +342,8 @@ impl MmcHost {
         HostReport {
             commands: controller.commands,
             queue_status: controller.queue_status,
-            lost_writes: self.counts().told_done - self.counts_before.told_done,
-            doubtful_writes: self.counts().in_doubt - self.counts_before.in_doubt,
+            lost_writes: self.counts().lost_writes - self.counts_before.lost_writes,
+            doubtful_writes: self.counts().doubtful_writes - self.counts_before.doubtful_writes,
             bus_busy: controller.bus.total(now),
             bus_gap: controller.bus.mean_gap(),
             unnoticed: controller.unnoticed,
@@ -356,6 +357,8 @@ impl MmcHost {
 }
 
 impl Driver for MmcHost {
+    blockyard::pass_on!(mmc: prepare, unprepare, commit, timed_out, finish);
+
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         self.mmc.take_budget(queue)
     }

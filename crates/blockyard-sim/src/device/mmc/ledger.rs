@@ -5,8 +5,8 @@
 //! - **L2.** A request that ends well has passed whole: from its first sector on without a gap, and
 //!   nothing that the card disowned, as far as the host heard of it before something else was begun. After that
 //!   it is too late to be sure who is told, and what was told already is counted
-//!   ([`told_done`](blockyard_mmc::block::Counts::told_done)). What the host did not hear, as the interrupt got
-//!   lost, it cannot tell ([`in_doubt`](blockyard_mmc::block::Counts::in_doubt)).
+//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). What the host did not hear, as the interrupt got
+//!   lost, it cannot tell ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
 //! - **L3.** After a transfer of which the controller said that it failed, none is begun before the card was
 //!   asked (CMD13) and was ready, or was reset.
 //! - **L4.** How a switch (CMD6 of eMMC) or an erase (CMD38) went only the status after it says. So the card is
@@ -17,7 +17,7 @@ use blockyard::bio::Op;
 use blockyard::driver::Issue;
 use blockyard::unit::DriverTag;
 use blockyard_mmc::command::{Command, Direction, Opcode};
-use blockyard_mmc::controller::{Payload, SlotId, Transaction};
+use blockyard_mmc::controller::{MmcRequest, Payload, SlotId};
 
 /// A request of a slot.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl Entry {
 }
 
 /// Blocks of a packed transfer that are no request's.
-fn header_blocks(transaction: &Transaction) -> u32 {
+fn header_blocks(transaction: &MmcRequest) -> u32 {
     u32::from(transaction.data().is_some_and(|data| data.direction == Direction::Write))
 }
 
@@ -107,7 +107,7 @@ impl Ledger {
     }
 
     /// Whose data block number `from` of `transaction` is, the header of a packed one apart.
-    pub(super) fn place(&self, transaction: &Transaction, from: u32) -> Option<Place> {
+    pub(super) fn place(&self, transaction: &MmcRequest, from: u32) -> Option<Place> {
         let of = |slot: SlotId| &self.entries[slot.index()];
         match transaction.payload {
             Payload::None | Payload::Block => None,
@@ -128,7 +128,7 @@ impl Ledger {
     /// # Panics
     ///
     /// It breaks L1 or L3.
-    pub(super) fn begin(&mut self, transaction: &Transaction) {
+    pub(super) fn begin(&mut self, transaction: &MmcRequest) {
         // By these a request path asks after what has passed; others speak of it by the way.
         let opcode = transaction.command.opcode;
         if !matches!(opcode, Opcode::SendStatus | Opcode::StopTransmission) {
@@ -172,7 +172,7 @@ impl Ledger {
     }
 
     /// So many blocks of `transaction` have passed well.
-    pub(super) fn passed(&mut self, transaction: &Transaction, blocks: u32) {
+    pub(super) fn passed(&mut self, transaction: &MmcRequest, blocks: u32) {
         let (slot, skip) = match transaction.payload {
             Payload::None | Payload::Block => return,
             Payload::Slot { slot, skip } => (slot, skip),

@@ -3,6 +3,7 @@
 
 mod bus;
 pub mod card;
+pub mod contexts;
 pub mod controller;
 mod engine;
 mod fault;

@@ -10,7 +10,7 @@ use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 use blockyard_mmc::command::{Command, Direction, SwitchAccess};
-use blockyard_mmc::controller::{HostController, HostError, HostEvent, Transaction};
+use blockyard_mmc::controller::{HostController, HostError, HostEvent, MmcRequest};
 use blockyard_mmc::engine::{QueueEngine, Task};
 use blockyard_mmc::host::HostCapabilities;
 use blockyard_mmc::mode::{Mode, Timing};
@@ -54,7 +54,7 @@ impl Host {
     /// Has `command` sent, with its data, which is nobody's: whether all went well.
     fn send(&mut self, command: Command) -> bool {
         self.now = self.now + Duration::from_secs(1);
-        let transaction = Transaction::plain(command, Duration::from_ms(100));
+        let transaction = MmcRequest::plain(command, Duration::from_ms(100));
         self.controller.start(&transaction, self.now);
         let events: Vec<_> = core::iter::from_fn(|| self.controller.next_event()).collect();
         !events.iter().any(|event| matches!(event, HostEvent::Error { .. }))

@@ -4,7 +4,7 @@
 //!   only in the timings that are tuned.
 //! - **W2.** A tuning takes [`BLOCKS`] blocks, whichever sampling points are found. A block that does not come, or
 //!   comes damaged, is one that does not work; the card is stopped, in case that it still sends. Where none
-//!   comes, or a profile's `tuning-fails-one-in` says so, the bus is not tuned.
+//!   comes, or the fault `tuning-fails-one-in` strikes, the bus is not tuned.
 //! - **W3.** Of what these responses say nobody knows which write it is about. So a host asks the card before, and
 //!   it has nothing left to say of its work: else the simulation ends, as by S2.
 
@@ -14,7 +14,7 @@ use super::registers::known;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::status::Status;
 use blockyard_mmc::command::{Command, Direction};
-use blockyard_mmc::controller::{HostError, Transaction};
+use blockyard_mmc::controller::{HostError, MmcRequest};
 use blockyard_mmc::identify::{Retune, Step};
 
 /// SD 4.2.4.5: at most so many are needed.
@@ -78,7 +78,7 @@ impl Controller {
                 *at = self.send(&stop, *at).at + self.command_gap();
             }
         }
-        self.uses.transaction(&Transaction::plain(*command, Duration::ZERO), from, *at);
+        self.uses.transaction(&MmcRequest::plain(*command, Duration::ZERO), from, *at);
         if works && !self.faults.fails_tuning() { Ok(()) } else { Err(HostError::Damaged) }
     }
 }

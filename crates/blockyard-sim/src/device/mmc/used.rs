@@ -2,7 +2,7 @@
 
 use blockyard::time::Instant;
 use blockyard_mmc::command::Opcode;
-use blockyard_mmc::controller::{Payload, SlotId, Transaction};
+use blockyard_mmc::controller::{MmcRequest, Payload, SlotId};
 use std::collections::VecDeque;
 
 /// What happened for a while between a controller and its card.
@@ -39,7 +39,7 @@ pub enum BusUseKind {
 
 impl BusUseKind {
     /// The use that is `transaction`.
-    pub(super) fn of(transaction: &Transaction) -> Self {
+    pub(super) fn of(transaction: &MmcRequest) -> Self {
         let slot = match transaction.payload {
             Payload::None | Payload::Block => None,
             Payload::Slot { slot, .. } => Some(slot),
@@ -80,7 +80,7 @@ impl Uses {
     }
 
     /// `transaction` was on the bus from `from` until now.
-    pub(super) fn transaction(&mut self, transaction: &Transaction, from: Instant, now: Instant) {
+    pub(super) fn transaction(&mut self, transaction: &MmcRequest, from: Instant, now: Instant) {
         self.over.push_back(BusUse { kind: BusUseKind::of(transaction), from, until: now });
         self.pass(now);
     }

@@ -249,6 +249,16 @@ fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
 }
 
 impl Driver for Pmem {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
         self.memory().inside().machine.begin(request.cpu.0, request.op.is_read());

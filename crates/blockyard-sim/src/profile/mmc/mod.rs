@@ -10,11 +10,14 @@ use blockyard_mmc::policy::{HostPolicy, Pipeline};
 use crate::profile::error::{Problem, ProfileError};
 use crate::profile::table::Table;
 use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
+mod fault;
 mod timing;
 
+pub(super) use fault::mmc_faults;
+pub use fault::{CardFaults, HostFaults, MmcFaults};
 pub use timing::{
-    AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardTiming, ControlTiming, EraseTiming,
-    ReadTiming, Stall, UnitTiming, WriteTiming,
+    AheadTiming, BackgroundTiming, BadTiming, CardTiming, ControlTiming, EraseTiming, ReadTiming,
+    Stall, UnitTiming, WriteTiming,
 };
 
 /// A card and its host.
@@ -88,21 +91,6 @@ pub struct MmcHostProfile {
     pub costs: HostCosts,
     /// What goes wrong.
     pub faults: HostFaults,
-}
-
-/// How often what goes wrong at a controller: once in so many, at least 1, on average; `None`: never.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostFaults {
-    /// An interrupt does not come.
-    pub interrupt_lost_one_in: Option<u32>,
-    /// The bus cannot be used from interrupt context, now.
-    pub not_now_one_in: Option<u32>,
-    /// The sampling of the bus has drifted after a transaction: it is to be tuned, where it is.
-    pub drift_one_in: Option<u32>,
-    /// The bus is tuned again, and no sampling point works.
-    pub tuning_fails_one_in: Option<u32>,
-    /// The card is pulled out then, in virtual time. The host notices when it next uses the bus.
-    pub removed_at: Option<Duration>,
 }
 
 /// What the acts of a host driver cost a processor, where it is not told otherwise.
@@ -218,17 +206,9 @@ const HOST: &[&str] = &[
     "look",
     "retune",
     "reset",
-    "faults",
     "write",
 ];
 const HOST_WRITE: &[&str] = &["map", "map-per-kib", "unmap"];
-const HOST_FAULTS: &[&str] = &[
-    "interrupt-lost-one-in",
-    "not-now-one-in",
-    "drift-one-in",
-    "tuning-fails-one-in",
-    "removed-at",
-];
 const CARD: &[&str] = &[
     "timing",
     "width",
@@ -247,7 +227,6 @@ const CARD: &[&str] = &[
     "erase",
     "background",
     "control",
-    "faults",
 ];
 const READ: &[&str] = &["access", "gap", "parallel"];
 const AHEAD: &[&str] = &["window", "per-kib"];
@@ -257,14 +236,6 @@ const STALL: &[&str] = &["one-in-pages", "least", "most"];
 const ERASE: &[&str] = &["group", "erase", "trim", "discard", "sanitize"];
 const BACKGROUND: &[&str] = &["level", "work-per-kib"];
 const CONTROL: &[&str] = &["switch", "partition", "interrupt"];
-const FAULTS: &[&str] = &[
-    "command-lost-one-in",
-    "response-crc-one-in",
-    "no-data-one-in",
-    "read-crc-one-in",
-    "write-crc-one-in",
-    "program-one-in",
-];
 /// The tables in `[card]`.
 const CARD_TABLES: &[(&str, &[&str])] = &[
     ("card.read", READ),
@@ -275,7 +246,6 @@ const CARD_TABLES: &[(&str, &[&str])] = &[
     ("card.erase", ERASE),
     ("card.background", BACKGROUND),
     ("card.control", CONTROL),
-    ("card.faults", FAULTS),
 ];
 
 /// How the end of busy is found, as designs and devices say it.
@@ -360,18 +330,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
             retune: or_none("retune")?,
             reset: or_none("reset")?,
         },
-        faults: host_faults(&host.table("host.faults", HOST_FAULTS)?)?,
-    })
-}
-
-fn host_faults(faults: &Table<'_>) -> Result<HostFaults, ProfileError> {
-    let one_in = |key| faults.take(key, Count(1..=u32::MAX));
-    Ok(HostFaults {
-        interrupt_lost_one_in: one_in("interrupt-lost-one-in")?,
-        not_now_one_in: one_in("not-now-one-in")?,
-        drift_one_in: one_in("drift-one-in")?,
-        tuning_fails_one_in: one_in("tuning-fails-one-in")?,
-        removed_at: faults.take("removed-at", Time)?,
+        faults: HostFaults::default(),
     })
 }
 
@@ -440,7 +399,7 @@ fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
         erase: erase(&card.table("card.erase", ERASE)?)?,
         background: background(&card.table("card.background", BACKGROUND)?)?,
         control: control(&card.table("card.control", CONTROL)?)?,
-        faults: faults(&card.table("card.faults", FAULTS)?)?,
+        faults: CardFaults::default(),
     })
 }
 
@@ -518,17 +477,5 @@ fn control(control: &Table<'_>) -> Result<ControlTiming, ProfileError> {
         switch: or_none("switch")?,
         partition: or_none("partition")?,
         interrupt: or_none("interrupt")?,
-    })
-}
-
-fn faults(faults: &Table<'_>) -> Result<CardFaults, ProfileError> {
-    let one_in = |key| faults.take(key, Count(1..=u32::MAX));
-    Ok(CardFaults {
-        command_lost_one_in: one_in("command-lost-one-in")?,
-        response_crc_one_in: one_in("response-crc-one-in")?,
-        no_data_one_in: one_in("no-data-one-in")?,
-        read_crc_one_in: one_in("read-crc-one-in")?,
-        write_crc_one_in: one_in("write-crc-one-in")?,
-        program_one_in: one_in("program-one-in")?,
     })
 }

@@ -6,6 +6,7 @@
 //! the changes that were published with them. What a measurement shows is card and host together,
 //! so a card's share is what is left once the host's is known.
 
+use super::fault::CardFaults;
 use blockyard::time::Duration;
 use blockyard_mmc::mode::{NCR_MAX, NCR_MIN};
 
@@ -176,23 +177,6 @@ pub struct ControlTiming {
     pub interrupt: Duration,
 }
 
-/// How often what goes wrong: once in so many, at least 1, on average; `None`: never.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CardFaults {
-    /// A command is not heard, and so not answered: the card stays as it was.
-    pub command_lost_one_in: Option<u32>,
-    /// A response arrives with a wrong CRC: the card has done what it was told.
-    pub response_crc_one_in: Option<u32>,
-    /// A read brings no data at all.
-    pub no_data_one_in: Option<u32>,
-    /// A block that is read arrives with a wrong CRC.
-    pub read_crc_one_in: Option<u32>,
-    /// A block that is written is refused with CRC status 101.
-    pub write_crc_one_in: Option<u32>,
-    /// A page cannot be programmed: the next status says ERROR, or that a packed write failed.
-    pub program_one_in: Option<u32>,
-}
-
 /// Why figures are no card's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTiming {
@@ -306,7 +290,7 @@ impl CardTiming {
             ("program-one-in", faults.program_one_in),
         ];
         faults.iter().try_for_each(|&(key, one_in)| {
-            ensure(one_in != Some(0), ("card.faults", key), "a fault comes once in at least 1")
+            ensure(one_in != Some(0), ("card", key), "a fault comes once in at least 1")
         })
     }
 }

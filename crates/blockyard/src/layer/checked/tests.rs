@@ -33,6 +33,8 @@ struct Puppet {
 }
 
 impl Driver for Puppet {
+    crate::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, finish);
+
     fn queue_rq(&mut self, _issue: &Issue<'_>) -> Accept {
         self.answer
     }

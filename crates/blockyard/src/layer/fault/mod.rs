@@ -15,7 +15,6 @@ mod rule;
 pub use rule::{Action, Count, FaultRule, Turns, When};
 
 use super::held::Held;
-use super::pass_on;
 use super::tagged::{Slot, Tagged};
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use crate::prng::Prng;
@@ -148,7 +147,7 @@ impl<D: Driver> Faulty<D> {
 }
 
 impl<D: Driver> Driver for Faulty<D> {
-    pass_on!(take_budget, return_budget, prepare, unprepare, commit);
+    crate::pass_on!(below: take_budget, return_budget, prepare, unprepare, commit);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if self.lifted {

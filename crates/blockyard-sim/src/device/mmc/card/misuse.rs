@@ -3,7 +3,8 @@
 use super::packed::HeaderError;
 use blockyard::time::Instant;
 use blockyard_mmc::command::Command;
-use blockyard_mmc::command::state::{CardState, Illegal};
+use blockyard_mmc::command::legal::Illegal;
+use blockyard_mmc::command::state::CardState;
 use core::fmt;
 
 /// The host did what no host may do, or what this card does not model. It is a bug of the host, and

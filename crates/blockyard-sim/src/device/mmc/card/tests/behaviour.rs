@@ -6,8 +6,8 @@ use super::*;
 use crate::profile::{AheadTiming, BackgroundTiming, Stall};
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
+use blockyard_mmc::command::legal::Illegal;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
-use blockyard_mmc::command::state::Illegal;
 use blockyard_mmc::register::ext_csd::{BkopsLevel, ExceptionEvents};
 
 /// A command with its response: 98 clocks of 20 ns.

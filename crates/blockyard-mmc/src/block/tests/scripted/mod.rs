@@ -1,0 +1,804 @@
+//! A controller and a card of which each transaction goes as the script says, in virtual time. It
+//! checks B1 to B5 and the legality of every command. It has a command queue [`engine`].
+
+mod engine;
+
+use super::*;
+use crate::command::legal::legal;
+use crate::command::state::CardState;
+use crate::command::state::Queue;
+use crate::command::status::Status as CardStatus;
+use crate::command::{Command, Direction, Opcode, Response, ResponseKind, SwitchAccess};
+use crate::controller::{HostError, MmcRequest, NotNow, Pack, Part, Payload};
+use crate::engine::QueueEngine;
+use crate::register::ext_csd::index;
+use engine::Engine;
+use std::collections::BTreeSet;
+
+/// How a transaction goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The controller reports an error; so many blocks went over before.
+    Error(Part, HostError, u16),
+    /// A response has these bits, too.
+    Bits(Part, u32),
+    /// It goes well, and the bus is to be tuned again.
+    Drift,
+    /// No event comes: an interrupt is lost.
+    Silence,
+    /// The card is pulled out.
+    Gone,
+}
+
+/// A transaction on the bus, to its last event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) command: Opcode,
+    /// First sector of the request, where it transfers.
+    pub(super) sector: Option<u64>,
+    /// Requests that it transfers.
+    pub(super) requests: usize,
+    /// How long the card may keep the controller waiting; of an engine's, nothing.
+    pub(super) limit: Duration,
+    pub(super) from: Instant,
+    pub(super) to: Instant,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    sector: u64,
+    sectors: u32,
+    accepted: bool,
+    prepared: bool,
+    copied_in: bool,
+    copied_out: bool,
+    /// Blocks that went over well, from the first.
+    moved: u32,
+}
+
+/// Nanoseconds of a command, and of a block.
+pub(super) const COMMAND: Duration = Duration::from_us(2);
+const BLOCK: Duration = Duration::from_us(20);
+
+/// The start of background operations.
+pub(super) const UPKEEP: Command = Command {
+    opcode: Opcode::Switch,
+    argument: 0x03a4_0100,
+    response: ResponseKind::R1b,
+    data: None,
+};
+
+/// Whether it turns the card's queue on or off.
+fn is_queue_switch(command: &Command) -> bool {
+    let at = u32::from(index::CMDQ_MODE_EN);
+    command.opcode == Opcode::Switch && command.argument >> 16 & 0xff == at
+}
+
+pub(super) struct Scripted {
+    pub(super) capabilities: HostCapabilities,
+    /// By the number of the transaction, counted from 0.
+    pub(super) faults: BTreeMap<usize, Fault>,
+    /// Every transfer of this sector fails so, when it is one of several blocks, and alone.
+    pub(super) bad_sector: Option<(u64, Option<Fault>, Option<Fault>)>,
+    /// How long the card is busy after a write.
+    pub(super) busy: Duration,
+    /// How long after a switch, and after an erase.
+    pub(super) switch_busy: Duration,
+    /// After its queue goes on or off, or is emptied.
+    pub(super) queue_busy: Duration,
+    pub(super) erase_busy: Duration,
+    /// How much the card wants time for background operations, which it says from 2 on; how long
+    /// they take, and how long their interruption does.
+    pub(super) level: u8,
+    pub(super) level_after: u8,
+    pub(super) bkops_busy: Duration,
+    pub(super) interrupt_busy: Duration,
+    /// In a pack, the request at this sector fails, and what comes after it; does the card say which?
+    pub(super) bad_entry: Option<(u64, bool)>,
+    /// Of the last pack: the entry that failed, from 1, 0 if nobody knows.
+    failed_entry: Option<u8>,
+    /// Of a packed read: its header, once the card has it.
+    header: Option<[u8; 512]>,
+    last_pack: Vec<SlotId>,
+    /// Its EXT_CSD, and the controller's own block.
+    pub(super) ext_csd: [u8; 512],
+    block: [u8; 512],
+    /// Every command of those that transfer nothing, questions and what is for the engine apart.
+    pub(super) log: Vec<Command>,
+    /// Commands of an erase that has begun.
+    erase: u8,
+    /// Requests, by first sector, whose data is in the cache only, and those whose data was lost there.
+    volatile: BTreeSet<u64>,
+    lost: BTreeSet<u64>,
+    /// Requests whose data went past the cache.
+    pub(super) forced: BTreeSet<u64>,
+    /// Starts in interrupt context that are refused.
+    pub(super) refusals: u32,
+    /// The card, and how it is another after a reset.
+    pub(super) target: Target,
+    pub(super) at_reset: fn(&mut Target),
+    /// Resets that the card does not survive.
+    pub(super) dies_at_reset: bool,
+    events: VecDeque<(Instant, HostEvent)>,
+    /// A transaction is on the bus.
+    running: Option<MmcRequest>,
+    state: CardState,
+    busy_until: Instant,
+    memory: Vec<Memory>,
+    pub(super) commands: BTreeMap<u8, u32>,
+    pub(super) spans: Vec<Span>,
+    pub(super) prepares: u32,
+    pub(super) cleanups: u32,
+    pub(super) resets: u32,
+    pub(super) copies: [u32; 2],
+    /// The last transfer: its slot, and what had moved before.
+    last: Option<(SlotId, u32)>,
+    /// What addresses count, in parts of a sector.
+    pub(super) unit: u64,
+    /// CMD13 is not answered.
+    pub(super) mute: bool,
+    /// Each sector that is read alone fails the first time: those that have.
+    pub(super) flaky: Option<Vec<u64>>,
+    /// The bus is tuned; how often again; how often that fails.
+    pub(super) tuned: bool,
+    pub(super) retunes: u32,
+    pub(super) deaf: u32,
+    /// A task was told to have left the bus in need of it.
+    drifted: bool,
+    /// Blocks that went over well of each request, by its first sector.
+    pub(super) well: BTreeMap<u64, u32>,
+    /// A write was sent after which the card has not responded.
+    untold: bool,
+    /// It has bounce buffers: one, or one for each slot.
+    pub(super) bounces: Option<Bounce>,
+    pub(super) engine: Engine,
+}
+
+impl Scripted {
+    pub(super) fn new(transfer: Transfer, busy: BusyDetect) -> Self {
+        Self {
+            capabilities: HostCapabilities {
+                transfer,
+                busy_detect: busy,
+                queue_engine_depth: 32,
+                queue_engine_direct: true,
+                ..HostCapabilities::plain()
+            },
+            faults: BTreeMap::new(),
+            bad_sector: None,
+            busy: us(100),
+            switch_busy: us(500),
+            queue_busy: us(0),
+            erase_busy: us(700),
+            level: 0,
+            level_after: 0,
+            bkops_busy: Duration::from_ms(20),
+            interrupt_busy: us(200),
+            bad_entry: None,
+            failed_entry: None,
+            header: None,
+            last_pack: Vec::new(),
+            ext_csd: emmc_5_1(),
+            block: [0; 512],
+            log: Vec::new(),
+            erase: 0,
+            volatile: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            forced: BTreeSet::new(),
+            refusals: 0,
+            target: CARD,
+            at_reset: |_| {},
+            dies_at_reset: false,
+            events: VecDeque::new(),
+            running: None,
+            state: CardState::Transfer,
+            busy_until: Instant::ZERO,
+            memory: vec![Memory::default(); 64],
+            commands: BTreeMap::new(),
+            spans: Vec::new(),
+            prepares: 0,
+            cleanups: 0,
+            resets: 0,
+            copies: [0; 2],
+            last: None,
+            unit: 1,
+            mute: false,
+            flaky: None,
+            tuned: false,
+            retunes: 0,
+            deaf: 0,
+            drifted: false,
+            well: BTreeMap::new(),
+            untold: false,
+            bounces: None,
+            engine: Engine::default(),
+        }
+    }
+
+    pub(super) fn soldered_in(mut self) -> Self {
+        self.capabilities.non_removable = true;
+        self
+    }
+
+    pub(super) fn with_segments(mut self, most: u16) -> Self {
+        self.capabilities.max_segments = most;
+        self
+    }
+
+    pub(super) fn with_blocks(mut self, most: u16) -> Self {
+        self.capabilities.max_blocks = most;
+        self
+    }
+
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        let told = self.events.front().map(|(at, _)| *at);
+        told.into_iter().chain(self.engine_event()).min()
+    }
+
+    pub(super) fn event_at(&mut self, now: Instant) -> Option<HostEvent> {
+        if self.events.is_empty() {
+            self.run_engine(now);
+        }
+        let (_, event) = self.events.pop_front_if(|(at, _)| *at <= now)?;
+        if self.events.is_empty() {
+            self.running = None;
+        }
+        Some(event)
+    }
+
+    pub(super) fn all_ended(&self) {
+        assert!(self.events.is_empty() && self.running.is_none(), "something is on the bus");
+        assert!(!self.memory.iter().any(|memory| memory.prepared), "something stays prepared");
+        assert_eq!(self.prepares, self.cleanups);
+    }
+
+    fn settle_busy(&mut self, now: Instant) {
+        if now >= self.busy_until {
+            self.state = self.state.after_busy();
+        }
+    }
+
+    /// Whether what the request at `sector` wrote would survive a loss of power.
+    pub(super) fn is_durable(&self, sector: u64) -> bool {
+        !self.volatile.contains(&sector) && !self.lost.contains(&sector)
+    }
+
+    /// What the card does by itself.
+    fn obey(&mut self, command: &Command, at: Instant) {
+        let follows = match command.opcode {
+            Opcode::SendStatus => return,
+            Opcode::MmcEraseStart | Opcode::SdEraseStart => 1,
+            Opcode::MmcEraseEnd | Opcode::SdEraseEnd => 2,
+            Opcode::Erase => 3,
+            _ => 0,
+        };
+        assert!(follows <= 1 || follows == self.erase + 1, "{command} after {}", self.erase);
+        self.erase = follows % 3;
+        let for_engine = command.opcode == Opcode::ManageTasks || is_queue_switch(command);
+        let is_plain = command.data.is_none() && command.opcode != Opcode::StopTransmission;
+        if is_plain && !for_engine {
+            self.note(command);
+        }
+        if self.state == CardState::Programming && command.response.has_busy() {
+            let busy = match command.opcode {
+                Opcode::InterruptByStatus | Opcode::InterruptByStop => self.interrupt_busy,
+                Opcode::Switch if *command == UPKEEP => {
+                    self.level = self.level_after;
+                    self.bkops_busy
+                }
+                _ if for_engine => self.queue_busy,
+                Opcode::Switch => self.switch_busy,
+                Opcode::Erase => self.erase_busy,
+                _ => self.busy,
+            };
+            self.busy_until = at + busy;
+        }
+    }
+
+    /// `command`, by which the card does something itself, has been obeyed.
+    fn note(&mut self, command: &Command) {
+        self.log.push(*command);
+        if *command == Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1) {
+            self.volatile.clear();
+        }
+    }
+
+    /// Whether the card is the one that `command` is for.
+    fn is_for_card(&self, command: &Command) -> bool {
+        use Opcode::{InterruptByStatus, InterruptByStop, SendStatus};
+        let is_addressed =
+            matches!(command.opcode, SendStatus | InterruptByStatus | InterruptByStop);
+        !is_addressed || command.argument >> 16 == u32::from(self.target.rca.0)
+    }
+
+    fn send(&mut self, command: &Command) {
+        let row = command.opcode.row();
+        *self.commands.entry(row.index).or_default() += 1;
+        if let (Opcode::StopTransmission, Some(direction)) =
+            (command.opcode, self.state.transfers())
+        {
+            let is_busy = direction == Direction::Write;
+            assert_eq!(command.response.has_busy(), is_busy, "CMD12 in {:?}", self.state);
+        }
+        self.state = legal(self.state, command.opcode, self.engine.card_queue())
+            .unwrap_or_else(|illegal| panic!("{illegal}"));
+        self.engine.heard(command);
+    }
+
+    fn response(&self, fault: Option<Fault>, part: Part) -> HostEvent {
+        let bits = match fault {
+            Some(Fault::Bits(at, bits)) if at == part => bits,
+            _ => 0,
+        };
+        let bits = bits
+            | if self.level >= 2 || self.failed_entry.is_some() {
+                CardStatus::EXCEPTION_EVENT
+            } else {
+                0
+            };
+        let ready = self.state != CardState::Programming;
+        let status = CardStatus::new(self.state, ready).0 | bits;
+        HostEvent::CommandDone { part, response: Response::Short(status) }
+    }
+
+    fn fault_of(&mut self, transaction: &MmcRequest) -> Option<Fault> {
+        if self.mute && transaction.command.opcode == Opcode::SendStatus {
+            return Some(Fault::Error(Part::Command, HostError::Timeout, 0));
+        }
+        match (transaction.payload, transaction.data()) {
+            (Payload::Slot { slot, skip }, Some(data)) => {
+                self.fault_of_blocks(slot, skip, data.blocks)
+            }
+            _ => self.faults.get(&self.spans.len()).copied(),
+        }
+    }
+
+    /// What is to happen to the transfer that is next, of so many blocks.
+    fn fault_of_blocks(&mut self, slot: SlotId, skip: u32, blocks: u16) -> Option<Fault> {
+        if let Some(fault) = self.faults.get(&self.spans.len()) {
+            return Some(*fault);
+        }
+        let blocks = u64::from(blocks);
+        let first = self.memory[slot.index()].sector + u64::from(skip);
+        if let Some(failed) = &mut self.flaky
+            && blocks == 1
+            && !failed.contains(&first)
+        {
+            failed.push(first);
+            return Some(Fault::Error(Part::Data, HostError::Timeout, 0));
+        }
+        let (bad, in_several, alone) = self.bad_sector?;
+        let hit = (first..first + blocks).contains(&bad);
+        let fault = if blocks > u64::from(self.target.unit_sectors) { in_several } else { alone };
+        fault.filter(|_| hit)
+    }
+
+    /// Plays `transaction` from `now`: where the card is afterwards, and what is told when.
+    fn play(&mut self, transaction: &MmcRequest, fault: Option<Fault>, now: Instant) {
+        let mut at = now;
+        let fails = |part| match fault {
+            Some(Fault::Error(of, error, blocks)) if of == part => Some((error, blocks)),
+            _ => None,
+        };
+        let tell = |events: &mut VecDeque<_>, at, event| events.push_back((at, event));
+        let data = transaction.data();
+        let direction = data.map(|data| data.direction);
+        let commands =
+            [(Part::Announce, transaction.announce), (Part::Command, Some(transaction.command))];
+        for (part, command) in commands {
+            let Some(command) = command else { continue };
+            at = at + COMMAND;
+            let nobody = (!self.is_for_card(&command)).then_some((HostError::Timeout, 0));
+            if let Some((error, blocks)) = fails(part).or(nobody) {
+                // The card did not hear it.
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            let response = self.response(fault, part);
+            self.send(&command);
+            if part == Part::Command {
+                self.obey(&command, at);
+            }
+            tell(&mut self.events, at, response);
+        }
+        if let Payload::Packed(pack) = transaction.payload {
+            at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(data.unwrap().blocks));
+            self.check_pack(transaction, &pack);
+            // A card that cannot read on sends nothing more.
+            if direction == Some(Direction::Read) && self.holds_bad_entry(&pack) {
+                let (part, error) = (Part::Data, HostError::Timeout);
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks: 1 });
+            }
+            if let Some((error, blocks)) = fails(Part::Data) {
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            self.move_pack(direction, &pack);
+            tell(&mut self.events, at, HostEvent::DataDone);
+            self.data_ends(at);
+        }
+        if direction == Some(Direction::Write) && transaction.payload == Payload::Block {
+            at = at + BLOCK;
+            if let Some((error, blocks)) = fails(Part::Data) {
+                // The card waits for the block that did not come, or came damaged.
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | 1, "Q2");
+            self.header = Some(self.block);
+            tell(&mut self.events, at, HostEvent::DataDone);
+            self.data_ends(at);
+        } else if let (Some(data), Payload::Block) = (data, transaction.payload) {
+            at = at + BLOCK;
+            if let Some((error, blocks)) = fails(Part::Data) {
+                self.data_ends(at);
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            assert_eq!(transaction.command, Command::send_ext_csd());
+            assert_eq!(data.bytes(), 512);
+            self.block = self.ext_csd;
+            self.block[usize::from(index::BKOPS_STATUS)] = self.level;
+            let packed = u8::from(self.failed_entry.is_some());
+            let events = u8::from(self.level >= 2) | packed << 3;
+            self.block[usize::from(index::EXCEPTION_EVENTS_STATUS)] |= events;
+            let entry = self.failed_entry.unwrap_or_default();
+            self.block[usize::from(index::PACKED_COMMAND_STATUS)] =
+                if entry > 0 { 0b11 } else { packed };
+            self.block[usize::from(index::PACKED_FAILURE_INDEX)] = entry;
+            tell(&mut self.events, at, HostEvent::DataDone);
+            self.data_ends(at);
+        }
+        if let (Some(data), Payload::Slot { slot, skip }) = (data, transaction.payload) {
+            let memory = &mut self.memory[slot.index()];
+            let dma = self.capabilities.transfer == Transfer::Dma;
+            assert!(memory.accepted && memory.prepared == dma, "B4: {slot:?} in {transaction:?}");
+            assert!(skip + u32::from(data.blocks) <= memory.sectors, "more than the request has");
+            let first = memory.sector + u64::from(skip);
+            assert_eq!(u64::from(transaction.command.argument), first * self.unit);
+            let unit = self.target.unit_sectors;
+            let is_whole = first.is_multiple_of(u64::from(unit));
+            assert!(is_whole && u32::from(data.blocks).is_multiple_of(unit), "{transaction:?}");
+            if let Some(announce) = transaction.announce {
+                assert_eq!(announce.argument & 0x3fff_ffff, u32::from(data.blocks));
+            }
+            if direction == Some(Direction::Write) {
+                let forced = transaction.announce.is_some_and(|of| of.argument >> 31 != 0);
+                let sector = memory.sector;
+                self.written(sector, forced);
+            }
+            self.copied_as_told(data.direction, slot);
+            let memory = &mut self.memory[slot.index()];
+            if direction == Some(Direction::Read) {
+                assert_eq!(memory.moved, skip, "P5: what is read goes over once, in order");
+            } else {
+                memory.moved = skip;
+            }
+            let failure = fails(Part::Data);
+            let blocks = failure.map_or(data.blocks, |(_, blocks)| blocks);
+            memory.moved += u32::from(blocks);
+            memory.moved -= memory.moved % unit;
+            self.well.insert(memory.sector, memory.moved);
+            at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(blocks.max(1)));
+            let bounded = transaction.announce.is_some() || transaction.stop.is_none();
+            if let Some((error, blocks)) = failure {
+                if data.blocks == 1 {
+                    self.data_ends(at);
+                }
+                let part = Part::Data;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            tell(&mut self.events, at, HostEvent::DataDone);
+            if bounded {
+                self.data_ends(at);
+            }
+        }
+        if let Some(stop) = transaction.stop {
+            at = at + COMMAND;
+            let response = self.response(fault, Part::Stop);
+            self.send(&stop);
+            if self.state == CardState::Programming {
+                self.busy_until = at + self.busy;
+            }
+            if let Some((error, blocks)) = fails(Part::Stop) {
+                let part = Part::Stop;
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
+            tell(&mut self.events, at, response);
+        }
+        if self.capabilities.busy_detect == BusyDetect::Hardware && transaction.ends_busy() {
+            at = at.max(self.busy_until);
+            let busy = match fails(Part::Busy) {
+                None => HostEvent::BusyReleased,
+                Some((error, blocks)) => HostEvent::Error { part: Part::Busy, error, blocks },
+            };
+            tell(&mut self.events, at, busy);
+        }
+    }
+
+    /// What the request at `sector` writes is in the cache, or past it.
+    fn written(&mut self, sector: u64, forced: bool) {
+        let into = if forced { &mut self.forced } else { &mut self.volatile };
+        into.insert(sector);
+        self.lost.remove(&sector);
+    }
+
+    fn copied_as_told(&self, direction: Direction, slot: SlotId) {
+        let bounced = self.bounces.is_some() && direction == Direction::Write;
+        assert_eq!(self.memory[slot.index()].copied_in, bounced, "B5");
+    }
+
+    /// Q2: the header says what there is, and each request is ready for it.
+    fn check_pack(&self, transaction: &MmcRequest, pack: &Pack) {
+        let data = transaction.data().unwrap();
+        let reads = data.direction == Direction::Read;
+        let header = if reads { self.header.expect("it came before") } else { self.block };
+        let count = pack.slots().len();
+        assert!((2..=63).contains(&count));
+        assert_eq!(header[..3], [1, 2 - u8::from(reads), u8::try_from(count).unwrap()]);
+        let word = |at: usize| u32::from_le_bytes(header[4 * at..4 * at + 4].try_into().unwrap());
+        let mut blocks = u32::from(!reads);
+        for (slot, at) in pack.slots().iter().zip(1..) {
+            let memory = &self.memory[slot.index()];
+            assert_eq!(
+                (word(2 * at), u64::from(word(2 * at + 1))),
+                (memory.sectors, memory.sector)
+            );
+            let dma = self.capabilities.transfer == Transfer::Dma;
+            assert!(memory.accepted && memory.prepared == dma, "B4");
+            assert_eq!(memory.moved, 0, "P5");
+            blocks += memory.sectors;
+        }
+        assert_eq!(u32::from(data.blocks), blocks);
+        assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | blocks);
+        assert_eq!(transaction.command.argument, word(3));
+    }
+
+    fn holds_bad_entry(&self, pack: &Pack) -> bool {
+        let is_bad = |slot: &SlotId| {
+            self.bad_entry.is_some_and(|(sector, _)| self.memory[slot.index()].sector == sector)
+        };
+        pack.slots().iter().any(is_bad)
+    }
+
+    /// The data of a pack goes over, up to the bad entry.
+    fn move_pack(&mut self, direction: Option<Direction>, pack: &Pack) {
+        let sector_of = |slot: &SlotId| self.memory[slot.index()].sector;
+        let bad = self.bad_entry.and_then(|(sector, told)| {
+            let at = pack.slots().iter().position(|slot| sector_of(slot) == sector)?;
+            Some((at, told))
+        });
+        let well = bad.map_or(pack.slots().len(), |(at, _)| at);
+        self.failed_entry =
+            bad.map(|(at, told)| if told { u8::try_from(at + 1).unwrap() } else { 0 });
+        for (at, slot) in pack.slots().iter().enumerate() {
+            let memory = &mut self.memory[slot.index()];
+            memory.moved = if at < well { memory.sectors } else { 0 };
+            self.well.insert(memory.sector, memory.moved);
+            if direction == Some(Direction::Write) {
+                self.volatile.insert(memory.sector);
+                self.lost.remove(&memory.sector);
+            }
+        }
+        // Nobody knows: none has been done for sure.
+        if bad.is_some_and(|(_, told)| !told) {
+            for slot in pack.slots() {
+                self.memory[slot.index()].moved = 0;
+            }
+        }
+    }
+
+    fn data_ends(&mut self, at: Instant) {
+        self.state = self.state.after_data();
+        if self.state == CardState::Programming {
+            self.busy_until = at + self.busy;
+        }
+    }
+}
+
+impl HostController for Scripted {
+    fn capabilities(&self) -> &HostCapabilities {
+        &self.capabilities
+    }
+
+    fn engine(&mut self) -> Option<&mut dyn QueueEngine> {
+        (self.capabilities.queue_engine_depth > 0).then_some(self)
+    }
+
+    fn has_bounce_buffers(&self) -> bool {
+        self.bounces.is_some()
+    }
+
+    fn copy_in(&mut self, slot: SlotId) {
+        if self.bounces == Some(Bounce::Sync) {
+            assert!(self.running.is_none(), "B5: the buffer is in use");
+        }
+        let memory = &mut self.memory[slot.index()];
+        assert!(!memory.copied_in && memory.moved == 0, "B5");
+        memory.copied_in = true;
+        self.copies[0] += 1;
+    }
+
+    fn copy_out(&mut self, slot: SlotId) {
+        if self.bounces == Some(Bounce::Sync) {
+            assert!(self.running.is_none(), "B5: the buffer is in use");
+        }
+        let memory = &mut self.memory[slot.index()];
+        assert!(!memory.copied_out && memory.moved == memory.sectors, "B5");
+        memory.copied_out = true;
+        self.copies[1] += 1;
+    }
+
+    fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
+        let memory = &mut self.memory[slot.index()];
+        assert!(!memory.prepared, "{slot:?} is in use");
+        let (sector, sectors) = (issue.request().sector, issue.request().sectors);
+        *memory = Memory { sector, sectors, accepted: true, ..Memory::default() };
+    }
+
+    fn prepare(&mut self, slot: SlotId) {
+        let memory = &mut self.memory[slot.index()];
+        assert!(memory.accepted && !memory.prepared, "B4: prepared once");
+        assert_eq!(self.capabilities.transfer, Transfer::Dma);
+        memory.prepared = true;
+        self.prepares += 1;
+    }
+
+    fn start(&mut self, transaction: &MmcRequest, now: Instant) {
+        assert!(self.running.is_none(), "B1: {transaction:?} while {:?} runs", self.running);
+        assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
+        let waits = transaction.data().is_some() || transaction.ends_busy();
+        assert_eq!(waits, transaction.limit > Duration::ZERO, "B6: {transaction:?}");
+        self.settle_busy(now);
+        let sector = match transaction.payload {
+            Payload::None | Payload::Block => None,
+            Payload::Slot { slot, .. } => Some(self.memory[slot.index()].sector),
+            Payload::Packed(pack) => Some(self.memory[pack.slots()[0].index()].sector),
+        };
+        let requests = match &transaction.payload {
+            Payload::Packed(pack) => pack.slots().len(),
+            _ => usize::from(sector.is_some()),
+        };
+        if transaction.data().is_some_and(|data| data.direction == Direction::Write) {
+            self.failed_entry = None;
+        }
+        let fault = self.fault_of(transaction);
+        self.running = Some(*transaction);
+        match fault {
+            Some(Fault::Silence) => self.send(&transaction.command),
+            Some(Fault::Gone) => {
+                self.engine.reset();
+                self.events.push_back((now + COMMAND, HostEvent::CardGone));
+            }
+            Some(Fault::Drift) => {
+                self.events.push_back((now, HostEvent::RetuneNeeded));
+                self.play(transaction, None, now);
+            }
+            _ => self.play(transaction, fault, now),
+        }
+        match (transaction.payload, transaction.command.opcode) {
+            (Payload::Slot { slot, skip }, _) => self.last = Some((slot, skip)),
+            (Payload::Packed(pack), _) => {
+                (self.last, self.last_pack) = (None, pack.slots().to_vec());
+            }
+            (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
+            _ => (self.last, self.last_pack) = (None, Vec::new()),
+        }
+        // What the card says failed, has moved nothing; but the first response after a write may speak of that.
+        let errors = |(_, event): &(Instant, HostEvent)| match event {
+            HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
+            _ => None,
+        };
+        let of_write_before = match self.untold && transaction.data().is_some() {
+            true => CardStatus::OF_WORK_BEFORE,
+            false => 0,
+        };
+        let mut responses = self.events.iter().filter_map(errors);
+        let first = responses.next();
+        let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
+            || responses.any(|errors| errors != 0);
+        self.untold &= first.is_none();
+        let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
+        self.untold |= writes && first.is_some();
+        if disowned {
+            self.disown_noted();
+        }
+        if let Some((slot, before)) = self.last
+            && disowned
+        {
+            let memory = &mut self.memory[slot.index()];
+            memory.moved = before;
+            self.well.insert(memory.sector, before);
+        }
+        if self.last.is_none() && disowned {
+            for slot in core::mem::take(&mut self.last_pack) {
+                let memory = &mut self.memory[slot.index()];
+                memory.moved = 0;
+                self.well.insert(memory.sector, 0);
+            }
+        }
+        let to = self.events.back().map_or(now, |(at, _)| *at);
+        let command = transaction.command.opcode;
+        let limit = transaction.limit;
+        self.spans.push(Span { command, sector, requests, limit, from: now, to });
+    }
+
+    fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(NotNow);
+        }
+        self.start(transaction, now);
+        Ok(())
+    }
+
+    fn block(&mut self) -> &mut [u8; 512] {
+        assert!(self.running.is_none(), "asked for while something is on the bus");
+        &mut self.block
+    }
+
+    fn post(&mut self, slot: SlotId) {
+        if let Some(MmcRequest { payload: Payload::Slot { slot: on_bus, .. }, .. }) = self.running {
+            assert_ne!(on_bus, slot, "P2: it is on the bus");
+        }
+        assert!(!self.engine.has(slot), "N2: {slot:?} is the engine's");
+        let memory = &mut self.memory[slot.index()];
+        assert!(memory.prepared, "B4: cleaned up once");
+        memory.prepared = false;
+        self.cleanups += 1;
+    }
+
+    fn card_busy(&mut self, now: Instant) -> bool {
+        assert!(self.running.is_none());
+        self.settle_busy(now);
+        self.state == CardState::Programming
+    }
+
+    fn is_tuned(&self) -> bool {
+        self.tuned
+    }
+
+    fn retune(&mut self, now: Instant) -> Result<(), HostError> {
+        assert!(self.running.is_none() && self.tuned && !self.engine.has_bus(), "B1");
+        legal(CardState::Transfer, Opcode::MmcTuningBlock, self.engine.card_queue()).unwrap();
+        assert!(!self.untold, "A4: nobody hears what the card says now of a write before");
+        self.erase = 0; // the card forgets one that has begun
+        self.settle_busy(now);
+        assert_eq!(self.state, CardState::Transfer, "only a card that is ready is tuned");
+        self.retunes += 1;
+        self.drifted = false;
+        match self.deaf.checked_sub(1) {
+            None => Ok(()),
+            Some(deaf) => {
+                self.deaf = deaf;
+                Err(HostError::Damaged)
+            }
+        }
+    }
+
+    fn abort(&mut self, now: Instant) {
+        if let Some((command, until)) = self.engine.take_sent_direct(now, self.busy) {
+            self.send(&command);
+            self.busy_until = until;
+        }
+        match self.engine.abort(now, self.busy) {
+            Some(Direction::Read) => self.state = CardState::Data,
+            Some(Direction::Write) => self.state = CardState::Receive,
+            None => {}
+        }
+        self.events.clear();
+        self.running = None;
+    }
+
+    fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
+        self.untold = false;
+        assert!(self.running.is_none(), "B1");
+        self.resets += 1;
+        self.erase = 0;
+        self.lost.append(&mut self.volatile);
+        (self.state, self.busy_until) = (CardState::Transfer, now);
+        self.engine.reset();
+        self.drifted = false;
+        (self.at_reset)(&mut self.target);
+        if self.dies_at_reset { Err(HostError::Timeout) } else { Ok(self.target) }
+    }
+}

@@ -1,0 +1,480 @@
+//! Every command that a host of ours sends, each with its constructor.
+
+use super::address::Rca;
+use super::data::{Data, Direction};
+use super::erase::{MmcErase, SdErase};
+use super::opcode::Opcode;
+use super::response::ResponseKind;
+use crate::register::switch::Group;
+use core::fmt;
+
+/// A command, whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What is meant.
+    pub opcode: Opcode,
+    /// Its argument.
+    pub argument: u32,
+    /// What the card answers.
+    pub response: ResponseKind,
+    /// What is transferred.
+    pub data: Option<Data>,
+}
+
+/// What CMD23 announces (eMMC; SD takes the count alone).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCount {
+    /// Blocks of the read or write that follows; 0: until CMD12.
+    pub blocks: u16,
+    /// Bit 31: the write happens whole or, block by block, not at all.
+    pub reliable: bool,
+    /// Bit 30: what follows is a packed command.
+    pub packed: bool,
+    /// Bit 29: its data is for the faster area.
+    pub tagged: bool,
+    /// Bit 24: it goes to the medium past the cache.
+    pub forced: bool,
+}
+
+impl BlockCount {
+    /// `blocks`, and nothing else.
+    #[must_use]
+    pub const fn new(blocks: u16) -> Self {
+        Self { blocks, reliable: false, packed: false, tagged: false, forced: false }
+    }
+
+    /// The argument of CMD23.
+    #[must_use]
+    pub fn argument(self) -> u32 {
+        u32::from(self.reliable) << 31
+            | u32::from(self.packed) << 30
+            | u32::from(self.tagged) << 29
+            | u32::from(self.forced) << 24
+            | u32::from(self.blocks)
+    }
+}
+
+/// How CMD6 of eMMC changes a byte of EXT_CSD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchAccess {
+    /// Bits that the value has are set.
+    SetBits,
+    /// Bits that the value has are cleared.
+    ClearBits,
+    /// The value is written.
+    WriteByte,
+}
+
+/// Bus: getting to know a card.
+impl Command {
+    /// CMD0: be as after power-up.
+    #[must_use]
+    pub fn go_idle() -> Self {
+        Self::plain(Opcode::GoIdle, 0)
+    }
+
+    /// CMD1 of eMMC: is the device ready, and what is it? See
+    /// [`MmcOcr`](crate::register::ocr::MmcOcr) for `ocr`; 0 only asks.
+    #[must_use]
+    pub fn send_op_cond(ocr: u32) -> Self {
+        Self::plain(Opcode::SendOpCond, ocr)
+    }
+
+    /// ACMD41 of SD: is the card ready, and what is it? See
+    /// [`SdOcr`](crate::register::ocr::SdOcr) for `ocr`.
+    #[must_use]
+    pub fn sd_send_op_cond(ocr: u32) -> Self {
+        Self::plain(Opcode::SdSendOpCond, ocr)
+    }
+
+    /// CMD5 of SDIO: is there an I/O card? Memory cards do not answer.
+    #[must_use]
+    pub fn io_send_op_cond() -> Self {
+        Self::plain(Opcode::IoSendOpCond, 0)
+    }
+
+    /// CMD8 of SD: do you work at 2.7 to 3.6 V, and do you hear `pattern`? Cards before 2.00 do not
+    /// answer.
+    #[must_use]
+    pub fn send_if_cond(pattern: u8) -> Self {
+        Self::plain(Opcode::SendIfCond, 0x100 | u32::from(pattern))
+    }
+
+    /// CMD11 of SD: signals go to 1.8 V.
+    #[must_use]
+    pub fn voltage_switch() -> Self {
+        Self::plain(Opcode::VoltageSwitch, 0)
+    }
+
+    /// CMD2: who is there?
+    #[must_use]
+    pub fn all_send_cid() -> Self {
+        Self::plain(Opcode::AllSendCid, 0)
+    }
+
+    /// CMD3 of eMMC: your address is `rca`.
+    #[must_use]
+    pub fn set_relative_addr(rca: Rca) -> Self {
+        Self::plain(Opcode::SetRelativeAddr, rca.argument())
+    }
+
+    /// CMD3 of SD: choose an address.
+    #[must_use]
+    pub fn send_relative_addr() -> Self {
+        Self::plain(Opcode::SendRelativeAddr, 0)
+    }
+
+    /// CMD9: your CSD.
+    #[must_use]
+    pub fn send_csd(rca: Rca) -> Self {
+        Self::plain(Opcode::SendCsd, rca.argument())
+    }
+
+    /// CMD10: your CID.
+    #[must_use]
+    pub fn send_cid(rca: Rca) -> Self {
+        Self::plain(Opcode::SendCid, rca.argument())
+    }
+
+    /// CMD7: be selected.
+    #[must_use]
+    pub fn select(rca: Rca) -> Self {
+        Self::plain(Opcode::Select, rca.argument())
+    }
+
+    /// CMD7 with an address that nobody has: no card is selected.
+    #[must_use]
+    pub fn deselect() -> Self {
+        Self::plain(Opcode::Deselect, 0)
+    }
+
+    /// CMD15: never answer again, until power-up.
+    #[must_use]
+    pub fn go_inactive(rca: Rca) -> Self {
+        Self::plain(Opcode::GoInactive, rca.argument())
+    }
+
+    /// CMD5 of eMMC: sleep.
+    #[must_use]
+    pub fn sleep(rca: Rca) -> Self {
+        Self::plain(Opcode::Sleep, rca.argument() | 1 << 15)
+    }
+
+    /// CMD5 of eMMC: wake up.
+    #[must_use]
+    pub fn awake(rca: Rca) -> Self {
+        Self::plain(Opcode::Awake, rca.argument())
+    }
+
+    /// CMD55: the next command is an application's (ACMD). Before a card has an address it is 0.
+    #[must_use]
+    pub fn application(rca: Rca) -> Self {
+        Self::plain(Opcode::Application, rca.argument())
+    }
+}
+
+/// Registers and settings.
+impl Command {
+    /// CMD8 of eMMC: your EXT_CSD.
+    #[must_use]
+    pub fn send_ext_csd() -> Self {
+        Self::reading(Opcode::SendExtCsd, 0, 512)
+    }
+
+    /// ACMD51 of SD: your SCR.
+    #[must_use]
+    pub fn send_scr() -> Self {
+        Self::reading(Opcode::SendScr, 0, 8)
+    }
+
+    /// ACMD13 of SD: your SD status.
+    #[must_use]
+    pub fn sd_status() -> Self {
+        Self::reading(Opcode::SdStatus, 0, 64)
+    }
+
+    /// CMD6 of eMMC: change byte `index` of EXT_CSD.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is above 191: properties cannot be written.
+    #[must_use]
+    pub fn switch(access: SwitchAccess, index: u16, value: u8) -> Self {
+        assert!(index < 192, "EXT_CSD {index} cannot be written");
+        let access = match access {
+            SwitchAccess::SetBits => 1,
+            SwitchAccess::ClearBits => 2,
+            SwitchAccess::WriteByte => 3,
+        };
+        Self::plain(Opcode::Switch, access << 24 | u32::from(index) << 16 | u32::from(value) << 8)
+    }
+
+    /// CMD6 of SD, mode 0: what functions are there? None changes.
+    #[must_use]
+    pub fn check_functions() -> Self {
+        Self::reading(Opcode::SwitchFunction, 0x00ff_ffff, 64)
+    }
+
+    /// CMD6 of SD, mode 1: function `number` of `group` goes on; other groups stay.
+    ///
+    /// # Panics
+    ///
+    /// If `number` is above 14: 15 means "leave it".
+    #[must_use]
+    pub fn set_function(group: Group, number: u8) -> Self {
+        assert!(number < 15, "function {number} cannot be chosen");
+        let shift = 4 * group.index();
+        let argument = 0x80ff_ffff & !(0xf << shift) | u32::from(number) << shift;
+        Self::reading(Opcode::SwitchFunction, argument, 64)
+    }
+
+    /// ACMD6 of SD: 4 lanes of data, else 1.
+    #[must_use]
+    pub fn set_bus_width(four: bool) -> Self {
+        Self::plain(Opcode::SetBusWidth, if four { 2 } else { 0 })
+    }
+
+    /// ACMD42 of SD: the pull-up by which a slot finds out that there is a card is on or off.
+    #[must_use]
+    pub fn set_card_detect(on: bool) -> Self {
+        Self::plain(Opcode::SetCardDetect, u32::from(on))
+    }
+
+    /// CMD16: blocks have so many bytes. Cards above 2 GB have 512 always.
+    #[must_use]
+    pub fn set_block_len(bytes: u32) -> Self {
+        Self::plain(Opcode::SetBlockLen, bytes)
+    }
+
+    /// CMD19 of SD: a known block of 64 bytes, for tuning.
+    #[must_use]
+    pub fn sd_tuning_block() -> Self {
+        Self::reading(Opcode::SdTuningBlock, 0, 64)
+    }
+
+    /// CMD21 of eMMC: a known block for tuning, of 128 bytes on 8 lanes and of 64 on 4.
+    #[must_use]
+    pub fn mmc_tuning_block(eight_lanes: bool) -> Self {
+        Self::reading(Opcode::MmcTuningBlock, 0, if eight_lanes { 128 } else { 64 })
+    }
+
+    /// CMD13: how are you?
+    #[must_use]
+    pub fn send_status(rca: Rca) -> Self {
+        Self::plain(Opcode::SendStatus, rca.argument())
+    }
+
+    /// CMD13 with its lowest bit set: leave what you are busy with (HPI).
+    #[must_use]
+    pub fn interrupt_by_status(rca: Rca) -> Self {
+        Self::plain(Opcode::InterruptByStatus, rca.argument() | 1)
+    }
+
+    /// CMD12 with its lowest bit set: leave what you are busy with (HPI).
+    #[must_use]
+    pub fn interrupt_by_stop(rca: Rca) -> Self {
+        Self::plain(Opcode::InterruptByStop, rca.argument() | 1)
+    }
+}
+
+/// Data. Addresses come from [`Addressing::argument`]; blocks have 512 bytes.
+impl Command {
+    /// CMD17: read one block.
+    #[must_use]
+    pub fn read_single(address: u32) -> Self {
+        Self::blocks(Opcode::ReadSingle, address, 1)
+    }
+
+    /// CMD18: read blocks, until the count that CMD23 gave, or CMD12.
+    #[must_use]
+    pub fn read_multiple(address: u32, blocks: u16) -> Self {
+        Self::blocks(Opcode::ReadMultiple, address, blocks)
+    }
+
+    /// CMD24: write one block.
+    #[must_use]
+    pub fn write_single(address: u32) -> Self {
+        Self::blocks(Opcode::WriteSingle, address, 1)
+    }
+
+    /// CMD25: write blocks, until the count that CMD23 gave, or CMD12.
+    #[must_use]
+    pub fn write_multiple(address: u32, blocks: u16) -> Self {
+        Self::blocks(Opcode::WriteMultiple, address, blocks)
+    }
+
+    /// CMD12: no more data. After a write the card is busy with what it has; after a read it is not.
+    #[must_use]
+    pub fn stop_transmission(after: Direction) -> Self {
+        let response = match after {
+            Direction::Read => ResponseKind::R1,
+            Direction::Write => ResponseKind::R1b,
+        };
+        Self { response, ..Self::plain(Opcode::StopTransmission, 0) }
+    }
+
+    /// CMD23 of eMMC: what the next read or write has.
+    #[must_use]
+    pub fn set_block_count(count: BlockCount) -> Self {
+        Self::plain(Opcode::SetBlockCount, count.argument())
+    }
+
+    /// CMD23 of SD, where [`Scr::set_block_count`](crate::register::scr::Scr::set_block_count) says
+    /// that the card takes it: the next read or write has `blocks` blocks.
+    #[must_use]
+    pub fn sd_set_block_count(blocks: u16) -> Self {
+        Self::plain(Opcode::SetBlockCount, u32::from(blocks))
+    }
+
+    /// ACMD23 of SD: erase so many blocks ahead of the write that follows.
+    ///
+    /// # Panics
+    ///
+    /// If `blocks` has more than 23 bits.
+    #[must_use]
+    pub fn set_pre_erase_count(blocks: u32) -> Self {
+        assert!(blocks < 1 << 23, "{blocks} blocks do not fit 23 bits");
+        Self::plain(Opcode::SetPreEraseCount, blocks)
+    }
+
+    /// ACMD22 of SD: how many blocks of the last write are good?
+    #[must_use]
+    pub fn send_written_blocks() -> Self {
+        Self::reading(Opcode::SendWrittenBlocks, 0, 4)
+    }
+
+    /// CMD35 of eMMC: the first block, or erase group, to erase.
+    #[must_use]
+    pub fn mmc_erase_start(address: u32) -> Self {
+        Self::plain(Opcode::MmcEraseStart, address)
+    }
+
+    /// CMD36 of eMMC: the last one, itself included.
+    #[must_use]
+    pub fn mmc_erase_end(address: u32) -> Self {
+        Self::plain(Opcode::MmcEraseEnd, address)
+    }
+
+    /// CMD38 of eMMC: erase what CMD35 and CMD36 named.
+    #[must_use]
+    pub fn mmc_erase(kind: MmcErase) -> Self {
+        Self::plain(Opcode::Erase, kind.argument())
+    }
+
+    /// CMD32 of SD: the first block to erase.
+    #[must_use]
+    pub fn sd_erase_start(address: u32) -> Self {
+        Self::plain(Opcode::SdEraseStart, address)
+    }
+
+    /// CMD33 of SD: the last one, itself included.
+    #[must_use]
+    pub fn sd_erase_end(address: u32) -> Self {
+        Self::plain(Opcode::SdEraseEnd, address)
+    }
+
+    /// CMD38 of SD: erase what CMD32 and CMD33 named.
+    #[must_use]
+    pub fn sd_erase(kind: SdErase) -> Self {
+        Self::plain(Opcode::Erase, kind.argument())
+    }
+}
+
+impl Command {
+    /// A command without data, answered as its opcode says.
+    pub(super) fn plain(opcode: Opcode, argument: u32) -> Self {
+        Self { opcode, argument, response: opcode.row().response, data: None }
+    }
+
+    /// A command that brings one block of `bytes`.
+    pub(super) fn reading(opcode: Opcode, argument: u32, bytes: u16) -> Self {
+        let data = Data { direction: Direction::Read, block_bytes: bytes, blocks: 1 };
+        Self { data: Some(data), ..Self::plain(opcode, argument) }
+    }
+
+    /// A command that transfers `blocks` of 512 bytes.
+    pub(super) fn blocks(opcode: Opcode, argument: u32, blocks: u16) -> Self {
+        let direction = match opcode {
+            Opcode::ReadSingle | Opcode::ReadMultiple | Opcode::ExecuteRead => Direction::Read,
+            _ => Direction::Write,
+        };
+        let data = Data { direction, block_bytes: 512, blocks };
+        Self { data: Some(data), ..Self::plain(opcode, argument) }
+    }
+}
+
+/// As people write it: `CMD18 (0x00001000)`.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:#010x})", self.opcode, self.argument)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Addressing;
+    use crate::register::ext_csd::index;
+    use crate::register::switch::Group;
+    use std::string::ToString;
+
+    #[test]
+    fn arguments_have_their_bits_where_the_standards_put_them() {
+        let rca = Rca(0x1234);
+        let hs = Command::switch(SwitchAccess::WriteByte, index::HS_TIMING, 1);
+        for (command, text) in [
+            (Command::go_idle(), "CMD0 (0x00000000)"),
+            (Command::send_op_cond(0x40ff_8080), "CMD1 (0x40ff8080)"),
+            (Command::set_relative_addr(rca), "CMD3 (0x12340000)"),
+            (Command::sleep(rca), "CMD5 (0x12348000)"),
+            (hs, "CMD6 (0x03b90100)"),
+            (Command::switch(SwitchAccess::SetBits, index::BKOPS_EN, 2), "CMD6 (0x01a30200)"),
+            (Command::check_functions(), "CMD6 (0x00ffffff)"),
+            (Command::set_function(Group::AccessMode, 3), "CMD6 (0x80fffff3)"),
+            (Command::set_function(Group::PowerLimit, 1), "CMD6 (0x80ff1fff)"),
+            (Command::set_bus_width(true), "ACMD6 (0x00000002)"),
+            (Command::send_if_cond(0xaa), "CMD8 (0x000001aa)"),
+            (Command::interrupt_by_status(rca), "CMD13 (0x12340001)"),
+            (Command::interrupt_by_stop(rca), "CMD12 (0x12340001)"),
+            (Command::sd_send_op_cond(0x51ff_8000), "ACMD41 (0x51ff8000)"),
+            (Command::read_multiple(0x1000, 8), "CMD18 (0x00001000)"),
+            (Command::mmc_erase(MmcErase::Discard), "CMD38 (0x00000003)"),
+            (Command::sd_erase(SdErase::Discard), "CMD38 (0x00000001)"),
+        ] {
+            assert_eq!(command.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_block_count_s_flags_are_bits_31_30_29_and_24() {
+        let argument = |count| Command::set_block_count(count).argument;
+        let count = BlockCount::new(0x1234);
+        assert_eq!(argument(count), 0x1234);
+        assert_eq!(argument(BlockCount { reliable: true, ..count }), 0x8000_1234);
+        assert_eq!(argument(BlockCount { packed: true, ..count }), 0x4000_1234);
+        assert_eq!(argument(BlockCount { tagged: true, ..count }), 0x2000_1234);
+        assert_eq!(argument(BlockCount { forced: true, ..count }), 0x0100_1234);
+    }
+
+    #[test]
+    fn data_goes_the_way_its_command_says() {
+        let data = |command: Command| command.data.map(|data| (data.direction, data.bytes()));
+        assert_eq!(data(Command::read_multiple(0, 3)), Some((Direction::Read, 1536)));
+        assert_eq!(data(Command::write_single(0)), Some((Direction::Write, 512)));
+        assert_eq!(data(Command::send_scr()), Some((Direction::Read, 8)));
+        assert_eq!(data(Command::mmc_tuning_block(true)), Some((Direction::Read, 128)));
+        assert_eq!(data(Command::send_status(Rca(1))), None);
+        assert!(!Command::stop_transmission(Direction::Read).response.has_busy());
+        assert!(Command::stop_transmission(Direction::Write).response.has_busy());
+    }
+
+    #[test]
+    fn an_address_that_does_not_fit_is_no_argument() {
+        assert_eq!(Addressing::Bytes.argument(8), Some(4096));
+        assert_eq!(Addressing::Bytes.argument((1 << 23) - 1), Some(0xffff_fe00));
+        assert_eq!(Addressing::Bytes.argument(1 << 23), None);
+        assert_eq!(Addressing::Bytes.argument(u64::MAX), None);
+        assert_eq!(Addressing::Sectors.argument(0xffff_ffff), Some(0xffff_ffff));
+        assert_eq!(Addressing::Sectors.argument(1 << 32), None);
+    }
+}

@@ -1,0 +1,299 @@
+//! The state machine of identification.
+
+use super::moves::{Move, Taken};
+use super::step::{Answer, COMMAND, Failure, Step, TRIES};
+use crate::card::time::SWITCH;
+use crate::card::{Card, CardKind};
+use crate::command::{Addressing, Command, Rca};
+use crate::host::HostCapabilities;
+use crate::mode::{IDENTIFICATION_HZ, Mode, SignalVoltage, Timing, TimingSet, Width};
+use crate::register::cid::Cid;
+use crate::register::csd::Csd;
+use crate::register::ext_csd::ExtCsd;
+use crate::register::scr::Scr;
+use crate::register::ssr::Ssr;
+use crate::register::switch::SwitchStatus;
+use crate::register::{Bits, ocr};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use blockyard::time::Duration;
+
+/// The state machine. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Identify {
+    pub(super) host: HostCapabilities,
+    /// Timings that have not failed yet (I3).
+    pub(super) timings: TimingSet,
+    /// Widest bus that has not failed yet (I3).
+    pub(super) width: Width,
+    /// Whether SD signals at 1.8 V have not failed yet (I3).
+    pub(super) low_voltage: bool,
+    /// What is still to be done, the first now.
+    pub(super) moves: VecDeque<Move>,
+    /// Whether CMD55 came before the application's command that is now.
+    pub(super) prefixed: bool,
+    /// How often the first move was tried.
+    pub(super) tries: u8,
+    /// How often it was begun since something was forgone.
+    pub(super) starts: u8,
+    /// What is known of the card.
+    pub(super) found: Found,
+    pub(super) failed: Option<Failure>,
+}
+
+/// What is known of a card so far.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Whether it answered CMD8 of SD.
+    pub(super) version_2: bool,
+    /// Whether its addresses count sectors.
+    pub(super) addressing: Addressing,
+    pub(super) rca: Rca,
+    pub(super) cid: Option<Bits<16>>,
+    pub(super) csd: Option<Csd>,
+    pub(super) scr: Option<Scr>,
+    pub(super) ssr: Option<Ssr>,
+    pub(super) functions: Option<SwitchStatus>,
+    pub(super) ext_csd: Option<Box<ExtCsd>>,
+    /// Whether it is an eMMC device.
+    pub(super) mmc: bool,
+    /// Signals' voltage now.
+    pub(super) voltage: SignalVoltage,
+    /// The mode that is being entered, or was.
+    pub(super) mode: Option<Mode>,
+}
+
+impl Found {
+    fn nothing() -> Self {
+        Self {
+            version_2: false,
+            addressing: Addressing::Bytes,
+            rca: Rca(0),
+            cid: None,
+            csd: None,
+            scr: None,
+            ssr: None,
+            functions: None,
+            ext_csd: None,
+            mmc: false,
+            voltage: SignalVoltage::V3_3,
+            mode: None,
+        }
+    }
+}
+
+impl Identify {
+    /// Begins with whatever is behind `host`.
+    #[must_use]
+    pub fn new(host: HostCapabilities) -> Self {
+        let mut identify = Self {
+            timings: host.timings.or(TimingSet::BASIC),
+            width: host.width,
+            low_voltage: host.signal_1v8 && host.power_cycle && host.width >= Width::Four,
+            host,
+            moves: VecDeque::new(),
+            prefixed: false,
+            tries: 0,
+            starts: 0,
+            found: Found::nothing(),
+            failed: None,
+        };
+        identify.start();
+        identify
+    }
+
+    /// What to do now. The same until [`Self::answered`] was called.
+    #[must_use]
+    pub fn next(&self) -> Step {
+        if let Some(failure) = self.failed {
+            return Step::Failed(failure);
+        }
+        let Some(first) = self.moves.front() else {
+            return match self.card() {
+                Ok(card) => Step::Done(Box::new(card)),
+                Err(failure) => Step::Failed(failure),
+            };
+        };
+        match first {
+            Move::Power(on) => Step::Power(*on),
+            Move::Wait(span) => Step::Wait(*span),
+            Move::Drive(mode) => Step::Drive(*mode),
+            Move::Voltage(voltage) => Step::Voltage(*voltage),
+            Move::Tune(command) => Step::Tune(*command),
+            other => {
+                let command = self.command(other);
+                let limit = self.limit(&command);
+                Step::Send { command, limit }
+            }
+        }
+    }
+
+    /// Tells how the step that [`Self::next`] named went. After [`Step::Done`] and
+    /// [`Step::Failed`] it changes nothing.
+    pub fn answered(&mut self, answer: Answer<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let Some(&first) = self.moves.front() else { return };
+        match self.take(first, answer) {
+            Ok(Taken::Prefix) => self.prefixed = true,
+            Ok(Taken::Move) => self.advance(),
+            Err(problem) => {
+                self.prefixed = false;
+                self.tries += 1;
+                if self.tries >= TRIES || !first.is_repeatable(problem) {
+                    self.give_up(first, problem);
+                }
+            }
+        }
+    }
+
+    /// The first move is over.
+    fn advance(&mut self) {
+        self.moves.pop_front();
+        self.tries = 0;
+        self.prefixed = false;
+    }
+
+    /// Begins from power-up with what has not failed yet.
+    fn start(&mut self) {
+        let changed = self.found.voltage != SignalVoltage::V3_3;
+        self.found = Found::nothing();
+        self.moves.clear();
+        self.starts = self.starts.saturating_add(1);
+        self.tries = 0;
+        self.prefixed = false;
+        if self.host.power_cycle {
+            self.moves.extend([Move::Power(false), Move::Wait(Duration::from_ms(10))]);
+        } else if changed {
+            self.moves.push_back(Move::Voltage(SignalVoltage::V3_3));
+        }
+        self.moves.extend([
+            Move::Power(true),
+            // Supplies rise for up to 1 ms, and 74 clocks of 2.5 us follow.
+            Move::Wait(Duration::from_ms(2)),
+            Move::Drive(self.identification_mode()),
+            Move::GoIdle,
+            Move::IfCond,
+            Move::IoCond,
+            Move::SdReady { tries: 0 },
+        ]);
+    }
+
+    /// One lane at the clock that all cards listen to.
+    pub(super) fn identification_mode(&self) -> Mode {
+        let timing = if self.found.mmc { Timing::MmcLegacy } else { Timing::SdDefault };
+        let clock_hz = IDENTIFICATION_HZ.min(self.host.max_clock_hz);
+        Mode { timing, width: Width::One, voltage: self.found.voltage, clock_hz }
+    }
+
+    /// The command of a move, or CMD55 where that must come first.
+    fn command(&self, of: &Move) -> Command {
+        let command = self.bare_command(of);
+        if command.opcode.is_application() && !self.prefixed {
+            return Command::application(self.found.rca);
+        }
+        command
+    }
+
+    /// What a command is granted.
+    fn limit(&self, command: &Command) -> Duration {
+        match &self.found.ext_csd {
+            _ if !command.response.has_busy() => COMMAND,
+            Some(ext_csd) => ext_csd.generic_switch_time().unwrap_or(SWITCH),
+            None => SWITCH,
+        }
+    }
+
+    /// What SD is asked with ACMD41.
+    pub(super) fn sd_ocr(&self) -> u32 {
+        let high_capacity = if self.found.version_2 { ocr::SdOcr::HIGH_CAPACITY } else { 0 };
+        let low = self.found.version_2 && self.low_voltage;
+        let low = if low { ocr::SdOcr::SIGNAL_1V8 } else { 0 };
+        self.host.supply & ocr::SdOcr::VOLTAGES | high_capacity | low
+    }
+
+    /// What eMMC is asked with CMD1.
+    pub(super) fn mmc_ocr(&self) -> u32 {
+        let window = ocr::MmcOcr::VOLTAGES | ocr::MmcOcr::LOW_VOLTAGE;
+        self.host.supply & window | ocr::MmcOcr::SECTOR_MODE
+    }
+
+    /// `first` failed for good: what that means.
+    fn give_up(&mut self, first: Move, problem: Failure) {
+        let bus = matches!(problem, Failure::Bus { .. });
+        if first.is_optional() {
+            return self.advance();
+        }
+        match if bus { self.silence(first) } else { None } {
+            Some(Ok(())) => return self.advance(),
+            Some(Err(failure)) => return self.failed = Some(failure),
+            None => {}
+        }
+        let again = match self.found.mode {
+            Some(mode) => self.forgo(mode),
+            None if matches!(first, Move::VoltageSwitch | Move::Voltage(_)) => {
+                self.forgo_low_voltage()
+            }
+            None if !bus && !matches!(problem, Failure::Card { .. }) => false,
+            None if self.starts < TRIES => true,
+            // Perhaps it is the voltage.
+            None => self.found.voltage != SignalVoltage::V3_3 && self.forgo_low_voltage(),
+        };
+        if again {
+            self.start();
+        } else {
+            self.failed = Some(problem);
+        }
+    }
+
+    /// Never again at 1.8 V. Whether there was something to forgo (I3).
+    fn forgo_low_voltage(&mut self) -> bool {
+        self.starts = 0;
+        core::mem::replace(&mut self.low_voltage, false)
+    }
+
+    /// Never again in `mode`. Whether another is left (I3).
+    fn forgo(&mut self, mode: Mode) -> bool {
+        self.starts = 0;
+        if !TimingSet::BASIC.has(mode.timing) {
+            self.timings = self.timings.without(mode.timing);
+            return true;
+        }
+        if mode.timing == Timing::Sdr12 {
+            return self.forgo_low_voltage();
+        }
+        self.width = match mode.width {
+            Width::Eight => Width::Four,
+            Width::Four => Width::One,
+            Width::One => return false,
+        };
+        self.timings = self.host.timings.or(TimingSet::BASIC);
+        true
+    }
+
+    /// The card that was found.
+    fn card(&self) -> Result<Card, Failure> {
+        let found = &self.found;
+        let (Some(cid), Some(csd), Some(mode)) = (&found.cid, found.csd, found.mode) else {
+            unreachable!("moves end only after CID, CSD and a mode")
+        };
+        let ext_csd = found.ext_csd.as_ref();
+        let (kind, cid) = if found.mmc {
+            let revision = ext_csd.map_or(0, |ext_csd| ext_csd.revision());
+            (CardKind::Mmc { ext_csd: ext_csd.cloned() }, Cid::mmc(cid, revision))
+        } else {
+            let (Some(scr), Some(ssr)) = (found.scr, found.ssr) else {
+                unreachable!("moves of an SD card end only after SCR and SSR")
+            };
+            (CardKind::Sd { scr, ssr }, Cid::sd(cid))
+        };
+        // Above 2 GB the CSD of an eMMC device does not say; below, EXT_CSD need not.
+        let stated = ext_csd.and_then(|ext_csd| ext_csd.sectors());
+        let by_sectors = found.addressing == Addressing::Sectors;
+        let sectors = if by_sectors { stated.or(csd.sectors) } else { csd.sectors.or(stated) };
+        let sectors = sectors.ok_or(Failure::NoCapacity)?;
+        let addressing = found.addressing;
+        Ok(Card { kind, rca: found.rca, cid, csd, addressing, sectors, mode })
+    }
+}

@@ -1,0 +1,360 @@
+//! The contexts of an MMC host's driver: its interrupt handler, its thread and its deferred work.
+//!
+//! [`Contexts`] is their state machine: it says what each context does next, what that costs a processor,
+//! and which threads have to be woken. It has no processors and no clock. In virtual time the contexts
+//! share the processors of a `world` with everything else; for `serve --as` each has a processor of its
+//! own ([`live`](crate::device::live)). Both carry out the [`Step`]s of each [`Turn`], and have
+//! [`Contexts::take_effect`] called when a processor has paid for what it did.
+//!
+//! # Rules
+//!
+//! - **[paid-before-effect]** A processor pays for an act, an interrupt or a wake-up first; the act takes
+//!   effect at the end of that time. Until then everybody else sees it as begun.
+//! - **[waker-pays]** Whoever wakes a thread pays for the wake-up, as part of what it does at that time: a
+//!   piece of work, an act, or the end of an interrupt. The thread is woken at the end of that time.
+
+use super::host::MmcHost;
+use crate::device::Events;
+use crate::profile::MachineProfile;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{HctxId, QueueId};
+use blockyard_mmc::block::{Act, ActKind, Context};
+use std::collections::VecDeque;
+
+/// The contexts that are threads, in the order of every array of threads.
+pub const THREADS: [Context; 2] = [Context::Thread, Context::Deferred];
+
+/// The position of `thread` in [`THREADS`].
+#[must_use]
+pub fn thread_index(thread: Context) -> usize {
+    match thread {
+        Context::Thread => 0,
+        Context::Deferred => 1,
+        Context::Interrupt => unreachable!("the interrupt handler is no thread"),
+    }
+}
+
+/// What a processor does for a context; it takes effect when the processor has paid for it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Switches to the thread.
+    Enter(Context),
+    /// Handles an interrupt.
+    Interrupt,
+    /// Wakes threads for work that this context leaves to them.
+    Wake(Context),
+    /// Carries out this act, which began at this instant.
+    Act(Act, Instant),
+}
+
+impl Doing {
+    /// The context that a processor works for.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        match self {
+            Self::Enter(context) | Self::Wake(context) => *context,
+            Self::Interrupt => Context::Interrupt,
+            Self::Act(act, _) => act.context(),
+        }
+    }
+}
+
+/// What may have changed outside the contexts when something took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Nothing,
+    /// The controller may have events to come.
+    Controller,
+    /// The controller may have events to come, and requests have completed.
+    Requests,
+}
+
+/// A thread of the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thread {
+    /// It waits to be woken.
+    Asleep,
+    /// It runs, or has been woken.
+    Awake {
+        /// When it runs after its last wake-up. Work given to it earlier waits until then.
+        there_at: Instant,
+        /// Pieces of work that it has not begun.
+        queued: u32,
+    },
+}
+
+/// The threads that sleep and have something to do, in the order of [`THREADS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sleepers([bool; 2]);
+
+impl Sleepers {
+    /// The first of these threads, if there is one.
+    #[must_use]
+    pub fn first(self) -> Option<Context> {
+        THREADS.into_iter().zip(self.0).find_map(|(thread, is_one)| is_one.then_some(thread))
+    }
+}
+
+/// A turn of a context on its processor: from one piece of paid work to the next.
+#[derive(Debug)]
+pub struct Turn {
+    context: Context,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The context looks for its next act, unless it stands aside.
+    Begin { stands_aside: bool },
+    /// The context has begun this act, if any.
+    Begun(Option<(Act, Duration)>),
+    /// The threads that have something to do are being woken, which costs this much.
+    Woken(Option<(Act, Duration)>, Duration),
+    /// The turn has ended.
+    Ended,
+}
+
+impl Turn {
+    /// A turn of `context`. A context that stands aside begins no act: its processor has something more
+    /// urgent to do.
+    #[must_use]
+    pub const fn new(context: Context, stands_aside: bool) -> Self {
+        Self { context, phase: Phase::Begin { stands_aside } }
+    }
+}
+
+/// What the caller has to do next in a turn.
+#[derive(Debug)]
+pub enum Step {
+    /// Take the controller's news: bus uses that are over, and an interrupt.
+    LookAtController,
+    /// Wake these threads, and hand wanted runs to the thread that dispatches, both at this instant.
+    Wake(Sleepers, Instant),
+    /// Spend this time on a processor, then call [`Contexts::take_effect`]. Ends the turn.
+    Do(Doing, Duration),
+    /// The thread has more to do and a piece of work to do it in: give its processor that, before any
+    /// other thread. Ends the turn.
+    Again,
+    /// The context has nothing to do. Ends the turn.
+    Rest,
+}
+
+/// A thread that has just been woken.
+#[derive(Clone, Copy, Debug)]
+pub struct Woken {
+    /// The thread.
+    pub thread: Context,
+    /// When its first piece of work begins; `None` if that is a run that has been wanted.
+    pub begins_at: Option<Instant>,
+}
+
+/// The state machine. See the [module](self).
+#[derive(Debug)]
+pub struct Contexts {
+    /// What a wake-up costs whoever wakes.
+    wakeup: Duration,
+    /// The time from a wake-up until the thread runs.
+    run_delay: Duration,
+    /// What taking an interrupt costs before the handler begins.
+    interrupt: Duration,
+    threads: [Thread; 2],
+    /// Runs of hardware queues that the thread that dispatches has not been given.
+    wanted_runs: VecDeque<(QueueId, HctxId)>,
+}
+
+impl Contexts {
+    /// Contexts that are idle, on processors of `machine`.
+    #[must_use]
+    pub const fn new(machine: &MachineProfile) -> Self {
+        Self {
+            wakeup: machine.wakeup,
+            run_delay: machine.run_delay,
+            interrupt: machine.interrupt,
+            threads: [Thread::Asleep; 2],
+            wanted_runs: VecDeque::new(),
+        }
+    }
+
+    /// Whether `thread` runs or has been woken.
+    #[must_use]
+    pub fn is_awake(&self, thread: Context) -> bool {
+        self.threads[thread_index(thread)] != Thread::Asleep
+    }
+
+    /// Leaves a run of a hardware queue to the thread that dispatches.
+    pub fn want_run(&mut self, queue: QueueId, hctx: HctxId) {
+        debug_assert!(!self.wanted_runs.contains(&(queue, hctx)), "a run is wanted at most once");
+        self.wanted_runs.push_back((queue, hctx));
+    }
+
+    /// Whether runs are wanted that nobody has been given.
+    #[must_use]
+    pub fn has_wanted_runs(&self) -> bool {
+        !self.wanted_runs.is_empty()
+    }
+
+    /// Returns the threads that sleep and have something to do.
+    #[must_use]
+    pub fn sleepers(&self, mmc: &MmcHost, now: Instant) -> Sleepers {
+        Sleepers(THREADS.map(|thread| {
+            let has_runs = thread == Context::Thread && self.has_wanted_runs();
+            !self.is_awake(thread) && (has_runs || mmc.pending(thread, now))
+        }))
+    }
+
+    /// What it costs a processor to wake `sleepers` ([waker-pays]).
+    #[must_use]
+    pub fn cost_of_waking(&self, sleepers: Sleepers) -> Duration {
+        let wake_ups = sleepers.0.into_iter().filter(|is_one| *is_one);
+        wake_ups.fold(Duration::ZERO, |cost, _| cost + self.wakeup)
+    }
+
+    /// Whether a call of [`Self::wake_next`] and [`Self::next_run`] would do anything.
+    #[must_use]
+    pub fn has_to_wake(&self, sleepers: Sleepers) -> bool {
+        sleepers != Sleepers::default() || self.has_wanted_runs()
+    }
+
+    /// Wakes the next of `sleepers` at `at`, by when that has been paid for. Sleepers that somebody else
+    /// has woken meanwhile are left out.
+    pub fn wake_next(
+        &mut self,
+        mmc: &mut MmcHost,
+        sleepers: &mut Sleepers,
+        at: Instant,
+    ) -> Option<Woken> {
+        while let Some(thread) = sleepers.first() {
+            let index = thread_index(thread);
+            sleepers.0[index] = false;
+            if self.is_awake(thread) {
+                continue;
+            }
+            mmc.wakes(thread, at);
+            let there_at = at + self.run_delay;
+            let brings_work = thread == Context::Deferred || !self.has_wanted_runs();
+            self.threads[index] = Thread::Awake { there_at, queued: u32::from(brings_work) };
+            return Some(Woken { thread, begins_at: brings_work.then_some(there_at) });
+        }
+        None
+    }
+
+    /// Gives the thread that dispatches, which is awake, the next wanted run from `at` on. Returns the run
+    /// and the instant at which it begins.
+    pub fn next_run(&mut self, at: Instant) -> Option<(QueueId, HctxId, Instant)> {
+        let (queue, hctx) = self.wanted_runs.pop_front()?;
+        let begins_at = match &mut self.threads[thread_index(Context::Thread)] {
+            Thread::Awake { there_at, queued } => {
+                *queued += 1;
+                at.max(*there_at)
+            }
+            Thread::Asleep => unreachable!("a run was given to a thread that sleeps"),
+        };
+        Some((queue, hctx, begins_at))
+    }
+
+    /// `thread` begins a piece of work that it was given.
+    pub fn piece_begins(&mut self, thread: Context) {
+        match &mut self.threads[thread_index(thread)] {
+            Thread::Awake { queued, .. } if *queued > 0 => *queued -= 1,
+            state => unreachable!("{thread:?} began work that nobody gave it: {state:?}"),
+        }
+    }
+
+    /// `thread`, which is awake, is given another piece of work by its own processor.
+    pub fn piece_follows(&mut self, thread: Context) {
+        match &mut self.threads[thread_index(thread)] {
+            Thread::Awake { queued, .. } => *queued += 1,
+            Thread::Asleep => unreachable!("{thread:?} sleeps in the middle of its work"),
+        }
+    }
+
+    /// The processor of the interrupt handler takes an interrupt. Returns what it does, and the cost.
+    pub fn take_interrupt(&self, mmc: &mut MmcHost) -> (Doing, Duration) {
+        (Doing::Interrupt, self.interrupt + mmc.begin_interrupt())
+    }
+
+    /// What a timer's interrupt costs the processor that takes it, before it wakes a thread.
+    #[must_use]
+    pub const fn timer_cost(&self) -> Duration {
+        self.interrupt
+    }
+
+    /// A processor has paid for `doing`, which takes effect now ([paid-before-effect]). The caller lets the
+    /// context take a [`Turn`] next.
+    pub fn take_effect(
+        &self,
+        doing: Doing,
+        mmc: &mut MmcHost,
+        now: Instant,
+        events: &mut Events,
+    ) -> Effect {
+        match doing {
+            Doing::Enter(_) | Doing::Wake(_) => Effect::Nothing,
+            Doing::Interrupt => {
+                mmc.end_interrupt(now, events);
+                Effect::Controller
+            }
+            Doing::Act(act, begun) => {
+                debug_assert!(begun <= now, "{act:?} ends before it began");
+                let completes = act.kind() == ActKind::Complete;
+                mmc.finish_act(act, begun, now, events);
+                if completes { Effect::Requests } else { Effect::Controller }
+            }
+        }
+    }
+
+    /// Returns the next step of `turn`. The turn ends with the first [`Step::Do`], [`Step::Again`] or
+    /// [`Step::Rest`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if the turn has ended.
+    pub fn next(&mut self, turn: &mut Turn, mmc: &mut MmcHost, now: Instant) -> Step {
+        let context = turn.context;
+        loop {
+            match core::mem::replace(&mut turn.phase, Phase::Ended) {
+                Phase::Begin { stands_aside } => {
+                    let act = if stands_aside { None } else { mmc.begin_act(context, now) };
+                    turn.phase = Phase::Begun(act);
+                    if mmc.has_news() {
+                        return Step::LookAtController;
+                    }
+                }
+                Phase::Begun(act) => {
+                    let sleepers = self.sleepers(mmc, now);
+                    let waking = self.cost_of_waking(sleepers);
+                    turn.phase = Phase::Woken(act, waking);
+                    if self.has_to_wake(sleepers) {
+                        return Step::Wake(sleepers, now + waking);
+                    }
+                }
+                Phase::Woken(Some((act, cost)), waking) => {
+                    return Step::Do(Doing::Act(act, now), cost + waking);
+                }
+                Phase::Woken(None, waking) if waking > Duration::ZERO => {
+                    return Step::Do(Doing::Wake(context), waking);
+                }
+                Phase::Woken(None, _) => return self.end(context, mmc, now),
+                Phase::Ended => unreachable!("a turn of {context:?} goes on after its end"),
+            }
+        }
+    }
+
+    /// The context has no act to begin: a thread goes on later if it has something to do, and sleeps
+    /// otherwise.
+    fn end(&mut self, context: Context, mmc: &MmcHost, now: Instant) -> Step {
+        if context == Context::Interrupt {
+            return Step::Rest;
+        }
+        if mmc.pending(context, now) {
+            self.piece_follows(context);
+            return Step::Again;
+        }
+        let thread = &mut self.threads[thread_index(context)];
+        if matches!(thread, Thread::Awake { queued: 0, .. }) {
+            *thread = Thread::Asleep;
+        }
+        Step::Rest
+    }
+}

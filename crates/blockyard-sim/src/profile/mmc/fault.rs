@@ -1,0 +1,96 @@
+//! Faults of a card and its host: the tables `[card]` and `[host]` of a fault file.
+//!
+//! A fault rule acts on whole requests. The faults here act below requests, on single commands, blocks
+//! and interrupts, so the model of the card or of the controller produces them.
+
+use blockyard::time::Duration;
+
+use crate::profile::error::ProfileError;
+use crate::profile::table::Table;
+use crate::profile::value::{Count, Time};
+
+/// The faults of a card and of its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MmcFaults {
+    /// The faults of the card.
+    pub card: CardFaults,
+    /// The faults of the host.
+    pub host: HostFaults,
+}
+
+/// The odds of each fault of a card: once in so many (at least 1) on average; `None`: never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CardFaults {
+    /// The card does not receive a command, so it neither answers nor changes.
+    pub command_lost_one_in: Option<u32>,
+    /// A response arrives with a wrong CRC, although the card has executed the command.
+    pub response_crc_one_in: Option<u32>,
+    /// A read brings no data at all.
+    pub no_data_one_in: Option<u32>,
+    /// A block that the host reads arrives with a wrong CRC.
+    pub read_crc_one_in: Option<u32>,
+    /// The card refuses a block of a write with CRC status 101.
+    pub write_crc_one_in: Option<u32>,
+    /// The card cannot program a page: its next status reports ERROR, or that a packed write failed.
+    pub program_one_in: Option<u32>,
+}
+
+/// The odds of each fault of a controller: once in so many (at least 1) on average; `None`: never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostFaults {
+    /// An interrupt does not arrive.
+    pub interrupt_lost_one_in: Option<u32>,
+    /// The bus cannot be used from interrupt context at this moment.
+    pub not_now_one_in: Option<u32>,
+    /// The sampling point has drifted after a transaction: a bus in a tuned mode needs tuning.
+    pub drift_one_in: Option<u32>,
+    /// Tuning finds no sampling point that works.
+    pub tuning_fails_one_in: Option<u32>,
+    /// The instant, in virtual time, at which somebody pulls the card out. The host notices when it next
+    /// uses the bus.
+    pub removed_at: Option<Duration>,
+}
+
+const CARD: &[&str] = &[
+    "command-lost-one-in",
+    "response-crc-one-in",
+    "no-data-one-in",
+    "read-crc-one-in",
+    "write-crc-one-in",
+    "program-one-in",
+];
+const HOST: &[&str] = &[
+    "interrupt-lost-one-in",
+    "not-now-one-in",
+    "drift-one-in",
+    "tuning-fails-one-in",
+    "removed-at",
+];
+
+/// Reads the tables `[card]` and `[host]` of a fault file.
+pub(in crate::profile) fn mmc_faults(top: &Table<'_>) -> Result<MmcFaults, ProfileError> {
+    Ok(MmcFaults { card: card(&top.table("card", CARD)?)?, host: host(&top.table("host", HOST)?)? })
+}
+
+fn card(table: &Table<'_>) -> Result<CardFaults, ProfileError> {
+    let one_in = |key| table.take(key, Count(1..=u32::MAX));
+    Ok(CardFaults {
+        command_lost_one_in: one_in("command-lost-one-in")?,
+        response_crc_one_in: one_in("response-crc-one-in")?,
+        no_data_one_in: one_in("no-data-one-in")?,
+        read_crc_one_in: one_in("read-crc-one-in")?,
+        write_crc_one_in: one_in("write-crc-one-in")?,
+        program_one_in: one_in("program-one-in")?,
+    })
+}
+
+fn host(table: &Table<'_>) -> Result<HostFaults, ProfileError> {
+    let one_in = |key| table.take(key, Count(1..=u32::MAX));
+    Ok(HostFaults {
+        interrupt_lost_one_in: one_in("interrupt-lost-one-in")?,
+        not_now_one_in: one_in("not-now-one-in")?,
+        drift_one_in: one_in("drift-one-in")?,
+        tuning_fails_one_in: one_in("tuning-fails-one-in")?,
+        removed_at: table.take("removed-at", Time)?,
+    })
+}

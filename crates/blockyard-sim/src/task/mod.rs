@@ -1,0 +1,709 @@
+//! Job instances: when each issues its next I/O, and what it waits for in between.
+//!
+//! A [`Task`] is a value that the world steps on a processor. The task returns what it wants to do
+//! ([`Task::plan`]); the world does it and reports the result to the task. Its I/Os are generated from
+//! a job, or recorded in a trace and delivered one by one ([`Task::deliver`]).
+
+mod reader;
+mod source;
+
+pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
+
+use crate::job::{ContinueOnError, Engine, Job, Op, Resolved};
+use crate::machine::cpu::TaskId;
+use crate::measure::meter::Meter;
+use crate::measure::spent::Rest;
+use crate::page_cache::PageCache;
+use crate::placement::Placement;
+use crate::replay::Delivery;
+use blockyard::bio::{self, Bio, Flags};
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, QueueId};
+use source::{Ask, Generated, Recorded, Source, When};
+use std::collections::VecDeque;
+
+/// A call that submits more I/Os than this plugs them, as Linux does for libaio and `io_uring`.
+const UNPLUGGED_MAX: u32 = 2;
+
+/// The properties of one instance of a job.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Its number among the instances of its job, from 0.
+    pub number: u32,
+    /// The source of its I/Os.
+    pub origin: Origin,
+    /// The processor it runs on.
+    pub cpu: CpuId,
+    /// The index of its statistics.
+    pub stats: usize,
+}
+
+/// The source of an instance's I/Os.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Generated from its job.
+    Generated {
+        /// The regions of its files.
+        resolved: Resolved,
+        /// The places of its files on the disks.
+        placements: Vec<Placement>,
+    },
+    /// Recorded in a trace, and delivered to the task.
+    Recorded,
+}
+
+/// An I/O in flight.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    op: Option<Op>,
+    len_bytes: u32,
+    offset_bytes: u64,
+    begun: Instant,
+    submitted: Instant,
+    completed: Instant,
+    status: Status,
+    polled: bool,
+    /// When it was completed in its trace.
+    recorded_end: Option<Instant>,
+}
+
+/// The next action of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Reap results and issue more I/Os, as far as there is room.
+    Go,
+    /// Continue the current call at once: request pages.
+    Ask,
+    /// Continue the current call at once: copy from a page.
+    Copy,
+    /// Sleep until enough I/Os have completed, a page has been read or a tag is free.
+    AwaitCompletions,
+    /// Sleep until this instant.
+    AwaitInstant(Instant),
+    /// Sleep until a record is delivered or an I/O has completed.
+    AwaitRecord,
+    /// The task has ended.
+    End,
+}
+
+/// The event that a task sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asleep {
+    /// None: the task is running or ready.
+    No,
+    /// This many completed I/Os.
+    Completions(u32),
+    /// An instant.
+    Instant,
+    /// This instant, or a completed I/O.
+    InstantOrCompletion(Instant),
+    /// A record, or a completed I/O.
+    Record,
+    /// A page that is being read, or the end of a bio of the task's own.
+    Page,
+    /// A tag.
+    Tag,
+}
+
+/// An I/O that was completed and reaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Its kind; `None` for a sync.
+    pub op: Option<Op>,
+    /// Length, bytes.
+    pub len_bytes: u32,
+    /// Offset in its file, bytes.
+    pub offset_bytes: u64,
+    /// Submission latency.
+    pub slat: Duration,
+    /// Completion latency.
+    pub clat: Duration,
+    /// When the device completed it.
+    pub completed: Instant,
+    /// Its result.
+    pub status: Status,
+}
+
+/// One instance of a job.
+#[derive(Debug)]
+pub struct Task {
+    /// Its number.
+    pub id: TaskId,
+    /// The processor it runs on.
+    pub cpu: CpuId,
+    /// The index of its statistics.
+    pub stats: usize,
+    /// Its samples over time.
+    pub meter: Meter,
+    /// The latest sleep, until it is over.
+    pub rest: Option<Rest>,
+    /// Whether its end ends all jobs (`exitall`).
+    pub ends_all: bool,
+    continue_on_error: ContinueOnError,
+    source: Source,
+    /// The reader, if it reads through the page cache.
+    reader: Option<Box<Reader>>,
+    shape: Shape,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    completed: VecDeque<u32>,
+    /// Number of polled I/Os in flight.
+    polled: u32,
+    /// The slots that the current step has submitted.
+    submitting: Vec<u32>,
+    call: Call,
+    /// The next I/O from the source.
+    drawn: Option<Ask>,
+    exhausted: bool,
+    /// The depth was reached, and the number in flight is still above the low mark.
+    draining: bool,
+    /// The next step reaps results.
+    taking: bool,
+    asleep: Asleep,
+    /// When the queue first refused the next I/O for lack of a tag.
+    refused_at: Option<Instant>,
+    started: Instant,
+    /// Completions from this instant on are measured.
+    measured_from: Instant,
+    stop_at: Instant,
+    think: Think,
+    pause_until: Instant,
+}
+
+/// The options of the job that decide how an instance proceeds.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    engine: Engine,
+    depth: u32,
+    batch: u32,
+    complete_min: u32,
+    complete_max: u32,
+    low: u32,
+}
+
+/// A call that submits I/Os. It may sleep for a tag and then continue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Number of I/Os that it has yet to submit.
+    pub left: u32,
+    /// Whether it plugs them.
+    pub plugs: bool,
+}
+
+/// The pauses between I/Os.
+#[derive(Clone, Copy, Debug)]
+struct Think {
+    pause: Duration,
+    spin: Duration,
+    every: u32,
+    since: u32,
+    /// A pause begins once all I/Os in flight have completed.
+    due: bool,
+    /// The part of the pause that has just begun in which the task computes.
+    spin_now: Duration,
+}
+
+impl Task {
+    /// Returns `instance` of `job` as task `id`; `seed` is that of the run.
+    #[must_use]
+    pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
+        let Instance { number, origin, cpu, stats } = instance;
+        let depth = job.depth();
+        assert!(depth > 0, "a job has a depth of at least 1");
+        let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
+        let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
+        let idle = Slot {
+            op: None,
+            len_bytes: 0,
+            offset_bytes: 0,
+            begun: Instant::ZERO,
+            submitted: Instant::ZERO,
+            completed: Instant::ZERO,
+            status: Status::Ok,
+            polled: false,
+            recorded_end: None,
+        };
+        let reader = match &origin {
+            Origin::Generated { placements, .. } if !job.direct => {
+                Some(Box::new(Reader::new(job, placements.clone())))
+            }
+            _ => None,
+        };
+        let source = match origin {
+            Origin::Generated { resolved, placements } => Source::Generated(Box::new(
+                Generated::new(job, number, &resolved, placements, seed),
+            )),
+            Origin::Recorded => Source::Recorded(Recorded::new(depth)),
+        };
+        Self {
+            id,
+            cpu,
+            stats,
+            meter: Meter::new(&job.reporting),
+            rest: None,
+            ends_all: job.exitall,
+            continue_on_error: job.continue_on_error,
+            source,
+            reader,
+            shape: Shape {
+                engine: job.engine,
+                depth,
+                batch: or_depth(job.iodepth_batch_submit),
+                complete_min,
+                complete_max: job
+                    .iodepth_batch_complete_max
+                    .map_or(complete_min, or_depth)
+                    .max(complete_min),
+                low: job.iodepth_low.unwrap_or(depth).min(depth),
+            },
+            slots: vec![idle; depth as usize],
+            free: (0..depth).rev().collect(),
+            completed: VecDeque::with_capacity(depth as usize),
+            polled: 0,
+            submitting: Vec::with_capacity(depth as usize),
+            call: Call::default(),
+            drawn: None,
+            exhausted: false,
+            draining: false,
+            taking: false,
+            asleep: Asleep::Instant,
+            refused_at: None,
+            started: Instant::ZERO,
+            measured_from: Instant::ZERO,
+            stop_at: Instant::MAX,
+            think: Think {
+                pause: Duration::from_ns(job.thinktime_ns),
+                spin: Duration::from_ns(job.thinktime_spin_ns),
+                every: job.thinktime_blocks.max(1),
+                since: 0,
+                due: false,
+                spin_now: Duration::ZERO,
+            },
+            pause_until: Instant::ZERO,
+        }
+    }
+
+    /// Starts the instance at `now`. Measuring begins after `ramp`, and the instance issues no more
+    /// I/Os `limit` after that.
+    pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
+        debug_assert!(self.outstanding() == 0, "an instance begins without I/Os");
+        self.started = now;
+        self.measured_from = now + ramp;
+        self.meter.begin(self.measured_from);
+        self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
+    }
+
+    /// When measuring begins.
+    #[must_use]
+    pub const fn measured_from(&self) -> Instant {
+        self.measured_from
+    }
+
+    /// Whether more than one I/O can be in flight, so that a separate call reaps completions.
+    #[must_use]
+    pub const fn is_async(&self) -> bool {
+        self.shape.engine.is_async()
+    }
+
+    /// Whether the task polls while it waits, because polled I/Os are in flight.
+    #[must_use]
+    pub const fn polls(&self) -> bool {
+        self.polled > 0
+    }
+
+    /// Number of I/Os that were submitted and not reaped.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.shape.depth - u32::try_from(self.free.len()).expect("free slots should fit the depth")
+    }
+
+    /// Returns the next action at `now`. Unless it is [`Plan::Go`], the task now sleeps or has ended.
+    pub fn plan(&mut self, now: Instant) -> Plan {
+        self.asleep = Asleep::No;
+        self.taking = false;
+        if now >= self.stop_at {
+            self.exhausted = true;
+            self.drawn = None;
+        }
+        self.draw();
+        if let Source::Recorded(recorded) = &self.source {
+            let more = self.drawn.is_some() || !(self.exhausted || recorded.ended());
+            if recorded.timed() || (more && self.drawn.is_none()) {
+                return self.plan_recorded(now, more);
+            }
+        }
+        let finishing = self.drawn.is_none();
+        let outstanding = self.outstanding();
+        if self.think.due && outstanding == 0 && !finishing {
+            self.think.due = false;
+            self.think.spin_now = self.think.spin.min(self.think.pause);
+            self.pause_until = now + self.think.pause;
+        }
+        let due = self.next_due().unwrap_or(Instant::MAX);
+        if outstanding == self.shape.depth {
+            self.draining = true;
+        } else if outstanding <= self.shape.low {
+            self.draining = false;
+        }
+        // Before a pause and at its end, a job waits for all I/Os in flight, so that no result
+        // waits to be reaped meanwhile.
+        let settles = finishing || self.think.due || due > now;
+        if settles && outstanding > 0 {
+            return self.await_completions(outstanding);
+        }
+        if finishing {
+            return Plan::End;
+        }
+        if due > now {
+            self.asleep = Asleep::Instant;
+            return Plan::AwaitInstant(due);
+        }
+        if self.draining {
+            return self.await_completions(self.shape.complete_min.min(outstanding));
+        }
+        Plan::Go
+    }
+
+    /// Like [`Self::plan`], for recorded I/Os with times. `more`: the records have not ended. Results
+    /// are reaped as they come, and an I/O that is due does not wait for them.
+    fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
+        let outstanding = self.outstanding();
+        if !more {
+            return if outstanding > 0 { self.await_completions(1) } else { Plan::End };
+        }
+        self.taking = !self.completed.is_empty();
+        let due = if self.drawn.is_some() { self.next_due() } else { Some(Instant::MAX) };
+        if self.taking || (due.is_some_and(|due| due <= now) && outstanding < self.shape.depth) {
+            return Plan::Go;
+        }
+        if due.is_none() || outstanding == self.shape.depth {
+            return self.await_completions(1);
+        }
+        match due.filter(|_| self.drawn.is_some()) {
+            Some(due) => {
+                self.asleep = Asleep::InstantOrCompletion(due);
+                Plan::AwaitInstant(due)
+            }
+            None => {
+                self.asleep = Asleep::Record;
+                Plan::AwaitRecord
+            }
+        }
+    }
+
+    fn await_completions(&mut self, wanted: u32) -> Plan {
+        debug_assert!(0 < wanted && wanted <= self.outstanding(), "{wanted} will not complete");
+        self.taking = true;
+        if self.completed.len() >= wanted as usize {
+            return Plan::Go;
+        }
+        self.asleep = Asleep::Completions(wanted);
+        Plan::AwaitCompletions
+    }
+
+    /// Ends the job: it issues no I/O from `now` on.
+    pub fn stop(&mut self, now: Instant) {
+        self.stop_at = self.stop_at.min(now);
+    }
+
+    /// Whether this step reaps results. A call that slept for a tag comes first.
+    #[must_use]
+    pub const fn takes_now(&self) -> bool {
+        self.taking && self.call.left == 0
+    }
+
+    /// Whether the job continues after an error of `op`; `None` is a sync.
+    #[must_use]
+    pub const fn continues_after_error_of(&self, op: Option<Op>) -> bool {
+        match op {
+            Some(Op::Read) => self.continue_on_error.reads,
+            Some(Op::Write | Op::Trim) | None => self.continue_on_error.writes,
+        }
+    }
+
+    /// Reaps one result. A step reaps at most `complete_max`.
+    pub fn take_completed(&mut self, now: Instant) -> Option<Taken> {
+        let at = self.completed.pop_front()?;
+        debug_assert!(self.free.len() < self.slots.len(), "slot {at} is in use");
+        let slot = self.slots[at as usize];
+        self.free.push(at);
+        Some(Taken {
+            op: slot.op,
+            len_bytes: slot.len_bytes,
+            offset_bytes: slot.offset_bytes,
+            slat: slot.submitted.since(slot.begun),
+            clat: now.since(slot.submitted),
+            completed: slot.completed,
+            status: slot.status,
+        })
+    }
+
+    /// The most results that one step reaps.
+    #[must_use]
+    pub const fn take_max(&self) -> u32 {
+        self.shape.complete_max
+    }
+
+    /// Returns the call of this step, which may be one that slept.
+    pub fn call(&mut self) -> Call {
+        if self.call.left == 0 {
+            let room = u32::try_from(self.free.len()).expect("free slots should fit the depth");
+            let left = self.shape.batch.min(room);
+            debug_assert!(self.shape.batch > 0, "a batch has an I/O");
+            self.call = Call { left, plugs: left > UNPLUGGED_MAX };
+        }
+        self.call
+    }
+
+    /// Notes that the call has returned.
+    pub const fn call_ended(&mut self) {
+        self.call.left = 0;
+    }
+
+    /// Returns the next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, no
+    /// I/O is left, or it is too early. The same I/O is returned until [`Self::submitted`].
+    pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
+        if self.outstanding() <= self.shape.low.min(self.shape.depth - 1) {
+            self.draining = false;
+        }
+        if self.draining || self.think.due {
+            return None;
+        }
+        let slot = *self.free.last()?;
+        self.draw();
+        let ask = self.drawn?;
+        if self.next_due().is_none_or(|due| due > now) {
+            return None;
+        }
+        let cookie = u64::from(self.id.0) << 32 | u64::from(slot);
+        Some((ask.queue, Bio { cookie, ..ask.bio }))
+    }
+
+    /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at `now`.
+    /// Returns how long its call had waited for a tag.
+    pub fn submitted(&mut self, now: Instant) -> Duration {
+        let waited = self.tag_wait_ends(now);
+        let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
+        let ask = self.drawn.take().expect("a submitted bio should come from `next_bio`");
+        let at = self.free.pop().expect("a submitted bio should have a slot");
+        self.think.since += u32::from(ask.kind.is_some());
+        match &mut self.source {
+            Source::Generated(generated) => generated.submitted(&ask),
+            Source::Recorded(recorded) => recorded.submitted(now),
+        }
+        let polled = ask.bio.flags.contains(Flags::POLLED);
+        self.polled += u32::from(polled);
+        self.slots[at as usize] = Slot {
+            op: ask.kind,
+            len_bytes: ask.len_bytes,
+            offset_bytes: ask.offset_bytes,
+            begun,
+            submitted: now,
+            completed: now,
+            status: Status::Ok,
+            polled,
+            recorded_end: ask.recorded_end,
+        };
+        self.submitting.push(at);
+        debug_assert!(self.call.left > 0, "a call submits at most its batch");
+        self.call.left -= 1;
+        if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
+            self.think.since = 0;
+            self.think.due = true;
+        }
+        waited
+    }
+
+    /// Ends a wait for a tag at `now`. Returns how long it lasted.
+    pub fn tag_wait_ends(&mut self, now: Instant) -> Duration {
+        self.refused_at.take().map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Whether the next I/O at `now` is a read through the page cache.
+    pub fn reads_next(&mut self, now: Instant) -> bool {
+        self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
+    }
+
+    /// The reader.
+    ///
+    /// # Panics
+    ///
+    /// If the task does not read through the page cache.
+    pub fn reader(&mut self) -> &mut Reader {
+        self.reader.as_mut().expect("a task with a read step should have a reader")
+    }
+
+    /// Returns the next step of the current call; `None` if no call reads through the page cache.
+    #[must_use]
+    pub fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
+        let reader = self.reader.as_ref().filter(|reader| reader.in_call())?;
+        Some(reader.next(cache))
+    }
+
+    /// Begins a call at `now` for the read of [`Self::next_bio`].
+    pub fn begin_read(&mut self, now: Instant) {
+        let ask = self.drawn.expect("a read should come from `next_bio`");
+        let slot = *self.free.last().expect("a read should have a slot");
+        self.call();
+        self.submitted(now);
+        self.call_ended();
+        self.reader().begin(slot, ask.file, ask.offset_bytes, ask.len_bytes, ask.bio.prio);
+    }
+
+    /// Returns from the call at `now`.
+    pub fn read_returns(&mut self, status: Status, now: Instant) {
+        let slot = self.reader().returns().expect("a call that returns should have begun");
+        self.completed(slot, status, now);
+    }
+
+    /// Sleeps until a page has been read or a bio of the task's own has ended.
+    pub const fn sleep_for_page(&mut self) {
+        debug_assert!(self.reader.is_some(), "only a reader waits for a page");
+        self.asleep = Asleep::Page;
+    }
+
+    /// Whether the task sleeps for a page.
+    #[must_use]
+    pub fn waits_for_page(&self) -> bool {
+        self.asleep == Asleep::Page
+    }
+
+    /// Ends a step at `now`: the I/Os of the step count as submitted now.
+    pub fn step_ended(&mut self, now: Instant) {
+        for at in self.submitting.drain(..) {
+            self.slots[at as usize].submitted = now;
+        }
+    }
+
+    /// Returns how long the pause that [`Self::plan`] has just begun keeps the processor busy.
+    pub fn take_spin(&mut self) -> Duration {
+        core::mem::take(&mut self.think.spin_now)
+    }
+
+    /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
+    pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+        debug_assert!(self.completed.len() < self.outstanding() as usize, "slot {slot} is idle");
+        let done = &mut self.slots[slot as usize];
+        (done.status, done.completed) = (status, now);
+        self.polled -= u32::from(done.polled);
+        self.completed.push_back(slot);
+        if let Source::Recorded(recorded) = &mut self.source {
+            recorded.completed(now);
+        }
+        let wakes = match self.asleep {
+            Asleep::Completions(wanted) => self.completed.len() >= wanted as usize,
+            Asleep::InstantOrCompletion(_) | Asleep::Record => true,
+            Asleep::No | Asleep::Instant | Asleep::Page | Asleep::Tag => false,
+        };
+        if wakes {
+            self.asleep = Asleep::No;
+        }
+        wakes
+    }
+
+    /// When the I/O of `slot` was completed in its trace, if that is known.
+    #[must_use]
+    pub fn recorded_end(&self, slot: u32) -> Option<Instant> {
+        self.slots[slot as usize].recorded_end
+    }
+
+    /// When the record of [`Self::next_bio`] was issued in its trace.
+    #[must_use]
+    pub fn recorded_at(&self) -> Option<Instant> {
+        self.drawn.and_then(|ask| ask.recorded_at)
+    }
+
+    /// Delivers a record, to be issued after the earlier ones. Returns whether the task must run.
+    ///
+    /// # Panics
+    ///
+    /// If the task's I/Os are generated.
+    pub fn deliver(&mut self, delivery: &Delivery) -> bool {
+        self.recorded().push(delivery);
+        self.stop_waiting_for_records()
+    }
+
+    /// Notes that there are no more records. Returns whether the task must run.
+    ///
+    /// # Panics
+    ///
+    /// If the task's I/Os are generated.
+    pub fn end_of_records(&mut self) -> bool {
+        self.recorded().end();
+        self.stop_waiting_for_records()
+    }
+
+    fn recorded(&mut self) -> &mut Recorded {
+        match &mut self.source {
+            Source::Recorded(recorded) => recorded,
+            Source::Generated(_) => panic!("{:?} generates its I/Os and takes no records", self.id),
+        }
+    }
+
+    fn stop_waiting_for_records(&mut self) -> bool {
+        let waits = self.asleep == Asleep::Record;
+        if waits {
+            self.asleep = Asleep::No;
+        }
+        waits
+    }
+
+    /// Notes that the instant of a sleep has come. Returns whether the task must run: another event may
+    /// have woken it before.
+    pub fn alarm(&mut self, now: Instant) -> bool {
+        let due = match self.asleep {
+            Asleep::Instant => true,
+            Asleep::InstantOrCompletion(at) => at == now,
+            _ => false,
+        };
+        if due {
+            self.asleep = Asleep::No;
+        }
+        due
+    }
+
+    /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
+    pub fn sleep_for_tag(&mut self, now: Instant) {
+        debug_assert!(self.drawn.is_some(), "only an I/O waits for a tag");
+        self.refused_at.get_or_insert(now);
+        self.asleep = Asleep::Tag;
+    }
+
+    /// Whether the task sleeps for a tag.
+    #[must_use]
+    pub fn waits_for_tag(&self) -> bool {
+        self.asleep == Asleep::Tag
+    }
+
+    /// Wakes the task.
+    pub const fn wake(&mut self) {
+        self.asleep = Asleep::No;
+    }
+
+    fn draw(&mut self) {
+        if self.drawn.is_some() || self.exhausted {
+            return;
+        }
+        match &mut self.source {
+            Source::Generated(generated) => {
+                self.drawn = generated.next();
+                self.exhausted = self.drawn.is_none();
+            }
+            Source::Recorded(recorded) => self.drawn = recorded.next(),
+        }
+    }
+
+    /// Returns the earliest instant for the next I/O; `None` if it must wait for a completion.
+    fn next_due(&mut self) -> Option<Instant> {
+        let Some(ask) = self.drawn else { return Some(Instant::ZERO) };
+        match (ask.when, &mut self.source) {
+            (When::Paced, Source::Generated(generated)) => {
+                let paced = generated.paced(&ask, self.started);
+                Some(paced.max(self.pause_until))
+            }
+            (When::Recorded(due), Source::Recorded(recorded)) => recorded.due(due),
+            _ => unreachable!("a task issues I/Os of its own source"),
+        }
+    }
+}

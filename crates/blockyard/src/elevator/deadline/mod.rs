@@ -1,0 +1,238 @@
+//! mq-deadline: sorted batches, bounded by deadlines.
+//!
+//! [`Deadline`] keeps one order for the whole queue, whichever hardware queue asks. Each priority
+//! class and direction has a tree by start sector and a FIFO by arrival. Requests go in batches of
+//! one direction by ascending sector; between batches the FIFO's head goes if its deadline passed.
+//! With one class this is also the elevator of 2017, and the legacy one before it.
+//!
+//! # Rules
+//!
+//! - **A1.** While more than one class has work (queued or in flight), a request that is not
+//!   real-time and has waited [`DeadlineTunables::prio_aging_expire`] goes first.
+//! - **A2.** Classes go in order; a lower one only while the higher have nothing queued or in
+//!   flight. So [`Deadline::dispatch`] may withhold a request until a completion (E2).
+//! - **A3.** Within a class the head list goes first. Requests on it do not merge and belong to no
+//!   batch. Flushes, which have no sector, go to its end; [`Place::Head`] is its front.
+//! - **A4.** A batch goes on, up to [`DeadlineTunables::fifo_batch`] requests, with the next
+//!   request of its direction that starts at or after the start of the one sent last.
+//! - **A5.** A new batch is of reads, unless writes wait that
+//!   [`DeadlineTunables::writes_starved`] new batches have passed over.
+//! - **A6.** A new batch begins with the FIFO's head if that has expired or nothing starts at or
+//!   after the position of its direction, else with the next request there. Deadlines are looked at
+//!   here only.
+//! - **A7.** Of two requests joined, the earlier arrival stays, and with it deadline and FIFO place.
+//! - **A8.** Each [`Deadline::dispatch`] is answered by one [`Deadline::finished`], also where the
+//!   request comes back by [`Deadline::insert`]: call `finished` first.
+//!
+//! From A4 and A5: while there are always reads, the first write to wait sees at most the rest of
+//! the batch under way and `writes_starved` further ones, `fifo_batch` × (`writes_starved` + 1) - 1
+//! requests in all; 47 by default.
+
+mod class;
+
+use self::class::{Class, Order};
+use super::{Ctx, Elevator, Place};
+use crate::bio::{IoPrio, Op, PrioClass};
+use crate::end_index::{EndIndex, candidate};
+use crate::limits::Limits;
+use crate::merge::{Candidate, Extent, Merge};
+use crate::policy::DeadlineTunables;
+use crate::request::{Request, Requests};
+use crate::sector_hash::HashNodes;
+use crate::time::Instant;
+use crate::unit::{HctxId, RequestId};
+use alloc::vec::Vec;
+
+/// The mq-deadline elevator.
+#[derive(Debug)]
+pub struct Deadline {
+    tunables: DeadlineTunables,
+    /// One, or one for each [`PrioClass`] in order.
+    classes: Vec<Class>,
+    /// When each request was inserted.
+    arrived: Vec<Instant>,
+    order: Order,
+    ends: EndIndex,
+    end_nodes: HashNodes,
+    len: u32,
+}
+
+impl Deadline {
+    /// An elevator for a queue of `capacity` requests.
+    #[must_use]
+    pub fn new(capacity: usize, tunables: DeadlineTunables) -> Self {
+        Self {
+            tunables,
+            classes: alloc::vec![Class::new(); if tunables.classes { 3 } else { 1 }],
+            arrived: alloc::vec![Instant::ZERO; capacity],
+            order: Order::new(capacity),
+            ends: EndIndex::new(capacity),
+            end_nodes: HashNodes::new(capacity),
+            len: 0,
+        }
+    }
+
+    /// The tunables it was made with.
+    #[must_use]
+    pub const fn tunables(&self) -> &DeadlineTunables {
+        &self.tunables
+    }
+
+    fn class_of(&self, prio: IoPrio) -> usize {
+        match prio.class {
+            _ if !self.tunables.classes => 0,
+            PrioClass::RealTime => 0,
+            PrioClass::BestEffort => 1,
+            PrioClass::Idle => 2,
+        }
+    }
+
+    /// A1.
+    fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
+        if self.classes.iter().filter(|class| class.has_work()).count() < 2 {
+            return None;
+        }
+        let lower = self.classes.iter().enumerate().skip(1);
+        lower
+            .filter_map(|(at, class)| Some((at, class.oldest(&self.arrived)?)))
+            .find(|(_, id)| now >= self.arrived[id.index()] + self.tunables.prio_aging_expire)
+    }
+
+    /// A2.
+    fn next_in_order(&mut self, now: Instant) -> Option<(usize, RequestId)> {
+        let at = self.classes.iter().position(Class::has_work)?;
+        let id = self.classes[at].next(&self.arrived, &self.tunables, now)?;
+        Some((at, id))
+    }
+}
+
+impl Elevator for Deadline {
+    /// The last request filed in any way, then backs by the hash, then fronts by another, unless
+    /// [`DeadlineTunables::front_merges`] says not to look for them.
+    fn find_merge(
+        &mut self,
+        requests: &Requests,
+        limits: &Limits,
+        _ctx: Ctx,
+        other: &Extent,
+        fronts: bool,
+    ) -> Option<Candidate> {
+        let found = self.ends.find_merge(&self.end_nodes, requests, limits, other, fronts);
+        if found.is_some() || !(fronts && self.tunables.front_merges) {
+            return found;
+        }
+        self.order
+            .starting_at(other.end_sector())
+            .find_map(|id| candidate(requests, limits, id, other, true))
+    }
+
+    fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
+        let rq = &requests[id];
+        if merge == Merge::Front {
+            let class = self.class_of(rq.prio);
+            let side = self.classes[class].side_mut(rq.op);
+            side.unsort(&mut self.order, id);
+            side.sort(&mut self.order, id, rq.sector);
+        }
+        self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
+    }
+
+    /// Only requests of the same op, and of those the first; ranges of a discard have none.
+    fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
+        let rq = &requests[id];
+        let same_op = |other: &RequestId| requests[*other].op == rq.op;
+        match merge {
+            Merge::Back => {
+                let same_class = |other: &RequestId| {
+                    self.class_of(requests[*other].prio) == self.class_of(rq.prio)
+                };
+                self.order.starting_at(rq.end_sector()).filter(same_op).find(same_class)
+            }
+            Merge::Front => self.ends.ending_at(&self.end_nodes, rq.sector).find(same_op),
+            Merge::Discard => None,
+        }
+    }
+
+    fn joined(&mut self, requests: &mut Requests, kept: RequestId, gone: RequestId) {
+        let Request { op, prio, .. } = requests[kept];
+        let class = self.class_of(prio);
+        let side = self.classes[class].side_mut(op);
+        if self.arrived[gone.index()] < self.arrived[kept.index()] {
+            side.fifo.remove(requests, kept); // A7
+            side.fifo.replace(requests, gone, kept);
+            self.arrived[kept.index()] = self.arrived[gone.index()];
+        } else {
+            side.fifo.remove(requests, gone);
+        }
+        side.unsort(&mut self.order, gone);
+        self.ends.remove(&mut self.end_nodes, gone);
+        self.len -= 1;
+    }
+
+    fn unmergeable(&mut self, _requests: &Requests, id: RequestId) {
+        self.ends.remove(&mut self.end_nodes, id);
+    }
+
+    fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
+        let rq = requests[id].extent();
+        let class = self.class_of(rq.prio);
+        let class = &mut self.classes[class];
+        match place {
+            Place::Head => class.head.push_front(requests, id), // A3
+            Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
+            Place::Sorted => {
+                let side = class.side_mut(rq.op);
+                side.fifo.push_back(requests, id);
+                side.sort(&mut self.order, id, rq.sector);
+                if rq.is_mergeable() {
+                    self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
+                }
+            }
+        }
+        self.arrived[id.index()] = now;
+        self.len += 1;
+    }
+
+    fn dispatch(
+        &mut self,
+        requests: &mut Requests,
+        _hctx: HctxId,
+        now: Instant,
+    ) -> Option<RequestId> {
+        if self.len == 0 {
+            return None;
+        }
+        let (at, id) = self.next_aged(now).or_else(|| self.next_in_order(now))?;
+        let class = &mut self.classes[at];
+        class.in_flight += 1;
+        if class.head.first() == Some(id) {
+            class.head.remove(requests, id);
+        } else {
+            let side = class.side_mut(requests[id].op);
+            side.fifo.remove(requests, id);
+            side.send(&mut self.order, id);
+            self.ends.remove(&mut self.end_nodes, id);
+        }
+        self.len -= 1;
+        Some(id)
+    }
+
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn finished(&mut self, request: &Request, _now: Instant) {
+        let class = self.class_of(request.prio);
+        let in_flight = &mut self.classes[class].in_flight;
+        assert!(*in_flight > 0, "A8: finished more often than dispatched");
+        *in_flight -= 1;
+    }
+
+    /// At least one, so that they are never shut out.
+    fn async_depth(&self, depth: u32) -> u32 {
+        self.tunables.async_depth.map_or(depth, |most| most.min(depth).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! kyber: latency targets, kept by bounding how much of each kind is under way.
+//!
+//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of
+//! tokens for the whole queue; a request leaves the elevator with a token and gives it back when it
+//! has completed. Where latencies miss their targets, domains that do well get fewer tokens, so that
+//! the others meet a shorter queue in the device.
+//!
+//! # Rules
+//!
+//! - **K1.** Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] reads,
+//!   synchronous writes and others. What a request is of never changes once it is held.
+//! - **K2.** A request waits in a list of its domain and software queue. A bio joins one of the last
+//!   eight there; requests do not join each other. Where a domain of a hardware queue has nothing
+//!   else to send, all these lists of it are emptied, in the order of the software queues, into one,
+//!   from which requests go first in, first out, and in which nothing merges. [`Place::Head`] is
+//!   that list's front.
+//! - **K3.** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none where no
+//!   domain with work has one left, until a completion (E2). While more tokens are out than a depth
+//!   that has fallen, none is given. Hardware queues take them as they are run.
+//! - **K4.** A hardware queue goes on with one domain for as many requests as its batch is (reads
+//!   16, writes 8, discards and others 1; with steps others 8), while it has work and tokens. Then
+//!   it is the turn of the next domain, round and round, that has both.
+//! - **K5.** Each [`Kyber::dispatch`] is answered by one [`Kyber::finished`], also where the request
+//!   comes back by [`Kyber::insert`]: call `finished` first. Only what the driver has completed is
+//!   measured.
+//! - **K6.** Depths are adjusted at an instant that the module in charge names. There is no timer:
+//!   the first [`Kyber::dispatch`] or [`Kyber::finished`] from then on does it, with what was
+//!   measured before, and nothing that could tell the difference happens in between.
+//! - **K7.** Depths are at least 1 and at most what the tunables say, where they begin.
+//!
+//! How latencies become depths is in `percentiles` (P1 to P4) and `steps` (Q1 to Q4).
+//!
+//! From K2 and K4: while its domain has tokens, a request is passed in its hardware queue by those of
+//! its domain that were let out of the software queues before it and, before each of them and before
+//! itself, by one batch of every other domain at most: 25 requests by default.
+//!
+//! Two things differ from Linux. Its tokens are numbered, so that after a cut one with a low number
+//! may be given although more are out than there should be (K3). And before 4.18 its software queues
+//! were not kept by domain, so that the last eight were those of all domains together (K2).
+
+mod adjust;
+mod domain;
+mod percentiles;
+mod steps;
+
+use self::adjust::{Adjust, Took};
+use self::domain::{DOMAINS, Domain, Tokens};
+use self::percentiles::Percentiles;
+use self::steps::Steps;
+use super::{Ctx, Elevator, Place};
+use crate::hardware_queue::{Bits, QueueMap};
+use crate::limits::Limits;
+use crate::merge::{Candidate, Extent, Merge};
+use crate::policy::{KyberAdjust, KyberTunables, SwqMerge};
+use crate::request::{List, Request, Requests, State};
+use crate::sector_hash::HashNodes;
+use crate::software_queue::SoftwareQueue;
+use crate::time::Instant;
+use crate::unit::{HctxId, RequestId};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// What one hardware queue has to send.
+#[derive(Debug)]
+struct Lane {
+    /// Taken out of the software queues, by domain (K2).
+    lists: [List; DOMAINS],
+    /// Which software queues hold requests of each domain.
+    pending: [Bits; DOMAINS],
+    /// The domain whose turn it is, and how many of its batch have gone (K4).
+    turn: Domain,
+    batched: u32,
+    /// Requests held in all lists.
+    len: u32,
+}
+
+/// The kyber elevator.
+#[derive(Debug)]
+pub struct Kyber {
+    kind: KyberAdjust,
+    map: QueueMap,
+    /// One for each kind of map, processor and domain.
+    staged: Vec<[SoftwareQueue; DOMAINS]>,
+    /// Of no use to software queues that look at the last eight; they want some.
+    nodes: HashNodes,
+    lanes: Vec<Lane>,
+    tokens: [Tokens; DOMAINS],
+    adjust: Box<dyn Adjust + Send>,
+    /// When depths are to be adjusted (K6).
+    due: Option<Instant>,
+    len: u32,
+}
+
+impl Kyber {
+    /// An elevator for a queue with this `map`.
+    ///
+    /// # Panics
+    ///
+    /// If a depth is 0.
+    #[must_use]
+    pub fn new(map: &QueueMap, tunables: KyberTunables) -> Self {
+        let KyberTunables { read_depth, write_depth, discard_depth, other_depth, .. } = tunables;
+        let ctxs = map.ctxs();
+        let lane = || Lane {
+            lists: [List::new(); DOMAINS],
+            pending: core::array::from_fn(|_| Bits::new(ctxs)),
+            turn: Domain::Read,
+            batched: 0,
+            len: 0,
+        };
+        let queue = || SoftwareQueue::new(SwqMerge::Last8);
+        Self {
+            kind: tunables.adjust,
+            map: map.clone(),
+            staged: (0..ctxs).map(|_| core::array::from_fn(|_| queue())).collect(),
+            nodes: HashNodes::new(0),
+            lanes: (0..map.hctxs()).map(|_| lane()).collect(),
+            tokens: [read_depth, write_depth, discard_depth, other_depth].map(Tokens::new),
+            adjust: match tunables.adjust {
+                KyberAdjust::Percentiles => Box::new(Percentiles::new(&tunables)),
+                KyberAdjust::Steps => Box::new(Steps::new(&tunables)),
+            },
+            due: None,
+            len: 0,
+        }
+    }
+
+    fn domain_of(&self, request: &Extent) -> Domain {
+        Domain::of(self.kind, request.op, request.flags)
+    }
+
+    /// Where the lists of a software queue stand.
+    fn staged_at(&self, ctx: Ctx) -> usize {
+        self.map.kind_serving(ctx.cpu, ctx.hctx) * self.map.default.len() + ctx.cpu.index()
+    }
+
+    /// K6.
+    fn adjust_what_is_due(&mut self, now: Instant) {
+        while let Some(at) = self.due.take_if(|due| *due <= now) {
+            self.due = self.adjust.adjust(at, &mut self.tokens);
+        }
+    }
+
+    /// The next request of `domain`, with a token (K3), where there are both.
+    fn take(&mut self, requests: &mut Requests, hctx: HctxId, domain: Domain) -> Option<RequestId> {
+        let lane = &mut self.lanes[hctx.index()];
+        let (list, pending) = (&mut lane.lists[domain.index()], &mut lane.pending[domain.index()]);
+        let has_work = !list.is_empty() || !pending.is_empty();
+        if !has_work || !self.tokens[domain.index()].take() {
+            return None;
+        }
+        if list.is_empty() {
+            while let Some(at) = pending.next_wrapping(0) {
+                self.staged[at][domain.index()].drain_into(&mut self.nodes, requests, list); // K2
+                pending.remove(at);
+            }
+        }
+        lane.len -= 1;
+        self.len -= 1;
+        list.pop_front(requests)
+    }
+}
+
+impl Elevator for Kyber {
+    /// The last eight that `ctx` has staged in the domain (K2).
+    fn find_merge(
+        &mut self,
+        requests: &Requests,
+        limits: &Limits,
+        ctx: Ctx,
+        other: &Extent,
+        fronts: bool,
+    ) -> Option<Candidate> {
+        if !fronts {
+            return None; // K2: a request that is about to be inserted
+        }
+        let domain = self.domain_of(other);
+        let queue = &self.staged[self.staged_at(ctx)][domain.index()];
+        queue.find_merge(&self.nodes, requests, limits, other)
+    }
+
+    /// A merge changes no place, and no index is kept.
+    fn merged(&mut self, _requests: &Requests, _id: RequestId, _merge: Merge) {}
+
+    /// None (K2).
+    fn neighbour(&self, _requests: &Requests, _id: RequestId, _merge: Merge) -> Option<RequestId> {
+        None
+    }
+
+    fn joined(&mut self, _requests: &mut Requests, _kept: RequestId, _gone: RequestId) {
+        unreachable!("K2: kyber names no neighbour");
+    }
+
+    /// No index is kept.
+    fn unmergeable(&mut self, _requests: &Requests, _id: RequestId) {}
+
+    fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, _now: Instant) {
+        let ctx = Ctx::of(&requests[id]);
+        let domain = self.domain_of(&requests[id].extent()).index();
+        let at = self.staged_at(ctx);
+        let lane = &mut self.lanes[ctx.hctx.index()];
+        match place {
+            Place::Head => lane.lists[domain].push_front(requests, id),
+            Place::Sorted => {
+                self.staged[at][domain].insert(&mut self.nodes, requests, id);
+                lane.pending[domain].insert(at);
+            }
+        }
+        lane.len += 1;
+        self.len += 1;
+    }
+
+    /// A request of `hctx`.
+    fn dispatch(
+        &mut self,
+        requests: &mut Requests,
+        hctx: HctxId,
+        now: Instant,
+    ) -> Option<RequestId> {
+        self.adjust_what_is_due(now);
+        let Lane { turn, batched, len, .. } = self.lanes[hctx.index()];
+        if len == 0 {
+            self.lanes[hctx.index()].batched = 0;
+            return None;
+        }
+        if batched < turn.batch(self.kind)
+            && let Some(id) = self.take(requests, hctx, turn)
+        {
+            self.lanes[hctx.index()].batched += 1;
+            return Some(id);
+        }
+        for turn in turn.round() {
+            if let Some(id) = self.take(requests, hctx, turn) {
+                let lane = &mut self.lanes[hctx.index()];
+                (lane.turn, lane.batched) = (turn, 1); // K4
+                return Some(id);
+            }
+        }
+        self.lanes[hctx.index()].batched = 0;
+        None
+    }
+
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn has_work(&self, hctx: HctxId) -> bool {
+        self.lanes[hctx.index()].len > 0
+    }
+
+    fn finished(&mut self, request: &Request, now: Instant) {
+        self.adjust_what_is_due(now);
+        let domain = self.domain_of(&request.extent());
+        self.tokens[domain.index()].put();
+        let times = &request.times;
+        // K5: not what came back, nor what the driver failed without starting it.
+        if request.state() == State::Complete && times.issued >= times.scheduled {
+            let took = Took { total: now.since(times.queued), device: now.since(times.issued) };
+            self.adjust.completed(domain, took, now, &mut self.due);
+        }
+    }
+
+    /// Three quarters, so that what somebody waits for finds a tag; at least one.
+    fn async_depth(&self, depth: u32) -> u32 {
+        (depth - depth.div_ceil(4)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! How latencies become depths since Linux 4.20.
+//!
+//! # Rules
+//!
+//! - **P1.** Reads, writes and discards (whose target is 5 s) are measured, others are not. A
+//!   latency is counted by the quarter of its target that it ends in: four buckets meet the target,
+//!   four miss it, of which the last has no end.
+//! - **P2.** Depths are adjusted 100 ms after the first completion since the last time.
+//! - **P3.** A percentile is taken, and its counts cleared, once they are 500 or have been looked at
+//!   for 1 s. Total and device latency of a domain have that second in common, and the device's come
+//!   first: where a second passes before there are 500 of either, the total's start a new second.
+//!   So Linux has it.
+//! - **P4.** The device is congested if the 90th percentile of device latency of any domain misses
+//!   its target. A domain's depth is multiplied by the quarters of the target, 1 to 8, that the 99th
+//!   percentile of its total latency takes, if that misses the target or the device is congested.
+//!   A percentile found without congestion is kept: at the next congestion it stands in, once, where
+//!   there is no new one.
+
+use super::adjust::{Adjust, Took};
+use super::domain::{DOMAINS, Domain, Tokens};
+use crate::policy::KyberTunables;
+use crate::time::{Duration, Instant};
+
+/// Buckets that one target makes.
+const QUARTERS: u32 = 4;
+/// Buckets in all: up to twice the target, and beyond.
+const BUCKETS: usize = 2 * QUARTERS as usize;
+/// P1.
+const DISCARD_LATENCY: Duration = Duration::from_secs(5);
+/// P2.
+const PERIOD: Duration = Duration::from_ms(100);
+/// P3.
+const ENOUGH: u64 = 500;
+/// P3.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Latencies by bucket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts([u64; BUCKETS]);
+
+impl Counts {
+    /// P1.
+    fn add(&mut self, latency: Duration, target: Duration) {
+        let width = (target.as_ns() / u64::from(QUARTERS)).max(1);
+        let at = latency.as_ns().saturating_sub(1) / width;
+        let last = BUCKETS - 1;
+        self.0[usize::try_from(at).map_or(last, |at| at.min(last))] += 1;
+    }
+
+    /// P3: the quarters, 1 to 8, that `percent` of 100 latencies take at most; or `None`, and the
+    /// counts stay.
+    fn take(&mut self, percent: u64, at: Instant, patience: &mut Option<Instant>) -> Option<u32> {
+        let all: u64 = self.0.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        let patience_ends = *patience.get_or_insert(at + PATIENCE);
+        if all < ENOUGH && at < patience_ends {
+            return None;
+        }
+        *patience = None;
+        let wanted = (all * percent).div_ceil(100);
+        let counts = core::mem::take(&mut self.0);
+        let mut below = 0;
+        (1..).zip(counts).find_map(|(quarters, count)| {
+            below += count;
+            (below >= wanted).then_some(quarters)
+        })
+    }
+}
+
+/// What is measured of one domain.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    domain: Domain,
+    target: Duration,
+    total: Counts,
+    device: Counts,
+    /// When a percentile is taken of however many there are (P3).
+    patience: Option<Instant>,
+    /// The last one of total latency, if it is to stand in (P4).
+    kept: Option<u32>,
+}
+
+impl Measured {
+    const fn new(domain: Domain, target: Duration) -> Self {
+        const NONE: Counts = Counts([0; BUCKETS]);
+        Self { domain, target, total: NONE, device: NONE, patience: None, kept: None }
+    }
+
+    /// Whether the device misses the target.
+    fn is_congested(&mut self, at: Instant) -> bool {
+        let p90 = self.device.take(90, at, &mut self.patience);
+        p90.is_some_and(misses)
+    }
+
+    /// The quarters of the target that the depth is to be multiplied by, if any (P4).
+    fn factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
+        let p99 = self.total.take(99, at, &mut self.patience);
+        if congested {
+            let kept = self.kept.take();
+            return p99.or(kept);
+        }
+        self.kept = p99.or(self.kept);
+        p99.filter(|p99| misses(*p99))
+    }
+}
+
+/// Whether a latency that takes so many quarters of its target misses it.
+const fn misses(quarters: u32) -> bool {
+    quarters > QUARTERS
+}
+
+/// The domains that are measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Percentiles([Measured; 3]);
+
+impl Percentiles {
+    pub(super) const fn new(tunables: &KyberTunables) -> Self {
+        Self([
+            Measured::new(Domain::Read, tunables.read_latency),
+            Measured::new(Domain::Write, tunables.write_latency),
+            Measured::new(Domain::Discard, DISCARD_LATENCY),
+        ])
+    }
+}
+
+impl Adjust for Percentiles {
+    fn completed(&mut self, domain: Domain, took: Took, now: Instant, due: &mut Option<Instant>) {
+        let Some(measured) = self.0.iter_mut().find(|measured| measured.domain == domain) else {
+            return;
+        };
+        measured.total.add(took.total, measured.target);
+        measured.device.add(took.device, measured.target);
+        due.get_or_insert(now + PERIOD); // P2
+    }
+
+    fn adjust(&mut self, at: Instant, tokens: &mut [Tokens; DOMAINS]) -> Option<Instant> {
+        let mut congested = false;
+        for measured in &mut self.0 {
+            congested |= measured.is_congested(at);
+        }
+        for measured in &mut self.0 {
+            if let Some(factor) = measured.factor(congested, at) {
+                let tokens = &mut tokens[measured.domain.index()];
+                let scaled = u64::from(tokens.depth()) * u64::from(factor) / u64::from(QUARTERS);
+                tokens.resize(u32::try_from(scaled).unwrap_or(u32::MAX));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

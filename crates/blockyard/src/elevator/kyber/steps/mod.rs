@@ -1,0 +1,151 @@
+//! How latencies became depths from Linux 4.12 to 4.19.
+//!
+//! # Rules
+//!
+//! - **Q1.** A read or synchronous write that was longer in the device than its target begins a
+//!   window of 10 ms. When one ends, another of 100 ms follows while a domain misses its target or
+//!   others have fewer tokens than they could have. What completes within it is measured, the one
+//!   that began it included.
+//! - **Q2.** A domain is as well as the mean of its device latencies: great up to half of the target,
+//!   good up to the target, awful from twice the target on, bad between.
+//! - **Q3.** Of reads and synchronous writes the one that is well gives tokens up if the other is
+//!   not: half of them (great beside awful), a quarter (great beside bad, good beside awful) or an
+//!   eighth (good beside bad), at least one. The other gets one more, and two if it is awful beside
+//!   great. Where both are well or neither is, nothing changes. Where the other had no completion,
+//!   one more.
+//! - **Q4.** Others that had completions get two more, one more, a quarter less (at least one) or
+//!   half as the better of the two is great, good, bad or awful. Where neither had completions, two
+//!   more.
+
+use super::adjust::{Adjust, Took};
+use super::domain::{DOMAINS, Domain, Tokens};
+use crate::policy::KyberTunables;
+use crate::time::{Duration, Instant};
+
+/// Q1.
+const FIRST_WINDOW: Duration = Duration::from_ms(10);
+/// Q1.
+const WINDOW: Duration = Duration::from_ms(100);
+
+/// How a domain is, worst first (Q2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Status {
+    Awful,
+    Bad,
+    Good,
+    Great,
+}
+
+impl Status {
+    const fn is_well(self) -> bool {
+        matches!(self, Self::Good | Self::Great)
+    }
+}
+
+/// Device latencies of one domain within a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    sum_ns: u64,
+    count: u64,
+}
+
+impl Measured {
+    /// Q2; `None` where nothing completed.
+    fn status(self, target: Duration) -> Option<Status> {
+        let mean = self.sum_ns.checked_div(self.count)?;
+        let target = target.as_ns();
+        Some(match () {
+            () if mean >= target.saturating_mul(2) => Status::Awful,
+            () if mean > target => Status::Bad,
+            () if mean <= target / 2 => Status::Great,
+            () => Status::Good,
+        })
+    }
+}
+
+/// What is measured in the window under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    read_target: Duration,
+    write_target: Duration,
+    measured: [Measured; DOMAINS],
+}
+
+impl Steps {
+    pub(super) fn new(tunables: &KyberTunables) -> Self {
+        Self {
+            read_target: tunables.read_latency,
+            write_target: tunables.write_latency,
+            measured: [Measured::default(); DOMAINS],
+        }
+    }
+}
+
+impl Adjust for Steps {
+    fn completed(&mut self, domain: Domain, took: Took, now: Instant, due: &mut Option<Instant>) {
+        let is_slow = match domain {
+            Domain::Read => took.device > self.read_target,
+            Domain::Write => took.device > self.write_target,
+            Domain::Discard | Domain::Other => false,
+        };
+        if due.is_none() && is_slow {
+            *due = Some(now + FIRST_WINDOW);
+        }
+        if due.is_some() {
+            let measured = &mut self.measured[domain.index()];
+            measured.sum_ns = measured.sum_ns.saturating_add(took.device.as_ns());
+            measured.count += 1;
+        }
+    }
+
+    fn adjust(&mut self, at: Instant, tokens: &mut [Tokens; DOMAINS]) -> Option<Instant> {
+        let [reads, writes, _, others] = core::mem::take(&mut self.measured);
+        let read = reads.status(self.read_target);
+        let write = writes.status(self.write_target);
+        let [of_reads, of_writes, _, of_others] = tokens;
+        of_reads.resize(depth_beside(of_reads.depth(), read, write));
+        of_writes.resize(depth_beside(of_writes.depth(), write, read));
+        of_others.resize(depth_of_others(of_others.depth(), read.max(write), others.count > 0));
+        let unwell = [read, write].into_iter().flatten().any(|status| !status.is_well());
+        (unwell || !of_others.is_whole()).then(|| at + WINDOW)
+    }
+}
+
+/// Q3: the depth of a domain that is as `this` says, beside one that is as `other` says.
+fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 {
+    let Some(this) = this else { return depth };
+    let Some(other) = other else { return more(depth, 1) };
+    match (this, other) {
+        (Status::Great, Status::Awful) => depth / 2,
+        (Status::Great, Status::Bad) | (Status::Good, Status::Awful) => less(depth, 4),
+        (Status::Good, Status::Bad) => less(depth, 8),
+        (Status::Awful, Status::Great) => more(depth, 2),
+        (this, other) if this.is_well() == other.is_well() => depth,
+        _ => more(depth, 1),
+    }
+}
+
+/// Q4: `better` is how the better of reads and synchronous writes is.
+fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
+    match better {
+        None => more(depth, 2),
+        Some(_) if !completed => depth,
+        Some(Status::Great) => more(depth, 2),
+        Some(Status::Good) => more(depth, 1),
+        Some(Status::Bad) => less(depth, 4),
+        Some(Status::Awful) => depth / 2,
+    }
+}
+
+/// `depth` and `tokens` more; K7 cuts it.
+const fn more(depth: u32, tokens: u32) -> u32 {
+    depth.saturating_add(tokens)
+}
+
+/// `depth` less one `part`th of it, at least one.
+fn less(depth: u32, part: u32) -> u32 {
+    depth - (depth / part).max(1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,354 @@
+//! The elevator against [`Slow`], which keeps plain lists and searches them whole, and whose depths
+//! a timer adjusts.
+
+mod slow;
+
+use self::slow::Slow;
+use super::*;
+use crate::bio::{Bio, Flags, Op};
+use crate::merge::{Fit, fit};
+use crate::request::Bios;
+use crate::time::Duration;
+use crate::unit::CpuId;
+use proptest::prelude::*;
+
+const REQUESTS: u32 = 40;
+const CPUS: u16 = 3;
+
+/// Three processors, two hardware queues, and a third for reads.
+fn map() -> QueueMap {
+    QueueMap::with_kinds(CPUS, 2, 1, 0)
+}
+
+/// Both elevators over the same requests, and what else a request queue would do.
+struct Rig {
+    map: QueueMap,
+    requests: Requests,
+    bios: Bios,
+    limits: Limits,
+    fast: Kyber,
+    slow: Slow,
+    idle: Vec<RequestId>,
+    in_flight: Vec<RequestId>,
+    now: Instant,
+}
+
+impl Rig {
+    fn new(map: QueueMap, tunables: KyberTunables) -> Self {
+        Self {
+            requests: Requests::new(REQUESTS as usize),
+            bios: Bios::new(4096),
+            limits: Limits { max_sectors: 12, max_discard_segments: 3, ..Limits::new(1 << 20) },
+            fast: Kyber::new(&map, tunables),
+            slow: Slow::new(&tunables),
+            idle: (0..REQUESTS).map(RequestId).collect(),
+            in_flight: Vec::new(),
+            now: Instant::ZERO,
+            map,
+        }
+    }
+
+    fn ctx(&self, cpu: CpuId, bio: &Bio) -> Ctx {
+        Ctx { cpu, hctx: self.map.kinds()[self.map.kind_of(bio)][cpu.index()] }
+    }
+
+    /// Merges `bio` or gives it a request of its own, as a request queue does.
+    fn submit(&mut self, cpu: CpuId, bio: Bio, place: Place) {
+        let ctx = self.ctx(cpu, &bio);
+        let other = Extent::from(&bio);
+        let Self { fast, slow, requests, limits, .. } = self;
+        if place == Place::Sorted && other.is_mergeable() {
+            let found = fast.find_merge(requests, limits, ctx, &other, true);
+            assert_eq!(found, slow.find_merge(requests, limits, ctx, &other), "for {bio:?}");
+            match found {
+                Some(Candidate::Join(id, merge)) => {
+                    let bio = self.bios.take(bio).expect("enough bios");
+                    self.requests.add_bio(id, &mut self.bios, bio, merge);
+                    self.fast.merged(&self.requests, id, merge);
+                    assert_eq!(self.fast.neighbour(&self.requests, id, merge), None);
+                    return;
+                }
+                Some(Candidate::TooBig(id)) => {
+                    self.fast.unmergeable(&self.requests, id);
+                    self.requests[id].flags |= Flags::NO_MERGE;
+                }
+                None => {}
+            }
+        }
+        self.insert(ctx, bio, place);
+    }
+
+    fn insert(&mut self, ctx: Ctx, bio: Bio, place: Place) {
+        let Some(id) = self.idle.pop() else { return };
+        let bio = self.bios.take(bio).expect("enough bios");
+        self.requests.start(id, &self.bios, bio, ctx.cpu, ctx.hctx, self.now);
+        let whole = self.requests[id].extent();
+        let found = self.fast.find_merge(&self.requests, &self.limits, ctx, &whole, false);
+        assert_eq!(found, None, "K2: requests do not join each other");
+        self.fast.insert(&mut self.requests, id, place, self.now);
+        self.slow.insert(&self.map, &self.requests, id, place);
+    }
+
+    fn dispatch(&mut self, hctx: HctxId) -> Option<RequestId> {
+        let has_work = self.fast.has_work(hctx);
+        assert_eq!(has_work, self.slow.has_work(hctx));
+        let id = self.fast.dispatch(&mut self.requests, hctx, self.now);
+        assert_eq!(id, self.slow.dispatch(hctx), "of {hctx:?} at {}", self.now);
+        assert!(has_work || id.is_none());
+        assert_eq!(self.fast.len() as usize, self.slow.len());
+        if let Some(id) = id {
+            self.requests[id].times.scheduled = self.now;
+            self.requests[id].times.issued = self.now;
+            self.in_flight.push(id);
+        }
+        self.check_tokens(id);
+        id
+    }
+
+    /// K3: as many tokens are out as requests are, and a new one is within the depth.
+    fn check_tokens(&self, taken: Option<RequestId>) {
+        let of = |id: &RequestId| self.fast.domain_of(&self.requests[*id].extent());
+        for domain in Domain::ALL {
+            let out = self.in_flight.iter().filter(|id| of(id) == domain).count();
+            let tokens = &self.fast.tokens[domain.index()];
+            assert_eq!(tokens.out() as usize, out, "{domain:?}");
+            let gave = taken.is_some_and(|id| of(&id) == domain);
+            assert!(!gave || tokens.out() <= tokens.depth(), "{domain:?} has {tokens:?}");
+        }
+    }
+
+    /// The `nth` request in flight completes, or comes back to the head.
+    fn finish(&mut self, nth: usize, requeue: bool) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let id = self.in_flight.remove(nth % self.in_flight.len());
+        self.requests[id].state = if requeue { State::Staged } else { State::Complete };
+        self.fast.finished(&self.requests[id], self.now);
+        self.slow.finished(&self.requests[id], self.now);
+        if requeue {
+            self.fast.insert(&mut self.requests, id, Place::Head, self.now);
+            self.slow.insert(&self.map, &self.requests, id, Place::Head);
+        } else {
+            self.requests.release(id);
+            self.idle.push(id);
+        }
+        self.check_tokens(None);
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.slow.pass_time(self.now);
+    }
+
+    /// E1 and E2: everything held comes out once nothing is in flight.
+    fn drain(&mut self) {
+        let hctxs = self.fast.lanes.len();
+        while self.fast.len() > 0 {
+            let mut sent = 0;
+            for hctx in (0..).map(HctxId).take(hctxs) {
+                sent += u32::from(self.dispatch(hctx).is_some());
+            }
+            assert!(sent > 0 || !self.in_flight.is_empty(), "E2: withheld with nothing in flight");
+            self.finish(0, false);
+        }
+        while !self.in_flight.is_empty() {
+            self.finish(0, false);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Submit(CpuId, Bio, Place),
+    Dispatch(HctxId),
+    Finish { nth: usize, requeue: bool },
+    Wait(Duration),
+}
+
+prop_compose! {
+    /// Bios on few sectors, so that they touch.
+    fn bio()(
+        op in prop_oneof![
+            4 => Just(Op::Read),
+            4 => Just(Op::Write),
+            2 => Just(Op::Discard),
+            1 => Just(Op::WriteZeroes),
+            1 => Just(Op::Flush),
+        ],
+        sector in 0..48_u64,
+        sectors in 1..5_u32,
+        flags in prop_oneof![
+            4 => Just(Flags::NONE),
+            4 => Just(Flags::SYNC),
+            1 => Just(Flags::NO_MERGE),
+        ],
+    ) -> Bio {
+        let (sector, sectors) = if op == Op::Flush { (0, 0) } else { (sector, sectors) };
+        Bio::new(op, sector, sectors, 0).with_flags(flags)
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = prop_oneof![12 => Just(Place::Sorted), 1 => Just(Place::Head)];
+    let cpu = (0..CPUS).prop_map(CpuId);
+    let finish = (0..REQUESTS as usize, prop::bool::weighted(0.1));
+    prop_oneof![
+        6 => (cpu, bio(), place).prop_map(|(cpu, bio, place)| Step::Submit(cpu, bio, place)),
+        4 => (0..3_u16).prop_map(|hctx| Step::Dispatch(HctxId(hctx))),
+        3 => finish.prop_map(|(nth, requeue)| Step::Finish { nth, requeue }),
+        2 => (0..400_u64).prop_map(|ms| Step::Wait(Duration::from_ms(ms))),
+    ]
+}
+
+prop_compose! {
+    /// Few tokens, and targets around the waits.
+    fn tunables()(
+        depths in prop::array::uniform4(prop_oneof![3 => 1..6_u32, 1 => 20..40_u32]),
+        read_ms in 0..500_u64,
+        write_ms in 0..500_u64,
+        adjust in prop_oneof![Just(KyberAdjust::Percentiles), Just(KyberAdjust::Steps)],
+    ) -> KyberTunables {
+        let [read_depth, write_depth, discard_depth, other_depth] = depths;
+        KyberTunables {
+            read_latency: Duration::from_ms(read_ms),
+            write_latency: Duration::from_ms(write_ms),
+            read_depth,
+            write_depth,
+            discard_depth,
+            other_depth,
+            adjust,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn merges_and_dispatches_as_the_slow_one_does(
+        tunables in tunables(),
+        steps in prop::collection::vec(step(), 1..400),
+    ) {
+        let mut rig = Rig::new(map(), tunables);
+        for step in steps {
+            match step {
+                Step::Submit(cpu, bio, place) => rig.submit(cpu, bio, place),
+                Step::Dispatch(hctx) => drop(rig.dispatch(hctx)),
+                Step::Finish { nth, requeue } => rig.finish(nth, requeue),
+                Step::Wait(span) => rig.wait(span),
+            }
+        }
+        rig.drain();
+    }
+}
+
+/// The bound of the module header, at its worst: the request that waits is alone in its domain, and
+/// the turn has just passed it. What goes before it is a batch of each domain else: 16 reads, 8
+/// writes and 1 discard.
+#[test]
+fn a_request_is_passed_by_one_batch_of_every_other_domain() {
+    let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
+    let (hctx, ctx) = (HctxId(0), Ctx { cpu: CpuId(0), hctx: HctxId(0) });
+    let feed = |rig: &mut Rig| {
+        for op in [Op::Read, Op::Write, Op::Discard] {
+            rig.insert(ctx, Bio::new(op, 0, 1, 0).with_flags(Flags::NO_MERGE), Place::Sorted);
+        }
+    };
+    rig.insert(ctx, Bio::new(Op::WriteZeroes, 0, 1, 0), Place::Sorted);
+    // The first turn is that of the reads.
+    let mut passed = [0; DOMAINS];
+    let waited_for = loop {
+        feed(&mut rig);
+        let id = rig.dispatch(hctx).expect("there is work and there are tokens");
+        let domain = rig.fast.domain_of(&rig.requests[id].extent());
+        rig.finish(0, false);
+        if domain == Domain::Other {
+            break passed;
+        }
+        passed[domain.index()] += 1;
+    };
+    assert_eq!(waited_for, [16, 8, 1, 0]);
+}
+
+/// K1.
+#[test]
+fn every_operation_is_of_a_domain() {
+    use Domain::{Discard, Other, Read, Write};
+    let ops = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::SecureErase, Op::Flush];
+    let of = |kind, flags| ops.map(|op| Domain::of(kind, op, flags));
+    for flags in [Flags::NONE, Flags::SYNC] {
+        let percentiles = of(KyberAdjust::Percentiles, flags);
+        assert_eq!(percentiles, [Read, Write, Discard, Other, Other, Other]);
+    }
+    assert_eq!(of(KyberAdjust::Steps, Flags::NONE), [Read, Other, Other, Other, Other, Other]);
+    assert_eq!(of(KyberAdjust::Steps, Flags::SYNC), [Read, Write, Other, Other, Other, Other]);
+}
+
+/// A hardware queue that has nothing of its own is not held for what another has.
+#[test]
+fn a_hardware_queue_has_work_only_of_its_own() {
+    let mut rig = Rig::new(map(), KyberTunables::default());
+    rig.submit(CpuId(0), Bio::write(0, 1, 0), Place::Sorted);
+    let has_work = |rig: &Rig| [0, 1, 2].map(|hctx| rig.fast.has_work(HctxId(hctx)));
+    assert_eq!(has_work(&rig), [true, false, false]);
+    assert_eq!(rig.dispatch(HctxId(1)), None);
+    assert!(rig.dispatch(HctxId(0)).is_some());
+    assert_eq!(has_work(&rig), [false; 3]);
+}
+
+/// K3 and E2: the only token of the domain is out; another domain goes meanwhile.
+#[test]
+fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
+    let tunables = KyberTunables { write_depth: 1, ..KyberTunables::default() };
+    let mut rig = Rig::new(QueueMap::even(1, 1), tunables);
+    let (cpu, hctx) = (CpuId(0), HctxId(0));
+    for sector in [0, 100] {
+        rig.submit(cpu, Bio::write(sector, 1, 0), Place::Sorted);
+    }
+    let first = rig.dispatch(hctx);
+    assert!(first.is_some());
+    assert_eq!(rig.dispatch(hctx), None);
+    assert!(rig.fast.has_work(hctx), "so that the run is held, not idle");
+    rig.submit(cpu, Bio::read(0, 1, 0), Place::Sorted);
+    let read = rig.dispatch(hctx).expect("reads have tokens");
+    assert!(rig.requests[read].op.is_read());
+    assert_eq!(rig.dispatch(hctx), None);
+    rig.finish(0, true);
+    assert_eq!(rig.dispatch(hctx), first, "what came back goes first, with the token it gave back");
+    rig.finish(1, false);
+    assert!(rig.dispatch(hctx).is_some());
+}
+
+/// K5: what the driver failed at once has been with the device for no time at all.
+#[test]
+fn only_what_the_driver_has_completed_is_measured() {
+    let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
+    let (cpu, hctx) = (CpuId(0), HctxId(0));
+    rig.wait(Duration::from_ms(1));
+    rig.submit(cpu, Bio::read(0, 1, 0), Place::Sorted);
+    let id = rig.dispatch(hctx).expect("a read");
+    rig.requests[id].times.issued = Instant::ZERO; // never, as when it was started
+    rig.requests[id].state = State::Complete;
+    rig.fast.finished(&rig.requests[id], rig.now);
+    assert_eq!(rig.fast.due, None);
+    rig.requests[id].times.issued = rig.now;
+    assert!(rig.fast.tokens[0].take());
+    rig.fast.finished(&rig.requests[id], rig.now);
+    assert!(rig.fast.due.is_some());
+}
+
+#[test]
+fn requests_nobody_waits_for_get_three_quarters_of_the_tags_and_at_least_one() {
+    let kyber = Kyber::new(&QueueMap::even(1, 1), KyberTunables::default());
+    let depths = [1, 2, 3, 4, 62, 64, 256, u32::MAX].map(|depth| kyber.async_depth(depth));
+    assert_eq!(depths, [1, 1, 2, 3, 46, 48, 192, 3_221_225_471]);
+}
+
+#[test]
+#[should_panic(expected = "K5")]
+fn a_request_that_is_finished_twice_is_noticed() {
+    let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
+    rig.submit(CpuId(0), Bio::read(0, 1, 0), Place::Sorted);
+    let id = rig.dispatch(HctxId(0)).expect("a read");
+    rig.fast.finished(&rig.requests[id], rig.now);
+    rig.fast.finished(&rig.requests[id], rig.now);
+}

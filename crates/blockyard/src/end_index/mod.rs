@@ -1,0 +1,108 @@
+//! Finding what a bio may merge with: the request touched last, then a hash by end sector.
+//!
+//! An [`EndIndex`] belongs to one elevator or one software queue. The indexes of all software queues
+//! share the nodes of their hashes: a request is staged in one place at a time.
+//!
+//! # Rules
+//!
+//! - **N1.** The end sector that a request is filed under may be older than the request's own:
+//!   whoever lets it grow files it again.
+//! - **N2.** Of requests with the same end the one filed last comes first.
+//! - **N3.** The request filed last is also remembered by itself, until it is removed. It alone is
+//!   asked for front merges, and for discards that merge as ranges wherever they lie.
+
+use crate::limits::Limits;
+use crate::merge::{Candidate, Extent, Fit, Merge, fit};
+use crate::request::Requests;
+use crate::sector_hash::{HashNodes, SectorHash};
+use crate::unit::RequestId;
+
+/// The mergeable requests of one elevator or software queue. Every call is given the nodes that
+/// the index was first used with; each costs a few loads.
+#[derive(Clone, Debug)]
+pub struct EndIndex {
+    last: Option<RequestId>,
+    ends: SectorHash,
+}
+
+impl EndIndex {
+    /// An index without requests that is meant to hold `capacity`; it may hold more.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { last: None, ends: SectorHash::new(capacity) }
+    }
+
+    /// Files `id`, which is not filed, under `end` and remembers it as the last one (N2, N3).
+    pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
+        self.ends.insert(nodes, id, end);
+        self.last = Some(id);
+    }
+
+    /// Takes `id` out, if it is filed here.
+    pub fn remove(&mut self, nodes: &mut HashNodes, id: RequestId) {
+        if self.ends.remove(nodes, id) && self.last == Some(id) {
+            self.last = None;
+        }
+    }
+
+    /// Files `id`, which has grown, under its new `end` (N1). Nothing happens if it is not filed.
+    pub fn refile(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
+        if nodes.is_filed(id) {
+            self.remove(nodes, id);
+            self.insert(nodes, id, end);
+        }
+    }
+
+    /// The request filed last, if it is still here (N3).
+    #[must_use]
+    pub const fn last(&self) -> Option<RequestId> {
+        self.last
+    }
+
+    /// The requests filed under `end`, the one filed last first (N2).
+    pub fn ending_at<'a>(
+        &self,
+        nodes: &'a HashNodes,
+        end: u64,
+    ) -> impl Iterator<Item = RequestId> + 'a {
+        self.ends.at(nodes, end)
+    }
+
+    /// A request that `other` may join: the last one in any way, the rest at their backs (N3).
+    /// Joins at the front only if `fronts`.
+    #[must_use]
+    pub fn find_merge(
+        &self,
+        nodes: &HashNodes,
+        requests: &Requests,
+        limits: &Limits,
+        other: &Extent,
+        fronts: bool,
+    ) -> Option<Candidate> {
+        self.last
+            .into_iter()
+            .chain(self.ending_at(nodes, other.sector))
+            .find_map(|id| candidate(requests, limits, id, other, fronts))
+    }
+}
+
+/// What [`fit`] says to `other` joining `id`, at the front only if `fronts`.
+pub(crate) fn candidate(
+    requests: &Requests,
+    limits: &Limits,
+    id: RequestId,
+    other: &Extent,
+    fronts: bool,
+) -> Option<Candidate> {
+    let request = requests[id].extent();
+    let in_front = other.end_sector() == request.sector;
+    match fit(&request, other, limits) {
+        Fit::Join(Merge::Front) | Fit::TooBig if in_front && !fronts => None,
+        Fit::Join(merge) => Some(Candidate::Join(id, merge)),
+        Fit::TooBig => Some(Candidate::TooBig(id)),
+        Fit::No => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

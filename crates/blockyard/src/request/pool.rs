@@ -1,0 +1,300 @@
+//! The requests of one queue, in a pool behind index handles.
+
+use super::bios::{BioId, Bios, NONE, Piece};
+use super::steps::Steps;
+use crate::bio::{Flags, IoPrio, Op};
+use crate::merge::{Extent, Merge};
+use crate::status::Status;
+use crate::time::{Duration, Instant};
+use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
+use alloc::vec::Vec;
+
+/// Where a request stands in its life (R1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not in use: its fields mean nothing, but for its hardware queue until the tag is put back.
+    Idle,
+    /// It carries bios and waits somewhere before the driver.
+    Staged,
+    /// The driver owns it.
+    InFlight,
+    /// The driver is done with it; its bios are being ended.
+    Complete,
+}
+
+/// When a request passed each stage. A stage not reached yet holds [`Instant::ZERO`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageTimes {
+    /// Its first bio was submitted.
+    pub queued: Instant,
+    /// It left the elevator or the software queue.
+    pub scheduled: Instant,
+    /// The driver accepted it.
+    pub issued: Instant,
+    /// It began to wait for the flush that it waited for last.
+    pub(crate) awaited: Instant,
+    /// How long it has waited for flushes, from its first wait to the end of the latest.
+    pub flushed: Duration,
+}
+
+/// One or more merged bios of one op.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// First sector.
+    pub sector: u64,
+    /// Sectors of all its bios together.
+    pub sectors: u32,
+    /// Memory segments of all its bios together.
+    pub segments: u16,
+    /// Ranges; above 1 only in a merged discard.
+    pub ranges: u16,
+    /// What is to be done.
+    pub op: Op,
+    /// Flags of the bio it began with, the gap flags those of its outermost bios;
+    /// [`Flags::NO_MERGE`] is added when it has grown to a limit.
+    pub flags: Flags,
+    /// Priority that its bios share.
+    pub prio: IoPrio,
+    /// Write hint that its bios share.
+    pub write_hint: u8,
+    /// The processor it was submitted on.
+    pub cpu: CpuId,
+    /// The hardware queue it is for.
+    pub hctx: HctxId,
+    /// When it passed each stage.
+    pub times: StageTimes,
+    pub(crate) state: State,
+    pub(crate) prepared: bool,
+    /// It has come out of the elevator, which is to be told when it has finished.
+    pub(crate) sorted: bool,
+    /// Sectors, from the first, that are done well although it failed.
+    pub(crate) done: u32,
+    /// What it has still to do of a flush sequence.
+    pub(crate) steps: Steps,
+    /// When the driver is asked about it, while the driver owns it.
+    pub(crate) deadline: Instant,
+    pub(crate) driver_tag: Option<DriverTag>,
+    pub(crate) budget: Option<Budget>,
+    first_bio: u32,
+    last_bio: u32,
+    pub(super) next: u32,
+    pub(super) prev: u32,
+}
+
+impl Request {
+    const IDLE: Self = Self {
+        sector: 0,
+        sectors: 0,
+        segments: 0,
+        ranges: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+        prio: IoPrio { class: crate::bio::PrioClass::BestEffort, level: 0 },
+        write_hint: 0,
+        cpu: CpuId(0),
+        hctx: HctxId(0),
+        times: StageTimes {
+            queued: Instant::ZERO,
+            scheduled: Instant::ZERO,
+            issued: Instant::ZERO,
+            awaited: Instant::ZERO,
+            flushed: Duration::ZERO,
+        },
+        state: State::Idle,
+        prepared: false,
+        sorted: false,
+        done: 0,
+        steps: Steps::NONE,
+        deadline: Instant::ZERO,
+        driver_tag: None,
+        budget: None,
+        first_bio: NONE,
+        last_bio: NONE,
+        next: NONE,
+        prev: NONE,
+    };
+
+    /// Whether it comes to its end when the driver is done with it, with `status`: no flush follows.
+    pub(crate) fn ends_with(&self, status: Status) -> bool {
+        status != Status::Ok || self.steps.is_empty() || self.steps.taken().is_empty()
+    }
+
+    /// Where it stands in its life.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// The number under which a driver knows it, or will. Without an elevator it has one from
+    /// its first bio to its end, with one only while the driver owns it.
+    #[must_use]
+    pub const fn driver_tag(&self) -> Option<DriverTag> {
+        self.driver_tag
+    }
+
+    /// The sector behind its last one.
+    #[must_use]
+    pub const fn end_sector(&self) -> u64 {
+        self.sector + self.sectors as u64
+    }
+
+    /// Whether somebody waits for it: reads, and whatever carries [`Flags::SYNC`].
+    #[must_use]
+    pub const fn is_sync(&self) -> bool {
+        self.op.is_read() || self.flags.contains(Flags::SYNC)
+    }
+
+    /// What of it matters for merging.
+    #[must_use]
+    pub const fn extent(&self) -> Extent {
+        Extent {
+            sector: self.sector,
+            sectors: self.sectors,
+            segments: self.segments,
+            ranges: self.ranges,
+            op: self.op,
+            flags: self.flags,
+            prio: self.prio,
+            write_hint: self.write_hint,
+        }
+    }
+}
+
+/// The requests of one queue.
+#[derive(Debug)]
+pub struct Requests {
+    pub(super) slots: Vec<Request>,
+}
+
+impl core::ops::Index<RequestId> for Requests {
+    type Output = Request;
+    fn index(&self, id: RequestId) -> &Request {
+        &self.slots[id.index()]
+    }
+}
+
+impl core::ops::IndexMut<RequestId> for Requests {
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        &mut self.slots[id.index()]
+    }
+}
+
+impl Requests {
+    /// Memory for `count` requests, all idle.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self { slots: alloc::vec![Request::IDLE; count] }
+    }
+
+    /// How many requests there is memory for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Makes the idle request `id` carry the bio at `bio` alone.
+    pub(crate) fn start(
+        &mut self,
+        id: RequestId,
+        bios: &Bios,
+        bio: BioId,
+        cpu: CpuId,
+        hctx: HctxId,
+        now: Instant,
+    ) {
+        let slot = &mut self.slots[id.index()];
+        assert!(slot.state == State::Idle, "R1: request {} is in use", id.0);
+        let carried = &bios[bio];
+        *slot = Request {
+            sector: carried.sector,
+            sectors: carried.sectors,
+            segments: carried.segments,
+            ranges: 1,
+            op: carried.op,
+            flags: carried.flags,
+            prio: carried.prio,
+            write_hint: carried.write_hint,
+            cpu,
+            hctx,
+            times: StageTimes { queued: now, ..StageTimes::default() },
+            state: State::Staged,
+            first_bio: bio.0,
+            last_bio: bio.0,
+            ..Request::IDLE
+        };
+    }
+
+    /// Makes the idle request `id` a flush command of behalf of `first`, which it serves among
+    /// others; it carries no bio.
+    pub(crate) fn start_flush(&mut self, id: RequestId, first: RequestId, now: Instant) {
+        assert!(self[id].state == State::Idle, "R1: request {} is in use", id.0);
+        let Request { prio, cpu, hctx, .. } = self[first];
+        self[id] = Request {
+            op: Op::Flush,
+            flags: Flags::PREFLUSH | Flags::SYNC,
+            ranges: 1,
+            prio,
+            cpu,
+            hctx,
+            times: StageTimes { queued: now, ..StageTimes::default() },
+            state: State::Staged,
+            ..Request::IDLE
+        };
+    }
+
+    /// Adds the bio at `bio` to `id` on the side that `merge` names. The caller has asked
+    /// [`merge::fit`](crate::merge::fit) and re-indexes the request.
+    pub(crate) fn add_bio(&mut self, id: RequestId, bios: &mut Bios, bio: BioId, merge: Merge) {
+        let rq = &mut self.slots[id.index()];
+        let added = bios[bio];
+        match merge {
+            Merge::Back | Merge::Discard => {
+                bios.slots[rq.last_bio as usize].next = bio.0;
+                rq.last_bio = bio.0;
+                rq.flags = rq.flags.with_edge_of(added.flags, Flags::GAP_TAIL);
+            }
+            Merge::Front => {
+                bios.slots[bio.index()].next = rq.first_bio;
+                rq.first_bio = bio.0;
+                rq.sector = added.sector;
+                rq.flags = rq.flags.with_edge_of(added.flags, Flags::GAP_HEAD);
+            }
+        }
+        rq.sectors += added.sectors;
+        rq.segments += added.segments;
+        rq.ranges += u16::from(merge == Merge::Discard);
+    }
+
+    /// Moves every bio of `gone` behind those of `kept` and makes `gone` idle. The earlier of both
+    /// start times stays.
+    pub(crate) fn join(&mut self, kept: RequestId, gone: RequestId, bios: &mut Bios, merge: Merge) {
+        let from = &mut self.slots[gone.index()];
+        from.state = State::Idle;
+        let from = from.clone();
+        let rq = &mut self.slots[kept.index()];
+        bios.slots[rq.last_bio as usize].next = from.first_bio;
+        rq.last_bio = from.last_bio;
+        rq.flags = rq.flags.with_edge_of(from.flags, Flags::GAP_TAIL);
+        rq.sectors += from.sectors;
+        rq.segments += from.segments;
+        rq.ranges += if merge == Merge::Discard { from.ranges } else { 0 };
+        rq.times.queued = rq.times.queued.min(from.times.queued);
+    }
+
+    /// Makes `id` idle and gives back its first bio, from which the others are linked.
+    pub(crate) fn release(&mut self, id: RequestId) -> BioId {
+        let rq = &mut self.slots[id.index()];
+        rq.state = State::Idle;
+        BioId(rq.first_bio)
+    }
+
+    /// The bios that `id` carries, in order.
+    pub fn bios<'a>(&self, id: RequestId, bios: &'a Bios) -> impl Iterator<Item = Piece> + 'a {
+        let mut at = self[id].first_bio;
+        core::iter::from_fn(move || {
+            let slot = bios.slots.get(at as usize)?;
+            at = slot.next;
+            Some(bios.piece(slot))
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! The counts of freezes and quiesces, and the submitters that wait for a freeze to end.
+
+use crate::tag::Full;
+use alloc::vec::Vec;
+
+/// How often the traffic is held, and who waits for the end of it.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    pub(super) frozen: u32,
+    pub(super) quiesced: u32,
+    /// Refused because of a freeze.
+    pub(super) waiters: Vec<u64>,
+}
+
+impl Pauses {
+    /// Memory for `max_waiters`.
+    pub(super) fn new(max_waiters: u32) -> Self {
+        Self { frozen: 0, quiesced: 0, waiters: Vec::with_capacity(max_waiters as usize) }
+    }
+
+    pub(super) fn wait(&mut self, waiter: u64) -> Result<(), Full> {
+        if self.waiters.len() == self.waiters.capacity() {
+            return Err(Full);
+        }
+        self.waiters.push(waiter);
+        Ok(())
+    }
+}

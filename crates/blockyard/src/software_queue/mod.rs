@@ -1,0 +1,121 @@
+//! Software queues: where requests wait, per processor and kind of hardware queue, when there is
+//! no elevator.
+//!
+//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. How it finds what a bio
+//! may merge with is [`SwqMerge`]'s choice; it finds requests of its own only.
+//!
+//! # Rules
+//!
+//! - **W1.** First in, first out; a merge changes no place.
+//! - **W2.** [`SwqMerge::Last8`] looks at the eight requests inserted last, newest first.
+//! - **W3.** [`SwqMerge::Hash`] looks at the request inserted or merged last, in every way, and
+//!   then at backs by the hash. So it finds a front merge, or a further range of a discard, only
+//!   at the request inserted or merged last.
+//!
+//! All software queues of a request queue share the nodes of their indexes: see
+//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the others may be given
+//! nodes for no request at all.
+
+use crate::end_index::{EndIndex, candidate};
+use crate::limits::Limits;
+use crate::merge::{Candidate, Extent};
+use crate::policy::SwqMerge;
+use crate::request::{List, Requests};
+use crate::sector_hash::HashNodes;
+use crate::unit::RequestId;
+
+/// How far [`SwqMerge::Last8`] looks back (W2).
+const LOOK_BACK: usize = 8;
+/// What the hash is sized for: one processor seldom stages more.
+const HASHED: usize = 64;
+
+/// The requests staged by one processor for one kind of hardware queue.
+#[derive(Clone, Debug)]
+pub struct SoftwareQueue {
+    merge: SwqMerge,
+    queued: List,
+    ends: EndIndex,
+}
+
+impl SoftwareQueue {
+    /// An empty software queue that merges as `merge` says.
+    #[must_use]
+    pub fn new(merge: SwqMerge) -> Self {
+        let hashed = if merge == SwqMerge::Hash { HASHED } else { 0 };
+        Self { merge, queued: List::new(), ends: EndIndex::new(hashed) }
+    }
+
+    /// How many requests are queued.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        self.queued.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.queued.is_empty()
+    }
+
+    /// A request queued here that `other` may join.
+    #[must_use]
+    pub fn find_merge(
+        &self,
+        nodes: &HashNodes,
+        requests: &Requests,
+        limits: &Limits,
+        other: &Extent,
+    ) -> Option<Candidate> {
+        match self.merge {
+            SwqMerge::Off => None,
+            SwqMerge::Last8 => {
+                let mut newest = self.queued.iter_back(requests).take(LOOK_BACK);
+                newest.find_map(|id| candidate(requests, limits, id, other, true))
+            }
+            SwqMerge::Hash => self.ends.find_merge(nodes, requests, limits, other, true),
+        }
+    }
+
+    /// A bio has joined `id`, in whichever way.
+    pub fn merged(&mut self, nodes: &mut HashNodes, requests: &Requests, id: RequestId) {
+        if self.merge == SwqMerge::Hash {
+            self.ends.refile(nodes, id, requests[id].end_sector());
+        }
+    }
+
+    /// `id` has grown as far as it can: the index need not offer it again. Called before or after
+    /// the request is marked.
+    pub fn unmergeable(&mut self, nodes: &mut HashNodes, id: RequestId) {
+        if self.merge == SwqMerge::Hash {
+            self.ends.remove(nodes, id);
+        }
+    }
+
+    /// Takes `id`, which is on no list.
+    pub fn insert(&mut self, nodes: &mut HashNodes, requests: &mut Requests, id: RequestId) {
+        self.queued.push_back(requests, id);
+        let rq = requests[id].extent();
+        if self.merge == SwqMerge::Hash && rq.is_mergeable() {
+            self.ends.insert(nodes, id, rq.end_sector());
+        }
+    }
+
+    /// Gives the request that has waited longest (W1).
+    pub fn pop(&mut self, nodes: &mut HashNodes, requests: &mut Requests) -> Option<RequestId> {
+        let id = self.queued.pop_front(requests)?;
+        self.unmergeable(nodes, id);
+        Some(id)
+    }
+
+    /// Moves everything to the end of `list` (W1): constant time, with [`SwqMerge::Hash`] a few
+    /// stores for each request.
+    pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
+        if self.merge == SwqMerge::Hash {
+            self.queued.iter_back(requests).for_each(|id| self.ends.remove(nodes, id));
+        }
+        list.append(requests, &mut self.queued);
+    }
+}
+
+#[cfg(test)]
+mod tests;
