@@ -1,4 +1,4 @@
-//! What can be asked: commands and their options.
+//! The commands and their options.
 
 mod btt;
 mod serve;
@@ -21,7 +21,7 @@ pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
 /// What would this queueing design do on that device?
 ///
-/// Blockyard runs fio job files against modelled devices in virtual time, under the queueing design
+/// Blockyard runs fio job files against modelled devices in virtual time, under the queueing designs
 /// you name: the block layer of Linux as it was, as it is, and as you describe it.
 #[derive(Debug, Parser)]
 #[command(name = "blockyard", version, after_help = EXIT_CODES)]
@@ -31,30 +31,36 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input; of `btt check` and `btt repair` also 3
-repairable, 4 broken.";
+Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input; `btt check` and `btt repair` also
+3 repairable, 4 broken.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a job under one design and summarise it as fio does
     Run(Run),
-    /// Run the same job under several designs and say what differs and why
+    /// Run a job under several designs, compare them and explain the difference
     Whatif(Whatif),
     /// Replay a trace: recorded I/O in place of a job
     Replay(Replay),
-    /// Run published experiments and set our figures beside theirs
+    /// Run published experiments and compare our figures with theirs
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
     /// Make, check, repair, copy and convert block translation tables
     Btt(Btt),
-    /// List the devices and designs that are built in, and the options of jobs
+    /// List the built-in devices and designs, and the options of jobs
     List(List),
     /// Print the file of a built-in device or design
     Show(Show),
+    /// Print the JSON schema of an answer
+    Schema(Schema),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print the manual page of blockyard, or of one of its commands
+    Man(Man),
 }
 
-/// What to do.
+/// The job.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Job {
@@ -62,7 +68,7 @@ pub(crate) struct Job {
     #[arg(value_name = "JOB")]
     pub(crate) file: Option<String>,
 
-    /// A job by options, as for fio: --name=x --rw=read --bs=4k ...
+    /// A job given by options, as to fio: --name=x --rw=read --bs=4k ...
     #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
     pub(crate) options: Vec<String>,
 
@@ -85,15 +91,15 @@ pub(crate) enum OutputFormat {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = REPLAY_HELP)]
 pub(crate) struct Replay {
-    /// A trace: its format is told from how it begins
+    /// A trace; its format is detected
     #[arg(value_name = "TRACE")]
     pub(crate) recorded: String,
 
-    /// A device, by name or by path of its file
+    /// A device: its name or the path of its file
     #[arg(long, value_name = "DEVICE", default_value = "null")]
     pub(crate) device: String,
 
-    /// Designs, by name or by path of their files: one is summarised as by `run`, several are
+    /// Designs: their names or the paths of their files. One is summarised as by `run`, several are
     /// compared as by `whatif`
     #[arg(
         long = "design",
@@ -110,23 +116,23 @@ pub(crate) struct Replay {
     pub(crate) outputs: Outputs,
 }
 
-/// What `run` prints, in the order in which several of them are printed.
+/// The formats of `run`, in the order in which several of them are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunFormat {
     /// fio's terse format, version 3: a line for each job
     Terse,
     /// fio's JSON
     Json,
-    /// The same with whole distributions of latencies
+    /// fio's JSON with complete latency distributions
     #[value(name = "json+")]
     JsonPlus,
     /// For people
     Normal,
 }
 
-/// Logs that a command line asks for, of every job.
+/// The logs that a command line asks for, for every job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Logs, as of fio's write_lat_log, write_bw_log and write_iops_log")]
+#[command(next_help_heading = "Logs, like fio's write_lat_log, write_bw_log and write_iops_log")]
 pub(crate) struct JobLogs {
     /// Log latencies: PREFIX_lat.1.log, PREFIX_clat.1.log, PREFIX_slat.1.log
     #[arg(long, value_name = "PREFIX")]
@@ -141,10 +147,10 @@ pub(crate) struct JobLogs {
     pub(crate) iops_log: Option<String>,
 }
 
-/// What is written of a run under one design.
+/// What a run under one design writes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Outputs {
-    /// Write what blktrace would to PREFIX.blktrace.N for each CPU N, for blkparse and btt
+    /// Write PREFIX.blktrace.N for each CPU N, as blktrace does, for blkparse and btt
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
 
@@ -165,11 +171,11 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
 
-    /// A device, by name or by path of its file
+    /// A device: its name or the path of its file
     #[arg(long, value_name = "DEVICE", default_value = "null")]
     pub(crate) device: String,
 
-    /// A design, by name or by path of its file
+    /// A design: its name or the path of its file
     #[arg(long, value_name = "DESIGN", default_value = "mq-none")]
     pub(crate) design: String,
 
@@ -186,11 +192,11 @@ pub(crate) struct Whatif {
     #[command(flatten)]
     pub(crate) job: Job,
 
-    /// A device, by name or by path of its file
+    /// A device: its name or the path of its file
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: String,
 
-    /// Designs, by name or by path of their files; ratios are to the first
+    /// Designs: their names or the paths of their files; ratios are relative to the first
     #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
     pub(crate) designs: Vec<String>,
 
@@ -204,7 +210,7 @@ pub(crate) struct Whatif {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// Which experiment; where none is named, they are listed
+    /// The experiment; without it, all experiments are listed
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) experiment: Option<Experiment>,
 
@@ -218,7 +224,7 @@ pub(crate) struct Reproduce {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Experiment {
-    /// eMMC: copied by the processor, by DMA, and by DMA beside the next request (December 2010)
+    /// eMMC: PIO, DMA, and DMA with the next request prepared meanwhile (December 2010)
     MmcDoubleBuffer,
     /// The block translation table on persistent memory (May 2015)
     Btt,
@@ -232,7 +238,7 @@ pub(crate) enum Experiment {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// What to list; everything where nothing is named
+    /// What to list; without it, devices and designs
     #[arg(value_name = "WHAT", value_enum)]
     pub(crate) what: Option<Listed>,
 }
@@ -243,7 +249,7 @@ pub(crate) enum Listed {
     Devices,
     /// Designs
     Designs,
-    /// Options of job files, and what becomes of each
+    /// Options of job files, and the effect of each
     Options,
 }
 
@@ -254,22 +260,49 @@ pub(crate) struct Show {
     pub(crate) name: String,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The command that gives the answer
+    #[arg(value_name = "COMMAND", value_enum)]
+    pub(crate) of: Described,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Described {
+    /// The answer of `whatif --output-format=json`
+    Whatif,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The command; blockyard itself if none is named
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+}
+
 const JOB_HELP: &str = "\
-A job given by options has a --name; every option that is not listed here then belongs to the job:
+A job given by options needs a --name; every option that is not listed here then belongs to the job:
 
   --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
 
-Without --direct=1 a job that only reads, by a synchronous engine (fio's default), reads through a page
-cache with Linux's read-ahead; other jobs without it are refused.
+Without --direct=1, a job that only reads with a synchronous engine (fio's default) reads through a page
+cache with Linux's read-ahead; other jobs without --direct=1 are refused.
 
 `blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
 
-const FAULTS: &str = r#"A file of faults has a table for each rule; the first that fires decides:
+const FAULTS: &str = r#"A fault file has a table for each rule; the first rule that fires decides:
 
   [[rule]]
-  name = "bad-block"       # as the answer calls it
-  op = ["read"]            # or one op, or nothing for all; also: disk = NUMBER
-  sectors = "1000..1008"   # of 512 bytes, 1008 not included; leave it out for all
+  name = "bad-block"       # its name in the answer
+  op = ["read"]            # or a single op; without it, all; also: disk = NUMBER
+  sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all
   error = "medium"         # or io, timeout, no-space, not-supported, gone; also: at-once = true
 
   [[rule]]
@@ -277,12 +310,12 @@ const FAULTS: &str = r#"A file of faults has a table for each rule; the first th
   one-in = 1000            # or nth = N, every = N, first = N and last = N
   delay = "50ms"
 
-In place of `error` or `delay` a rule has one of: busy = "device" (or host, resource),
+Instead of `error` or `delay` a rule can have one of: busy = "device" (or host, resource),
 requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write = true,
-misdirected-write = SECTOR. An error ends the run, unless the job says continue_on_error.
-The answer counts for each rule how often it matched a request, and how often it fired. The driver is
-asked about a request after the `timeout` of the design (30 s): it waits on where a completion was
-`lost`, and gives up where it `timed-out`.
+misdirected-write = SECTOR. An error ends the run unless the job has continue_on_error.
+The answer counts how often each rule matched a request, and how often it fired. After the `timeout`
+of the design (30 s) the driver is asked about a request: it keeps waiting if the completion was
+`lost`, and gives up if the request `timed-out`.
 
 An eMMC device or SD card also has faults below requests, once in N commands, blocks or pages on average:
 
@@ -292,150 +325,125 @@ An eMMC device or SD card also has faults below requests, once in N commands, bl
   drift-one-in = 500       # also interrupt-lost, not-now, tuning-fails; removed-at = TIME"#;
 
 const VERIFY: &str = "\
-With --verify every write leaves a mark of its own where it lands. Each read, and at the end the whole
-device, is held against a sequential model of the bios: which of their marks may be there. With
---power-cut the same is asked of what would be left if the power went: all that is under way, and what
-is in a volatile cache, may be there or not, each logical block by itself. The run goes on as if the
-power had stayed; the cut may be repeated. What was acknowledged and not flushed is gone by right. If
-anything is wrong, the exit code is 1. None of this changes a figure of the answer.";
+With --verify every write leaves a unique mark where it lands. Each read, and at the end the whole
+device, is checked against a sequential model of the bios that says which marks are allowed. --power-cut
+checks what a loss of power would leave: everything in flight or in a volatile cache may be there or
+not, each logical block on its own. The run continues as if the power had stayed on; --power-cut may be
+repeated. Writes that were acknowledged but not flushed may be lost. If anything is wrong, the exit code
+is 1. None of this changes a figure of the answer.";
 
 const LOGS: &str = "\
-Logs have fio's names and lines: time (ms), value, 0 read 1 write 2 trim, bytes, offset (with
-log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and I/Os
-per second. Of a job, log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
-iopsavgtime are heeded. Logs that are there already are written over.";
+Logs have fio's names and lines: time (ms), value, direction (0 read, 1 write, 2 trim), bytes, offset
+(with log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and
+I/Os per second. The job options log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs,
+bwavgtime and iopsavgtime apply. Existing logs are overwritten.";
 
 const REPLAY_HELP: &str = "\
-Formats, each told from how the file begins:
-  fio iolog, version 2 or 3   what fio writes with write_iolog
-  blktrace                    x.blktrace.0 and its siblings (or x), one for each processor
-  blkparse                    what blkparse prints of these
+Formats, detected from the first bytes of the file:
+  fio iolog, version 2 or 3   the output of fio with write_iolog
+  blktrace                    x.blktrace.0 and its siblings (or x), one for each CPU
+  blkparse                    the output of blkparse
   MSR-Cambridge CSV           Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
 
 Paces:
-  open       each I/O at its own instant, whatever is outstanding; a submitter for each processor
-  closed:N   in the order of the trace, N outstanding, as fast as can be; one submitter
-  think      as long after what the same process saw before (its latest issue or completion, with
-             no more outstanding than then) as in the trace: a faster device then sees more I/O a
-             second. Where a trace has no completions, the spans between issues are kept.
+  open       each I/O at its recorded instant, however many are in flight; one submitter per CPU
+  closed:N   in the order of the trace, N in flight, as fast as possible; one submitter
+  think      as long after the previous event that the same process saw (its latest issue or
+             completion, with as many in flight) as in the trace: a faster device gets more I/Os per
+             second. If a trace has no completions, the times between issues are kept.
 
-Under several designs the answer is that of `whatif`: it has the formats normal and json, and there are
-no logs and no --blktrace.
+With several designs the answer is that of `whatif`, in the formats normal and json, without logs and
+--blktrace.
 
-Of blktrace and blkparse what was queued (Q) is replayed, or what the driver was given (D) where
-there is no Q. Disks of the trace are taken for those of the device, by order of appearance.";
+From blktrace and blkparse, queued I/Os (Q) are replayed, or issued requests (D) if there is no Q. The
+disks of the trace stand for those of the device, in the order in which they appear.";
 
 const FIO_LAYOUT: &str = "\
-With --output-format=json the answer has fio's layout, and every key that fio prints; json+ adds the
-bins of latencies to each list of percentiles, terse prints fio's version 3. Bandwidth and IOPS are
-sampled every 500 ms of virtual time, whether they are logged or not. What is not modelled is zero:
-the clock, page faults, short and dropped I/Os. All processor time is system time. `job options` are
-the principal ones as understood; the disk of `disk_util` is the device. Of eMMC and SD there is a
-key `mmc` beside these, of persistent memory `pmem`, as in the answer of `whatif`: its help says what is in it.";
+With --output-format=json the answer has fio's layout and every key that fio prints; json+ adds latency
+bins to each list of percentiles, terse prints fio's version 3. Bandwidth and IOPS are sampled every
+500 ms of virtual time, logged or not. What is not modelled is zero: the clock, page faults, short and
+dropped I/Os. All CPU time is system time. `job options` has the principal options, as understood; the
+disk in `disk_util` is the device. For eMMC and SD there is also a key `mmc`, for persistent memory
+`pmem`, as in the answer of `whatif`: `blockyard schema whatif` describes them.";
 
-const COLUMNS: &str = r#"Columns of the first table:
+const COLUMNS: &str = r#"The first table:
   IOPS              I/Os that ended, per second
   MiB/s             bytes that ended, per second
-  p50, p99, p99.9   time from submission to end that this percentage of I/Os did not exceed
+  p50, p99, p99.9   latency, from submission to end, that this percentage of I/Os did not exceed
   CPU %             load of the machine's CPUs, mean over all of them
-  wake/I/O          threads woken for each I/O
-  I/O/cmd           I/Os for each command: above 1 where I/Os were merged, below it where they were
+  wakes/I/O         threads woken for each I/O
+  I/Os/cmd          I/Os for each command: above 1 where I/Os were merged, below 1 where they were
                     split or needed flushes, which are commands too
   ratio             IOPS relative to the first design
 
-What the device had of it:
-  cmds              commands given to it, flushes included
-  busy %            share of the time in which it had a command; of eMMC and SD: in which there was a
-                    transaction on the bus, or the card was busy
-  gap               mean time in which that was not so, between two times in which it was
+Device utilisation:
+  commands          commands that the device completed, flushes included
+  busy %            share of the time with a command at the device; for eMMC and SD, with a
+                    transaction on the bus or a busy card
+  mean gap          mean time between two such times
 
-Where a request spends its life, mean and share of the whole; syncs are not among them:
-  life              all of what follows
-  for a tag         until a tag was free for it: the job sleeps in its call (of an I/O)
-  staged            in the elevator or a software queue, where others can join it
-  held              taken out of there, until the driver accepted it
-  in driver         until the driver was done with it
-  for a flush       before or behind its data, where it asks for durability
-  untaken           until the job took the result (of an I/O)
+Where requests spend their time, mean and share of the total; syncs are not included:
+  total             all of what follows
+  waiting for a tag         no tag is free, and the job sleeps in its call (per I/O)
+  queued                    in the scheduler or a software queue, where I/Os can be merged into it
+  dequeued, not issued      out of the scheduler, and not yet accepted by the driver
+  in the driver             until the driver completes it
+  waiting for flushes       before or after its data, where the I/O asks for durability
+  completed, not reaped     until the job takes the result (per I/O)
 
-What holds it back, where a run of a hardware queue stopped while there was work: how often for each
-I/O, and the share of time that a hardware queue stood so, until the next request was issued for it:
-  budget            the device had no room, asked before a request was taken out
-  tag               there was no driver tag
-  device            the driver refused: the device is full
-  host              the driver refused: what the disks of the host share is used up
-  resource          the driver refused: something else ran out
-  leftovers         what was taken out before had to go first
-  order             the elevator withheld what it had
-  quiesced          runs were stopped from outside
+What holds hardware queues, where a run of a queue stops while there is work: how often per I/O, and the
+share of the time that a hardware queue is held, until its next request is issued:
+  budget            the device has no room, found out before a request is dequeued
+  tag               no driver tag is free
+  device            the driver refuses a request: the device is full
+  host              the driver refuses a request: a resource that the disks of the host share is used up
+  resource          the driver refuses a request: another resource is used up
+  leftovers         requests that were dequeued earlier go first
+  order             the scheduler holds its requests back
+  quiesced          dispatch is quiesced
 
-What jobs spend their time on, all of them together, where they have one I/O at a time, think or pause:
-  all               the lives of all instances of jobs
+What jobs spend their time on, all jobs together; shown if they have one I/O at a time, think or pause:
+  total             the run times of all instances of jobs
   thinking          computing between I/Os: thinktime_spin
-  in calls          computing to have I/Os done: submitting, copying from the page cache, polling
-  for a CPU         ready, and another thread or an interrupt had the CPU; spinning for a lock
-  for I/O           asleep until I/Os end or a tag is free, and until it runs again
-  pausing           asleep because it wants to be: thinktime, rate
+  in calls          computing in calls: submitting, copying from the page cache, polling
+  waiting for a CPU ready, while the CPU runs another thread or an interrupt; spinning for a lock
+  waiting for I/O   asleep until I/Os end or a tag is free, and until the job runs again
+  pausing           asleep by choice: thinktime, rate
 
-On eMMC and SD, what the bus carried: how often each command was sent, and
-  CMD13/QSR         questions which tasks of the card's command queue are ready (CMD13 with bit 15): when
-                    one is, so that a real engine, which asks at its own period, asks more often
-  CMD13/write       questions after the card's state (CMD13 without it) for each command that writes
-  lost writes       writes that were reported as done, and of which the card then said that they failed:
-                    nobody asks after a write where the controller or DAT0 tells of the end of busy;
-                    with a cache the next flush fails; what cqe may be writing again is not counted
+Commands on the bus, for eMMC and SD: how often each command was sent, and
+  CMD13/QSR         CMD13s with bit 15, which ask which tasks of the card's command queue are ready. They
+                    are sent when a task is ready; a real engine asks periodically, thus more often
+  CMD13/write       CMD13s without bit 15, which ask for the card's state, for each command that writes
+  lost writes       writes that were completed before the card reported that they had failed, because the
+                    controller or DAT0 signals the end of busy. With a cache, the next flush
+                    fails. Writes that a command queue may repeat are not counted
+  in doubt          writes that were completed, and for which the card's answer was lost
 
-What the host did; a transaction is on the bus from its start to its interrupt, so that a busy card is
-part of it where the host waits for that, and else is not:
+The host. A transaction is on the bus from its start to its interrupt; it includes the busy card where the
+host waits for that:
   bus %             share of the time with a transaction on the bus
-  bus gap           mean time without one, between two
-  map in, out       time of CPUs that made memory ready for transfers, as a share of the time: with a
-                    transaction on the bus, and without
-  unmap in, out     the same of making it ready for the CPUs again
-  awaited           transactions, for each I/O, that an idle bus had to wait for because a thread of
-                    the driver's was woken to start them; wake/I/O counts all threads
-  ctx/I/O           changes from one thread to another, for each I/O
+  bus gap           mean time between two transactions
+  map, unmap        CPU time spent mapping memory for transfers and unmapping it, as a share of the
+                    time, while the bus is busy and while it is idle
+  awaited wakes/I/O transactions, for each I/O, that an idle bus waits for because a thread of
+                    the driver has to wake up first; wakes/I/O counts all threads
+  ctx/I/O           context switches for each I/O
+  unnoticed         time in which a transaction was over, and its interrupt lost by a fault
 
-On persistent memory, what a processor spends an I/O on, as shares of its time:
-  each I/O          that time, of all processors together
-  path              before and after: system calls, bios, threads
-  copy              copying data, and waiting for channels to the memory
-  readers           knowing who reads what: published blocks and looks at them, versions
-  locks             taking lanes and map entries, and waiting for others that have them
-  log, map          log entries stored and written back; map entries loaded, stored and written back
-  fences            waiting until what was stored is durable
-  channels          use of the channels to the memory, a share of the time
-and counted for each I/O: fences, lines written back (data apart), lines of shared words fetched from
-other processors, looks through the words of all readers, time waited for locks.
+CPU time per I/O, for persistent memory:
+  per I/O           CPU time of all CPUs together; what follows are shares of it
+  path              before and after the memory: system calls, bios, threads
+  copy              copying data, and waiting for memory channels
+  readers           keeping track of readers: published blocks, scans, versions
+  locks             taking lanes and map entries, and waiting for them
+  log, map          storing and writing back log entries; loading, storing and writing back map entries
+  fences            waiting until stores are durable
+  channels          utilisation of the memory channels, as a share of the time
+and counts per I/O: fences, lines written back (data excluded), lines of shared words fetched from other
+CPUs, scans of the words of all readers, time spent waiting for locks.
 
-With --output-format=json the answer is one object, null standing for a ratio to nothing:
-
-  {"job", "device", "seed", "designs": [...], "why"}
-
-and each design, in the order asked for:
-
-  {"name", "iops", "bytes_per_s", "lat_ns": {"mean", "p50", "p99", "p99.9"}, "cpu_percent",
-   "commands", "ios_per_command", "device_busy_percent", "mean_idle_gap_ns", "wakeups_per_io",
-   "ratio", "life_ns": {"for_tag", "staged", "held", "in_driver", "for_flush", "untaken"},
-   "holds": {REASON: {"count", "per_io", "percent"}},
-   "jobs_ns": {"alive", "thinking", "in_calls", "ready", "waiting", "pausing"},
-    "mmc": {"commands": {"CMD13": COUNT, ...}, "queue_status", "status_per_write", "lost_writes", "doubtful_writes",
-      "bus_busy_percent", "mean_bus_gap_ns", "unnoticed_ns", "memory_percent",
-      "map_percent": {"inside", "outside"},
-     "unmap_percent": {"inside", "outside"},
-     "wakeups_per_io", "awaited_wakeups_per_io", "switches_per_io",
-     "transfer_ns": {"work", "idle", "absent"}} of eMMC and SD: the last from one transfer to the
-     next, bus or card at work, both idle though there is a request, no request; memory_percent the
-     share of the time in which the card programmed pages or read ahead, seen on the bus or not;
-     unnoticed_ns the time in which a transaction was over and nobody knew, as a fault lost its
-     interrupt,
-   "pmem": {"io_ns", "percent": {"path", "copy", "tracking", "locks", "log", "map", "fences"},
-     "fences", "write_backs", "scans", "transfers", "lock_wait_ns", "channels_percent"} of persistent
-     memory, for each I/O,
-   "faults": [{"name", "matched", "fired"}, ...] with --faults,
-   "verified": {"reads", "read_sectors", "writes", "flushes", "cached_sectors",
-     "power_cuts": [{"at_ns", "lost_by_right", "lost_by_wrong"}, ...],
-     "violation_count", "violations": [...]} with --verify}"#;
+With --output-format=json the answer also has figures of each job and direction, histograms and series over
+time. `blockyard schema whatif` prints its JSON schema."#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

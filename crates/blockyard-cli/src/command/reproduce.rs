@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::{self, OutputFormat, Reproduce};
 use crate::message::Failure;
-use crate::progress::Tally;
+use crate::progress::tally;
 use crate::render::table::{Align, Table};
 use blockyard_sim::answer::number::digits;
 
@@ -61,9 +61,9 @@ struct RatioRow {
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     let Some(asked) = args.experiment else { return args.answer.deliver(&listed(), out) };
     let experiment = named(asked);
-    let tally = Tally::new("runs", runs(&experiment));
-    let cells = run(&experiment, args.answer.seed, &|| tally.one_more())?;
-    tally.erase();
+    let line = tally("runs", runs(&experiment));
+    let cells = run(&experiment, args.answer.seed, &|| line.bar().inc(1))?;
+    drop(line);
     let text = match args.output_format {
         OutputFormat::Normal => text(&experiment, args.answer.seed, &cells),
         OutputFormat::Json => json(&experiment, args.answer.seed, &cells),

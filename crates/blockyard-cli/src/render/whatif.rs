@@ -109,17 +109,29 @@ fn ratio_style(answer: &Answer, ratio: f64) -> Style {
     Style::new().fg_color(colour.map(Into::into))
 }
 
-/// `words` in lines of at most [`WIDTH`].
-fn wrapped(words: &str) -> String {
+/// `text` in lines of at most [`WIDTH`]; a number and its unit stay together.
+fn wrapped(text: &str) -> String {
+    let is_unit = |word: &str| {
+        let letters =
+            word.trim_end_matches(|letter: char| !letter.is_alphabetic() && letter != '%');
+        ["%", "ns", "us", "ms", "s"].contains(&letters)
+    };
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match words.last_mut().filter(|_| is_unit(word)) {
+            Some(number) => *number += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
     let mut lines = vec![String::new()];
-    for word in words.split(' ') {
+    for word in words {
         match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.is_empty() => line.push_str(&word),
             Some(line) if line.chars().count() + word.chars().count() < WIDTH => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines.join("\n")

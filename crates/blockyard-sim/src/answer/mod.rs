@@ -57,6 +57,13 @@ pub struct Answer {
     pub why: String,
 }
 
+/// The JSON schema of an [`Answer`].
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Answer)
+}
+
 /// Runs `jobs` on `device` under each of `designs`, subject to `conditions`.
 ///
 /// # Errors
