@@ -260,7 +260,7 @@ all_tests() {
         cargo test --locked --release -p blockyard-serve --test depth_model || status=1
     say "readers and writers of a BTT, in every order that memory permits"
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --release -p blockyard-btt \
-        --test btt_versions_model --test btt_readers_model || status=1
+        --test versions_model --test readers_model || status=1
     return "$status"
 }
 
@@ -367,10 +367,10 @@ soak_btt() {
     (($1 == 0)) || limit=(timeout "$1")
     # The explored threads take turns, which is several times faster on one processor.
     "${one[@]}" true 2>/dev/null || one=()
-    cargo test --locked --release -p blockyard-btt --test btt_every_crash_leaves_old_or_new --no-run
+    cargo test --locked --release -p blockyard-btt --test every_crash_leaves_old_or_new --no-run
     say "BTT crashes, with at least two preemptions each"
     BLOCKYARD_BTT_PREEMPTIONS=2 "${limit[@]}" "${one[@]}" cargo test --locked --release -p blockyard-btt \
-        --test btt_every_crash_leaves_old_or_new -- --nocapture || result=$?
+        --test every_crash_leaves_old_or_new -- --nocapture || result=$?
     # 124: the time is over.
     ((result == 0 || result == 124))
 }
@@ -399,7 +399,7 @@ seed_corpus() {
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         trace) seeds=(examples/traces/database.*) ;;
         mmc_registers) seeds=(crates/blockyard-mmc/tests/registers/seeds/*) ;;
-        btt_image) seeds=(crates/blockyard-btt/tests/btt_images/seeds/*) ;;
+        btt_image) seeds=(crates/blockyard-btt/tests/images/seeds/*) ;;
         nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
         http_question) seeds=(crates/blockyard-wire/tests/http/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;

@@ -3,11 +3,11 @@
 //! random bytes too.
 #![no_main]
 
-#[path = "../../crates/blockyard-btt/tests/btt_images/mod.rs"]
-mod btt_images;
+#[path = "../../crates/blockyard-btt/tests/images/mod.rs"]
+mod images;
 
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = btt_images::play::play(bytes);
+    let _ = images::play::play(bytes);
 });

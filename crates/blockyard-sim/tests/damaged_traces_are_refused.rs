@@ -1,4 +1,4 @@
-//! Whatever happens to a trace, it is read to its end or refused with the place; nothing panics.
+//! A damaged trace is read to its end or refused with the place of the damage; nothing panics.
 
 mod recorded;
 
@@ -18,7 +18,7 @@ fn fault(text: &str) -> String {
     open(text.as_bytes()).unwrap_err().to_string()
 }
 
-/// Line `number` of `text`, from 1, made into `other`.
+/// Replaces line `number` of `text`, counted from 1, by `other`.
 fn with_line(text: &str, number: usize, other: &str) -> String {
     let line =
         |(at, line): (usize, &str)| format!("{}\n", if at + 1 == number { other } else { line });
@@ -32,6 +32,7 @@ fn formats() -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain(binary).collect()
 }
 
+// [trace-error-names-its-place]
 #[test]
 fn an_error_names_the_line_and_what_was_expected() {
     let ios = database();
@@ -78,10 +79,11 @@ fn an_error_names_the_line_and_what_was_expected() {
     }
 }
 
+// [trace-error-names-its-place]
 #[test]
-fn a_binary_trace_tells_the_byte() {
+fn an_error_in_a_binary_trace_names_the_byte() {
     let [whole] = <[Vec<u8>; 1]>::try_from(blktrace(&plain(), 1, false)).unwrap();
-    // Three notices with names of 3, 4 and 5 bytes stand first.
+    // Three notices with names of 3, 4 and 5 bytes come first.
     let first = 3 * 48 + "db\0log\0scan\0".len();
     let told = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
     assert_eq!(
@@ -99,8 +101,9 @@ fn a_binary_trace_tells_the_byte() {
     assert!(told(&other_order).contains("no blktrace record begins here"));
 }
 
+// [records-in-time-order]
 #[test]
-fn some_disorder_is_put_in_order_and_more_is_refused() {
+fn slight_disorder_is_sorted_and_more_is_refused() {
     let ios = plain();
     let sorted = msr(&ios);
     let mut lines: Vec<_> = sorted.lines().map(|line| format!("{line}\n")).collect();
@@ -109,15 +112,16 @@ fn some_disorder_is_put_in_order_and_more_is_refused() {
     let [Warning::Moved { entries, .. }] = trace.summary().warnings[..] else {
         panic!("{:?}", trace.summary().warnings)
     };
-    assert_eq!(entries, 80, "all behind the one that stands too early, to where it belongs");
+    assert_eq!(entries, 80, "all entries after the early one, up to its place");
     let long: Vec<_> = (0..5000).map(|n| Io { at_us: n + 1, ..ios[0] }).collect();
     let late = msr(&long) + msr(&[Io { at_us: 0, ..ios[0] }]).as_str();
     let told = fault(&late);
     assert!(told.starts_with("t:5001: ") && told.contains("sort the trace by time"), "{told}");
 }
 
+// [wrong-unit-is-refused]
 #[test]
-fn numbers_that_are_probably_in_another_unit_are_warned_of() {
+fn numbers_that_are_probably_in_another_unit_give_a_warning() {
     let warnings = |ios: &[Io]| open(blkparse(ios).as_bytes()).unwrap().summary().warnings.clone();
     let bytes: Vec<_> = (0..100)
         .map(|n| Io {
@@ -127,13 +131,13 @@ fn numbers_that_are_probably_in_another_unit_are_warned_of() {
         })
         .collect();
     assert_eq!(warnings(&bytes), [Warning::Coarse { disk: 0 }]);
-    assert_eq!(warnings(&bytes[..10]), [], "too few to tell");
+    assert_eq!(warnings(&bytes[..10]), [], "too few records to judge");
     let slow = [Io { took_us: 601_000_000, ..plain()[0] }];
     assert!(matches!(warnings(&slow)[..], [Warning::LongAnswer(_)]));
 }
 
 #[test]
-fn where_nothing_was_queued_what_was_dispatched_is_taken() {
+fn without_queued_bios_the_dispatched_requests_are_replayed() {
     let text = blkparse(&database());
     let dispatched: String = text
         .lines()
@@ -148,7 +152,7 @@ fn where_nothing_was_queued_what_was_dispatched_is_taken() {
 }
 
 #[test]
-fn what_does_not_fit_a_device_is_refused_before_anything_runs() {
+fn a_trace_that_does_not_fit_the_device_is_refused_before_it_runs() {
     let device = |text: &str| Device::parse("d", &format!("base = \"null\"\n{text}")).unwrap();
     let refused = |trace: &str, device: &Device, options: Options| {
         let trace = open(trace.as_bytes()).unwrap();
@@ -195,9 +199,9 @@ fn what_does_not_fit_a_device_is_refused_before_anything_runs() {
 }
 
 proptest! {
-    /// Bytes exchanged, cut out, doubled or cut off.
+    /// Bytes are exchanged, cut out, doubled or cut off ([bad-trace-is-an-error]).
     #[test]
-    fn damage_is_told_or_does_not_matter(
+    fn a_damaged_trace_is_an_error_or_still_valid(
         format in 0..6_usize,
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..8),
     ) {
@@ -228,7 +232,7 @@ proptest! {
         }
     }
 
-    /// Every I/O of a trace is issued and ends, whatever the pace and the device.
+    /// Every I/O of a trace is issued and ends, at any pace and on any device.
     #[test]
     fn every_record_ends_once(pace in 0..3_u8, device in 0..2_u8, seed: u64) {
         let pace = [Pace::Open, Pace::Think, Pace::Closed(1 + (seed % 40) as u32)][usize::from(pace)];

@@ -220,18 +220,31 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
         _ if design.host.is_some() => Err(SimulationError::NotMmc {
             design: design.name.clone(),
             device: device.name.clone(),
+            kind: kind_of(device),
         }),
         _ => Ok(()),
     }
 }
 
-/// A block translation table is for persistent memory, which takes bios as they come.
+/// What kind of device `device` is, with an article.
+const fn kind_of(device: &Device) -> &'static str {
+    match device.model {
+        DeviceModel::Null(_) => "a null device",
+        DeviceModel::Hba(_) => "a SCSI host",
+        DeviceModel::Mmc(_) => "an eMMC or SD device",
+        DeviceModel::Pmem(_) => "persistent memory",
+    }
+}
+
+/// Checks that only persistent memory, which takes bios as they come, has a block translation table.
 pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
     let (design_name, device_name) = (|| design.name.clone(), || device.name.clone());
+    let device_profile = device;
     if !matches!(device.model, DeviceModel::Pmem(_)) {
         let fits = design.btt.is_none();
         let (design, device) = (design_name(), device_name());
-        return if fits { Ok(()) } else { Err(SimulationError::NotPmem { design, device }) };
+        let kind = kind_of(device_profile);
+        return if fits { Ok(()) } else { Err(SimulationError::NotPmem { design, device, kind }) };
     }
     let queued = design.policies.elevator != ElevatorKind::None
         || design.policies.model == Locking::SingleLock

@@ -1,4 +1,4 @@
-//! `serve`: a real disk over NBD, until a signal says stop.
+//! `serve`: a real disk over NBD, until a signal ends it.
 
 mod ending;
 mod lateness;
@@ -51,7 +51,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let Asked { mut config, design, traces, drain_timeout } = asked(args)?;
     config.listeners = handed_over()?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
-        let words = "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio";
+        let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
         return Err(Failure::Input(words.to_owned()));
     }
     let traces = Traces::begin(&traces, &mut config, &design)
@@ -69,8 +69,8 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     for name in server.assumed_persistent() {
         let disk = if name.is_empty() { String::new() } else { format!("{name}: ") };
         note(&format!(
-            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); it is taken for that, as \
-             --survives pmem says so"
+            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
+             overrides that"
         ));
     }
     let stopper = server.stopper();
@@ -87,12 +87,12 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         })
     };
     if ending.wait(None)? == Heard::Signal {
-        note(&format!("draining, for {} s at most", drain_timeout.as_secs()));
+        note(&format!("draining, for at most {} s", drain_timeout.as_secs()));
         stopper.stop();
         let cut_short = match ending.wait(Some(drain_timeout))? {
             Heard::End => None,
-            Heard::Signal => Some("stopped before everything was done"),
-            Heard::Nothing => Some("what was under way did not end in time"),
+            Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Nothing => Some("requests in flight did not end in time"),
         };
         if let Some(words) = cut_short {
             stopper.stop_now();
@@ -220,7 +220,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
 fn durability(args: &Serve) -> Result<Durability, Failure> {
     match (args.survives, args.sync) {
         (Some(Survives::Process | Survives::Pmem), true) => {
-            let words = "--sync is --survives power: which of both is meant?";
+            let words = "--sync means --survives power and contradicts this --survives";
             Err(Failure::Input(words.to_owned()))
         }
         (Some(Survives::Power), _) | (None, true) => Ok(Durability::Disk),
