@@ -2,7 +2,7 @@
 //! code of [`blockyard`].
 //!
 //! ```text
-//! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report
+//! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report -> answer
 //! ```
 //!
 //! A trace stands where a job does: [`replay::Trace`] to

@@ -153,7 +153,7 @@ fn a_card_that_programs_after_the_transfer_counts_as_busy() {
     let (report, few) = run_on(&slow, few, "hsq");
     let memory = report.mmc.unwrap().memory.as_ns();
     // A part of the last page may be left.
-    assert_eq!(memory.div_ceil(200_000), few.commands[25] + few.commands[24]);
+    assert_eq!(memory.div_ceil(200_000), few.commands.0[25] + few.commands.0[24]);
     let (_, reads) = run_on(&slow, "--rw=randread --bs=4k --runtime=20ms", "hsq");
     assert!(reads.memory_percent < 1.0, "{reads:?}");
 }

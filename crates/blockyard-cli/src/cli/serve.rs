@@ -233,10 +233,12 @@ fn rates(text: &str) -> Result<Rates, String> {
     let mut rates = Rates::NONE;
     for part in text.split(',') {
         if let Some(time) = part.strip_prefix("burst=") {
-            rates.burst = profile::time(time).ok_or("expected burst=TIME with a unit: burst=100ms")?;
+            rates.burst =
+                profile::time(time).ok_or("expected burst=TIME with a unit: burst=100ms")?;
         } else if let Some(count) = part.strip_suffix("iops") {
             let count = count.parse().ok().filter(|count| *count > 0);
-            rates.requests_per_s = Some(count.ok_or("expected a number of requests per second: 500iops")?);
+            rates.requests_per_s =
+                Some(count.ok_or("expected a number of requests per second: 500iops")?);
         } else {
             rates.bytes_per_s = Some(bytes(part)?);
         }

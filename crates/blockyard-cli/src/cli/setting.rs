@@ -118,7 +118,8 @@ pub(crate) enum Addresses {
 
 /// `open`, `think`, `closed` or `closed:N`.
 fn pace(text: &str) -> Result<Pace, String> {
-    let wrong = || format!("expected one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
+    let wrong =
+        || format!("expected one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
     match text.split_once(':').unwrap_or((text, "")) {
         ("open", "") => Ok(Pace::Open),
         ("think", "") => Ok(Pace::Think),

@@ -175,14 +175,12 @@ impl fmt::Display for SimulationError {
                 f,
                 "{file}:{line}: `{key}` is `{value}`, and on device `{device}` {why}: {remedy}"
             ),
-            Self::NotMmc { design, device, kind } => write!(
-                f,
-                "`{design}` only works on eMMC and SD devices; `{device}` is {kind}"
-            ),
-            Self::NotPmem { design, device, kind } => write!(
-                f,
-                "`{design}` only works on persistent memory; `{device}` is {kind}"
-            ),
+            Self::NotMmc { design, device, kind } => {
+                write!(f, "`{design}` only works on eMMC and SD devices; `{device}` is {kind}")
+            }
+            Self::NotPmem { design, device, kind } => {
+                write!(f, "`{design}` only works on persistent memory; `{device}` is {kind}")
+            }
             Self::NotServed { device } => write!(
                 f,
                 "a disk cannot be served as `{device}`: persistent memory has no timing beside its CPU's"
