@@ -43,7 +43,7 @@ fn a_fixed_delay_is_added_to_each_request() {
 #[test]
 fn a_drawn_delay_stays_within_its_bounds_and_reaches_both() {
     let (least, most) = (Duration::from_ns(7), Duration::from_ns(9));
-    let extra = Extra { least, most, op: Some(Op::Read) };
+    let extra = Extra { min: least, max: most, op: Some(Op::Read) };
     let mut rig = rig(Delayed::new(Disk::default(), extra, Prng::new(1), &TAGS));
     let mut met = [0; 3];
     for read in reads(300) {
@@ -77,7 +77,7 @@ fn requests_pass_at_their_rate_whatever_their_size() {
 }
 
 #[test]
-fn what_was_saved_up_passes_at_once_and_no_more() {
+fn a_burst_passes_at_once_and_no_more() {
     let burst = Duration::from_ms(2);
     let rates = Rates { requests_per_s: Some(1000), burst, ..Rates::NONE };
     let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
@@ -89,7 +89,7 @@ fn what_was_saved_up_passes_at_once_and_no_more() {
 
 /// Over the disk: a delay, over that an error for every third request by chance, over that a rate.
 fn three_deep(seed: u64) -> Vec<End> {
-    let extra = Extra { least: Duration::ZERO, most: Duration::from_us(50), op: None };
+    let extra = Extra { min: Duration::ZERO, max: Duration::from_us(50), op: None };
     let delayed = Delayed::new(Disk::default(), extra, Prng::new(seed).fork(0), &TAGS);
     let checked = Checked::new(delayed, terms(), &TAGS);
     let when = When { one_in: Some(3), ..When::default() };
@@ -123,7 +123,7 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
-fn a_trace_below_a_fault_layer_sees_what_becomes_of_the_data() {
+fn a_trace_below_a_fault_layer_sees_the_effect_on_the_data() {
     let rule =
         FaultRule { name: "torn".to_owned(), when: When::default(), then: Action::TearWrite(3) };
     let traced = Traced { below: Disk::default(), sink: Ring::new(16) };

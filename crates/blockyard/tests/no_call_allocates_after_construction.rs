@@ -258,7 +258,7 @@ fn no_layer_allocates_after_construction() {
         when: when(vec![Op::Read, Op::Write]),
         then,
     });
-    let extra = Extra { least: Duration::ZERO, most: Duration::from_us(20), op: None };
+    let extra = Extra { min: Duration::ZERO, max: Duration::from_us(20), op: None };
     let rates = Rates { requests_per_s: Some(200_000), ..Rates::NONE };
     let device = Traced { below: NullDevice::new(1, DEPTH), sink: Ring::new(32) };
     let device = Checked::new(device, terms.clone(), &tags);

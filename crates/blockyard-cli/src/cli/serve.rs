@@ -225,7 +225,7 @@ fn extra(text: &str) -> Result<Extra, String> {
     if least > most {
         return Err("the first time must not be longer than the second".to_owned());
     }
-    Ok(Extra { least, most, op: None })
+    Ok(Extra { min: least, max: most, op: None })
 }
 
 /// Parses any of `SIZE`, `Niops` and `burst=TIME`, separated by commas.
@@ -305,7 +305,7 @@ mod tests {
         for wrong in ["", "0iops", "iops", "burst=1s", "1m,burst=1", "5mips"] {
             assert!(rates(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(extra("1ms-3ms"), Ok(Extra { least: ms(1), most: ms(3), op: None }));
+        assert_eq!(extra("1ms-3ms"), Ok(Extra { min: ms(1), max: ms(3), op: None }));
         assert_eq!(extra("2ms"), Ok(Extra::fixed(ms(2))));
         for wrong in ["", "5", "3ms-1ms", "1ms-", "1ms-2ms-3ms"] {
             assert!(extra(wrong).is_err(), "{wrong}");

@@ -267,10 +267,16 @@ impl Requests {
         rq.ranges += u16::from(merge == Merge::Discard);
     }
 
-    /// Moves every bio of `gone` behind those of `kept` and makes `gone` idle. The earlier start
+    /// Moves every bio of `absorbed` behind those of `kept` and makes `absorbed` idle. The earlier start
     /// time is kept.
-    pub(crate) fn join(&mut self, kept: RequestId, gone: RequestId, bios: &mut Bios, merge: Merge) {
-        let from = &mut self.slots[gone.index()];
+    pub(crate) fn join(
+        &mut self,
+        kept: RequestId,
+        absorbed: RequestId,
+        bios: &mut Bios,
+        merge: Merge,
+    ) {
+        let from = &mut self.slots[absorbed.index()];
         from.state = State::Idle;
         let from = from.clone();
         let rq = &mut self.slots[kept.index()];

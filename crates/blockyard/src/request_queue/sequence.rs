@@ -36,8 +36,8 @@ impl RequestQueue {
         self.keeps_driver_tag() && flush.first_covered() == Some(id)
     }
 
-    /// A request with steps to take has its tag. Says whether it is to be staged like any other,
-    /// its data being the first step.
+    /// Begins the sequence of a request with steps, which has its tag. Returns whether the request
+    /// is to be staged like any other, because data is its first step.
     pub(super) fn begin_sequence<D, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -62,7 +62,7 @@ impl RequestQueue {
         flush.wait(&mut self.requests, id, now);
     }
 
-    /// Begins a flush for those that wait, if one may begin ([one-flush-at-a-time] to [flush-held-bounded]).
+    /// Begins a flush for the requests that wait, if one may begin ([one-flush-at-a-time]).
     pub(super) fn begin_flush<D, S>(&mut self, host: &mut Host<D, S>, hctx: HctxId, now: Instant) {
         let state = &mut self.hctxs[hctx.index()];
         let Some(first) = state.flush.begin(now) else {
@@ -83,7 +83,8 @@ impl RequestQueue {
         self.runs.mark(hctx, true);
     }
 
-    /// The flush command `flush` has ended: whatever it covered goes on, or fails with it ([failed-flush-fails-all]).
+    /// Ends the flush command `flush`: the requests that it covered continue, or fail with it
+    /// ([failed-flush-fails-all]).
     pub(super) fn flush_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -106,7 +107,7 @@ impl RequestQueue {
         self.begin_flush(host, hctx, now);
     }
 
-    /// The driver is done with the data of `id`.
+    /// Ends the data step of `id`.
     pub(super) fn data_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -131,7 +132,7 @@ impl RequestQueue {
         self.begin_flush(host, hctx, now);
     }
 
-    /// The flush that `id` waited for has ended.
+    /// Ends the flush step that `id` waited for.
     fn step_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -148,9 +149,9 @@ impl RequestQueue {
             self.emit(host, now, Action::SequenceEnd(status), id);
             self.end_bios(host, id, status);
         } else {
-            // Nothing but data follows a flush.
+            // Only data follows a flush.
             self.hctxs[hctx.index()].flush.data_began();
-            self.pass_by(id, now);
+            self.bypass_elevator(id, now);
             self.runs.mark(hctx, true);
         }
     }

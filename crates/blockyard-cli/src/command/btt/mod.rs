@@ -75,7 +75,7 @@ fn arenas(image: &Image) -> usize {
 
 /// Says that nobody has written a pool yet, if that is so: nothing can be wrong with it, and nothing is in it.
 fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
-    if image.unlaid.is_some() {
+    if image.unwritten.is_some() {
         let (file, container) = (file.display(), name(image.container));
         writeln!(
             out,
@@ -83,7 +83,7 @@ fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Fa
         )?;
         out.flush()?;
     }
-    Ok(image.unlaid.is_some())
+    Ok(image.unwritten.is_some())
 }
 
 /// Checks an image, remembering `keep` findings of each severity.

@@ -1,5 +1,5 @@
-//! libpmemblk 1.12 beside us, on the same pools: what it made and wrote we read and write, then it again;
-//! what we made its own checker passes. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
+//! libpmemblk 1.12 and this crate use the same pools: each reads and writes what the other one wrote, and our pools pass
+//! libpmemblk's checker. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
 
 use blockyard_btt::arena::Arena;
 use blockyard_btt::check::{self, Options};
@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Calls libpmemblk: `create SIZE`, then `write LBA BYTE`, `zero LBA`, `error LBA`, `read LBA`, which prints
-/// the byte that all of the sector has, or the error.
+/// Calls libpmemblk: `create SIZE`, then `write LBA BYTE`, `zero LBA`, `error LBA`, and `read LBA`, which prints the
+/// byte that fills the sector, or the error.
 const PEER: &str = r#"
 import ctypes, os, sys
 lib = ctypes.CDLL("libpmemblk.so.1", use_errno=True)
@@ -84,7 +84,7 @@ fn is_there() -> bool {
     all
 }
 
-/// A path where no file is yet.
+/// Returns the path of a file that does not exist yet.
 fn file(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_file(&path);
@@ -92,7 +92,12 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn check(path: &Path) {
-    let out = Command::new("pmempool").arg("check").arg("-v").arg(path).output().expect("it runs");
+    let out = Command::new("pmempool")
+        .arg("check")
+        .arg("-v")
+        .arg(path)
+        .output()
+        .expect("a program that starts");
     let words = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success() && words.contains("consistent"), "pmempool check: {words}");
     assert!(!words.contains("not consistent"), "pmempool check: {words}");
@@ -106,16 +111,16 @@ fn sector(btt: &Btt<ImageMemory>, lba: u64) -> Result<u8, IoError> {
 }
 
 fn write(btt: &Btt<ImageMemory>, lba: u64, byte: u8) {
-    btt.write(lba, &vec![byte; btt.sector_bytes() as usize]).expect("it is written");
+    btt.write(lba, &vec![byte; btt.sector_bytes() as usize]).expect("successful write");
 }
 
 fn open(path: &Path) -> Btt<ImageMemory> {
     let options = ImageOptions::default();
-    Image::identify(path, &options).expect("it is a pool").open(&options).expect("it is whole")
+    Image::identify(path, &options).expect("a pool").open(&options).expect("an undamaged BTT")
 }
 
 #[test]
-fn a_pool_of_theirs_is_read_and_written_by_both() {
+fn a_pool_of_libpmemblk_is_read_and_written_by_both() {
     if !is_there() {
         return;
     }
@@ -136,8 +141,8 @@ fn a_pool_of_theirs_is_read_and_written_by_both() {
             write(&btt, 5, 100 + turn);
         }
         write(&btt, 8, 9);
-        btt.set_zero(9, 1).expect("it is zeroed");
-        btt.set_error(10).expect("it is marked");
+        btt.set_zero(9, 1).expect("successful zeroing");
+        btt.set_error(10).expect("successful marking as lost");
         drop(btt);
         check(&path);
         let said =
@@ -151,14 +156,15 @@ fn a_pool_of_theirs_is_read_and_written_by_both() {
 }
 
 #[test]
-fn a_pool_of_ours_passes_their_check_and_is_theirs_to_use() {
+fn our_pool_passes_libpmemblks_check_and_is_used_by_both() {
     if !is_there() {
         return;
     }
     for bytes in [512, 520, 4096] {
         let path = file(&format!("ours-{bytes}.pool"));
         let new = NewImage { bytes: 32 << 20, sector_bytes: bytes, container: Container::Pool };
-        let btt = Image::create(&path, &new, &ImageOptions::default()).expect("there is room");
+        let btt =
+            Image::create(&path, &new, &ImageOptions::default()).expect("space on the test disk");
         let sectors = btt.sectors();
         drop(btt);
         check(&path);
@@ -174,38 +180,38 @@ fn a_pool_of_ours_passes_their_check_and_is_theirs_to_use() {
     }
 }
 
-/// A pool of 4096-byte sectors in which sectors 0 to 99 were written through many lanes, some of them
-/// several times, and its only arena.
+/// Returns a pool with sectors of 4096 bytes, of which 0 to 99 were written through many lanes, some of them several
+/// times, and its only arena.
 fn used(name: &str) -> (PathBuf, Arena) {
     let path = file(name);
     let new = NewImage { bytes: 32 << 20, sector_bytes: 4096, container: Container::Pool };
     let options = ImageOptions { policy: Policy::LINUX, ..ImageOptions::default() };
-    let btt = Image::create(&path, &new, &options).expect("there is room");
+    let btt = Image::create(&path, &new, &options).expect("space on the test disk");
     for turn in 0..3 {
         let again = (0..100_u8).filter(|lba| lba % 3 >= turn);
         again.for_each(|lba| write(&btt, lba.into(), lba + 1));
     }
     drop(btt);
-    let image = Image::identify(&path, &ImageOptions::default()).expect("it is a pool");
-    let found = find(&image.memory, image.container, image.own_uuid).expect("it has an arena");
+    let image = Image::identify(&path, &ImageOptions::default()).expect("a pool");
+    let found = find(&image.memory, image.container, image.own_uuid).expect("pool with an arena");
     let (start, layout) = (found[0].start, found[0].info.layout);
     let slots = SlotLayout::Standard;
     (path, Arena { start, first_lba: 0, layout, slots, dialect: image.container.dialect() })
 }
 
-/// Damage that a repair mends: its name, where it is, and what is written there.
+/// Damage that a repair corrects: its name, position and bytes.
 type Damage = (&'static str, u64, Vec<u8>);
 
 fn damages(arena: &Arena, image: &ImageMemory) -> Vec<Damage> {
-    // A lane whose newest entry is of the last write of a sector, and which entry that is.
-    let group = |lane| arena.read_group(image, lane).expect("it is read");
+    // A lane whose newest entry is the last write of its sector, and the slot of that entry.
+    let group = |lane| arena.read_group(image, lane).expect("successful read");
     let used = |&lane: &u32| {
-        let (_, entry) = arena.newest(&group(lane)).expect("it is whole");
-        let has = arena.load_map_entry(image, entry.sector()).expect("it is read");
+        let (_, entry) = arena.newest(&group(lane)).expect("an undamaged BTT");
+        let has = arena.load_map_entry(image, entry.sector()).expect("successful read");
         !entry.is_unused() && has.block(entry.sector()) == entry.new_block()
     };
-    let lane = (0..arena.layout.nfree).find(used).expect("one was used");
-    let (slot, entry) = arena.newest(&group(lane)).expect("it is whole");
+    let lane = (0..arena.layout.nfree).find(used).expect("a used lane");
+    let (slot, entry) = arena.newest(&group(lane)).expect("an undamaged BTT");
     let at = arena.entry_at(lane, slot);
     let number = |seq: u32| seq.to_le_bytes().to_vec();
     let older = arena.slots.entries(&group(lane))[1 - slot].seq;
@@ -225,29 +231,30 @@ fn damages(arena: &Arena, image: &ImageMemory) -> Vec<Damage> {
     ]
 }
 
-/// What we mend passes their check, reads as before, and is theirs and ours to use.
+/// A repaired pool passes libpmemblk's check, reads as before, and is used by both.
 #[test]
-fn a_pool_that_we_repaired_passes_their_check() {
+fn a_pool_that_we_repaired_passes_libpmemblks_check() {
     if !is_there() {
         return;
     }
     let (good, arena) = used("repaired-good.pool");
     check(&good);
-    let image = Image::identify(&good, &ImageOptions::default()).expect("it is a pool");
+    let image = Image::identify(&good, &ImageOptions::default()).expect("a pool");
     let damages = damages(&arena, &image.memory);
     drop(image);
     let path = file("repaired.pool");
     for (name, at, to) in damages {
-        std::fs::copy(&good, &path).expect("there is room");
-        let bytes = std::fs::OpenOptions::new().write(true).open(&path).expect("it is there");
-        bytes.write_all_at(&to, at).expect("it is written");
-        let image = Image::identify(&path, &ImageOptions::default()).expect("it is a pool");
+        std::fs::copy(&good, &path).expect("space on the test disk");
+        let bytes = std::fs::OpenOptions::new().write(true).open(&path).expect("existing file");
+        bytes.write_all_at(&to, at).expect("successful write");
+        let image = Image::identify(&path, &ImageOptions::default()).expect("a pool");
         let options = Options { own_uuid: image.own_uuid, ..Options::new(Container::Pool) };
-        let checked = || check::check(&image.memory, &options, &mut |_| {}).expect("it is read");
+        let checked =
+            || check::check(&image.memory, &options, &mut |_| {}).expect("successful read");
         let (report, plan) = checked();
         assert_ne!(report.findings(), [], "{name}");
         assert_ne!(plan.steps(), [], "{name}");
-        plan.apply(&image.memory, &mut || {}).expect("it is written");
+        plan.apply(&image.memory, &mut || {}).expect("successful write");
         assert_eq!(checked().0.findings(), [], "{name}");
         drop(image);
         println!("{name}");
@@ -265,27 +272,27 @@ fn a_pool_that_we_repaired_passes_their_check() {
 }
 
 #[test]
-fn a_pool_that_they_made_and_nobody_wrote_is_read_and_written_by_both() {
+fn an_unwritten_pool_of_libpmemblk_is_read_and_written_by_both() {
     if !is_there() {
         return;
     }
     for bytes in [512, 520, 4096] {
-        let path = file(&format!("unlaid-{bytes}.pool"));
+        let path = file(&format!("unwritten-{bytes}.pool"));
         let said = peer(&path, bytes, &format!("create {}", 32 << 20));
         let options = ImageOptions { read_only: true, ..ImageOptions::default() };
-        let image = Image::identify(&path, &options).expect("it is a pool");
-        assert!(image.unlaid.is_some(), "they lay it out when they write");
-        let btt = image.open(&options).expect("it can be read");
+        let image = Image::identify(&path, &options).expect("a pool");
+        assert!(image.unwritten.is_some(), "libpmemblk formats a pool at the first write");
+        let btt = image.open(&options).expect("BTT opened for reading");
         assert_eq!(sector(&btt, btt.sectors() - 1), Ok(0));
         assert_eq!(said, [format!("blocks {}", btt.sectors())]);
         drop(btt);
-        assert_eq!(peer(&path, bytes, "read 5"), [&*said[0], "0"], "it is as it was");
+        assert_eq!(peer(&path, bytes, "read 5"), [&*said[0], "0"], "the pool is unchanged");
         let btt = open(&path);
         write(&btt, 5, 50);
         drop(btt);
         check(&path);
-        let told = peer(&path, bytes, "read 5 read 6 write 6 60");
-        assert_eq!(told, [&*said[0], "50", "0"]);
+        let said_later = peer(&path, bytes, "read 5 read 6 write 6 60");
+        assert_eq!(said_later, [&*said[0], "50", "0"]);
         check(&path);
         assert_eq!(sector(&open(&path), 6), Ok(60));
     }

@@ -1,4 +1,4 @@
-//! The rules of the handshake (H1–H8), one by one: the traps that servers fell into.
+//! The rules of the handshake, one by one, with the mistakes that servers have made.
 
 mod nbd;
 
@@ -21,12 +21,13 @@ fn the_greeting_is_that_of_fixed_newstyle() {
     assert_eq!(greeting.len(), GREETING_BYTES);
 }
 
+/// [starttls-forgets].
 #[test]
-fn starttls_forgets_what_was_agreed_and_what_came_before() {
+fn starttls_forgets_agreements_and_earlier_bytes() {
     let mut talk = Talk::new(Tls::Offered);
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
     assert_eq!(talk.say(&set_contexts("disk", &["base:allocation"])), Step::Answer);
-    // Somebody between put options behind the client's: in the same bytes, and after them.
+    // An attacker injected options after the client's, in the same bytes and in later ones.
     talk.out.clear();
     let injected = [option(opt::STARTTLS, &[]), option(opt::EXTENDED_HEADERS, &[])].concat();
     assert_eq!(talk.say(&injected), Step::StartTls);
@@ -39,7 +40,7 @@ fn starttls_forgets_what_was_agreed_and_what_came_before() {
 }
 
 #[test]
-fn half_an_option_before_tls_is_not_finished_after_it() {
+fn half_an_option_before_tls_is_not_completed_after_it() {
     let mut talk = Talk::new(Tls::Offered);
     let half = &option(opt::STRUCTURED_REPLY, &[])[..10];
     assert_eq!(talk.say(&[&option(opt::STARTTLS, &[]), half].concat()), Step::StartTls);
@@ -47,8 +48,9 @@ fn half_an_option_before_tls_is_not_finished_after_it() {
     assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
 }
 
+/// [tls-before-options].
 #[test]
-fn without_required_tls_nothing_is_told() {
+fn without_required_tls_no_option_is_answered() {
     let mut talk = Talk::new(Tls::Required);
     for kind in [opt::LIST, opt::STRUCTURED_REPLY, opt::EXTENDED_HEADERS, 999] {
         assert_eq!(talk.last(kind, &[]), rep::ERR_TLS_REQD, "{kind}");
@@ -72,7 +74,7 @@ fn without_required_tls_nothing_is_told() {
 }
 
 #[test]
-fn an_abort_is_acknowledged_always() {
+fn an_abort_is_always_acknowledged() {
     for tls in [Tls::Off, Tls::Required] {
         for data in [&[][..], b"bye", &[0; 70_000]] {
             let mut talk = Talk::new(tls);
@@ -85,7 +87,7 @@ fn an_abort_is_acknowledged_always() {
 }
 
 #[test]
-fn zeroes_follow_export_name_and_never_go() {
+fn zeroes_follow_export_name_but_never_go() {
     for (client, zeroes) in [(3, 0), (2, 0), (1, 124), (0, 124)] {
         let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
         let bytes = [flags(client), option(opt::EXPORT_NAME, b"disk")].concat();
@@ -99,13 +101,13 @@ fn zeroes_follow_export_name_and_never_go() {
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
     let mut out = Vec::new();
     let _ = handshake.receive(&[flags(1), go("disk")].concat(), &exports(), &mut out);
-    // The parse of all that was sent fails if anything is behind the ACK.
+    // Parsing all replies fails if anything follows the ACK.
     let replies = option_replies(&out);
     assert_eq!(replies.last().unwrap(), &(opt::GO, rep::ACK, vec![]));
 }
 
 #[test]
-fn info_and_go_say_the_same() {
+fn info_and_go_give_the_same_answers() {
     let wants = [info::BLOCK_SIZE, info::NAME, 77, info::DESCRIPTION, info::NAME];
     for agreed_before in [None, Some(opt::STRUCTURED_REPLY), Some(opt::EXTENDED_HEADERS)] {
         let mut talk = Talk::new(Tls::Off);
@@ -130,7 +132,7 @@ fn info_and_go_say_the_same() {
 }
 
 #[test]
-fn what_is_said_of_an_export_is_what_it_is() {
+fn the_information_about_an_export_is_correct() {
     let mut talk = Talk::new(Tls::Off);
     let told = talk.ask(opt::INFO, &info_data("other", &[info::BLOCK_SIZE]));
     let flags = ExportFlags::number(nbd::all_flags()) | 1;
@@ -146,8 +148,9 @@ fn what_is_said_of_an_export_is_what_it_is() {
     assert_eq!(servers, [server("disk"), server("other"), (rep::ACK, vec![])]);
 }
 
+/// [structured-before-offers].
 #[test]
-fn extended_headers_lead_nowhere_back() {
+fn extended_headers_cannot_be_given_up_again() {
     let mut talk = Talk::new(Tls::Off);
     assert_eq!(talk.last(opt::EXTENDED_HEADERS, &[]), rep::ACK);
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ERR_EXT_HEADER_REQD);
@@ -155,8 +158,9 @@ fn extended_headers_lead_nowhere_back() {
     assert_eq!(step, Step::End(HandshakeEnd::ExtendedHeaders));
 }
 
+/// [one-final-option-reply].
 #[test]
-fn options_nobody_knows_are_read_to_their_end() {
+fn the_data_of_unknown_options_are_read_to_the_end() {
     let mut talk = Talk::new(Tls::Off);
     for len in [0, 1, 16, 4096, 65_536, 65_537, 1 << 20] {
         let kind = if len % 2 == 0 { 4 } else { 0xffff_ffff };
@@ -167,7 +171,7 @@ fn options_nobody_knows_are_read_to_their_end() {
 }
 
 #[test]
-fn malformed_options_are_refused_and_the_next_is_understood() {
+fn after_a_malformed_option_the_next_one_is_understood() {
     let mut talk = Talk::new(Tls::Off);
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
     let whole = info_data("disk", &[info::NAME]);
@@ -191,7 +195,7 @@ fn malformed_options_are_refused_and_the_next_is_understood() {
 
 #[test]
 fn clients_of_the_old_style_are_refused() {
-    // One that begins with a request, one with other flags, one that knows no replies to options.
+    // A client that starts with a request, one with other flags, and one that expects no replies to options.
     for (bytes, end) in [
         (0x2560_9513u32.to_be_bytes().to_vec(), HandshakeEnd::NotNewstyle),
         (flags(4), HandshakeEnd::NotNewstyle),
@@ -211,14 +215,14 @@ fn clients_of_the_old_style_are_refused() {
         let received = handshake.receive(&bytes, &exports(), &mut out);
         assert_eq!((received.step, received.taken), (Step::End(end), bytes.len()));
         assert!(out.is_empty());
-        // And it stays so.
+        // The refusal is final.
         let again = handshake.receive(&go("disk"), &exports(), &mut out);
         assert_eq!((again.step, out.len()), (Step::End(end), 0));
     }
 }
 
 #[test]
-fn a_server_that_goes_away_says_so() {
+fn a_server_that_shuts_down_says_so() {
     let mut talk = Talk::new(Tls::Required);
     talk.handshake.shut_down();
     for kind in [opt::GO, opt::LIST, opt::STARTTLS, 999] {
@@ -228,8 +232,8 @@ fn a_server_that_goes_away_says_so() {
     assert_eq!(step, Step::End(HandshakeEnd::ShuttingDown));
 }
 
-/// Requests sent right behind GO belong to the transmission, and options behind an option to the next
-/// call: one answer a call.
+/// Requests directly after GO belong to the transmission, and options after an option to the next call: each call
+/// gives one answer.
 #[test]
 fn a_call_answers_one_option() {
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
@@ -247,7 +251,7 @@ fn a_call_answers_one_option() {
 }
 
 #[test]
-fn the_empty_name_is_an_export_like_any_other() {
+fn the_empty_name_is_an_ordinary_export() {
     let none = Exports::new(vec![export("disk")]).unwrap();
     let default = Exports::new(vec![export("disk"), export("")]).unwrap();
     for (exports, found) in [(none, false), (default, true)] {
@@ -259,7 +263,7 @@ fn the_empty_name_is_an_export_like_any_other() {
 }
 
 #[test]
-fn exports_that_cannot_be_told_are_refused() {
+fn exports_that_the_protocol_cannot_describe_are_refused() {
     let good = export("disk");
     let bad = |change: &dyn Fn(&mut Export)| {
         let mut export = good.clone();

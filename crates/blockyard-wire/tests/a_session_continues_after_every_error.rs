@@ -1,5 +1,5 @@
-//! The course of a transmission, trap by trap: payload of what is refused, errors, limits, replies in
-//! any order and in parts, the end.
+//! The course of a transmission, with the mistakes that servers have made: payload of refused requests, errors,
+//! limits, replies in any order and in parts, and the end.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;
@@ -19,6 +19,7 @@ const EOVERFLOW: u32 = 75;
 const SIZE: u64 = 1 << 20;
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
+/// [refused-payload-skipped].
 #[test]
 fn the_payload_of_a_refused_write_is_read() {
     for headers in HEADERS {
@@ -32,9 +33,9 @@ fn the_payload_of_a_refused_write_is_read() {
             (long, ENOSPC),
         ] {
             assert_eq!(server.error(wrong), error, "{headers:?} {wrong:?}");
-            assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0, "the next is understood");
+            assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0, "the next request");
         }
-        assert_eq!(server.asked.len(), 5, "nothing refused got to the disk");
+        assert_eq!(server.asked.len(), 5, "no refused request reached the disk");
         assert!(!server.disk.contains(&0xab) || server.disk[0] != 0xab);
     }
 }
@@ -65,11 +66,11 @@ fn thirty_two_mebibytes_are_written_and_read() {
         assert!(
             reply.data[0].1.len() == 32 << 20 && reply.data[0].1.iter().all(|byte| *byte == 0xab)
         );
-        // One more.
+        // One byte more.
         let more = (32 << 20) + 1;
         let too_long = if headers == Headers::Simple { EINVAL } else { EOVERFLOW };
         assert_eq!(server.error(Ask::new(cmd::READ, 0, more)), too_long);
-        // As payload it is more than is thrown away.
+        // As payload, this is too much to be discarded.
         server.send(Ask::new(cmd::WRITE, 0, more));
         assert_eq!(server.end, Some(TransmissionEnd::TooLong));
     }
@@ -86,8 +87,9 @@ fn a_write_longer_than_the_maximum_is_refused_and_its_payload_read() {
     }
 }
 
+/// [nothing-after-end].
 #[test]
-fn a_disconnect_ends_what_comes_and_not_what_is_under_way() {
+fn a_disconnect_ends_reading_but_not_the_requests_in_flight() {
     for headers in HEADERS {
         let mut server = server(headers);
         let read = Ask::new(cmd::READ, 0, 4096).bytes(headers);
@@ -97,8 +99,8 @@ fn a_disconnect_ends_what_comes_and_not_what_is_under_way() {
         assert_eq!(server.end, Some(TransmissionEnd::Disconnected));
         let next = server.transmission.next(&read);
         assert!(matches!(next.event, Event::End(TransmissionEnd::Disconnected)));
-        assert_eq!(next.taken, read.len(), "nobody keeps what comes then");
-        assert!(server.sent.is_empty(), "DISC has no reply, nor has what is behind it");
+        assert_eq!(next.taken, read.len(), "all further bytes are discarded");
+        assert!(server.sent.is_empty(), "neither DISC nor the bytes after it have a reply");
         assert_eq!(server.transmission.in_flight(), 1);
         server.answer(request, Ok(()));
         assert_eq!(replies(&server.sent, headers, |_| 4096).len(), 1);
@@ -106,6 +108,7 @@ fn a_disconnect_ends_what_comes_and_not_what_is_under_way() {
     }
 }
 
+/// [one-final-reply].
 #[test]
 fn cookies_repeat_and_replies_come_in_any_order() {
     for headers in HEADERS {
@@ -130,8 +133,9 @@ fn cookies_repeat_and_replies_come_in_any_order() {
     }
 }
 
+/// [no-request-past-limits].
 #[test]
-fn past_a_limit_nothing_is_taken_until_replies_are_sent() {
+fn past_a_limit_no_request_is_taken_until_replies_are_sent() {
     let blocks = BlockSizes { maximum: 8192, ..BlockSizes::DEFAULT };
     for headers in HEADERS {
         let agreed = agree(Export { blocks, ..export("disk") }, headers, &[]);
@@ -153,15 +157,18 @@ fn past_a_limit_nothing_is_taken_until_replies_are_sent() {
         let second = next(transmission, cmd::READ, 4096).unwrap();
         assert!(next(transmission, cmd::READ, 1).is_none(), "too many bytes");
         let third = next(transmission, 99, 1).unwrap();
-        assert!(next(transmission, cmd::FLUSH, 0).is_none(), "too many requests, refused ones too");
+        assert!(
+            next(transmission, cmd::FLUSH, 0).is_none(),
+            "too many requests, even refused ones"
+        );
         let mut out = [0; ANSWER_BYTES_MAX];
         let answer = transmission.answer(first, Ok(()), &mut out);
-        assert!(next(transmission, cmd::FLUSH, 0).is_none(), "answered is not sent");
+        assert!(next(transmission, cmd::FLUSH, 0).is_none(), "an answered request is not yet sent");
         transmission.sent(answer.charge);
         let fourth = next(transmission, cmd::READ, 8192).unwrap();
         assert_eq!((transmission.in_flight(), transmission.bytes_in_flight()), (3, 12288));
         let end = transmission.next(&Ask::new(cmd::DISC, 0, 0).bytes(headers)).event;
-        assert!(matches!(end, Event::End(TransmissionEnd::Disconnected)), "DISC waits for nothing");
+        assert!(matches!(end, Event::End(TransmissionEnd::Disconnected)), "DISC never waits");
         for request in [second, third, fourth] {
             server.answer(request, Err(Errno::Io));
         }
@@ -169,6 +176,7 @@ fn past_a_limit_nothing_is_taken_until_replies_are_sent() {
     }
 }
 
+/// [read-chunks-contiguous].
 #[test]
 fn a_read_in_parts_covers_all_of_it() {
     for headers in [Headers::Structured, Headers::Extended] {
@@ -204,7 +212,7 @@ fn a_read_in_parts_covers_all_of_it() {
 }
 
 #[test]
-fn a_server_that_goes_away_answers_what_still_comes() {
+fn a_server_that_shuts_down_answers_further_requests() {
     for headers in HEADERS {
         let mut server = server(headers);
         server.transmission.shut_down();
@@ -217,7 +225,7 @@ fn a_server_that_goes_away_answers_what_still_comes() {
 }
 
 #[test]
-fn what_does_not_begin_like_a_request_ends_the_session() {
+fn a_bad_magic_number_ends_the_session() {
     for headers in HEADERS {
         let other = if headers == Headers::Extended { Headers::Simple } else { Headers::Extended };
         let mut server = server(headers);
@@ -226,9 +234,9 @@ fn what_does_not_begin_like_a_request_ends_the_session() {
     }
 }
 
-/// A WRITE whose payload the server has no room for.
+/// A WRITE whose payload has no buffer in the server.
 #[test]
-fn payload_can_be_thrown_away() {
+fn payload_can_be_discarded() {
     let headers = Headers::Simple;
     let mut server = server(headers);
     let bytes = [Ask::new(cmd::WRITE, 0, 600).bytes(headers), vec![0; 100]].concat();

@@ -1,6 +1,6 @@
-//! Files that are reached by calls: what fails below is an error of one call, and nothing that was written
-//! before is lost. A full file system needs to be mounted, in a name space of its own, and a block device to be
-//! made; where that is not allowed the test says so and passes.
+//! Files that are accessed by system calls: a failure of the medium is an error of one call, and earlier writes are not
+//! lost. One test mounts a full file system, in a namespace of its own, and one makes a block device. Where that is not
+//! permitted, the test says so and passes.
 
 use blockyard_btt::{Btt, Container, IoError, MediaError, Memory, check};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions, NewImage};
@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: a program that one of them starts has, for a moment, all files that are open here, and
-/// their locks.
+/// Serialises the tests: a program that one of them starts briefly inherits all open files, and their locks.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -33,24 +32,25 @@ fn options(durability: Durability) -> ImageOptions {
 
 fn create(path: &Path, durability: Durability) -> Btt<ImageMemory> {
     let new = NewImage { bytes: 32 << 20, sector_bytes: 4096, container: Container::Namespace };
-    Image::create(path, &new, &options(durability)).expect("there is room for an empty one")
+    Image::create(path, &new, &options(durability)).expect("a new image")
 }
 
 fn open(path: &Path, durability: Durability) -> Btt<ImageMemory> {
     let options = options(durability);
-    Image::identify(path, &options).expect("it is a BTT").open(&options).expect("it is whole")
+    let image = Image::identify(path, &options).expect("file with a BTT");
+    image.open(&options).expect("an undamaged BTT")
 }
 
 fn check(path: &Path) {
     let options = ImageOptions { read_only: true, ..options(Durability::Calls) };
-    let image = Image::identify(path, &options).expect("it is a BTT");
+    let image = Image::identify(path, &options).expect("file with a BTT");
     let wanted = check::Options::new(image.container);
-    let (report, _) = check::check(&image.memory, &wanted, &mut |_| ()).expect("it is read");
+    let (report, _) = check::check(&image.memory, &wanted, &mut |_| ()).expect("successful read");
     assert!(report.is_clean(), "{:?}", report.findings());
 }
 
 #[test]
-fn a_full_file_system_fails_a_write_and_no_other() {
+fn a_full_file_system_fails_a_write_and_nothing_else() {
     let _alone = alone();
     if let Some(folder) = std::env::var_os(INSIDE) {
         let folder = Path::new(&folder);
@@ -58,22 +58,22 @@ fn a_full_file_system_fails_a_write_and_no_other() {
         return;
     }
     let folder = file("full");
-    std::fs::create_dir_all(&folder).expect("there is room");
+    std::fs::create_dir_all(&folder).expect("space on the test disk");
     let script = "mount -t tmpfs -o size=16m none \"$1\" || exit 99; exec \"$0\" --exact \
-                  a_full_file_system_fails_a_write_and_no_other";
-    let this = std::env::current_exe().expect("this runs");
+                  a_full_file_system_fails_a_write_and_nothing_else";
+    let this = std::env::current_exe().expect("path of this test");
     let run = Command::new("unshare")
         .args(["--mount", "sh", "-c", script])
         .args([this.as_os_str(), folder.as_os_str()])
         .env(INSIDE, &folder)
         .output();
-    std::fs::remove_dir(&folder).expect("nothing is in there");
+    std::fs::remove_dir(&folder).expect("an empty folder");
     match run {
         Ok(run) if matches!(run.status.code(), Some(99 | 1)) => {
-            println!("skipped: may not mount: {}", String::from_utf8_lossy(&run.stderr));
+            println!("skipped: no permission to mount: {}", String::from_utf8_lossy(&run.stderr));
         }
         Ok(run) => assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout)),
-        Err(error) => println!("skipped: there is no unshare: {error}"),
+        Err(error) => println!("skipped: no unshare: {error}"),
     }
 }
 
@@ -89,58 +89,59 @@ fn fill(folder: &Path, durability: Durability) {
             Err(error) => panic!("sector {lba}: {error}"),
         }
     });
-    let first_failed = first_failed.expect("the image is larger than what there is");
-    assert!(first_failed > 3000, "{first_failed} sectors found room");
-    let told = worker.write(first_failed + 1, &[2; 4096]);
-    assert_eq!(told, Err(IoError::Media(MediaError::NoSpace)));
+    let first_failed = first_failed.expect("image that is larger than the file system");
+    assert!(first_failed > 3000, "only {first_failed} sectors had space");
+    let refused = worker.write(first_failed + 1, &[2; 4096]);
+    assert_eq!(refused, Err(IoError::Media(MediaError::NoSpace)));
     let mut sector = [0; 4096];
     for lba in 0..first_failed + 2 {
-        worker.read(lba, &mut sector).expect("it is read");
+        worker.read(lba, &mut sector).expect("successful read");
         let written = if lba < first_failed { lba.to_le_bytes()[0] | 1 } else { 0 };
         assert_eq!(sector, [written; 4096], "sector {lba}");
     }
-    worker.set_zero(0, btt.sectors()).expect("the map has its room");
+    worker.set_zero(0, btt.sectors()).expect("zeroing, for which the map has space");
     drop(worker);
     drop(btt);
     check(&path);
-    // It is opened for writing, as all it must have is there; room for data comes and goes.
+    // The BTT opens for writing, because its map and log have space. Space for data comes and goes.
     let btt = open(&path, durability);
     let more = "mount -o remount,size=64m \"$0\"";
     let grown = Command::new("sh").args(["-c", more]).arg(folder).status();
-    assert!(grown.is_ok_and(|grown| grown.success()), "it may be mounted, so it may grow");
-    (0..500).for_each(|lba| btt.write(first_failed + lba, &[3; 4096]).expect("there is room"));
+    assert!(grown.is_ok_and(|grown| grown.success()), "the mounted file system grows");
+    (0..500)
+        .for_each(|lba| btt.write(first_failed + lba, &[3; 4096]).expect("space on the test disk"));
     drop(btt);
     check(&path);
-    std::fs::remove_file(&path).expect("it is there");
+    std::fs::remove_file(&path).expect("existing file");
     let less = "mount -o remount,size=16m \"$0\"";
     let shrunk = Command::new("sh").args(["-c", less]).arg(folder).status();
-    assert!(shrunk.is_ok_and(|shrunk| shrunk.success()), "nothing is in there");
+    assert!(shrunk.is_ok_and(|shrunk| shrunk.success()), "the empty file system shrinks");
 }
 
 #[test]
-fn a_file_that_is_cut_short_fails_what_is_gone() {
+fn a_truncated_file_fails_accesses_to_the_missing_part() {
     let _alone = alone();
     for durability in BY_CALLS {
         let path = file(&format!("cut-{durability:?}"));
         let btt = create(&path, durability);
         let mut worker = btt.worker();
-        (0..100).for_each(|lba| worker.write(lba, &[7; 4096]).expect("there is room"));
-        let cut = OpenOptions::new().write(true).open(&path).expect("it is there");
-        cut.set_len(8 << 20).expect("it is cut");
-        let gone = worker.read(1, &mut [0; 4096]);
-        assert_eq!(gone, Err(IoError::Media(MediaError::Failed)), "the map is gone");
+        (0..100).for_each(|lba| worker.write(lba, &[7; 4096]).expect("space on the test disk"));
+        let cut = OpenOptions::new().write(true).open(&path).expect("existing file");
+        cut.set_len(8 << 20).expect("successful truncation");
+        let missing = worker.read(1, &mut [0; 4096]);
+        assert_eq!(missing, Err(IoError::Media(MediaError::Failed)), "the map is missing");
         assert_eq!(btt.set_zero(1, 1), Err(IoError::Media(MediaError::Failed)));
         drop(worker);
         drop(btt);
         let refused = Image::identify(&path, &options(durability));
-        assert!(refused.is_err(), "neither info block is where its copy should be");
+        assert!(refused.is_err(), "no info block is where its copy should be");
     }
-    // To the byte.
+    // The limit is exact.
     let path = file("cut-data");
     let btt = create(&path, Durability::Calls);
     let memory = btt.memory();
-    let cut = OpenOptions::new().write(true).open(&path).expect("it is there");
-    cut.set_len(5000).expect("it is cut");
+    let cut = OpenOptions::new().write(true).open(&path).expect("existing file");
+    cut.set_len(5000).expect("successful truncation");
     assert_eq!(memory.read(4096, &mut [0; 904]), Ok(()));
     assert_eq!(memory.read(4096, &mut [0; 905]), Err(MediaError::Failed));
     assert_eq!(memory.load(5000), Err(MediaError::Failed));
@@ -149,22 +150,23 @@ fn a_file_that_is_cut_short_fails_what_is_gone() {
 #[test]
 fn an_image_with_holes_keeps_them() {
     let _alone = alone();
-    let room = |path: &Path| std::fs::metadata(path).expect("it is there").blocks() * 512;
+    let room = |path: &Path| std::fs::metadata(path).expect("existing file").blocks() * 512;
     for durability in BY_CALLS {
         let path = file(&format!("sparse-{durability:?}"));
         let new = NewImage { bytes: 4 << 30, sector_bytes: 4096, container: Container::Namespace };
-        let made = Image::create(&path, &new, &options(durability)).expect("there is room");
-        made.write(77, &[1; 4096]).expect("there is room");
+        let made =
+            Image::create(&path, &new, &options(durability)).expect("space on the test disk");
+        made.write(77, &[1; 4096]).expect("space on the test disk");
         drop(made);
         let btt = open(&path, durability);
-        btt.write(78, &[1; 4096]).expect("there is room");
+        btt.write(78, &[1; 4096]).expect("space on the test disk");
         drop(btt);
-        assert!(room(&path) < 8 << 20, "{} bytes of room", room(&path));
-        std::fs::remove_file(&path).expect("it is there");
+        assert!(room(&path) < 8 << 20, "{} bytes allocated", room(&path));
+        std::fs::remove_file(&path).expect("existing file");
     }
 }
 
-/// A loop device, gone with it.
+/// A loop device, which is removed when this is dropped.
 struct Loop(PathBuf);
 
 impl Loop {
@@ -172,7 +174,7 @@ impl Loop {
         let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
         let made = made.ok().filter(|made| made.status.success());
         if made.is_none() {
-            println!("skipped: no loop device can be made here");
+            println!("skipped: no loop device is available");
         }
         Some(Self(PathBuf::from(String::from_utf8_lossy(&made?.stdout).trim())))
     }
@@ -180,38 +182,38 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
-        assert!(gone.is_ok_and(|gone| gone.success()), "{} stays behind", self.0.display());
+        let detached = Command::new("losetup").arg("--detach").arg(&self.0).status();
+        assert!(detached.is_ok_and(|it| it.success()), "{} stays behind", self.0.display());
     }
 }
 
 #[test]
-fn a_block_device_is_a_file() {
+fn a_block_device_works_like_a_file() {
     let _alone = alone();
     for durability in [Durability::Calls, Durability::Disk, Durability::Process] {
         let path = file(&format!("device-{durability:?}"));
         drop(create(&path, Durability::Calls));
         let Some(device) = Loop::over(&path) else { return };
         let btt = open(&device.0, durability);
-        btt.write(5, &[9; 4096]).expect("it is written");
-        btt.flush().expect("it is flushed");
+        btt.write(5, &[9; 4096]).expect("successful write");
+        btt.flush().expect("successful flush");
         drop(btt);
         drop(device);
         let btt = open(&path, Durability::Calls);
         let mut sector = [0; 4096];
-        btt.read(5, &mut sector).expect("it is read");
+        btt.read(5, &mut sector).expect("successful read");
         assert_eq!(sector, [9; 4096], "{durability:?}");
     }
 }
 
 #[test]
-fn a_file_is_locked_whichever_way_it_is_reached() {
+fn a_file_is_locked_however_it_is_accessed() {
     let _alone = alone();
     let path = file("locked");
     let btt = create(&path, Durability::Disk);
     let refused = Image::identify(&path, &options(Durability::Process));
-    assert!(refused.is_err(), "somebody else has it");
+    assert!(refused.is_err(), "the file is open elsewhere");
     drop(btt);
-    drop(File::open(&path).expect("it is there"));
+    drop(File::open(&path).expect("existing file"));
     open(&path, Durability::Process);
 }

@@ -1,5 +1,5 @@
-//! Requests of any kind, however they are cut, beside a model that knows the disk as a list of bytes
-//! and the protocol as a list of what is wrong with a request.
+//! Any requests, split anywhere, compared with a model that knows the disk as a list of bytes and the protocol as a
+//! list of errors.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const SIZE: u64 = 64 << 10;
 const MAXIMUM: u32 = 16 << 10;
 
-/// What is served to whom.
+/// The export and the agreement of a session.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     headers: Headers,
@@ -37,7 +37,7 @@ impl Setting {
         Server::new(agree(export, self.headers, contexts))
     }
 
-    /// The error of `ask`: the first line of the list that is true.
+    /// Returns the error of `ask`: that of the first condition that applies.
     fn error(self, ask: Ask) -> u32 {
         let has = |flag: u16| ask.flags & flag != 0;
         let extended = self.headers == Headers::Extended;
@@ -77,7 +77,7 @@ impl Setting {
         wrong.into_iter().find(|(wrong, _)| *wrong).map_or(0, |(_, error)| error)
     }
 
-    /// Whether bytes follow the header.
+    /// Whether data follow the header.
     fn has_payload(self, ask: Ask) -> bool {
         match self.headers {
             Headers::Extended => ask.flags & cmd_flag::PAYLOAD_LEN != 0,
@@ -85,7 +85,7 @@ impl Setting {
         }
     }
 
-    /// Checks the reply to `ask`, and does to `disk` what it does.
+    /// Checks the reply to `ask`, and applies the command to `disk`.
     fn check(self, ask: Ask, payload: u8, reply: &Reply, disk: &mut [u8]) {
         let error = self.error(ask);
         assert_eq!(reply.error, error, "{ask:?}");
@@ -118,12 +118,12 @@ impl Setting {
     }
 }
 
-/// Byte by byte, as the server looks at blocks of 512 from where it was asked.
+/// Checks byte by byte; the server reports blocks of 512 from the start of the request.
 fn check_status(ask: Ask, extents: &[(u64, u64)], disk: &[u8]) {
     let mut at = ask.offset;
     for (index, (len, state)) in extents.iter().enumerate() {
-        assert!(at < ask.offset + ask.len, "an extent behind what was asked for");
-        assert!(index == 0 || extents[index - 1].1 != *state, "two that could be one");
+        assert!(at < ask.offset + ask.len, "an extent starts after the requested range");
+        assert!(index == 0 || extents[index - 1].1 != *state, "two extents that could be one");
         for block in disk[at as usize..(at + len) as usize].chunks(512) {
             assert_eq!(if block.iter().all(|byte| *byte == 0) { 3 } else { 0 }, *state);
         }
@@ -131,7 +131,7 @@ fn check_status(ask: Ask, extents: &[(u64, u64)], disk: &[u8]) {
     }
     let one = ask.flags & cmd_flag::REQ_ONE != 0;
     assert!(!one || (extents.len() == 1 && extents[0].0 <= ask.len));
-    assert!(one || at >= ask.offset + ask.len, "there was room for all");
+    assert!(one || at >= ask.offset + ask.len, "all extents had room");
 }
 
 fn any_setting() -> impl Strategy<Value = Setting> {
@@ -171,7 +171,7 @@ fn any_ask(headers: Headers) -> impl Strategy<Value = Ask> {
                 flags ^= cmd_flag::PAYLOAD_LEN;
             }
             if kind == cmd::BLOCK_STATUS {
-                flags &= !cmd_flag::PAYLOAD_LEN; // has a test of its own
+                flags &= !cmd_flag::PAYLOAD_LEN; // another test covers it
             }
             let len = if kind == cmd::FLUSH && len < 4096 { 0 } else { len };
             let offset = if kind == cmd::FLUSH && offset < SIZE { 0 } else { offset };
@@ -191,7 +191,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_session_does_what_a_slow_model_does((setting, asks, cuts) in any_session()) {
+    fn a_session_matches_a_slow_model((setting, asks, cuts) in any_session()) {
         let mut stream = Vec::new();
         for (number, ask) in (1u8..).zip(&asks) {
             stream.extend(ask.bytes(setting.headers));

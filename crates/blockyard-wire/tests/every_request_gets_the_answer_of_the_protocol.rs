@@ -1,4 +1,4 @@
-//! The rules of the transmission (T1–T13), one by one: the traps that servers fell into.
+//! The rules of the transmission, one by one, with the mistakes that servers have made.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;
@@ -18,9 +18,9 @@ const ENOSPC: u32 = 28;
 const SIZE: u64 = 1 << 20;
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
-/// READs that go well and READs that go wrong in every way.
+/// READs that succeed, and READs that fail in every way ([reply-form-as-agreed]).
 #[test]
-fn a_read_has_the_reply_that_was_agreed_on_even_for_an_early_error() {
+fn a_read_has_a_reply_of_the_agreed_form_even_for_an_early_error() {
     for headers in HEADERS {
         let mut server = server(headers);
         let simple = headers == Headers::Simple;
@@ -45,15 +45,16 @@ fn a_read_has_the_reply_that_was_agreed_on_even_for_an_early_error() {
     }
 }
 
-/// Only the eight numbers of the protocol exist.
+/// Only the eight numbers of the protocol are sent.
 #[test]
 fn errors_are_the_eight_of_the_protocol() {
     let numbers = Errno::ALL.map(Errno::number);
     assert_eq!(numbers, [1, 5, 12, 22, 28, 75, 95, 108]);
 }
 
+/// [enotsup-only-for-fast-zero].
 #[test]
-fn not_supported_is_an_answer_to_fast_zero_only() {
+fn enotsup_is_sent_only_for_fast_zero() {
     for headers in HEADERS {
         let mut server = server(headers);
         server.fails = Some(Errno::NotSupported);
@@ -66,7 +67,7 @@ fn not_supported_is_an_answer_to_fast_zero_only() {
     }
 }
 
-/// What an export without `without` does with `ask`.
+/// Returns the error of `ask` on an export without the capability `without`.
 fn lacking(without: ExportFlags, headers: Headers, ask: Ask) -> u32 {
     let flags = [
         ExportFlags::FLUSH,
@@ -86,7 +87,7 @@ fn lacking(without: ExportFlags, headers: Headers, ask: Ask) -> u32 {
 }
 
 #[test]
-fn what_is_not_offered_is_invalid() {
+fn a_command_that_is_not_offered_is_invalid() {
     let zero = Ask::new(cmd::WRITE_ZEROES, 0, 4096);
     for headers in HEADERS {
         for (flag, ask) in [
@@ -118,7 +119,7 @@ fn what_is_not_offered_is_invalid() {
 }
 
 #[test]
-fn each_flag_is_of_its_commands_and_fua_of_all() {
+fn each_flag_is_valid_for_its_commands_and_fua_for_all() {
     let kinds: [(u16, u16); 7] = [
         (cmd::READ, cmd_flag::DF),
         (cmd::WRITE, 0),
@@ -132,7 +133,7 @@ fn each_flag_is_of_its_commands_and_fua_of_all() {
         let mut server = server(headers);
         for (kind, own) in kinds {
             let len = if kind == cmd::FLUSH { 0 } else { 4096 };
-            // PAYLOAD_LEN, bit 5, has a test of its own.
+            // Another test covers PAYLOAD_LEN, bit 5.
             for bit in (0..16).filter(|bit| *bit != 5) {
                 let flag = 1 << bit;
                 let legal = (own | cmd_flag::FUA) & flag != 0;
@@ -147,7 +148,7 @@ fn each_flag_is_of_its_commands_and_fua_of_all() {
 }
 
 #[test]
-fn beyond_the_end_is_no_space_for_what_writes_and_invalid_for_the_rest() {
+fn a_range_beyond_the_end_is_no_space_for_writes_and_invalid_for_others() {
     for headers in HEADERS {
         let mut server = server(headers);
         let status = if headers == Headers::Simple { cmd::CACHE } else { cmd::BLOCK_STATUS };
@@ -184,7 +185,7 @@ fn a_read_only_export_does_not_permit_writes() {
 }
 
 #[test]
-fn what_carries_no_data_may_be_as_long_as_the_disk() {
+fn a_command_without_data_may_be_as_long_as_the_disk() {
     let size_bytes = 1 << 40;
     for headers in HEADERS {
         let lens: &[u64] = match headers {
@@ -204,8 +205,9 @@ fn what_carries_no_data_may_be_as_long_as_the_disk() {
     }
 }
 
+/// [empty-request-succeeds].
 #[test]
-fn a_request_for_nothing_is_answered() {
+fn a_request_for_no_bytes_is_answered() {
     for headers in HEADERS {
         let mut server = server(headers);
         for kind in [cmd::READ, cmd::WRITE, cmd::TRIM, cmd::CACHE, cmd::WRITE_ZEROES] {
@@ -223,7 +225,7 @@ fn a_request_for_nothing_is_answered() {
 }
 
 #[test]
-fn off_the_minimum_block_is_invalid() {
+fn an_unaligned_range_is_invalid() {
     let blocks = BlockSizes { minimum: 512, ..BlockSizes::DEFAULT };
     for headers in HEADERS {
         let mut server = server_of(Export { blocks, ..export("disk") }, headers);
@@ -247,11 +249,11 @@ fn a_compact_request_has_no_flag_for_payload() {
 }
 
 #[test]
-fn an_extended_request_says_whether_it_has_payload() {
+fn an_extended_request_declares_its_payload() {
     let mut server = server(Headers::Extended);
-    // A WRITE without one is refused, and nothing is taken for its payload.
+    // A WRITE without payload is refused, and no bytes are taken for one.
     server.receive(&Ask::new(cmd::WRITE, 0, 512).bytes(Headers::Extended));
-    // Payload nobody expects is read.
+    // Unexpected payload is read.
     for kind in [cmd::READ, cmd::TRIM, cmd::FLUSH, 99] {
         let ask = Ask::new(kind, 0, 512).flags(cmd_flag::PAYLOAD_LEN);
         server.receive(&[ask.bytes(Headers::Extended), vec![0x21; 512]].concat());
@@ -263,7 +265,7 @@ fn an_extended_request_says_whether_it_has_payload() {
 }
 
 #[test]
-fn a_status_may_be_asked_for_some_contexts() {
+fn a_status_may_be_requested_for_some_contexts() {
     let agreed = agree(export("disk"), Headers::Extended, &[BASE_ALLOCATION, "x-test:dirty"]);
     let ask = |server: &mut Server, payload: &[u8]| {
         server.sent.clear();

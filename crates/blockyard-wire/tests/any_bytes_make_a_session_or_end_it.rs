@@ -1,5 +1,5 @@
-//! Whatever a client sends, and wherever it is cut, a session comes of it or its end, and what was sent
-//! is what a strict client reads. The fuzz target `nbd_server` plays the same.
+//! Any bytes from a client, split anywhere, make a session or end it, and a strict client can read everything that
+//! was sent. The fuzz target `nbd_server` does the same.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
-/// A session with every option and command, entered by `headers`.
+/// Returns a session with every option and command, with these headers.
 fn session(headers: Headers) -> Vec<u8> {
     let mut bytes = [flags(3), option(opt::LIST, &[])].concat();
     bytes.extend(match headers {
@@ -31,7 +31,7 @@ fn session(headers: Headers) -> Vec<u8> {
     bytes
 }
 
-/// Every command, some refused.
+/// Returns every command, and some refused requests.
 fn requests(headers: Headers) -> Vec<u8> {
     let mut bytes = Vec::new();
     let payload = if headers == Headers::Extended { cmd_flag::PAYLOAD_LEN } else { 0 };
@@ -56,9 +56,9 @@ fn requests(headers: Headers) -> Vec<u8> {
     bytes
 }
 
-/// What the fuzzer begins with (`seeds/` beside `nbd/`) is these sessions: entered, carried out, ended.
+/// The fuzzer's seeds (`seeds/` beside `nbd/`) are these sessions, from the first byte to the end.
 #[test]
-fn the_seeds_are_whole_sessions() {
+fn the_seeds_are_complete_sessions() {
     for (headers, asked, seed) in [
         (Headers::Simple, 6, &include_bytes!("nbd/seeds/simple")[..]),
         (Headers::Structured, 7, include_bytes!("nbd/seeds/structured")),
@@ -73,10 +73,10 @@ fn the_seeds_are_whole_sessions() {
     }
 }
 
-/// Each way to cut a handshake in two: the same answers, the same agreement, and the same byte where
-/// the transmission begins.
+/// Wherever a handshake is split in two, it gives the same answers and the same agreement, and the transmission
+/// starts at the same byte.
 #[test]
-fn a_handshake_may_be_cut_at_every_point() {
+fn a_handshake_may_be_split_anywhere() {
     for headers in HEADERS {
         let (bytes, exports) = (session(headers), nbd::exports());
         let cut_at = |cut: usize| {
@@ -98,9 +98,9 @@ fn a_handshake_may_be_cut_at_every_point() {
     }
 }
 
-/// Each way to cut a transmission in two.
+/// Splits a transmission in two in every possible way.
 #[test]
-fn a_transmission_may_be_cut_at_every_point() {
+fn a_transmission_may_be_split_anywhere() {
     for headers in HEADERS {
         let bytes = requests(headers);
         let export = Export { size_bytes: 1 << 14, ..nbd::export("disk") };

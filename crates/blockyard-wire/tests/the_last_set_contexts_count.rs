@@ -1,4 +1,4 @@
-//! Metadata contexts in the handshake (H5, H6, H8): what is listed, what is set, and what voids it.
+//! Metadata contexts in the handshake: listing them, setting them, and losing them.
 
 mod nbd;
 
@@ -8,8 +8,9 @@ use nbd::client::{context_data, counted, info_data, set_contexts};
 use nbd::places;
 use nbd::talk::Talk;
 
+/// [structured-before-offers].
 #[test]
-fn df_and_named_contexts_are_offered_only_where_they_can_be_used() {
+fn df_and_named_contexts_are_offered_only_if_they_can_be_used() {
     let (df, named) = (1 << 7, 1 << 12);
     let told = |talk: &mut Talk| {
         let replies = talk.ask(opt::INFO, &info_data("disk", &[]));
@@ -26,8 +27,9 @@ fn df_and_named_contexts_are_offered_only_where_they_can_be_used() {
     assert_eq!(told(&mut talk), df);
 }
 
+/// [contexts-of-last-set].
 #[test]
-fn contexts_are_those_set_last_for_the_export_entered() {
+fn the_last_set_contexts_of_the_entered_export_count() {
     let structured = || {
         let mut talk = Talk::new(Tls::Off);
         assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
@@ -48,18 +50,18 @@ fn contexts_are_those_set_last_for_the_export_entered() {
     assert_eq!(replies, expected);
     assert_eq!(places(talk.go("disk").contexts), [0, 1]);
 
-    // For another export.
+    // Set for another export.
     let mut talk = structured();
     assert_eq!(talk.say(&set_contexts("other", &both)), Step::Answer);
     assert_eq!(places(talk.go("disk").contexts), [0; 0]);
 
-    // Set for another after it was set for this one.
+    // Set for this export, and then for another one.
     let mut talk = structured();
     assert_eq!(talk.say(&set_contexts("disk", &both)), Step::Answer);
     assert_eq!(talk.say(&set_contexts("other", &both)), Step::Answer);
     assert_eq!(places(talk.go("disk").contexts), [0; 0]);
 
-    // Set again, and failed: in each way it can fail.
+    // Set again, and failed in every possible way.
     let no_export = context_data("none", &both);
     let too_long = vec![0; 70_000];
     let too_many = context_data("disk", &vec!["a:b"; 1025]);
@@ -83,7 +85,7 @@ fn contexts_are_those_set_last_for_the_export_entered() {
 }
 
 #[test]
-fn contexts_are_listed_by_name_by_namespace_and_all() {
+fn contexts_are_listed_by_name_by_namespace_or_all() {
     let mut talk = Talk::new(Tls::Off);
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
     assert_eq!(talk.say(&set_contexts("disk", &["x-test:dirty"])), Step::Answer);
@@ -103,12 +105,12 @@ fn contexts_are_listed_by_name_by_namespace_and_all() {
         let replies: Vec<_> = replies.into_iter().map(|(_, kind, data)| (kind, data)).collect();
         assert_eq!(replies, expected, "{queries:?}");
     }
-    // A list changes nothing.
+    // Listing changes nothing.
     assert_eq!(places(talk.go("disk").contexts), [1]);
 }
 
-/// The answer to as many queries as are allowed is as short as the list of contexts, and what is more
-/// is refused in one short reply: a server cannot be made to send more than is read.
+/// The answer to the permitted number of queries is as short as the list of contexts, and more queries are refused with
+/// one short reply: a server cannot be made to send more than it reads.
 #[test]
 fn a_flood_of_queries_has_a_short_answer() {
     let mut talk = Talk::new(Tls::Off);
@@ -121,7 +123,7 @@ fn a_flood_of_queries_has_a_short_answer() {
             assert_eq!(talk.last(kind, &data), rep::ERR_TOO_BIG);
             assert!(talk.out.len() < 100);
         }
-        // A count without queries.
+        // A number of queries without the queries.
         let data = [counted(b"disk"), vec![0xff; 4]].concat();
         assert_eq!(talk.last(kind, &data), rep::ERR_INVALID);
     }

@@ -1,13 +1,14 @@
-//! Pools that libpmemblk made and nobody wrote: it leaves laying out the BTT to the first write, and reads
+//! Pools that libpmemblk created and nobody has written to: libpmemblk formats the BTT at the first write, and reads
 //! zeroes before.
 //!
 //! # Rules
 //!
-//! - **B1.** A pool counts as such if its header says that it was made of zeroes, no BTT is found in it, its first
-//!   info block is zeroes, no map has an entry, and logs have nothing but what laying out writes: so no sector of
-//!   it was ever written.
-//! - **B2.** It is laid out when it is opened for writing; to be read, in memory. Where the power goes meanwhile,
-//!   it still is one, by B1, or it is laid out, as the first info block comes last.
+//! - **[unwritten-pool-was-never-written]** A pool counts as unwritten only if no sector of it can have been written:
+//!   its header says that it was created from zeroes, it has no BTT, its first info block is zero, no map has an
+//!   entry, and the logs have only what formatting writes.
+//!
+//! An unwritten pool is formatted when it is opened for writing. To be read, it is formatted in memory. After a power
+//! cut during formatting, the pool is still unwritten or formatted, because the first info block is written last.
 
 use crate::error::ImageError;
 use crate::memory::ImageMemory;
@@ -21,11 +22,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 
-/// How the pool in `memory` is to be laid out, with `uuid`, if it never was (B1).
+/// Returns the format of the BTT that the pool in `memory` lacks, with `uuid`, if the pool is unwritten
+/// ([unwritten-pool-was-never-written]).
 ///
 /// # Errors
 ///
-/// The medium failed.
+/// Returns the medium's error.
 pub(crate) fn plan(
     memory: &ImageMemory,
     pool: &Pool,
@@ -48,7 +50,7 @@ pub(crate) fn plan(
     Ok(Some(format))
 }
 
-/// Whether each word of a log is as laying out leaves it, or as it was before.
+/// Whether each word of a log is zero or as formatting writes it.
 fn is_unused(memory: &ImageMemory, start: u64, layout: &Layout) -> Result<bool, ImageError> {
     let mut group: GroupBytes = [0; size_of::<GroupBytes>()];
     for lane in 0..layout.nfree {
@@ -58,18 +60,18 @@ fn is_unused(memory: &ImageMemory, start: u64, layout: &Layout) -> Result<bool, 
         if !is_read(memory, at, &mut group)? {
             return Ok(false);
         }
-        let laid = first.into_iter().chain(core::iter::repeat(0));
-        let is_strange = |(bytes, laid): (&[u8], u64)| {
-            bytes != laid.to_le_bytes() && bytes.iter().any(|&byte| byte != 0)
+        let formatted = first.into_iter().chain(core::iter::repeat(0));
+        let differs = |(bytes, formatted): (&[u8], u64)| {
+            bytes != formatted.to_le_bytes() && bytes.iter().any(|&byte| byte != 0)
         };
-        if group.chunks_exact(8).zip(laid).any(is_strange) {
+        if group.chunks_exact(8).zip(formatted).any(differs) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Reads; `false` if the medium lost what was there.
+/// Reads bytes. Returns false if the medium lost them.
 fn is_read(memory: &ImageMemory, at: u64, to: &mut [u8]) -> Result<bool, ImageError> {
     match memory.read(at, to) {
         Err(MediaError::Bad) => Ok(false),
@@ -78,7 +80,7 @@ fn is_read(memory: &ImageMemory, at: u64, to: &mut [u8]) -> Result<bool, ImageEr
     }
 }
 
-/// Whether `len` bytes at `at` are all zeroes; what the medium lost is none.
+/// Whether `len` bytes at `at` are all zero. Lost bytes are not.
 fn is_zeroes(memory: &ImageMemory, at: u64, len: u64) -> Result<bool, ImageError> {
     const PIECE: usize = 1 << 16;
     let mut piece = vec![0; PIECE];
@@ -92,16 +94,17 @@ fn is_zeroes(memory: &ImageMemory, at: u64, len: u64) -> Result<bool, ImageError
     Ok(true)
 }
 
-/// `len` bytes of memory, laid out as `format` says (B2).
+/// Returns `len` bytes of memory with the BTT that `format` describes.
 ///
 /// # Errors
 ///
-/// There is none.
+/// The system has no memory for them.
 pub(crate) fn in_memory(len: u64, format: &Format) -> Result<ImageMemory, ImageError> {
     let file = memfd_create("blockyard-pool", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
     let file = File::from(file);
     file.set_len(len)?;
     let memory = ImageMemory::Unmapped(Unmapped::new(file, true, false)?);
+    debug_assert_eq!(memory.len(), len, "the memory has the size of the pool");
     format.write(&memory).map_err(OpenError::from)?;
     Ok(memory)
 }

@@ -1,20 +1,19 @@
-//! Programs that were linked to libpmemblk run on our library in its place: fio's own engine for it, which
-//! checks every byte it wrote, and then libpmemblk's checker on the pool. Needs Debian's packages fio and
-//! pmdk-tools.
+//! Programs that were linked to libpmemblk run with this library in its place: fio's engine for libpmemblk, which
+//! verifies every byte it wrote, and then libpmemblk's checker on the pool. Needs Debian's packages fio and pmdk-tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder with our library under the name that programs look for.
+/// Returns a folder with this library under the name that programs look for.
 fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instead-of-libpmemblk");
-    std::fs::create_dir_all(&folder).expect("there is room");
+    std::fs::create_dir_all(&folder).expect("space on the test disk");
     let name = folder.join("libpmemblk.so.1");
     let _ = std::fs::remove_file(&name);
-    let built = std::env::current_exe().expect("this runs");
-    let built = built.parent().expect("in deps").join("libblockyard_pmemblk.so");
+    let built = std::env::current_exe().expect("path of this test");
+    let built = built.parent().expect("folder of this test").join("libblockyard_pmemblk.so");
     assert!(built.exists(), "{} was not built", built.display());
-    std::os::unix::fs::symlink(built, name).expect("there is room");
+    std::os::unix::fs::symlink(built, name).expect("space on the test disk");
     folder
 }
 
@@ -28,18 +27,18 @@ fn is_there(program: &str) -> bool {
 }
 
 #[test]
-fn fio_verifies_what_it_wrote_through_its_engine_for_libpmemblk() {
+fn fio_verifies_its_writes_through_its_libpmemblk_engine() {
     if !is_there("fio") || !is_there("pmempool") {
         return;
     }
     let folder = folder();
-    // By cache lines, and by synchronising the file.
+    // With cache line write-back, and with synchronisation of the file.
     for (jobs, forced, size) in [(1, "1", "4m"), (3, "1", "4m"), (2, "0", "256k")] {
         let pool = folder.join(format!("fio-{jobs}-{forced}.pool"));
         let _ = std::fs::remove_file(&pool);
-        // The engine's file name has block size and size in MiB behind commas.
+        // The engine's file name has the block size and the size in MiB after commas.
         let name = format!("--filename={},512,64", pool.display());
-        // There it leaves what it knows of its verification.
+        // fio leaves its verification state in the current folder.
         let out = Command::new("fio")
             .current_dir(&folder)
             .env("LD_LIBRARY_PATH", &folder)
@@ -55,16 +54,56 @@ fn fio_verifies_what_it_wrote_through_its_engine_for_libpmemblk() {
         assert!(out.status.success(), "{jobs} jobs: {words}");
         let rows = String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains(';')).count();
         assert_eq!(rows, jobs, "a row for each job");
-        let out = Command::new("pmempool").arg("check").arg(&pool).output().expect("it runs");
+        let out = Command::new("pmempool")
+            .arg("check")
+            .arg(&pool)
+            .output()
+            .expect("a program that starts");
         let words = String::from_utf8_lossy(&out.stdout);
         assert!(out.status.success() && !words.contains("not consistent"), "{words}");
         let _ = std::fs::remove_file(&pool);
     }
 }
 
-/// A program in C, compiled with our header and linked to our library: what it says of errors.
+/// Compiles a C program with our header, and links it to this library.
+fn compile(folder: &Path, name: &str, program: &str) -> PathBuf {
+    let (source, binary) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&source, program).expect("space on the test disk");
+    let compiled = Command::new("cc")
+        .arg("-Wall")
+        .arg("-Werror")
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(&source)
+        .arg(folder.join("libpmemblk.so.1"))
+        .arg("-o")
+        .arg(&binary)
+        .output()
+        .expect("a C compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    binary
+}
+
+/// Runs a compiled program on a pool that does not exist yet.
+fn run(folder: &Path, program: &Path) -> std::process::Output {
+    let pool = program.with_extension("pool");
+    let _ = std::fs::remove_file(&pool);
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", folder).arg(&pool).output().expect("a program that starts")
+}
+
 #[test]
-fn a_program_with_our_header_is_told_what_went_wrong() {
+fn the_program_of_the_readme_runs() {
+    let readme = include_str!("../README.md");
+    let program = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let folder = folder();
+    let program = compile(&folder, "readme", program.expect("a C program in the README"));
+    let out = run(&folder, &program);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
+/// A C program gets errno and a text for each error.
+#[test]
+fn a_c_program_with_our_header_gets_every_error() {
     const PROGRAM: &str = r#"
 #include "blockyard_pmemblk.h"
 #include <errno.h>
@@ -101,26 +140,8 @@ int main(int argc, char **argv) {
 }
 "#;
     let folder = folder();
-    let (source, program) = (folder.join("program.c"), folder.join("program"));
-    std::fs::write(&source, PROGRAM).expect("there is room");
-    let compiled = Command::new("cc")
-        .arg("-Wall")
-        .arg("-Werror")
-        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
-        .arg(&source)
-        .arg(folder.join("libpmemblk.so.1"))
-        .arg("-o")
-        .arg(&program)
-        .output()
-        .expect("there is a C compiler");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let pool = folder.join("program.pool");
-    let _ = std::fs::remove_file(&pool);
-    let out = Command::new(&program)
-        .env("LD_LIBRARY_PATH", &folder)
-        .arg(&pool)
-        .output()
-        .expect("it runs");
+    let program = compile(&folder, "program", PROGRAM);
+    let out = run(&folder, &program);
     let said = String::from_utf8_lossy(&out.stdout);
     assert_eq!(out.status.code(), Some(0), "{said}");
     let expected = [

@@ -1,4 +1,4 @@
-//! Chunks of block status (T12), beside a list that says the state of each unit.
+//! Chunks of block status, compared with a list of the state of each unit.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;
@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 const DISK: u64 = 1 << 40;
 
-/// The chunk for `ask` from `extents`, with this much room; and whether more was wanted at its end.
-fn told(
+/// Returns the chunk for `ask` from `extents` with this much room, and whether more extents were wanted at its end.
+fn chunk(
     headers: Headers,
     ask: Ask,
     extents: impl IntoIterator<Item = (u64, u32)>,
@@ -44,44 +44,44 @@ const BOTH: [Headers; 2] = [Headers::Structured, Headers::Extended];
 const ROOM: usize = 1 << 12;
 
 #[test]
-fn one_is_one_and_ends_with_the_request() {
+fn with_req_one_there_is_one_extent_within_the_request() {
     for headers in BOTH {
         let ask = Ask::new(cmd::BLOCK_STATUS, 0, 4096).flags(cmd_flag::REQ_ONE);
-        assert_eq!(told(headers, ask, [(8192, 3)], ROOM), (vec![(4096, 3)], false));
-        assert_eq!(told(headers, ask, [(512, 3), (512, 0)], ROOM), (vec![(512, 3)], false));
-        assert_eq!(told(headers, ask, [(512, 3), (512, 3)], ROOM), (vec![(1024, 3)], true));
+        assert_eq!(chunk(headers, ask, [(8192, 3)], ROOM), (vec![(4096, 3)], false));
+        assert_eq!(chunk(headers, ask, [(512, 3), (512, 0)], ROOM), (vec![(512, 3)], false));
+        assert_eq!(chunk(headers, ask, [(512, 3), (512, 3)], ROOM), (vec![(1024, 3)], true));
         let more = Ask { flags: 0, ..ask };
-        assert_eq!(told(headers, more, [(8192, 3)], ROOM), (vec![(8192, 3)], false));
+        assert_eq!(chunk(headers, more, [(8192, 3)], ROOM), (vec![(8192, 3)], false));
     }
 }
 
 #[test]
-fn nothing_is_told_beyond_the_export() {
+fn no_extent_ends_beyond_the_export() {
     for headers in BOTH {
         for flags in [0, cmd_flag::REQ_ONE] {
             let ask = Ask::new(cmd::BLOCK_STATUS, DISK - 1024, 1024).flags(flags);
-            assert_eq!(told(headers, ask, [(u64::MAX, 3)], ROOM), (vec![(1024, 3)], false));
+            assert_eq!(chunk(headers, ask, [(u64::MAX, 3)], ROOM), (vec![(1024, 3)], false));
         }
     }
 }
 
 #[test]
-fn more_than_four_gibibytes_are_told_as_far_as_they_can_be() {
+fn an_extent_of_more_than_four_gibibytes_is_cut_in_compact_form() {
     let ask = Ask::new(cmd::BLOCK_STATUS, 0, 0xffff_ffff);
-    let long = told(Headers::Structured, ask, [(DISK, 3), (512, 0)], ROOM);
+    let long = chunk(Headers::Structured, ask, [(DISK, 3), (512, 0)], ROOM);
     assert_eq!(long, (vec![(0xffff_0000, 3)], false));
-    let grown = told(Headers::Structured, ask, [(0xfff0_0000, 3), (0xfff0_0000, 3)], ROOM);
+    let grown = chunk(Headers::Structured, ask, [(0xfff0_0000, 3), (0xfff0_0000, 3)], ROOM);
     assert_eq!(grown, (vec![(0xffff_0000, 3)], false));
     let ask = Ask { len: DISK, ..ask };
-    assert_eq!(told(Headers::Extended, ask, [(DISK, 3)], ROOM), (vec![(DISK, 3)], false));
+    assert_eq!(chunk(Headers::Extended, ask, [(DISK, 3)], ROOM), (vec![(DISK, 3)], false));
 }
 
 #[test]
-fn there_are_two_to_the_twenty_at_most() {
+fn there_are_at_most_two_to_the_twenty_extents() {
     for (headers, bytes) in [(Headers::Structured, 8), (Headers::Extended, 16)] {
         let ask = Ask::new(cmd::BLOCK_STATUS, 0, 0xffff_fe00);
         let extents = (0..(1u32 << 20) + 5).map(|number| (512, number & 1));
-        let (told, wanted) = told(headers, ask, extents, 64 + bytes * ((1 << 20) + 100));
+        let (told, wanted) = chunk(headers, ask, extents, 64 + bytes * ((1 << 20) + 100));
         assert_eq!((told.len(), wanted), (1 << 20, false));
         assert!(told.iter().enumerate().all(|(at, extent)| *extent == (512, at as u64 & 1)));
     }
@@ -90,7 +90,7 @@ fn there_are_two_to_the_twenty_at_most() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// What is told is the beginning of what is, unit by unit; it stops only where it may.
+    /// The reported extents match the units from the start, and end only where they may.
     #[test]
     fn what_is_told_is_what_is(
         extended in any::<bool>(),
@@ -104,7 +104,7 @@ proptest! {
         let ask = Ask::new(cmd::BLOCK_STATUS, 0, units * 512).flags(flags);
         let room = STATUS_BYTES_MIN + descriptors * bytes;
         let (told, wanted) =
-            told(headers, ask, extents.iter().map(|(len, state)| (len * 512, *state)), room);
+            chunk(headers, ask, extents.iter().map(|(len, state)| (len * 512, *state)), room);
         let list = |extents: Vec<(u64, u64)>| -> Vec<u64> {
             extents.into_iter().flat_map(|(len, state)| vec![state; len as usize]).collect()
         };
@@ -116,7 +116,7 @@ proptest! {
         let before_last: u64 = told[..told.len() - 1].iter().map(|(len, _)| len).sum();
         prop_assert!(before_last < ask.len);
         prop_assert!(!one || (told.len() == 1 && told[0].0 <= ask.len));
-        // It stopped at the end of what there is, of what was asked for, of the room, or at one.
+        // The chunk ended with the extents, the request or the room, or after one extent.
         let enough = said.len() as u64 >= units || said.len() == is.len() || one;
         prop_assert!(enough || told.len() > descriptors);
         prop_assert!(!wanted || (said.len() == is.len() && (said.len() as u64) < units));
