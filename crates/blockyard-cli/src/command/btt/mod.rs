@@ -16,7 +16,7 @@ use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 
 use crate::cli::{BttCommand, ContainerName, Inspected};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
 pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
@@ -90,13 +90,11 @@ fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Fa
 fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
     let Image { memory, container, own_uuid, .. } = image;
     let options = Options { container: *container, own_uuid: *own_uuid, keep };
-    let mut line = Share::new();
-    let checked = look(memory, &options, &mut |progress| {
-        let what = format_args!("checking arena {}", progress.arena);
-        line.tell(what, progress.done.into(), progress.of.into());
-    });
-    line.erase();
-    checked
+    let line = share();
+    look(memory, &options, &mut |progress| {
+        let what = format!("checking arena {}", progress.arena);
+        show_share(&line, &what, progress.done.into(), progress.of.into());
+    })
 }
 
 /// Opens the BTT in a file, and says what it lies in.

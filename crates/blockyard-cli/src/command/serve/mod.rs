@@ -1,4 +1,4 @@
-//! `serve`: a real disk over NBD, until a signal says stop.
+//! `serve`: a real disk over NBD, until a signal ends it.
 
 mod ending;
 mod lateness;
@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use blockyard::layer::fault::Count;
 use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
@@ -19,14 +20,15 @@ use blockyard_serve::{
     Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,
     TlsConfig,
 };
+use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
 use blockyard_sim::profile::{Design, FaultRules, MmcFaults};
 use listenfd::ListenFd;
 
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
-use crate::faults::{self, rows_served};
 use crate::message::{Failure, note};
+use crate::render::faults;
 use ending::{Ending, Heard};
 use lateness::Watch;
 use model::{Modelled, no_card};
@@ -49,7 +51,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let Asked { mut config, design, traces, drain_timeout } = asked(args)?;
     config.listeners = handed_over()?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
-        let words = "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio";
+        let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
         return Err(Failure::Input(words.to_owned()));
     }
     let traces = Traces::begin(&traces, &mut config, &design)
@@ -67,8 +69,8 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     for name in server.assumed_persistent() {
         let disk = if name.is_empty() { String::new() } else { format!("{name}: ") };
         note(&format!(
-            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); it is taken for that, as \
-             --survives pmem says so"
+            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
+             overrides that"
         ));
     }
     let stopper = server.stopper();
@@ -85,12 +87,12 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         })
     };
     if ending.wait(None)? == Heard::Signal {
-        note(&format!("draining, for {} s at most", drain_timeout.as_secs()));
+        note(&format!("draining, for at most {} s", drain_timeout.as_secs()));
         stopper.stop();
         let cut_short = match ending.wait(Some(drain_timeout))? {
             Heard::End => None,
-            Heard::Signal => Some("stopped before everything was done"),
-            Heard::Nothing => Some("what was under way did not end in time"),
+            Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Nothing => Some("requests in flight did not end in time"),
         };
         if let Some(words) = cut_short {
             stopper.stop_now();
@@ -126,7 +128,10 @@ fn close_late(traces: Traces) {
 /// How often fault rules were met, where there are any.
 fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     let is_named = disks.len() > 1;
-    let rows = disks.iter().map(|(name, counts)| (name, rows_served(counts.read())));
+    let count = |(name, Count { matched, fired })| FaultCount { name, matched, fired };
+    let rows = disks
+        .iter()
+        .map(|(name, counts)| (name, counts.read().into_iter().map(count).collect::<Vec<_>>()));
     let rows: Vec<_> = rows.collect();
     let of = rows.iter().map(|(name, rows)| (is_named.then_some(name.as_str()), &rows[..]));
     if let Some(table) = faults::table("disk", of) {
@@ -215,7 +220,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
 fn durability(args: &Serve) -> Result<Durability, Failure> {
     match (args.survives, args.sync) {
         (Some(Survives::Process | Survives::Pmem), true) => {
-            let words = "--sync is --survives power: which of both is meant?";
+            let words = "--sync means --survives power and contradicts this --survives";
             Err(Failure::Input(words.to_owned()))
         }
         (Some(Survives::Power), _) | (None, true) => Ok(Durability::Disk),

@@ -1,16 +1,15 @@
-//! Published experiments, run again.
+//! Published experiments, repeated.
 //!
-//! An [`Experiment`] is data: tables of workloads under designs, beside what was published of them.
+//! An [`Experiment`] is data: tables of workloads under designs, with the figures that were published.
 //! The published figures are transcribed in `reference/`, with their source and, for each, whether
-//! the device's profile was fitted on it. [`experiments`] lists what there is, [`run`] runs one.
+//! the device's profile was fitted to it. Figures measured after a change are not in `reference/`: a design
+//! without a published figure is a prediction. [`experiments`] lists the experiments, [`run`] runs one.
 //!
 //! # Rules
 //!
-//! - **E1.** Of what a change gave, nothing is in `reference/`: figures of designs without a
-//!   published figure are predictions.
-//! - **E2.** What the published figures leave open about a device is a [`Variant`] of its profile:
-//!   fitted on the same figures, as near to them as the profile itself. A prediction has the range of
-//!   all variants.
+//! - **[range-covers-all-variants]** What the published figures leave open about a device is a [`Variant`]
+//!   of its profile, fitted to the same figures and as close to them as the profile itself. A prediction has
+//!   the range of all variants.
 
 mod btt;
 mod hsq;
@@ -23,16 +22,16 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread;
 
-use crate::device::pmem::Part;
+use crate::answer::Figures;
+use crate::answer::number::approximate;
 use crate::job::{NoSource, parse_args};
 use crate::profile::{Design, Device};
 use crate::simulate::{Simulation, SimulationError};
-use crate::why::Figures;
 
-/// An experiment that was published.
+/// A published experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What it is asked for by.
+    /// Its name on the command line.
     pub name: &'static str,
     /// Where it was published.
     pub source: &'static str,
@@ -45,27 +44,27 @@ pub struct Experiment {
 /// Workloads under designs on one device.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What it shows.
+    /// What the table shows.
     pub title: String,
     /// The built-in device that stands for the one measured.
     pub device: &'static str,
-    /// What else that device may be (E2).
+    /// What else that device may be.
     pub variants: &'static [Variant],
     /// Its rows.
     pub workloads: Vec<Workload>,
-    /// Built-in designs. The others are set against the first.
+    /// Built-in designs. The first is the one that the others are compared with.
     pub designs: &'static [&'static str],
-    /// Whose figures are taken off; `None`: figures are what was measured, not differences.
+    /// The design whose figures are subtracted; `None` if figures are not differences.
     pub less: Option<&'static str>,
-    /// What is measured.
+    /// The unit of its figures.
     pub unit: Unit,
-    /// What was published, each a workload and a design of this table.
+    /// The published figures, each for a workload and a design of this table.
     pub published: Vec<Published>,
-    /// What is counted beside.
+    /// Further units that are shown.
     pub counters: &'static [Unit],
 }
 
-/// Another reading of a device.
+/// Another profile that the published figures allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// What differs.
@@ -77,9 +76,9 @@ pub struct Variant {
 /// A workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// By which the published figures know it.
+    /// Its name in the published figures.
     pub name: String,
-    /// It, as options of fio.
+    /// Its options for fio.
     pub options: Vec<String>,
 }
 
@@ -92,20 +91,20 @@ pub struct Published {
     pub design: &'static str,
     /// The figure, in the unit of its table.
     pub figure: f64,
-    /// What it is to the model.
+    /// How the model relates to it.
     pub basis: Basis,
 }
 
-/// What a published figure is to the model.
+/// How the model relates to a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The profile was fitted on it.
+    /// The profile was fitted to it.
     Fitted,
-    /// The profile was not fitted on it.
+    /// The profile was not fitted to it.
     Outcome,
 }
 
-/// What is measured, or counted, of a run.
+/// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Thousand I/Os per second.
@@ -114,9 +113,9 @@ pub enum Unit {
     KibPerS,
     /// MiB per second.
     MibPerS,
-    /// Seconds that the run takes.
+    /// The time of the run in seconds.
     Seconds,
-    /// Seconds that its jobs are asleep for I/O.
+    /// The time in seconds that its jobs sleep, waiting for I/O.
     SecondsAsleep,
     /// Load of the machine's processors, percent.
     CpuPercent,
@@ -143,7 +142,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How `reference/` and tables write it.
+    /// Its name in `reference/` and in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -166,7 +165,7 @@ impl Unit {
         }
     }
 
-    /// It, of `figures`; `None` where these have nothing of the kind.
+    /// The value in `figures`; `None` if they have no such figure.
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
     pub fn of(self, figures: &Figures) -> Option<f64> {
@@ -178,15 +177,15 @@ impl Unit {
             Self::KibPerS => Some(per_s(io_bytes() / 1024.0)),
             Self::MibPerS => Some(per_s(io_bytes() / (1024.0 * 1024.0))),
             Self::Seconds => Some(approximate(figures.ios) / figures.iops),
-            Self::SecondsAsleep => Some(approximate(figures.spent.waiting.as_ns()) / 1e9),
+            Self::SecondsAsleep => Some(approximate(figures.jobs_ns.waiting) / 1e9),
             Self::CpuPercent => Some(figures.cpu_percent),
             Self::IosPerCommand => Some(figures.ios_per_command),
             Self::StatusPerWrite => host?.status_per_write,
             Self::AwaitedPerIo => Some(host?.awaited_wakeups_per_io),
             Self::BusPercent => Some(host?.bus_busy_percent),
-            Self::UnmapInside => Some(host?.unmap.inside_percent),
-            Self::UnmapOutside => Some(host?.unmap.outside_percent),
-            Self::CopyPercent => Some(memory?.percent(Part::Copy)),
+            Self::UnmapInside => Some(host?.unmap_percent.inside),
+            Self::UnmapOutside => Some(host?.unmap_percent.outside),
+            Self::CopyPercent => Some(memory?.percent.copy),
             Self::FencesPerIo => Some(memory?.fences),
             Self::ScansPerIo => Some(memory?.scans),
             Self::TransfersPerIo => Some(memory?.transfers),
@@ -194,12 +193,7 @@ impl Unit {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "some digits are shown, a double has fifteen")]
-const fn approximate(value: u64) -> f64 {
-    value as f64
-}
-
-/// What a workload comes to under a design.
+/// The figure of a workload under a design.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Index of its table.
@@ -210,10 +204,10 @@ pub struct Cell {
     pub design: &'static str,
     /// The figure, in the unit of the table.
     pub ours: f64,
-    /// Ours to that of the table's first design; least and most of the device and its variants. `None`
-    /// for that design itself, and where figures are differences.
+    /// Relative to the table's first design, over the device and its variants. `None` for that design
+    /// itself, and if figures are differences.
     pub ratio: Option<Ratio>,
-    /// What was published; `None`: ours is a prediction.
+    /// The published figure; `None` if ours is a prediction.
     pub published: Option<Published>,
     /// The counters of the table.
     pub counters: Vec<Option<f64>>,
@@ -222,7 +216,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// By how many percent of what was published ours differs; `None` also where that is nothing.
+    /// The difference from the published figure in percent of it; `None` if that is 0 or not published.
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
     pub fn difference_percent(&self) -> Option<f64> {
@@ -231,18 +225,18 @@ impl Cell {
     }
 }
 
-/// A figure to another.
+/// A figure relative to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// On the device.
     pub ours: f64,
-    /// On that of its variants, or itself, where it is least.
+    /// The least over the device and its variants.
     pub least: f64,
-    /// Where it is most.
+    /// The most over the device and its variants.
     pub most: f64,
 }
 
-/// The experiments there are, oldest first.
+/// All experiments, oldest first.
 #[must_use]
 pub fn experiments() -> Vec<Experiment> {
     vec![
@@ -254,11 +248,11 @@ pub fn experiments() -> Vec<Experiment> {
     ]
 }
 
-/// Those of the published figures in `text`, a file of `reference/`, that are in `unit` (E1).
+/// The published figures in `text`, a file of `reference/`, that are in `unit`.
 ///
 /// # Panics
 ///
-/// If a line is not as its head says: the files are our own.
+/// If a line is malformed: the files are built in.
 fn published(text: &'static str, unit: Unit) -> Vec<Published> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let row = |line: &'static str| {
@@ -271,7 +265,7 @@ fn published(text: &'static str, unit: Unit) -> Vec<Published> {
             "outcome" => Basis::Outcome,
             other => panic!("no basis: {other}"),
         };
-        let figure = figure.parse().expect("a number");
+        let figure = figure.parse().expect("a published figure is a number");
         (its_unit == unit.name()).then_some(Published { workload, design, figure, basis })
     };
     lines.skip(1).filter_map(row).collect()
@@ -300,7 +294,7 @@ impl Table {
         [Platform::Builtin(self.device)].into_iter().chain(variants)
     }
 
-    /// All that is to be simulated for it.
+    /// Every simulation that the table needs.
     fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let designs = || self.designs.iter().copied().chain(self.less);
         self.platforms().flat_map(move |device| {
@@ -311,22 +305,23 @@ impl Table {
     }
 }
 
-/// How many simulations [`run`] makes of `experiment`.
+/// The number of simulations that [`run`] makes for `experiment`.
 #[must_use]
 pub fn runs(experiment: &Experiment) -> usize {
     distinct(experiment).len()
 }
 
-/// What is to be simulated, each once, with its index.
+/// Every simulation that `experiment` needs, once, with its index.
 fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
     let runs: BTreeMap<_, _> =
         experiment.tables.iter().flat_map(Table::runs).map(|run| (run, 0)).collect();
+    assert!(!runs.is_empty(), "an experiment has a run");
     runs.into_keys().zip(0..).collect()
 }
 
-/// Runs `experiment`, all random draws from `seed`; `done` is told after each simulation. The cells,
-/// by table, workload and design. Uses the processors there are; what it gives does not depend on how
-/// many.
+/// Runs `experiment` with all random draws from `seed`, and returns its cells by table, workload and
+/// design. `done` is called after each simulation. It uses all CPUs; the result does not depend on how many
+/// there are.
 ///
 /// # Errors
 ///
@@ -334,7 +329,7 @@ fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
 ///
 /// # Panics
 ///
-/// If a table names what is not built in, or has a workload that is none: the tables are our own.
+/// If a table names something that is not built in, or has an invalid workload: the tables are built in.
 pub fn run(
     experiment: &Experiment,
     seed: u64,
@@ -350,12 +345,14 @@ pub fn run(
     let figures = figures.into_iter().collect::<Result<Vec<_>, _>>()?;
     let of = |run: Run<'_>| &figures[runs[&run]];
     let tables = experiment.tables.iter().zip(0..);
+    debug_assert_eq!(figures.len(), runs.len(), "every run has figures");
     Ok(tables.flat_map(|(table, index)| cells(table, index, &of)).collect())
 }
 
-/// The cells of `table`, the one of that `index`, of figures that `of` finds.
+/// The cells of `table`, which has this `index`, from the figures that `of` finds.
 #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
 fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
+    assert!(!table.designs.is_empty(), "a table has a design to compare with");
     let mut cells = Vec::new();
     for (workload, row) in (0..).zip(&table.workloads) {
         let figures = |device, design| of(Run { device, options: &row.options, design });
@@ -366,7 +363,8 @@ fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -
         };
         for &design in table.designs {
             let figure = |device| {
-                measured(table.unit, device, design).expect("a table measures what there is")
+                measured(table.unit, device, design)
+                    .expect("every run of a table has figures in its unit")
             };
             let first = |device| measured(table.unit, device, table.designs[0]);
             let ratios = || {
@@ -374,6 +372,7 @@ fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -
                 table.platforms().filter_map(ratio)
             };
             let compares = design != table.designs[0] && table.less.is_none();
+            // [range-covers-all-variants]
             let ratio = ratios().next().filter(|_| compares).map(|ours| Ratio {
                 ours,
                 least: ratios().fold(ours, f64::min),
@@ -400,7 +399,7 @@ fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -
     cells
 }
 
-/// What `work` makes of each of `items`, in their order, on all processors.
+/// Calls `work` for each of `items` on all CPUs, and returns the results in the order of the items.
 fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
@@ -409,7 +408,7 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> 
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { break };
             let result = work(item);
-            *results[at].lock().expect("nobody fails holding it") = Some(result);
+            *results[at].lock().expect("no worker panics while it stores a result") = Some(result);
         }
     };
     thread::scope(|scope| {
@@ -418,7 +417,7 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> 
         worker();
     });
     let result = |cell: Mutex<Option<R>>| {
-        cell.into_inner().expect("nobody failed holding it").expect("every item was worked on")
+        cell.into_inner().expect("no worker panicked").expect("a result of every item")
     };
     results.into_iter().map(result).collect()
 }
@@ -428,15 +427,16 @@ fn simulate(run: &Run<'_>, seed: u64) -> Result<Figures, SimulationError> {
         Platform::Builtin(name) => Device::lookup(name),
         Platform::Variant { name, text } => Device::parse(name, text),
     };
-    let device = device.expect("it is our own");
-    let design = Design::lookup(run.design).expect("it is built in");
+    let device = device.expect("a valid built-in device or variant");
+    let design = Design::lookup(run.design).expect("a built-in design");
     let jobs = parse_args(run.options.iter().map(String::as_str), &NoSource)?;
     let instances = jobs.jobs.iter().map(|job| job.numjobs).sum();
     Ok(Figures::of(&Simulation::new(&jobs, &device, &design, seed)?.finish()?, instances))
 }
 
-/// Options of fio, from one text.
+/// The options for fio in `text`, separated by spaces.
 fn options(text: &str) -> Vec<String> {
+    assert!(text.starts_with("--"), "{text} has no options");
     text.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_table_has_what_it_names() {
+    fn everything_that_a_table_names_exists() {
         for experiment in experiments() {
             for table in &experiment.tables {
                 let of = format!("{}: {}", experiment.name, table.title);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tables_share_is_simulated_once() {
+    fn runs_that_tables_share_are_simulated_once() {
         let mut experiment = scsi::experiment();
         let once = runs(&experiment);
         let again = experiment.tables.clone();

@@ -1,8 +1,9 @@
-//! What is measured of a job: counts, latencies and samples per kind of I/O, depths, syncs.
+//! Measurements of jobs: counts, latencies and samples for each kind of I/O, depths, syncs.
 
 pub mod depth;
 pub mod meter;
 pub mod sampler;
+pub mod series;
 pub mod spent;
 
 use crate::job::{Op, PerOp};
@@ -22,7 +23,7 @@ pub struct Measured {
     pub bytes: u64,
     /// Submission latency in nanoseconds: from before the system call to its return.
     pub slat_ns: Histogram,
-    /// Completion latency in nanoseconds: from there until the job has the result.
+    /// Completion latency in nanoseconds: from then until the job has the result.
     pub clat_ns: Histogram,
     /// Both together.
     pub lat_ns: Histogram,
@@ -32,10 +33,10 @@ pub struct Measured {
     pub iops: Vec<Samples>,
 }
 
-/// What one instance, or a group reported as one, did.
+/// The measurements of one instance, or of a group that reports as one.
 #[derive(Clone, Debug)]
 pub struct JobStats {
-    /// Of each kind; `None` for what the job does not do.
+    /// For each kind of I/O; `None` for the kinds that the job does not do.
     pub ops: PerOp<Option<Box<Measured>>>,
     /// When the first instance began, after its start delay and ramp time.
     pub started: Instant,
@@ -43,23 +44,23 @@ pub struct JobStats {
     pub ended: Instant,
     /// Processor time of its own steps, in nanoseconds.
     pub cpu_ns: u64,
-    /// What its life was spent on.
+    /// What it spent its time on.
     pub spent: Spent,
     /// Context switches to it.
     pub context_switches: u64,
-    /// How deep it went.
+    /// Its depths.
     pub depths: Depths,
     /// Latency of syncs in nanoseconds, from before the call until the job has the result; `None`
-    /// where there were none.
+    /// if there were none.
     pub sync_lat_ns: Option<Box<Histogram>>,
     /// I/Os and syncs that failed.
     pub errors: u64,
-    /// How the first of them failed.
+    /// The status of the first of them.
     pub first_error: Option<Status>,
 }
 
 impl JobStats {
-    /// Nothing measured yet, of the kinds in `ops`.
+    /// Starts without measurements, for the kinds in `ops`.
     #[must_use]
     pub fn new(ops: &[Op]) -> Self {
         let of = |op| ops.contains(&op).then(Box::<Measured>::default);
@@ -77,7 +78,7 @@ impl JobStats {
         }
     }
 
-    /// Makes room for the kinds in `ops` as well.
+    /// Adds the kinds in `ops`.
     pub fn add_kinds(&mut self, ops: &[Op]) {
         for (op, slot) in [
             (Op::Read, &mut self.ops.read),
@@ -90,7 +91,7 @@ impl JobStats {
         }
     }
 
-    /// The measures of `op`.
+    /// The measurements of `op`.
     pub fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
         match op {
             Op::Read => self.ops.read.as_deref_mut(),
@@ -111,7 +112,7 @@ impl JobStats {
         self.ended.since(self.started).as_ns().max(1)
     }
 
-    /// The measures there are.
+    /// The measurements of all kinds that the job does.
     pub fn measured(&self) -> impl Iterator<Item = &Measured> {
         self.ops.each().into_iter().filter_map(|op| op.as_deref())
     }

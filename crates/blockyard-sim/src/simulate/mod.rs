@@ -1,4 +1,6 @@
-//! From a job file, a device and a design to a report.
+//! Simulations: from a job file, a device and a design to a [`Report`].
+//!
+//! `plan` places the instances of jobs, `build` makes the world, and [`Simulation`] moves it.
 
 mod build;
 mod error;
@@ -15,6 +17,7 @@ use crate::job::{Job, JobFile};
 use crate::log::Logs;
 use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
+use crate::measure::series::{Series, SeriesSampler};
 use crate::observe::Observer;
 use crate::profile::{Design, Device, FaultRules};
 use crate::replay::{Replay, ReplayError};
@@ -26,7 +29,7 @@ use blockyard::time::{Duration, Instant};
 use build::{begin_verifying, build_world, check_faults, check_host, check_pmem, check_queues};
 use plan::{Planned, plan, plan_replay};
 
-/// What one job, or one instance of it, did.
+/// The measurements of one job, or of one instance of it.
 #[derive(Clone, Debug)]
 pub struct JobReport {
     /// Its name.
@@ -35,16 +38,16 @@ pub struct JobReport {
     pub group: u32,
     /// The index of its job in the file.
     pub job: usize,
-    /// What was measured.
+    /// The measurements.
     pub stats: JobStats,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// In the order of the file: one for each instance, or for each job that reports as a group.
     pub jobs: Vec<JobReport>,
-    /// From the begin of measuring to the end of the last job.
+    /// From the start of measurement to the end of the last job.
     pub span: Duration,
     /// Processors of the machine.
     pub cpus: u16,
@@ -60,41 +63,43 @@ pub struct Report {
     pub mean_idle_gap: Duration,
     /// Sum over time of commands at the device, in command-nanoseconds.
     pub commands_held_ns: u128,
-    /// What an MMC host did.
+    /// Times and counts of an MMC host, if the device is one.
     pub mmc: Option<HostReport>,
-    /// What persistent memory was used for.
+    /// Times and counts of persistent memory, if the device is one.
     pub pmem: Option<PmemReport>,
-    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    /// Rates and depths over time.
+    pub series: Series,
+    /// For a replay: how much later than recorded each I/O was issued, in nanoseconds.
     pub late_ns: Option<Histogram>,
-    /// How often each fault rule was met, in the order of their file, ramp time included.
+    /// How often each fault rule matched and fired, in the order of their file, ramp time included.
     pub faults: Vec<FaultCount>,
-    /// What was found on the media, where it was looked at.
+    /// What was found on the media, if the run was verified.
     pub verified: Option<Verified>,
 }
 
-/// What a simulation is subject to beside its job, device and design, and what comes with it.
+/// The conditions of a simulation, beside its job, device and design.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
-    /// All random draws are from this.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// Recorded I/Os in place of those that jobs generate: the job file is then what
-    /// [`Replay::job_file`] gave for the device.
+    /// Recorded I/Os instead of those that jobs generate: the job file is then the one that
+    /// [`Replay::job_file`] returned for the device.
     pub replay: Option<&'a Replay>,
-    /// What the device does wrong.
+    /// The faults of the device.
     pub faults: Option<&'a FaultRules>,
-    /// Where data is kept and verified: how. Changes nothing but speed.
+    /// Whether and how data is kept and verified. It changes only the speed of the simulation.
     pub verify: Option<&'a Verify>,
-    /// When the system is to sleep, from the begin on, and for how long: see [`World::suspend`].
+    /// When the system sleeps, from the start, and for how long: see [`World::suspend`].
     pub sleeps: &'a [(Duration, Duration)],
-    /// Whether each call of a driver is held against its contract. Changes nothing but speed: a run
-    /// takes about a tenth longer.
+    /// Whether each call of a driver is checked against its contract. It changes only the speed: a run takes
+    /// about a tenth longer.
     pub checked: bool,
     /// Whether the logs that the jobs ask for are written.
     pub logs: bool,
 }
 
 impl Conditions<'_> {
-    /// I/Os as jobs say, no faults, no data, no logs; checked.
+    /// I/Os of the jobs, no faults, no data, no logs; checked.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self {
@@ -114,18 +119,23 @@ impl Conditions<'_> {
 pub struct Simulation<O = ()> {
     world: World<O>,
     jobs: Vec<Job>,
-    /// For each entry of the world's statistics: its job and reporting group.
+    /// The job and reporting group of each entry of the world's statistics.
     entries: Vec<(usize, u32)>,
-    /// Instances that have not begun, by waves: a wave begins when the one before has ended.
+    /// Instances that have not begun, by waves, last wave first: a wave begins when the previous one has
+    /// ended.
     waves: Vec<Vec<Planned>>,
     next_task: u32,
     task_jobs: Vec<usize>,
     seed: u64,
     cpus: u16,
+    sampler: SeriesSampler,
 }
 
+/// Events between two looks at whether a sample is due.
+const SAMPLED_EVENTS: u64 = 1 << 8;
+
 impl Simulation {
-    /// A simulation of `jobs` on `device` under `design`, all random draws from `seed`.
+    /// Returns a simulation of `jobs` on `device` under `design`, with all random draws from `seed`.
     ///
     /// # Errors
     ///
@@ -139,12 +149,12 @@ impl Simulation {
         Self::under(jobs, device, design, Conditions::new(seed))
     }
 
-    /// As [`Self::new`], under `conditions`.
+    /// Like [`Self::new`], under `conditions`.
     ///
     /// # Errors
     ///
-    /// As there; [`SimulationError::Log`] if a log cannot be made, [`SimulationError::Replay`] if a
-    /// trace does not fit the device or cannot be read any more.
+    /// Those of [`Self::new`]; [`SimulationError::Log`] if a log cannot be created,
+    /// [`SimulationError::Replay`] if a trace does not fit the device or can no longer be read.
     pub fn under(
         jobs: &JobFile,
         device: &Device,
@@ -156,11 +166,11 @@ impl Simulation {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// As [`Simulation::under`], told to `observer`.
+    /// Like [`Simulation::under`], with all events passed to `observer`.
     ///
     /// # Errors
     ///
-    /// As [`Simulation::under`]; then the observer has been told nothing.
+    /// Those of [`Simulation::under`]; the observer has then received nothing.
     pub fn observed(
         jobs: &JobFile,
         device: &Device,
@@ -178,6 +188,8 @@ impl<O: Observer> Simulation<O> {
             None => plan(&jobs.jobs, device, design)?,
             Some(replay) => plan_replay(replay, device),
         };
+        assert_eq!(entries.len(), stats.len(), "every entry has statistics");
+        assert!(waves.iter().any(|wave| !wave.is_empty()), "a simulation has an instance");
         waves.reverse();
         let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
@@ -202,23 +214,34 @@ impl<O: Observer> Simulation<O> {
             task_jobs: Vec::new(),
             seed: conditions.seed,
             cpus: device.machine.cpus,
+            sampler: SeriesSampler::default(),
         };
         simulation.begin_wave();
         Ok(simulation)
     }
 
-    /// Checks the queues' accounts after every step; slow.
+    /// Makes the queues check their accounts after every step, which is slow.
     pub const fn check_every_step(&mut self) {
         self.world.check_every_step();
     }
 
-    /// Goes on for up to `max` events; whether there is more to do.
+    /// Handles up to `max` events, and returns whether there is more to do.
     ///
     /// # Errors
     ///
     /// [`SimulationError::Failed`], [`SimulationError::Log`].
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
-        let more = self.world.advance(max).map_err(|failure| self.failed(failure))?;
+        assert!(max > 0, "an advance handles an event");
+        let mut left = max;
+        let more = loop {
+            let events = left.min(SAMPLED_EVENTS);
+            left -= events;
+            let more = self.world.advance(events).map_err(|failure| self.failed(failure))?;
+            self.sample();
+            if !more || left == 0 {
+                break more;
+            }
+        };
         self.world.logs.write_due()?;
         if more || self.begin_wave() {
             return Ok(true);
@@ -227,11 +250,20 @@ impl<O: Observer> Simulation<O> {
         Ok(false)
     }
 
+    /// Takes a sample of the world if one is due.
+    fn sample(&mut self) {
+        let now = self.world.now();
+        if self.sampler.is_due(now) {
+            let (depth, in_flight) = self.world.load();
+            self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
+        }
+    }
+
     /// Runs to the end.
     ///
     /// # Errors
     ///
-    /// As [`Self::advance`].
+    /// Those of [`Self::advance`].
     pub fn finish(mut self) -> Result<Report, SimulationError> {
         while self.advance(1 << 20)? {}
         Ok(self.report())
@@ -243,22 +275,23 @@ impl<O: Observer> Simulation<O> {
         &self.world
     }
 
-    /// Who watches.
+    /// The observer.
     #[must_use]
     pub const fn observer(&self) -> &O {
         &self.world.host.sink.1
     }
 
-    /// I/Os that jobs have taken the results of so far.
+    /// The I/Os that jobs have reaped so far.
     #[must_use]
     pub fn ios_done(&self) -> u64 {
         self.world.stats.iter().flat_map(JobStats::measured).map(|measured| measured.ios).sum()
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     #[must_use]
     pub fn report(&self) -> Report {
         let world = &self.world;
+        debug_assert_eq!(self.entries.len(), world.stats.len(), "every entry has statistics");
         let jobs = self.entries.iter().zip(&world.stats).map(|(&(job, group), stats)| JobReport {
             name: self.jobs[job].name.clone(),
             group,
@@ -279,6 +312,7 @@ impl<O: Observer> Simulation<O> {
             mmc: model.mmc().map(|mmc| mmc.report(world.now())),
             pmem: model.pmem().map(Pmem::report),
             faults: world.host.driver.fault_counts(),
+            series: self.sampler.series(),
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),
         }
@@ -299,7 +333,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Begins the next wave; whether there was one.
+    /// Begins the next wave, and returns whether there was one.
     fn begin_wave(&mut self) -> bool {
         let Some(wave) = self.waves.pop() else {
             self.world.end_measuring();
@@ -317,11 +351,12 @@ impl<O: Observer> Simulation<O> {
         true
     }
 
-    /// Begins an instance; when measuring it begins.
+    /// Begins an instance, and returns when its measurement begins.
     fn begin(&mut self, planned: Planned, now: Instant) -> Instant {
         let job = &self.jobs[planned.job];
         let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
+        debug_assert!(least <= most, "a range of start delays is in order");
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
         let begin = now + Duration::from_ns(delay);
@@ -332,6 +367,7 @@ impl<O: Observer> Simulation<O> {
         self.world.host.sink.1.task_begins(id, &job.name);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
+        debug_assert_eq!(self.task_jobs.len(), self.next_task as usize, "every task has a job");
         self.world.add_task(task, begin, ramp, limit);
         begin + ramp
     }
