@@ -229,8 +229,15 @@ impl Controller {
 
     /// Plays `transaction` from `now` on.
     fn play(&mut self, transaction: &MmcRequest, now: Instant) {
-        assert!(self.running.is_none(), "[one-request-on-bus]: {transaction:?} while {:?}", self.running);
-        assert!(!self.engine.has_bus(), "[engine-owns-bus]: {transaction:?} while the engine has the bus");
+        assert!(
+            self.running.is_none(),
+            "[one-request-on-bus]: {transaction:?} while {:?}",
+            self.running
+        );
+        assert!(
+            !self.engine.has_bus(),
+            "[engine-owns-bus]: {transaction:?} while the engine has the bus"
+        );
         self.ledger.begin(transaction);
         self.now = now;
         self.serial = self.serial.wrapping_add(1);
