@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_requests_and_no_more() {
+    fn no_more_requests_are_taken_than_there_are() {
         let depth = Depth::new(2, 1000, 2);
         assert!(depth.take_request(0, 0) && depth.take_request(1, 0));
         assert!(!depth.take_request(1, 1));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_limited_but_for_one_request_that_has_them_alone() {
+    fn bytes_are_limited_except_for_a_request_that_is_alone() {
         let depth = Depth::new(4, 1000, 2);
         assert!(depth.take_request(0, 0) && depth.take_request(1, 0));
         assert!(depth.take_bytes(0, 5000), "more than there are, and no other has any");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn while_another_waits_nobody_goes_beyond_its_share() {
+    fn no_lane_exceeds_its_share_while_another_waits() {
         let depth = Depth::new(4, 1000, 2);
         assert!((0..4).all(|taken| depth.take_request(0, taken)), "nobody else wants it");
         assert!(!depth.take_request(1, 0));

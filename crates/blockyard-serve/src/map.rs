@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "beyond the mapping")]
-    fn a_write_beyond_the_end_is_no_write() {
+    fn a_write_beyond_the_end_panics() {
         Map::new(1).expect("there is memory").write(PAGE_BYTES - 1, &[1, 2]);
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_unless_somebody_holds_it_still() {
+    fn a_buffer_is_used_again_once_nobody_holds_it() {
         let mut pool = Pool::new(1 << 20);
         let first = pool.take(5000).expect("there is memory");
         assert_eq!((first.len(), pool.taken_bytes()), (8192, 8192));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_no_more_than_it_was_told() {
+    fn a_pool_keeps_no_more_than_its_limit() {
         let mut pool = Pool::new(4096);
         let (one, two) = (pool.take(1).expect("memory"), pool.take(1).expect("memory"));
         pool.give(one);

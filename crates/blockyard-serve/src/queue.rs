@@ -225,8 +225,10 @@ mod tests {
 
     /// The kernel tells of writes that it lost once. Where that was in the answer to a write with FUA, no
     /// flush after it may succeed; where the write itself failed, flushes go on.
+    ///
+    /// Checks [failed-flush-stays-failed].
     #[test]
-    fn writes_that_were_lost_are_not_forgotten_for_a_durable_one() {
+    fn a_lost_write_fails_every_later_flush() {
         let write = Bio::new(Op::Write, 0, 8, 0).with_flags(Flags::FUA);
         let flush = Bio::new(Op::Flush, 0, 0, 0);
         for error in [libc::EIO, libc::ENOSPC] {

@@ -40,7 +40,7 @@ impl Drop for Loop {
 }
 
 #[test]
-fn it_keeps_what_is_written_and_tells_data_throughout() {
+fn a_block_device_keeps_what_is_written_and_reports_only_data() {
     let file = nbd::file(BYTES);
     for buffered in [false, true] {
         fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).unwrap();

@@ -16,6 +16,8 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// One client asks for far more than it reads: another one is answered.
+///
+/// Checks [unread-replies-hold-one-client] and [quick-send-never-waits].
 #[test]
 fn a_slow_reader_waits_alone() {
     let path = nbd::file(64 << 20);
@@ -65,8 +67,10 @@ fn a_flood_is_answered_to_its_end() {
 }
 
 /// Memory for one large request at a time: several clients get theirs, one after the other.
+///
+/// Checks [lane-memory-bounded].
 #[test]
-fn who_finds_no_memory_waits_for_it() {
+fn a_request_that_finds_no_memory_waits_for_it() {
     let path = nbd::file(8 << 20);
     let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
     let running = Running::start(nbd::disk(file), |config| config.lane_bytes_max = 1 << 20);
@@ -90,8 +94,10 @@ fn who_finds_no_memory_waits_for_it() {
 
 /// Clients that leave all of a lane's memory lying, in replies that they do not read or writes that they
 /// do not finish, are cut off when others wait for it.
+///
+/// Checks [lane-memory-bounded].
 #[test]
-fn who_leaves_the_memory_of_others_lying_is_cut_off() {
+fn a_client_that_keeps_memory_from_others_is_cut_off() {
     let path = nbd::file(8 << 20);
     let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
     let patience = Duration::from_millis(500);
@@ -130,7 +136,7 @@ fn who_leaves_the_memory_of_others_lying_is_cut_off() {
 }
 
 #[test]
-fn who_does_not_shake_hands_in_time_is_cut_off() {
+fn a_client_that_chooses_no_export_in_time_is_cut_off() {
     let deadline = Duration::from_millis(200);
     let running = Running::start(memory(1 << 20), |config| config.handshake_deadline = deadline);
     let mut served = running.client();
@@ -155,7 +161,7 @@ fn there_are_no_more_connections_than_allowed() {
 }
 
 #[test]
-fn two_hundred_clients_at_once() {
+fn two_hundred_clients_are_served_at_once() {
     let running = Running::start(memory(1 << 20), |config| config.lanes = 2);
     let mut clients: Vec<_> = (0..200).map(|_| running.client()).collect();
     for (own, client) in clients.iter_mut().enumerate() {

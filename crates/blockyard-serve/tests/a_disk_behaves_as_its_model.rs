@@ -108,6 +108,7 @@ fn send_write(client: &mut Client, block: u64) -> u64 {
     cookie
 }
 
+/// Checks [slower-side-decides] and [model-asked-on-time].
 #[test]
 fn requests_take_the_time_of_the_model_and_their_turn() {
     for source in [
@@ -135,8 +136,9 @@ fn requests_take_the_time_of_the_model_and_their_turn() {
     }
 }
 
+/// Checks [model-error-wins].
 #[test]
-fn what_the_model_fails_or_does_not_know_is_refused() {
+fn requests_that_the_model_fails_or_does_not_know_are_refused() {
     let running = Running::start(one_by_one(memory(MIB), Duration::from_us(10)), |_| ());
     let mut client = running.client();
     assert_eq!(client.write(0, &[1; 512]), EIO);
@@ -167,7 +169,7 @@ fn delays_and_rates_hold_completions_back() {
 }
 
 #[test]
-fn faults_fail_or_lose_what_their_rules_say() {
+fn faults_fail_or_lose_the_requests_of_their_rules() {
     let rule = |turn, then| FaultRule {
         name: "rule".to_owned(),
         when: When { ops: vec![Op::Write], turns: Turns::Between(turn, turn), ..When::default() },
@@ -197,7 +199,7 @@ fn faults_fail_or_lose_what_their_rules_say() {
 }
 
 #[test]
-fn what_layers_cannot_be_is_refused_at_the_start() {
+fn impossible_layers_are_refused_at_the_start() {
     let torn =
         FaultRule { name: "torn".to_owned(), when: When::default(), then: Action::TearWrite(1) };
     let layers = Layers { faults: vec![torn], ..Layers::default() };

@@ -11,8 +11,9 @@ use std::process::Command;
 
 const INSIDE: &str = "BLOCKYARD_FULL_DISK";
 
+/// Checks [short-io-completed].
 #[test]
-fn no_space_is_told_to_the_one_write() {
+fn a_full_disk_fails_one_write_and_the_session_goes_on() {
     let folder = nbd::path("full");
     if std::env::var_os(INSIDE).is_none() {
         std::fs::create_dir(&folder).unwrap();

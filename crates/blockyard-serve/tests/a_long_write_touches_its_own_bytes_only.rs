@@ -50,13 +50,14 @@ fn a_cut_write(config: blockyard_serve::DiskConfig) -> usize {
     written
 }
 
+/// Checks [payload-received-in-place].
 #[test]
-fn cut_off_in_memory() {
+fn a_write_cut_off_in_memory_changes_its_own_bytes_only() {
     assert!(a_cut_write(memory(3 * LEN as u64)) > 0, "what came is in place");
 }
 
 #[test]
-fn cut_off_in_a_file() {
+fn a_write_cut_off_in_a_file_changes_its_own_bytes_only() {
     let path = file(3 * LEN as u64);
     let source = blockyard_serve::Source::File { path: path.clone(), buffered: false };
     assert_eq!(a_cut_write(disk(source)), 0, "it was never given to the disk");
@@ -65,7 +66,7 @@ fn cut_off_in_a_file() {
 
 /// A disk that nobody has written to yet has holes; what a write brought that was cut off is none.
 #[test]
-fn cut_off_where_there_was_a_hole() {
+fn a_write_cut_off_in_a_hole_changes_its_own_bytes_only() {
     let running = Running::start(memory(3 * LEN as u64), |_| {});
     let mut client = running.client();
     client.ask(WRITE, AT as u64, u32::try_from(LEN).unwrap()).unwrap();

@@ -39,12 +39,12 @@ fn lengths_are_taken(source: Source, keeps: bool) {
 }
 
 #[test]
-fn of_nothing() {
+fn a_null_disk_takes_a_range_of_any_length() {
     lengths_are_taken(Source::Null { bytes: 4 * TIB }, false);
 }
 
 #[test]
-fn of_a_file() {
+fn a_file_takes_a_range_of_any_length() {
     for buffered in [true, false] {
         let path = nbd::file(4 * TIB);
         lengths_are_taken(Source::File { path: path.clone(), buffered }, true);

@@ -8,7 +8,7 @@ use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
 use std::io::{Read, Write};
 
 #[test]
-fn what_was_taken_is_done_and_answered() {
+fn requests_that_were_taken_are_answered() {
     let path = file(32 << 20);
     let source = Source::File { path: path.clone(), buffered: false };
     let running = Running::start(disk(source), |_| ());
@@ -41,7 +41,7 @@ fn what_was_taken_is_done_and_answered() {
 }
 
 #[test]
-fn who_has_nothing_under_way_is_told_by_the_end_of_the_session() {
+fn an_idle_client_sees_its_session_end() {
     let running = Running::start(nbd::memory(1 << 20), |config| config.lanes = 3);
     let mut clients: Vec<_> = (0..6).map(|_| running.client()).collect();
     running.server.stopper().stop();
@@ -56,7 +56,7 @@ fn who_has_nothing_under_way_is_told_by_the_end_of_the_session() {
 
 /// A client that reads nothing of its reply does not keep the server from its end, and its last flush.
 #[test]
-fn who_does_not_read_is_not_waited_for() {
+fn a_client_that_does_not_read_does_not_delay_the_end() {
     let running = Running::start(nbd::memory(8 << 20), |config| {
         config.patience = Duration::from_millis(300);
     });
@@ -73,7 +73,7 @@ fn who_does_not_read_is_not_waited_for() {
 }
 
 #[test]
-fn one_that_never_sleeps_serves_and_ends_too() {
+fn a_server_that_never_sleeps_serves_and_ends() {
     let path = file(1 << 20);
     let source = Source::File { path: path.clone(), buffered: true };
     let running = Running::start(disk(source), |config| config.polls = true);

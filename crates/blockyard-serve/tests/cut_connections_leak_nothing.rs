@@ -94,6 +94,7 @@ fn valid_session(running: &Running, random: &mut Random) {
     client.bye();
 }
 
+/// Checks [door-number-kept-until-quiet] and [kernel-memory-stays].
 #[test]
 fn cut_connections_leak_nothing_and_disturb_nobody() {
     let path = nbd::file(1 << 20);

@@ -31,8 +31,10 @@ impl Bell {
 
 /// Two lanes and bytes for one request: both get it in the end, one at a time. A wake-up that is lost
 /// is a deadlock, which loom reports.
+///
+/// Checks [depth-waiter-rung] and [depth-never-exceeded].
 #[test]
-fn no_wake_up_is_lost_and_no_more_is_taken_than_there_is() {
+fn no_wake_up_is_lost_and_the_depth_is_never_exceeded() {
     loom::model(|| {
         let depth = Arc::new(Depth::new(2, 100, 2));
         let bells = Arc::new([Bell::default(), Bell::default()]);
@@ -62,7 +64,7 @@ fn no_wake_up_is_lost_and_no_more_is_taken_than_there_is() {
 
 /// A lane that has everything gives way to one that waits, and gets more when that has ended.
 #[test]
-fn who_gives_way_is_woken_again() {
+fn a_lane_that_gives_way_is_woken_again() {
     loom::model(|| {
         let depth = Arc::new(Depth::new(2, 100, 2));
         let bells = Arc::new([Bell::default(), Bell::default()]);

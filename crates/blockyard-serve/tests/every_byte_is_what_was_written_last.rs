@@ -65,6 +65,7 @@ fn check(disk: DiskConfig, lanes: usize, rounds: u32) {
     running.stop();
 }
 
+/// Checks [kernel-writes-alone].
 #[test]
 fn in_memory() {
     check(memory(BYTES + 77), 1, 2000);
@@ -72,7 +73,7 @@ fn in_memory() {
 }
 
 #[test]
-fn through_the_page_cache() {
+fn the_page_cache_keeps_every_byte() {
     let path = file(BYTES + 77);
     let source = Source::File { path: path.clone(), buffered: true };
     check(DiskConfig { policies: Policies::mq_deadline(), ..disk(source) }, 2, 1000);
@@ -80,6 +81,7 @@ fn through_the_page_cache() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Checks [rest-of-block-kept].
 #[test]
 fn by_direct_io() {
     // So small that clients meet in a block again and again.
@@ -106,8 +108,10 @@ impl Watcher for Refusals {
 
 /// Parts of one block, written by several clients at once: who has to wait is woken when it may go on,
 /// and is not left to look again after a while, as it would be if something had run out.
+///
+/// Checks [edge-has-one-writer].
 #[test]
-fn who_waits_for_a_neighbour_by_direct_io_is_woken() {
+fn a_write_that_waits_for_its_neighbour_is_woken() {
     let path = file(4096);
     for lanes in [1, 2] {
         let refusals = Arc::default();
@@ -138,7 +142,7 @@ fn who_waits_for_a_neighbour_by_direct_io_is_woken() {
 
 /// The largest request there is, both ways, and one beyond the end.
 #[test]
-fn thirty_two_mebibytes_at_once() {
+fn a_write_of_32_mebibytes_is_kept_whole() {
     let path = file(40 << 20);
     for disk in [memory(40 << 20), disk(Source::File { path: path.clone(), buffered: false })] {
         let running = Running::start(disk, |_| ());
@@ -160,7 +164,7 @@ fn thirty_two_mebibytes_at_once() {
 
 /// Writes of parts of blocks know of each other within one export of one server.
 #[test]
-fn nobody_else_writes_to_a_served_file() {
+fn a_served_file_has_no_other_writer() {
     let path = nbd::file(1 << 20);
     let disk = |name: &str, read_only| {
         let source = Source::File { path: path.clone(), buffered: false };

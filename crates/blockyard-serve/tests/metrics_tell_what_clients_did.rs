@@ -67,7 +67,7 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
 }
 
 #[test]
-fn counts_are_those_of_the_clients() {
+fn counts_match_what_clients_did() {
     let path = file(1 << 20);
     let running = start(2, disk(Source::File { path: path.clone(), buffered: true }));
     let before = metrics(&running);
@@ -118,7 +118,7 @@ fn counts_are_those_of_the_clients() {
 
 /// Of a disk with rules each has a line; where none has, there is none.
 #[test]
-fn faults_are_told_by_their_rules() {
+fn faults_are_counted_by_rule() {
     let rule = FaultRule {
         name: "third".to_owned(),
         when: When { ops: vec![Op::Write], turns: Turns::Between(3, 3), ..When::default() },
@@ -167,7 +167,7 @@ fn check_by_promtool(text: &str) {
 }
 
 #[test]
-fn health_is_told_and_bad_questions_are_refused() {
+fn health_is_reported_and_bad_requests_are_refused() {
     let running = start(1, memory(4096));
     assert!(ask(&running, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
     let head = ask(&running, b"HEAD /metrics HTTP/1.1\r\n\r\n");

@@ -23,7 +23,7 @@ fn processor_time(stat: &File) -> u64 {
 }
 
 #[test]
-fn who_cannot_be_let_in_costs_next_to_nothing() {
+fn a_client_that_cannot_be_accepted_costs_little_time() {
     if std::env::var_os(INSIDE).is_none() {
         let this = std::env::current_exe().unwrap();
         let run = Command::new("sh")

@@ -68,6 +68,7 @@ fn protected(running: &Running, config: &Arc<ClientConfig>, said: &[u8]) -> io::
     Ok(stream)
 }
 
+/// Checks [nothing-before-tls].
 #[test]
 fn starttls_forgets_what_came_before_and_behind_it() {
     let certificates = Certificates::new();
@@ -101,7 +102,7 @@ fn starttls_forgets_what_came_before_and_behind_it() {
 }
 
 #[test]
-fn where_tls_is_required_nobody_comes_in_without_it() {
+fn required_tls_keeps_plain_clients_out() {
     let certificates = Certificates::new();
     let running =
         Running::start(memory(1 << 20), |server| server.tls = Some(certificates.config(true)));
@@ -123,7 +124,7 @@ fn where_tls_is_required_nobody_comes_in_without_it() {
 }
 
 #[test]
-fn who_speaks_no_tls_after_starttls_is_cut_off_and_costs_nobody_else() {
+fn a_client_without_tls_after_starttls_is_cut_off_alone() {
     let certificates = Certificates::new();
     let running = Running::start(memory(1 << 20), |server| {
         server.tls = Some(certificates.config(false));
@@ -150,7 +151,7 @@ fn who_speaks_no_tls_after_starttls_is_cut_off_and_costs_nobody_else() {
 
 /// DISC comes while the reply before it is on its way: TLS ends behind the reply, not within it.
 #[test]
-fn what_was_asked_before_disc_is_answered_to_its_last_byte() {
+fn requests_before_a_disconnect_are_answered_to_the_last_byte() {
     let certificates = Certificates::new();
     let running =
         Running::start(memory(8 << 20), |server| server.tls = Some(certificates.config(false)));

@@ -18,7 +18,7 @@ fn zeroes(flags: u8, cookie: u64, offset: u64, len: u32) -> [u8; 28] {
 
 /// tmpfs punches holes, but knows no other way to zero than to write.
 #[test]
-fn they_need_not_be_whole_blocks() {
+fn zeroes_need_not_be_whole_blocks() {
     const BYTES: usize = 64 << 10;
     let name = nbd::path("zeroes").file_name().unwrap().to_owned();
     let path = std::path::Path::new("/dev/shm").join(name);
@@ -49,7 +49,7 @@ fn they_need_not_be_whole_blocks() {
 
 /// Neighbours that come together are not refused for what only one of them asked for.
 #[test]
-fn who_wants_them_fast_fails_alone() {
+fn a_fast_zeroing_that_cannot_be_fast_fails_alone() {
     let running = Running::start(memory(64 << 10), |_| ());
     let mut client = running.client();
     assert_eq!(client.write(0, &[7; 64 << 10]), 0);

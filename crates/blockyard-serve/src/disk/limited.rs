@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_another_lane_stays_where_it_can_merge() {
+    fn a_request_that_waits_for_another_lane_can_merge() {
         assert_eq!(requests_of_two_bios(Policies::mq_deadline()), [16]);
         assert_eq!(requests_of_two_bios(Policies::NONE), [16]);
     }

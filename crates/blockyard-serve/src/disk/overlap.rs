@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_keeps_edges_waits_for_others_and_lets_others_wait() {
+    fn only_writes_of_parts_of_blocks_exclude_others() {
         let bells: Vec<_> = (0..2).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
         let overlaps = Overlaps::new(&bells);
         assert!(overlaps.begin(0, 0..4096, false));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_told_to_wait_is_rung_for_when_a_write_ends() {
+    fn a_waiting_lane_is_rung_when_a_write_ends() {
         let bells: Vec<_> = (0..3).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
         let overlaps = Overlaps::new(&bells);
         let rung = || {

@@ -15,7 +15,8 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::fmt::Debug;
 
 /// How often a rule of a fault file was met, by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FaultCount {
     /// The rule's name.
     pub name: String,

@@ -31,6 +31,7 @@
 
 mod device;
 mod host;
+mod load;
 mod measuring;
 mod media;
 mod polling;

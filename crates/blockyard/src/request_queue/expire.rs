@@ -1,10 +1,11 @@
-//! What the driver has had for too long, and flushes that were held back for too long.
+//! Requests that the driver has owned for too long, and flushes that were held back for too long.
 //!
 //! # Rules
 //!
-//! - **X1.** A request that the driver has had for the queue's timeout is asked about once, at the
-//!   next whole second; if the driver still waits for it, again after another timeout.
-//! - **X2.** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
+//! - **[asked-each-timeout]** The driver is asked once about a request that it has owned for the queue's
+//!   timeout, at the next whole second. If the driver still waits for it, it is asked again after another
+//!   timeout.
+//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first wins. The other finds
 //!   nothing in flight under the tag and changes nothing.
 
 use super::number::{hctx_id, request_id};
@@ -15,11 +16,11 @@ use crate::time::{Duration, Instant};
 use crate::trace::{Action, Sink};
 use crate::unit::RequestId;
 
-/// The timer goes off at multiples of this, so that many requests share one look.
+/// The timer fires at multiples of this, so that many requests share one check.
 const GRAIN: Duration = Duration::from_secs(1);
 
 impl RequestQueue {
-    /// The timer goes off at `at`, rounded up to a whole second, or before.
+    /// Sets the timer to fire no later than `at`, rounded up to a whole second.
     #[inline]
     pub(super) fn arm_timer(&mut self, at: Instant) {
         if at < self.timer {
@@ -31,11 +32,13 @@ impl RequestQueue {
     fn set_timer(&mut self, at: Instant) {
         let grains = at.as_ns().div_ceil(GRAIN.as_ns());
         self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
+        debug_assert!(self.timer >= at, "timer at {}, before {at}", self.timer);
     }
 
-    /// The timer has gone off.
+    /// Handles the timer.
     #[cold]
-    pub(super) fn look_after<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+    pub(super) fn handle_timer<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        debug_assert!(self.timer <= now, "timer at {}, handled at {now}", self.timer);
         self.timer = Instant::MAX;
         for id in (0..self.requests.capacity()).map(request_id) {
             let rq = &self.requests[id];
@@ -48,11 +51,11 @@ impl RequestQueue {
             }
         }
         for at in 0..self.hctxs.len() {
-            self.begin_flush(host, hctx_id(at), now); // C3
+            self.begin_flush(host, hctx_id(at), now); // [flush-held-bounded]
         }
     }
 
-    /// X1.
+    /// Asks the driver about a request ([asked-each-timeout]).
     fn timed_out<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,

@@ -1,13 +1,14 @@
-//! Holding the traffic: freezing keeps bios out, quiescing keeps requests from the driver.
+//! Holding the traffic: a freeze keeps bios out, a quiesce keeps requests from the driver.
+//!
+//! Both nest. A quiesced queue does not drain, frozen or not.
 //!
 //! # Rules
 //!
-//! - **Z1.** While a queue is frozen no bio enters; what is inside goes on to its end, also out of
-//!   plugs. Who was refused is woken when the last freeze ends.
-//! - **Z2.** While a queue is quiesced nothing is offered to the driver, from the return of
-//!   [`RequestQueue::quiesce`] on; completions may still come. When the last quiesce ends every
-//!   hardware queue is run, so that nothing that came meanwhile is forgotten.
-//! - **Z3.** Both nest. A queue that is quiesced does not drain, frozen or not.
+//! - **[frozen-admits-none]** While a queue is frozen no bio enters. Requests that are inside continue to
+//!   their end, also out of plugs. Refused submitters are woken when the last freeze ends.
+//! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered to the
+//!   driver; completions may still come. When the last quiesce ends every hardware queue is run, so that
+//!   no request that came meanwhile is forgotten.
 
 use super::RequestQueue;
 use crate::driver::Driver;
@@ -17,8 +18,8 @@ use crate::trace::Sink;
 use crate::unit::CpuId;
 
 impl RequestQueue {
-    /// Keeps bios out until [`Self::unfreeze`] (Z1). Drain [`Self::next_run`] afterwards; the queue
-    /// has come to rest when [`Self::is_empty`].
+    /// Keeps bios out until [`Self::unfreeze`] ([frozen-admits-none]). Drain [`Self::next_run`]
+    /// afterwards. The queue is at rest when [`Self::is_empty`].
     pub fn freeze<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         self.pauses.frozen += 1;
         for cpu in 0..self.plugs.len() {
@@ -32,7 +33,7 @@ impl RequestQueue {
     ///
     /// # Panics
     ///
-    /// If the queue is not frozen.
+    /// Panics if the queue is not frozen.
     pub fn unfreeze(&mut self) {
         let frozen = &mut self.pauses.frozen;
         *frozen = frozen.checked_sub(1).expect("unfreeze of a queue that is not frozen");
@@ -47,7 +48,7 @@ impl RequestQueue {
         self.pauses.frozen > 0
     }
 
-    /// Keeps requests from the driver until [`Self::unquiesce`] (Z2).
+    /// Keeps requests from the driver until [`Self::unquiesce`] ([quiesced-sends-none]).
     pub const fn quiesce(&mut self) {
         self.pauses.quiesced += 1;
     }
@@ -56,7 +57,7 @@ impl RequestQueue {
     ///
     /// # Panics
     ///
-    /// If the queue is not quiesced.
+    /// Panics if the queue is not quiesced.
     pub fn unquiesce(&mut self) {
         let quiesced = &mut self.pauses.quiesced;
         *quiesced = quiesced.checked_sub(1).expect("unquiesce of a queue that is not quiesced");

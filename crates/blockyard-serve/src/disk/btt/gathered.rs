@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_fails_alone() {
+    fn a_write_that_fails_fails_alone() {
         let table = table("alone");
         let mut way = Worker::new(Arc::clone(&table.btt));
         let memory = way.btt().memory();

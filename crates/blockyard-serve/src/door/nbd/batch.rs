@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_in_pieces_is_not_sent_again() {
+    fn bytes_that_were_sent_are_not_sent_again() {
         let map = Arc::new(Map::new(8192).expect("there is memory"));
         let mut batch = Batch::default();
         batch.head(|out| out.extend([1; 16]));
@@ -220,7 +220,7 @@ mod tests {
         assert!(batch.is_empty());
     }
     #[test]
-    fn what_is_sealed_is_sent_before_more_of_it_is() {
+    fn sealed_bytes_are_sent_before_more_are_sealed() {
         let map = Arc::new(Map::new(8192).expect("there is memory"));
         map.write(100, &[3; 1000]);
         let mut batch = Batch::default();

@@ -1,30 +1,31 @@
-//! [`Checked`]: asserts on every call what a driver and those who call it owe each other.
+//! [`Checked`]: asserts on every call the contract between a driver and its callers.
 //!
-//! It stands anywhere in a stack. What comes from above is held against what the core owes a
-//! driver, what comes from below against what a driver owes the core. It changes nothing, answers
-//! nothing by itself, and costs some table look-ups for each call: it belongs into every test.
+//! It may stand anywhere in a stack. Calls from above are checked against the core's duties, answers from
+//! below against the driver's. The layer changes nothing, answers nothing itself, and costs some table
+//! look-ups for each call: use it in every test.
+//!
+//! A broken rule panics with its name in brackets at the start of the message. The rules of
+//! [`driver`](crate::driver) and [`hardware_queue`](crate::hardware_queue) are checked like this:
+//!
+//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported as
+//!   finished, or ended on time-out, only while it is owned, and once; it is given back only while it is
+//!   owned.
+//! - [last-or-commit]: no run of a hardware queue is open when the caller's call has returned
+//!   ([`Checked::call_ended`]).
+//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries one, and
+//!   each permit goes back once.
+//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is owned,
+//!   and [`Busy::Host`] only while one of any queue is.
 //!
 //! # Rules
 //!
-//! A broken rule panics with its name in brackets, which begins the message. D1 to D4 are those of
-//! [`driver`](crate::driver).
-//!
-//! - **\[D1\]** Nothing is offered under a tag that is owned. A request is named as finished, or
-//!   said to have ended on time-out, only while it is owned, and once; it is given back only while
-//!   it is owned.
-//! - **\[D2\]** No run of a hardware queue is open when the caller's call has returned
-//!   ([`Checked::call_ended`]).
-//! - **\[D3\]** Permits are asked for only by a design with budget, come with each of its requests,
-//!   and go back once each.
-//! - **\[D4\]** [`Busy::Device`] is said only while a request of the queue is owned, [`Busy::Host`]
-//!   only while one of any queue is.
-//! - **\[partial\]** Only a read or write of one range is done in part, of less than all of it, and the
-//!   rest has failed.
-//! - **\[prepare\]** A request is prepared once before it is offered, and stays as it was prepared.
-//! - **\[limits\]** A request keeps the limits of its queue, and its pieces tile it.
-//! - **\[time\]** Time does not go backwards.
-//! - **\[poll\]** A device that has just named nothing does not ask to be polled at once.
-//! - **\[leak\]** Nothing is owned, prepared or permitted when all has ended
+//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less than all
+//!   of its sectors, and the rest has failed.
+//! - **[prepared-once]** A request is prepared once before it is offered, and does not change afterwards.
+//! - **[limits-kept]** A request keeps the limits of its queue, and its pieces tile it.
+//! - **[time-moves-forward]** Time does not go backwards.
+//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at once.
+//! - **[nothing-left-over]** Nothing is owned, prepared or permitted when everything has ended
 //!   ([`Checked::all_ended`]).
 
 use super::tagged::{Slot, Tagged};
@@ -41,19 +42,19 @@ use crate::time::Instant;
 use crate::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
 use alloc::vec::Vec;
 
-/// What is known of a queue that uses the driver.
+/// The properties of a queue that uses the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// What its requests are held to.
+    /// The limits of its requests.
     pub limits: Limits,
     /// Whether its design takes budget.
     pub budget: bool,
-    /// How many requests it has.
+    /// The number of its requests.
     pub requests: usize,
 }
 
 impl Terms {
-    /// The terms of a queue made by `config` on a host with `tags`.
+    /// Returns the terms of a queue made by `config` on a host with `tags`.
     #[must_use]
     pub fn of(config: &QueueConfig, tags: &TagSetConfig) -> Self {
         Self {
@@ -69,28 +70,28 @@ impl Terms {
 struct Owned {
     queue: QueueId,
     id: RequestId,
-    /// Sectors that it can be done with in part.
+    /// Sectors that may complete in part.
     divisible: u32,
-    /// The driver has said that it is done with it.
+    /// Whether the driver has reported it as finished.
     named: bool,
 }
 
-/// What is under way of one queue.
+/// The state of one queue.
 #[derive(Clone, Debug)]
 struct Account {
     terms: Terms,
     owned: u32,
     permits: Vec<Budget>,
-    /// By number, as it was when it was prepared.
+    /// By request number, the request as it was when it was prepared.
     prepared: Vec<Option<Extent>>,
-    /// Hardware queues with a run that has not ended.
+    /// Whether each hardware queue has a run that has not ended.
     open: Vec<bool>,
 }
 
 /// The layer.
 #[derive(Clone, Debug)]
 pub struct Checked<D> {
-    /// What is watched.
+    /// The device that is checked.
     pub below: D,
     tags_are_shared: bool,
     accounts: Vec<Account>,
@@ -100,7 +101,8 @@ pub struct Checked<D> {
 }
 
 impl<D> Checked<D> {
-    /// Watches `below`, on a host with `tags` and queues as `terms` say, by their numbers.
+    /// Checks `below`, on a host with `tags` and with the queues of `terms`, in the order of their
+    /// numbers.
     #[must_use]
     pub fn new(below: D, terms: Vec<Terms>, tags: &TagSetConfig) -> Self {
         let account = |terms: Terms| Account {
@@ -120,60 +122,77 @@ impl<D> Checked<D> {
         }
     }
 
-    /// The same, which leaves \[D4\] out where `trusts`: for a driver that lies on purpose.
+    /// Returns the same layer, which skips [busy-promise-kept] if `trusts`: for a driver that
+    /// breaks it on purpose.
     #[must_use]
     pub fn trusting_promises(self, trusts: bool) -> Self {
         Self { trusts_promises: trusts, ..self }
     }
 
-    /// A call on a queue has returned.
+    /// Checks that a call on a queue has left no run open.
     ///
     /// # Panics
     ///
-    /// If a run is open (\[D2\]).
+    /// Panics if a run is open ([last-or-commit]).
     pub fn call_ended(&self) {
         for (queue, account) in self.accounts.iter().enumerate() {
             let open = account.open.iter().position(|open| *open);
-            assert!(open.is_none(), "[D2] queue {queue}, hardware queue {open:?}: not committed");
+            assert!(
+                open.is_none(),
+                "[last-or-commit] queue {queue}, hardware queue {open:?}: not committed"
+            );
         }
     }
 
-    /// Every bio has ended.
+    /// Checks that nothing is left after every bio has ended.
     ///
     /// # Panics
     ///
-    /// If something is left (\[leak\], \[D2\]).
+    /// Panics if something is left ([nothing-left-over], [last-or-commit]).
     pub fn all_ended(&self) {
         self.call_ended();
         for (queue, account) in self.accounts.iter().enumerate() {
-            assert_eq!(account.owned, 0, "[leak] requests of queue {queue} that the driver owns");
-            assert!(account.permits.is_empty(), "[leak] permits of queue {queue}");
+            assert_eq!(
+                account.owned, 0,
+                "[nothing-left-over] requests of queue {queue} that the driver owns"
+            );
+            assert!(account.permits.is_empty(), "[nothing-left-over] permits of queue {queue}");
             let prepared = account.prepared.iter().flatten().count();
-            assert_eq!(prepared, 0, "[leak] requests of queue {queue} that stay prepared");
+            assert_eq!(
+                prepared, 0,
+                "[nothing-left-over] requests of queue {queue} that stay prepared"
+            );
         }
     }
 
-    /// Where a tag is accounted: tags that hardware queues share belong to the first.
+    /// Returns the account of a tag: tags that hardware queues share belong to the first.
     const fn slot(&self, hctx: HctxId, tag: DriverTag) -> Slot {
         (if self.tags_are_shared { HctxId(0) } else { hctx }, tag)
     }
 
     fn check_time(&mut self, now: Instant) {
-        assert!(now >= self.now, "[time] {now} after {}", self.now);
+        assert!(now >= self.now, "[time-moves-forward] {now} after {}", self.now);
         self.now = now;
     }
 
     fn check_offer(&self, issue: &Issue<'_>) {
         let owned = self.owned[self.slot(issue.hctx, issue.tag)];
-        assert!(owned.is_none(), "[D1] {issue:?} under the tag of {owned:?}");
+        assert!(owned.is_none(), "[owned-until-completed] {issue:?} under the tag of {owned:?}");
         let account = &self.accounts[issue.queue.index()];
-        assert_eq!(issue.budget.is_some(), account.terms.budget, "[D3] the permit of {issue:?}");
+        assert_eq!(
+            issue.budget.is_some(),
+            account.terms.budget,
+            "[budget-given-back] the permit of {issue:?}"
+        );
         if let Some(budget) = issue.budget {
-            assert!(account.permits.contains(&budget), "[D3] {budget:?} is not out: {issue:?}");
+            assert!(
+                account.permits.contains(&budget),
+                "[budget-given-back] {budget:?} is not out: {issue:?}"
+            );
         }
         let prepared = account.prepared[issue.id().index()].as_ref();
         let now = content(issue.request());
-        assert_eq!(prepared, Some(&now), "[prepare] changed, or not prepared: {issue:?}");
+        assert_eq!(prepared, Some(&now), "[prepared-once] changed, or not prepared: {issue:?}");
         check_limits(issue.request(), &account.terms.limits, issue.pieces());
     }
 
@@ -183,20 +202,25 @@ impl<D> Checked<D> {
             Busy::Host => self.accounts.iter().any(|account| account.owned > 0),
             Busy::Resource => true,
         };
-        assert!(kept || self.trusts_promises, "[D4] {busy:?} for queue {queue:?}: nothing will do");
+        assert!(
+            kept || self.trusts_promises,
+            "[busy-promise-kept] {busy:?} for queue {queue:?}: nothing will do"
+        );
     }
 
-    /// The driver says that it is done with a request. One that stays prepared is not finished, so
-    /// it is no longer owned from here on.
+    /// Notes that the driver reports a request as finished. A request that stays prepared gets no
+    /// `finish`, so it is not owned from here on.
     fn name(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
         let slot = self.slot(hctx, tag);
         let owned = self.owned[slot].as_mut().filter(|owned| owned.queue == queue);
-        let Some(owned) = owned else { panic!("[D1] {queue:?} {hctx:?} {tag:?} is not owned") };
-        assert!(!owned.named, "[D1] {queue:?} {hctx:?} {tag:?} finishes twice");
+        let Some(owned) = owned else {
+            panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
+        };
+        assert!(!owned.named, "[owned-until-completed] {queue:?} {hctx:?} {tag:?} finishes twice");
         owned.named = true;
         if let Outcome::Partial { sectors, status } = outcome {
             let rightly = sectors < owned.divisible && status != Status::Ok;
-            assert!(rightly, "[partial] {outcome:?} of {owned:?}");
+            assert!(rightly, "[partial-completion-valid] {outcome:?} of {owned:?}");
         }
         if outcome == Outcome::AgainPrepared {
             self.owned[slot] = None;
@@ -206,19 +230,20 @@ impl<D> Checked<D> {
 
     fn drop_preparation(&mut self, queue: QueueId, id: RequestId) {
         let before = self.accounts[queue.index()].prepared[id.index()].take();
-        assert!(before.is_some(), "[prepare] {id:?} of {queue:?} was not prepared");
+        assert!(before.is_some(), "[prepared-once] {id:?} of {queue:?} was not prepared");
     }
 }
 
-/// What a request must keep from its preparation on. Flags are the core's own matter.
+/// Returns the properties that a request must keep once it is prepared. Flags are the core's own
+/// matter.
 fn content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
-/// M3: whatever was merged, the request keeps every limit.
+/// Checks [merged-within-limits]: whatever was merged, the request keeps every limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
     if rq.op == Op::Flush {
-        assert!(limits.write_cache, "[limits] a flush of a write-through device");
+        assert!(limits.write_cache, "[limits-kept] a flush of a write-through device");
         return;
     }
     let max = match rq.ranges {
@@ -226,32 +251,35 @@ fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piec
         1 => limits.max_sectors_at(rq.op, rq.sector),
         _ => limits.max_discard_sectors,
     };
-    assert!(rq.sectors <= max, "[limits] {} sectors, at most {max}: {rq:?}", rq.sectors);
-    assert!(rq.ranges <= limits.max_discard_segments.max(1), "[limits] ranges of {rq:?}");
+    assert!(rq.sectors <= max, "[limits-kept] {} sectors, at most {max}: {rq:?}", rq.sectors);
+    assert!(rq.ranges <= limits.max_discard_segments.max(1), "[limits-kept] ranges of {rq:?}");
     if matches!(rq.op, Op::Read | Op::Write) {
-        assert!(rq.segments <= limits.max_segments, "[limits] segments of {rq:?}");
+        assert!(rq.segments <= limits.max_segments, "[limits-kept] segments of {rq:?}");
     }
     let has_range = rq.ranges == 1 && !rq.op.is_passthrough();
     let ends_within = rq.end_sector() <= limits.capacity_sectors;
-    assert!(ends_within || !has_range, "[limits] end of {rq:?}");
+    assert!(ends_within || !has_range, "[limits-kept] end of {rq:?}");
     let (mut at, mut sectors, mut count) = (rq.sector, 0, 0);
     for piece in pieces {
-        assert!(piece.sector == at || rq.ranges > 1, "[limits] a hole before {piece:?}");
+        assert!(piece.sector == at || rq.ranges > 1, "[limits-kept] a hole before {piece:?}");
         at = piece.sector + u64::from(piece.sectors);
         sectors += piece.sectors;
         count += 1;
     }
-    assert_eq!(sectors, rq.sectors, "[limits] sectors of the pieces of {rq:?}");
-    assert!(rq.ranges == 1 || rq.ranges == count, "[limits] {count} pieces in {rq:?}");
+    assert_eq!(sectors, rq.sectors, "[limits-kept] sectors of the pieces of {rq:?}");
+    assert!(rq.ranges == 1 || rq.ranges == count, "[limits-kept] {count} pieces in {rq:?}");
 }
 
 impl<D: Driver> Driver for Checked<D> {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         let account = &mut self.accounts[queue.index()];
-        assert!(account.terms.budget, "[D3] asked for by {queue:?}, a design without");
+        assert!(
+            account.terms.budget,
+            "[budget-given-back] asked for by {queue:?}, a design without"
+        );
         let budget = self.below.take_budget(queue)?;
         let room = account.permits.len() < account.permits.capacity();
-        assert!(room, "[D3] more permits of {queue:?} than requests");
+        assert!(room, "[budget-given-back] more permits of {queue:?} than requests");
         account.permits.push(budget);
         Some(budget)
     }
@@ -259,7 +287,7 @@ impl<D: Driver> Driver for Checked<D> {
     fn return_budget(&mut self, queue: QueueId, budget: Budget) {
         let permits = &mut self.accounts[queue.index()].permits;
         let at = permits.iter().rposition(|out| *out == budget);
-        let Some(at) = at else { panic!("[D3] {budget:?} of {queue:?} is not out") };
+        let Some(at) = at else { panic!("[budget-given-back] {budget:?} of {queue:?} is not out") };
         permits.swap_remove(at);
         self.below.return_budget(queue, budget);
     }
@@ -267,7 +295,7 @@ impl<D: Driver> Driver for Checked<D> {
     fn prepare(&mut self, issue: &Issue<'_>) {
         let prepared = &mut self.accounts[issue.queue.index()].prepared[issue.id().index()];
         let before = prepared.replace(content(issue.request()));
-        assert!(before.is_none(), "[prepare] twice: {issue:?}");
+        assert!(before.is_none(), "[prepared-once] twice: {issue:?}");
         self.below.prepare(issue);
     }
 
@@ -307,7 +335,9 @@ impl<D: Driver> Driver for Checked<D> {
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         let slot = self.slot(hctx, tag);
         let owned = self.owned[slot].take().filter(|owned| owned.queue == queue);
-        let Some(owned) = owned else { panic!("[D1] {queue:?} {hctx:?} {tag:?} is not owned") };
+        let Some(owned) = owned else {
+            panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
+        };
         self.accounts[queue.index()].owned -= 1;
         self.drop_preparation(queue, owned.id);
         self.below.finish(queue, hctx, tag, request);
@@ -335,7 +365,10 @@ impl<D: Device> Device for Checked<D> {
         self.check_time(now);
         let Some(finished) = self.below.next_finished(now) else {
             let at = self.below.poll_at();
-            assert!(at.is_none_or(|at| at > now), "[poll] at {at:?}, with nothing at {now}");
+            assert!(
+                at.is_none_or(|at| at > now),
+                "[no-idle-polling] at {at:?}, with nothing at {now}"
+            );
             return None;
         };
         self.name(finished.queue, finished.hctx, finished.tag, finished.outcome);

@@ -1,37 +1,35 @@
-//! How latencies become depths since Linux 4.20.
+//! How kyber turns latencies into depths since Linux 4.20.
 //!
-//! # Rules
+//! Reads, writes and discards (whose target is 5 s) are measured; others are not. A latency is counted by
+//! the quarter of its target in which it ends: four buckets meet the target, and four miss it, of which
+//! the last has no end. Depths are adjusted 100 ms after the first completion since the last adjustment.
 //!
-//! - **P1.** Reads, writes and discards (whose target is 5 s) are measured, others are not. A
-//!   latency is counted by the quarter of its target that it ends in: four buckets meet the target,
-//!   four miss it, of which the last has no end.
-//! - **P2.** Depths are adjusted 100 ms after the first completion since the last time.
-//! - **P3.** A percentile is taken, and its counts cleared, once they are 500 or have been looked at
-//!   for 1 s. Total and device latency of a domain have that second in common, and the device's come
-//!   first: where a second passes before there are 500 of either, the total's start a new second.
-//!   So Linux has it.
-//! - **P4.** The device is congested if the 90th percentile of device latency of any domain misses
-//!   its target. A domain's depth is multiplied by the quarters of the target, 1 to 8, that the 99th
-//!   percentile of its total latency takes, if that misses the target or the device is congested.
-//!   A percentile found without congestion is kept: at the next congestion it stands in, once, where
-//!   there is no new one.
+//! A percentile is taken, and its counts are cleared, once there are 500 counts or they are 1 s old.
+//! Total and device latency of a domain share that second, and the device latency comes first: if a
+//! second passes before there are 500 of either, the total latency starts a new second, as in Linux.
+//!
+//! The device is congested if the 90th percentile of device latency of any domain misses its target. The
+//! depth of a domain is multiplied by the quarters of the target, 1 to 8, that the 99th percentile of
+//! its total latency takes, if that percentile misses the target or the device is congested. A
+//! percentile found without congestion is kept: at the next congestion it is used, once, if there is no
+//! new one.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
 use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 
-/// Buckets that one target makes.
+/// The number of buckets into which one target is divided.
 const QUARTERS: u32 = 4;
-/// Buckets in all: up to twice the target, and beyond.
+/// The number of all buckets: up to twice the target, and beyond.
 const BUCKETS: usize = 2 * QUARTERS as usize;
-/// P1.
+/// The target of discards.
 const DISCARD_LATENCY: Duration = Duration::from_secs(5);
-/// P2.
+/// The time from the first completion to the adjustment.
 const PERIOD: Duration = Duration::from_ms(100);
-/// P3.
+/// The number of counts at which a percentile is taken.
 const ENOUGH: u64 = 500;
-/// P3.
+/// The age of the counts at which a percentile is taken.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Latencies by bucket.
@@ -39,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct Counts([u64; BUCKETS]);
 
 impl Counts {
-    /// P1.
+    /// Counts a latency by the quarter of its target in which it ends.
     fn add(&mut self, latency: Duration, target: Duration) {
         let width = (target.as_ns() / u64::from(QUARTERS)).max(1);
         let at = latency.as_ns().saturating_sub(1) / width;
@@ -47,8 +45,8 @@ impl Counts {
         self.0[usize::try_from(at).map_or(last, |at| at.min(last))] += 1;
     }
 
-    /// P3: the quarters, 1 to 8, that `percent` of 100 latencies take at most; or `None`, and the
-    /// counts stay.
+    /// Takes a percentile: the quarters, 1 to 8, that `percent` of 100 latencies take at most.
+    /// Returns `None`, and keeps the counts, if there are too few.
     fn take(&mut self, percent: u64, at: Instant, patience: &mut Option<Instant>) -> Option<u32> {
         let all: u64 = self.0.iter().sum();
         if all == 0 {
@@ -69,16 +67,16 @@ impl Counts {
     }
 }
 
-/// What is measured of one domain.
+/// The measurements of one domain.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     domain: Domain,
     target: Duration,
     total: Counts,
     device: Counts,
-    /// When a percentile is taken of however many there are (P3).
+    /// When a percentile is taken of however many counts there are.
     patience: Option<Instant>,
-    /// The last one of total latency, if it is to stand in (P4).
+    /// The last percentile of total latency, if it may be used at the next congestion.
     kept: Option<u32>,
 }
 
@@ -88,13 +86,13 @@ impl Measured {
         Self { domain, target, total: NONE, device: NONE, patience: None, kept: None }
     }
 
-    /// Whether the device misses the target.
+    /// Whether the device latency misses the target.
     fn is_congested(&mut self, at: Instant) -> bool {
         let p90 = self.device.take(90, at, &mut self.patience);
         p90.is_some_and(misses)
     }
 
-    /// The quarters of the target that the depth is to be multiplied by, if any (P4).
+    /// Returns the quarters of the target by which the depth is to be multiplied, if any.
     fn factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
         let p99 = self.total.take(99, at, &mut self.patience);
         if congested {
@@ -106,12 +104,12 @@ impl Measured {
     }
 }
 
-/// Whether a latency that takes so many quarters of its target misses it.
+/// Whether a latency of so many quarters of its target misses the target.
 const fn misses(quarters: u32) -> bool {
     quarters > QUARTERS
 }
 
-/// The domains that are measured.
+/// The measured domains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Percentiles([Measured; 3]);
 
@@ -132,7 +130,7 @@ impl Adjust for Percentiles {
         };
         measured.total.add(took.total, measured.target);
         measured.device.add(took.device, measured.target);
-        due.get_or_insert(now + PERIOD); // P2
+        due.get_or_insert(now + PERIOD);
     }
 
     fn adjust(&mut self, at: Instant, tokens: &mut [Tokens; DOMAINS]) -> Option<Instant> {

@@ -1,33 +1,31 @@
-//! How latencies became depths from Linux 4.12 to 4.19.
+//! How kyber turned latencies into depths from Linux 4.12 to 4.19.
 //!
-//! # Rules
+//! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms. When a
+//! window ends, another of 100 ms follows while a domain misses its target or others have fewer tokens
+//! than they could have. Completions within the window are measured, the one that began it included.
 //!
-//! - **Q1.** A read or synchronous write that was longer in the device than its target begins a
-//!   window of 10 ms. When one ends, another of 100 ms follows while a domain misses its target or
-//!   others have fewer tokens than they could have. What completes within it is measured, the one
-//!   that began it included.
-//! - **Q2.** A domain is as well as the mean of its device latencies: great up to half of the target,
-//!   good up to the target, awful from twice the target on, bad between.
-//! - **Q3.** Of reads and synchronous writes the one that is well gives tokens up if the other is
-//!   not: half of them (great beside awful), a quarter (great beside bad, good beside awful) or an
-//!   eighth (good beside bad), at least one. The other gets one more, and two if it is awful beside
-//!   great. Where both are well or neither is, nothing changes. Where the other had no completion,
-//!   one more.
-//! - **Q4.** Others that had completions get two more, one more, a quarter less (at least one) or
-//!   half as the better of the two is great, good, bad or awful. Where neither had completions, two
-//!   more.
+//! The health of a domain follows from its mean device latency: great up to half of the target, good up
+//! to the target, awful from twice the target on, bad in between.
+//!
+//! If only one of reads and synchronous writes is healthy (great or good), it gives up tokens: half of
+//! them (great beside awful), a quarter (great beside bad, good beside awful) or an eighth (good beside
+//! bad), at least one. The other gets one more, and two if it is awful beside great. If both are healthy
+//! or neither is, nothing changes. A domain beside one without completions gets one more.
+//!
+//! Others with completions get two more, one more, a quarter less (at least one) or half when the better
+//! of the two is great, good, bad or awful. If neither of the two had completions, others get two more.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
 use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 
-/// Q1.
+/// The length of the first window.
 const FIRST_WINDOW: Duration = Duration::from_ms(10);
-/// Q1.
+/// The length of further windows.
 const WINDOW: Duration = Duration::from_ms(100);
 
-/// How a domain is, worst first (Q2).
+/// The health of a domain, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Status {
     Awful,
@@ -50,7 +48,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Q2; `None` where nothing completed.
+    /// Returns the health; `None` if nothing completed.
     fn status(self, target: Duration) -> Option<Status> {
         let mean = self.sum_ns.checked_div(self.count)?;
         let target = target.as_ns();
@@ -63,7 +61,7 @@ impl Measured {
     }
 }
 
-/// What is measured in the window under way.
+/// The measurements of the current window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     read_target: Duration,
@@ -111,7 +109,7 @@ impl Adjust for Steps {
     }
 }
 
-/// Q3: the depth of a domain that is as `this` says, beside one that is as `other` says.
+/// Returns the depth of a domain with health `this` beside one with health `other`.
 fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 {
     let Some(this) = this else { return depth };
     let Some(other) = other else { return more(depth, 1) };
@@ -125,7 +123,7 @@ fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 
     }
 }
 
-/// Q4: `better` is how the better of reads and synchronous writes is.
+/// Returns the depth of others; `better` is the better health of reads and synchronous writes.
 fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     match better {
         None => more(depth, 2),
@@ -137,12 +135,12 @@ fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     }
 }
 
-/// `depth` and `tokens` more; K7 cuts it.
+/// Adds `tokens` to `depth`; [depth-within-bounds] caps the result.
 const fn more(depth: u32, tokens: u32) -> u32 {
     depth.saturating_add(tokens)
 }
 
-/// `depth` less one `part`th of it, at least one.
+/// Subtracts one `part`th of `depth`, at least one.
 fn less(depth: u32, part: u32) -> u32 {
     depth - (depth / part).max(1)
 }
