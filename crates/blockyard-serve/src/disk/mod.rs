@@ -195,35 +195,6 @@ impl Disk {
             Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
             Kept::Btt(table) => table.data_bytes,
             _ => 1,
-<<<<<<< HEAD
-=======
-        };
-        let limits = self.limits();
-        let mut flags = ExportFlags::FLUSH
-            | ExportFlags::FUA
-            | ExportFlags::CACHE
-            | ExportFlags::CAN_MULTI_CONN; // all connections write to one memory or file
-        if limits.max_discard_sectors > 0 {
-            flags = flags | ExportFlags::TRIM;
-        }
-        if limits.max_write_zeroes_sectors > 0 {
-            flags = flags | ExportFlags::WRITE_ZEROES | ExportFlags::FAST_ZERO;
-        }
-        if self.read_only {
-            flags = flags | ExportFlags::READ_ONLY;
-        }
-        Export {
-            name: self.name.clone(),
-            description: String::new(),
-            size_bytes: self.size_bytes,
-            blocks: BlockSizes {
-                minimum: u32::try_from(minimum).expect("blocks are small"),
-                preferred: 4096,
-                maximum: PAYLOAD_BYTES_DEFAULT,
-            },
-            flags,
-            contexts: vec![BASE_ALLOCATION.to_owned()],
->>>>>>> main
         }
     }
 

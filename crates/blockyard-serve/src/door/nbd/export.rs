@@ -20,7 +20,7 @@ pub(crate) fn exports(disks: &[Arc<Disk>]) -> Result<Exports, ExportError> {
 fn export(disk: &Disk) -> Export {
     let limits = disk.limits();
     let mut flags =
-        ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::CACHE | ExportFlags::CAN_MULTI_CONN; // R1: all connections write to one memory or file
+        ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::CACHE | ExportFlags::CAN_MULTI_CONN; // all connections write to one memory or file
     if limits.max_discard_sectors > 0 {
         flags = flags | ExportFlags::TRIM;
     }

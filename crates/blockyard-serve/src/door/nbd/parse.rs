@@ -56,7 +56,7 @@ impl Client {
         if matches!(self.session, Session::Handshake(_)) && !self.choose(lane) {
             return;
         }
-        // Limits on a connection bound it (T10 of the transmission).
+        // The limits of the connection bound it ([no-request-past-limits]).
         loop {
             match self.find(number, lane) {
                 Found::More => {}
