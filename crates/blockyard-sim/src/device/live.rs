@@ -233,3 +233,17 @@ impl Device for Live {
         if self.finished.is_empty() { self.next_at() } else { Some(self.now) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::probe::{Probe, swallowed};
+    use crate::profile::builtin_device;
+
+    #[test]
+    fn a_live_device_swallows_no_call() {
+        let machine = builtin_device("null").expect("a built-in device").machine;
+        let live = Live::new(Model::Probe(Probe::default()), &machine);
+        assert_eq!(swallowed(live, |live| &live.model), [""; 0]);
+    }
+}
