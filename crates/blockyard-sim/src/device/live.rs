@@ -238,12 +238,12 @@ impl Device for Live {
 mod tests {
     use super::*;
     use crate::device::probe::{Probe, swallowed};
-    use crate::profile::builtin_device;
+    use crate::profile::Device as Profile;
 
     #[test]
     fn a_live_device_swallows_no_call() {
-        let machine = builtin_device("null").expect("a built-in device").machine;
-        let live = Live::new(Model::Probe(Probe::default()), &machine);
+        let device = Profile::lookup("null").expect("a built-in device");
+        let live = Live::new(Model::Probe(Probe::default()), &device.machine);
         assert_eq!(swallowed(live, |live| &live.model), [""; 0]);
     }
 }

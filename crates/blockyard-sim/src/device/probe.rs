@@ -4,16 +4,16 @@ use super::Model;
 use super::activity::Activity;
 use blockyard::bio::Bio;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
-use blockyard::request::{Bios, Request, Requests};
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::{Dispatch, Policies};
+use blockyard::request::Request;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
-use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId, RequestId};
+use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
 use core::cell::RefCell;
-
-const QUEUE: QueueId = QueueId(0);
-const HCTX: HctxId = HctxId(0);
-const TAG: DriverTag = DriverTag(0);
-const NOW: Instant = Instant::from_ns(1000);
 
 /// Completes each request at once, and records the calls made on it.
 #[derive(Debug, Default)]
@@ -88,46 +88,85 @@ impl Device for Probe {
     }
 }
 
-/// Makes every call of [`Driver`] and [`Device`] on `device`, whose model is a [`Probe`], in an order that
-/// a core may choose. Returns the calls that did not reach the probe.
-pub(super) fn swallowed<D: Device>(
-    mut device: D,
-    model: impl Fn(&D) -> &Model,
-) -> Vec<&'static str> {
-    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
-    let bio = bios.take(Bio::read(0, 8, 0)).expect("room for one bio");
-    requests.start(RequestId(0), &bios, bio, CpuId(0), HCTX, NOW);
-    let mut swallowed = Vec::new();
-    let mut expect = |device: &D, call| {
-        let Model::Probe(probe) = model(device) else { panic!("{:?} is no probe", model(device)) };
-        if !probe.calls.borrow_mut().drain(..).any(|seen| seen == call) {
-            swallowed.push(call);
-        }
-    };
+/// Makes every call of [`Driver`] and [`Device`] on the device below, with the first request that it is
+/// offered, in an order that a core may choose. Fails the request then.
+struct Caller<'a, D> {
+    below: D,
+    model: &'a dyn Fn(&D) -> &Model,
+    swallowed: Vec<&'static str>,
+}
 
-    let budget = device.take_budget(QUEUE);
-    expect(&device, "take_budget");
-    let issue = Issue::new(HCTX, TAG, NOW, RequestId(0), &requests, &bios);
-    let issue = Issue { budget, last: false, ..issue };
-    device.prepare(&issue);
-    expect(&device, "prepare");
-    device.unprepare(&issue);
-    expect(&device, "unprepare");
-    device.prepare(&issue);
-    assert_eq!(device.queue_rq(&issue), Accept::Queued);
-    expect(&device, "queue_rq");
-    device.commit(QUEUE, HCTX, NOW);
-    expect(&device, "commit");
-    let answer = device.timed_out(QUEUE, HCTX, TAG, &requests[RequestId(0)], NOW);
-    assert_eq!(answer, TimedOut::Reset);
-    expect(&device, "timed_out");
-    let _ = device.poll_at();
-    assert!(device.next_finished(NOW).is_some(), "the completion passes up");
-    device.finish(QUEUE, HCTX, TAG, &requests[RequestId(0)]);
-    expect(&device, "finish");
-    device.return_budget(QUEUE, Budget(7));
-    expect(&device, "return_budget");
-    swallowed
+impl<D: Device> Caller<'_, D> {
+    /// Notes `call` if it did not reach the probe.
+    fn expect(&mut self, call: &'static str) {
+        let model = (self.model)(&self.below);
+        let Model::Probe(probe) = model else { panic!("{model:?} is no probe") };
+        if !probe.calls.borrow_mut().drain(..).any(|seen| seen == call) {
+            self.swallowed.push(call);
+        }
+    }
+}
+
+impl<D: Device> Driver for Caller<'_, D> {
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let (queue, hctx, tag, now) = (issue.queue, issue.hctx, issue.tag, issue.now);
+        let budget = self.below.take_budget(queue);
+        self.expect("take_budget");
+        let mut issue = *issue;
+        (issue.budget, issue.last) = (budget, false);
+        let issue = &issue;
+        self.below.prepare(issue);
+        self.expect("prepare");
+        self.below.unprepare(issue);
+        self.expect("unprepare");
+        self.below.prepare(issue);
+        assert_eq!(self.below.queue_rq(issue), Accept::Queued);
+        self.expect("queue_rq");
+        self.below.commit(queue, hctx, now);
+        self.expect("commit");
+        let answer = self.below.timed_out(queue, hctx, tag, issue.request(), now);
+        assert_eq!(answer, TimedOut::Reset);
+        self.expect("timed_out");
+        let _ = self.below.poll_at();
+        assert!(self.below.next_finished(now).is_some(), "the completion passes up");
+        self.below.finish(queue, hctx, tag, issue.request());
+        self.expect("finish");
+        self.below.return_budget(queue, Budget(7));
+        self.expect("return_budget");
+        Accept::Failed(Status::IoError)
+    }
+}
+
+const TAGS: TagSetConfig = TagSetConfig::single(4);
+
+/// A queue whose design takes budget.
+fn queue_config() -> QueueConfig {
+    let policies = Policies { dispatch: Dispatch::Budget, ..Policies::NONE };
+    QueueConfig::new(1, 1, Limits::new(64), policies)
+}
+
+/// Makes every call on `device`, whose model is a [`Probe`]. Returns the calls that did not reach it.
+pub(super) fn swallowed<D: Device>(device: D, model: impl Fn(&D) -> &Model) -> Vec<&'static str> {
+    let caller = Caller { below: device, model: &model, swallowed: Vec::new() };
+    let mut host = Host::new(caller, (), TAGS);
+    let mut queue = RequestQueue::new(QueueId(0), queue_config(), &host);
+    let now = Instant::from_ns(1000);
+    queue.submit(&mut host, CpuId(0), Bio::read(0, 8, 0), now).expect("the queue is empty");
+    while let Some(run) = queue.next_run(&mut host, now) {
+        let _ = queue.run(&mut host, run.hctx, now);
+    }
+    assert_eq!(queue.next_ended().map(|ended| ended.status), Some(Status::IoError));
+    host.driver.swallowed
 }
 
 mod tests {
@@ -136,13 +175,8 @@ mod tests {
     use crate::device::stack::{Layering, Stack};
     use crate::profile::{FaultRules, MmcFaults};
     use blockyard::layer::checked::Terms;
-    use blockyard::limits::Limits;
-    use blockyard::policy::{Dispatch, Policies};
     use blockyard::prng::Prng;
-    use blockyard::request_queue::QueueConfig;
-    use blockyard::tag::TagSetConfig;
 
-    const TAGS: TagSetConfig = TagSetConfig::single(4);
     const NONE: [&str; 0] = [];
 
     fn probe() -> Model {
@@ -156,15 +190,14 @@ mod tests {
 
     #[test]
     fn a_stack_swallows_no_call_whatever_its_layers_are() {
-        let policies = Policies { dispatch: Dispatch::Budget, ..Policies::NONE };
-        let limits = Limits::new(64);
-        let terms = [Terms::of(&QueueConfig::new(1, 1, limits, policies), &TAGS)];
-        let rules = FaultRules { name: String::new(), rules: Vec::new(), mmc: MmcFaults::default() };
-        for (has_media, has_faults, is_checked) in
-            (0..8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0))
-        {
+        let terms = [Terms::of(&queue_config(), &TAGS)];
+        let rules =
+            FaultRules { name: String::new(), rules: Vec::new(), mmc: MmcFaults::default() };
+        for bits in 0..8 {
+            let (has_media, has_faults, is_checked) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
+            let media = || Media::new([&terms[0].limits], &TAGS, Prng::new(1));
             let layers = Layering {
-                media: has_media.then(|| Media::new([&limits], &TAGS, Prng::new(1))),
+                media: has_media.then(media),
                 faults: has_faults.then_some(&rules),
                 draws: Prng::new(1),
                 terms: is_checked.then_some(&terms[..]),
