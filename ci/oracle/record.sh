@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Records what the block layer of the running Linux does with each job file of a folder on null_blk.
+# Records the events of the running Linux's block layer for each job file of a folder, on null_blk.
 #
-#     record.sh FOLDER     as root, with fio, blktrace and the module null_blk; CPU 0 is used
+#     record.sh FOLDER     as root, with fio, blktrace and the module null_blk; uses CPU 0
 #
-# The head of a job file says how: `; null_blk: ` parameters of the module, `; queue: ` attributes of
-# the queue in sysfs, `; scheduler: ` one to record under, a line each. FOLDER/JOB.SCHEDULER is
-# written where it is missing; one with dropped events is not.
+# The head of a job file configures the recording, a line each: `; null_blk: ` parameters of the module,
+# `; queue: ` attributes of the queue in sysfs, `; scheduler: ` a scheduler to record under. The script writes
+# FOLDER/JOB.SCHEDULER if it is missing, and refuses a recording with dropped events.
 set -euo pipefail
 cd "$1"
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 traces="$(mktemp -d)"
 trap 'rm -rf "$traces"' EXIT
 
-# head KEY JOB: what the head of a job file says.
+# head_of KEY JOB: prints the values of KEY in the head of a job file.
 head_of() { sed -n "s/^; $1: //p" "$2"; }
 
 record() {

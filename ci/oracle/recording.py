@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Turns what blktrace wrote into a recording: one line an event, in the order they happened.
+"""Turns the output of blktrace into a recording: one line for each event, in order of time.
 
     recording.py PREFIX >RECORDING
 
-PREFIX names the files PREFIX.blktrace.0, .1, … A line is the action's letter, the kind of I/O as
-blktrace abbreviates it, and what the event names:
+PREFIX names the files PREFIX.blktrace.0, .1, … A line has the action's letter, the kind of I/O in
+blktrace's abbreviation, and the object of the event:
 
     Q R 0+8         sector and sectors
     U N 3           requests on the plug
@@ -20,7 +20,7 @@ import sys
 HEADER = struct.Struct("<IIQQIIIIIHH")
 MAGIC = 0x65617407
 
-# The low half of the action numbers the step; the high half says what kind of I/O it is.
+# The low half of the action is the number of the step; the high half is the kind of I/O.
 LETTERS = {1: "Q", 2: "M", 3: "F", 4: "G", 5: "S", 6: "R", 7: "D", 8: "C", 9: "P", 10: "U",
            11: "U", 12: "I", 13: "X"}
 READ, WRITE, FLUSH, SYNC, NOTIFY, META, DISCARD, FUA = (

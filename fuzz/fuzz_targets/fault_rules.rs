@@ -1,5 +1,5 @@
-//! Any bytes as fault rules: rules that the fault layer takes, or an error that names the file and a
-//! line that it has; never a panic.
+//! Reads any bytes as fault rules. The result is rules that the fault layer accepts, or an error that
+//! names the file and an existing line. Nothing panics.
 #![no_main]
 
 use blockyard::device::null::NullDevice;
@@ -9,7 +9,7 @@ use blockyard::tag::TagSetConfig;
 use blockyard_sim::profile::{FaultRules, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
-/// What stands for the file's name in errors.
+/// The file name in errors.
 const NAME: &str = "faults.toml";
 
 const TAGS: TagSetConfig = TagSetConfig {

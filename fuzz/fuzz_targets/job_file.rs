@@ -1,4 +1,4 @@
-//! Any bytes as a job file, and as a command line: jobs or an error, never a panic (J3).
+//! Reads any bytes as a job file and as a command line. The result is jobs or an error; nothing panics.
 #![no_main]
 
 use std::io;
@@ -7,7 +7,8 @@ use blockyard_sim::job::{JobFile, Source, parse_args, parse_bytes};
 use blockyard_sim::workload::Generator;
 use libfuzzer_sys::fuzz_target;
 
-/// Every include is the input's second half and every variable its third line: no files are read.
+/// Answers each include with the second half of the input and each variable with its third line, so that
+/// no file is read.
 struct Input<'a>(&'a [u8]);
 
 impl Source for Input<'_> {
@@ -33,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// What was accepted can be resolved and asked for its first I/Os, all within their regions.
+/// Resolves each accepted job and checks that its first I/Os lie within their regions.
 fn run(file: &JobFile) {
     for job in file.jobs.iter().take(4) {
         for device_bytes in [1 << 20, 1 << 40] {

@@ -1,5 +1,5 @@
-//! Any bytes as what a card could send: its registers are read or refused by name, never a panic. What
-//! the bytes mean, and what is asked of them, is in the core's tests, which play random ones too.
+//! Reads any bytes as the answers of a card. Its registers are read or refused by name, and nothing
+//! panics. The crate's tests define what the bytes mean and what is checked, and play random bytes too.
 #![no_main]
 
 #[path = "../../crates/blockyard-mmc/tests/registers/mod.rs"]

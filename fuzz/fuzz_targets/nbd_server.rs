@@ -1,6 +1,6 @@
-//! Any bytes as an NBD connection, handshake, TLS boundary and requests: never a panic, the same
-//! wherever they are cut, and what is sent is what a strict client reads. What is served is in the
-//! tests of the wire, which play sessions with errors too.
+//! Reads any bytes as an NBD connection: handshake, TLS boundary and requests. Nothing panics, the result
+//! does not depend on where the bytes are cut, and a strict client can read every answer. The crate's tests
+//! define the exports, and play sessions with errors too.
 #![no_main]
 
 #[path = "../../crates/blockyard-wire/tests/nbd/mod.rs"]

@@ -1,11 +1,11 @@
-//! Any bytes as a design and as a device: a profile within its bounds or an error that names the
-//! file, never a panic.
+//! Reads any bytes as a design and as a device. The result is a profile within its bounds, or an error that
+//! names the file. Nothing panics.
 #![no_main]
 
 use blockyard_sim::profile::{Design, Device, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
-/// What stands for the file's name in errors.
+/// The file name in errors.
 const NAME: &str = "profile.toml";
 
 fuzz_target!(|bytes: &[u8]| {
@@ -15,21 +15,21 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(design.name, NAME);
             assert!(design.hw_queues != Some(0) && design.depth != Some(0));
         }
-        Err(error) => told(&error, &text),
+        Err(error) => check(&error, &text),
     }
     match Device::parse(NAME, &text) {
         Ok(device) => {
             assert_eq!(device.name, NAME);
             assert!(device.limits.capacity_sectors > 0 && device.limits.max_sectors > 0);
         }
-        Err(error) => told(&error, &text),
+        Err(error) => check(&error, &text),
     }
 });
 
-/// An error about these bytes names the file and a line that it has.
-fn told(error: &ProfileError, text: &str) {
+/// Checks that an error names the file and an existing line.
+fn check(error: &ProfileError, text: &str) {
     assert!(error.to_string().starts_with(NAME), "{error}");
-    let ProfileError::Wrong { line, .. } = error else { panic!("not about the text: {error}") };
+    let ProfileError::Wrong { line, .. } = error else { panic!("an error without a line: {error}") };
     let last = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
     assert!((1..=last).contains(line), "line {line} of {last}");
 }

@@ -1,16 +1,16 @@
-//! Any bytes as a file for `serve --config`: disks to serve, or an error that names the file and a line
-//! that it has; never a panic.
+//! Reads any bytes as a file for `serve --config`. The result is disks to serve, or an error that names the
+//! file and an existing line. Nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-/// What stands for the file's name in errors.
+/// The file name in errors.
 const NAME: &str = "disks.toml";
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     match blockyard_cli::disks_of_config(NAME, &text) {
-        Ok(disks) => assert!(disks > 0, "a file has a disk"),
+        Ok(disks) => assert!(disks > 0, "an accepted file names at least one disk"),
         Err(error) => {
             let place = error.strip_prefix(NAME).and_then(|rest| rest.strip_prefix(':'));
             let line = place.and_then(|place| place.split(':').next());

@@ -1,5 +1,5 @@
-//! Any bytes as a trace: records in the order of time, the same ones each time, or an error that
-//! names the file; never a panic (P1, P2). What was accepted is replayed at every pace.
+//! Reads any bytes as a trace. The result is records in the order of time, the same ones each time, or an
+//! error that names the file. Nothing panics. An accepted trace is replayed at every pace.
 #![no_main]
 
 use blockyard_sim::profile::{Design, Device};
@@ -8,22 +8,22 @@ use blockyard_sim::simulate::{Conditions, Simulation};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
-/// What stands for the file's name in errors.
+/// The file name in errors.
 const NAME: &str = "trace";
-/// Records that are replayed at most: a run costs far more than reading.
+/// The longest trace that is replayed, in records: a run costs far more than reading.
 const REPLAYED_MAX: u64 = 300;
 
-static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::lookup("null").expect("built in"));
-static DESIGN: LazyLock<Design> = LazyLock::new(|| Design::lookup("mq-none").expect("built in"));
+static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::lookup("null").expect("built-in profile"));
+static DESIGN: LazyLock<Design> = LazyLock::new(|| Design::lookup("mq-none").expect("built-in profile"));
 
 fuzz_target!(|bytes: &[u8]| {
     let trace = match Trace::open(Source::memory(NAME, bytes)) {
         Ok(trace) => trace,
         Err(error) => return assert!(error.to_string().starts_with(NAME), "{error}"),
     };
-    let mut records = trace.records().expect("it was read before");
+    let mut records = trace.records().expect("records of a trace that was read before");
     let (mut count, mut last) = (0, None);
-    while let Some(record) = records.next().expect("it was read before") {
+    while let Some(record) = records.next().expect("records of a trace that was read before") {
         assert!(last.is_none_or(|last| last <= record.at), "{record:?}");
         (count, last) = (count + 1, Some(record.at));
     }
@@ -48,7 +48,7 @@ fn replay(trace: Trace, options: Options) {
     ) else {
         return;
     };
-    let report = simulation.finish().expect("the device takes everything that it was checked for");
+    let report = simulation.finish().expect("a replay on a device that accepted the trace");
     let stats = &report.jobs[0].stats;
     let done: u64 = stats.measured().map(|measured| measured.ios).sum();
     assert_eq!(done + stats.syncs(), expected);

@@ -1,8 +1,8 @@
-//! One read through the core, one through an NBD session, and the firmware of
-//! `crates/blockyard-mmc/examples/firmware`, in a program that has no std.
+//! A program without std: it sends one read through the core and one through an NBD session, and runs the
+//! firmware of `crates/blockyard-mmc/examples/firmware`.
 //!
-//! What the libraries need of their surroundings is here in whole: memory and a panic handler. Should std
-//! come in by a dependency, there are two panic handlers and this does not build.
+//! The libraries need only memory and a panic handler, both of which are here. If a dependency brought in
+//! std, there would be two panic handlers, and the program would not build.
 #![no_std]
 #![no_main]
 
@@ -15,7 +15,7 @@ mod card;
 #[path = "../../../crates/blockyard-mmc/examples/firmware/chip.rs"]
 mod chip;
 #[path = "../../../crates/blockyard-mmc/examples/firmware/demo.rs"]
-#[expect(dead_code, reason = "nobody prints how it went")]
+#[expect(dead_code, reason = "this program prints nothing")]
 mod demo;
 #[path = "../../../crates/blockyard-mmc/examples/firmware/disk.rs"]
 mod disk;
@@ -49,17 +49,17 @@ use blockyard_wire::nbd::{
 
 const ARENA_BYTES: usize = 16 << 20;
 
-/// Memory that is given out once and never taken back.
+/// Memory that is allocated once and never freed.
 #[repr(align(64))]
 struct Arena {
     memory: UnsafeCell<[u8; ARENA_BYTES]>,
     used_bytes: AtomicUsize,
 }
 
-// SAFETY: `used_bytes` only grows, so no two callers are given the same byte of `memory`.
+// SAFETY: `used_bytes` only grows, so no two callers get the same byte of `memory`.
 unsafe impl Sync for Arena {}
 
-// SAFETY: what is returned lies within `memory`, is aligned as asked, and is given out once.
+// SAFETY: each result lies within `memory`, has the requested alignment, and is returned once.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = self.memory.get().cast::<u8>();
@@ -87,7 +87,7 @@ unsafe impl GlobalAlloc for Arena {
 static ARENA: Arena =
     Arena { memory: UnsafeCell::new([0; ARENA_BYTES]), used_bytes: AtomicUsize::new(0) };
 
-// For the calls into memory that the compiler makes, and to end.
+// For the memory functions that the compiler calls, and for `abort`.
 #[link(name = "c")]
 unsafe extern "C" {
     fn abort() -> !;
@@ -95,11 +95,11 @@ unsafe extern "C" {
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
-    // SAFETY: it has no conditions.
+    // SAFETY: `abort` has no preconditions.
     unsafe { abort() }
 }
 
-/// A device that takes one request and keeps its tag.
+/// A device that accepts one request and keeps its tag.
 #[derive(Default)]
 struct One(Option<(HctxId, DriverTag)>);
 
@@ -112,7 +112,7 @@ impl Driver for One {
     }
 }
 
-/// Whether a bio with `cookie` comes out of a queue of this design as it went in.
+/// Whether a bio ends successfully, with its cookie, in a queue of this design.
 fn passes(policies: Policies, cookie: u64) -> bool {
     let tags = TagSetConfig {
         hctxs: 1,
@@ -140,15 +140,15 @@ fn passes(policies: Policies, cookie: u64) -> bool {
         && queue.is_empty()
 }
 
-/// Whether the firmware reads what it wrote, one request after the other and with the next one
-/// prepared, and the bus is idle for less long with that.
+/// Whether the firmware reads back its writes under both pipelines, and the host software queue leaves the
+/// bus idle for a shorter time than the serial pipeline.
 fn firmware_works() -> bool {
     let pipelines = [Pipeline::Serial, Pipeline::Hsq(HsqPolicy::TODAY)];
     let [serial, hsq] = pipelines.map(|pipeline| demo::run(pipeline, 0));
     serial.intact && hsq.intact && hsq.gap() < serial.gap()
 }
 
-/// The answer to a READ of 512 bytes by a client that entered the default export; how long it is.
+/// The length of the answer to a READ of 512 bytes from a client of the default export.
 fn serves(cookie: u64) -> Option<u64> {
     let exports = Exports::new(vec![Export { size_bytes: 512, ..Export::default() }]).ok()?;
     let mut handshake = Handshake::new(Tls::Off, WireLimits::DEFAULT);
@@ -168,8 +168,8 @@ fn serves(cookie: u64) -> Option<u64> {
     header[8..16].eq(&cookie.to_be_bytes()).then_some(answer.data_bytes)
 }
 
-/// 0 where a read passes without an elevator, with one, and through a session; 2 more where the
-/// firmware fails.
+/// Returns 0 on success. Adds 1 if a read fails in the core or in the NBD session, and 2 if the firmware
+/// fails.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
     let core = passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8);

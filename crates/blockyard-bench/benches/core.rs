@@ -14,21 +14,21 @@ fn none_random_read(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| io.random_read());
 }
 
-/// With so many more requests waiting in the elevator.
+/// Random reads with `held` more requests in the elevator.
 #[divan::bench(args = [0, 32, 4096])]
 fn mq_deadline_random_read(bencher: Bencher<'_, '_>, held: u32) {
     let mut io = IoLoop::new(Policies::mq_deadline(), held);
     bencher.bench_local(|| io.random_read());
 }
 
-/// An iteration is eight I/Os, which become one request.
+/// One iteration is eight I/Os, which become one request.
 #[divan::bench]
 fn none_eight_sequential_writes(bencher: Bencher<'_, '_>) {
     let mut io = IoLoop::new(Policies::NONE, 0);
     bencher.bench_local(|| io.sequential_writes(8));
 }
 
-/// An iteration is eight I/Os, which become one request.
+/// One iteration is eight I/Os, which become one request.
 #[divan::bench]
 fn mq_deadline_eight_sequential_writes(bencher: Bencher<'_, '_>) {
     let mut io = IoLoop::new(Policies::mq_deadline(), 0);
@@ -41,7 +41,7 @@ fn mq_kyber_random_read(bencher: Bencher<'_, '_>, held: u32) {
     bencher.bench_local(|| io.random_read());
 }
 
-/// An iteration is eight I/Os, which become one request.
+/// One iteration is eight I/Os, which become one request.
 #[divan::bench]
 fn mq_kyber_eight_sequential_writes(bencher: Bencher<'_, '_>) {
     let mut io = IoLoop::new(Policies::mq_kyber(), 0);

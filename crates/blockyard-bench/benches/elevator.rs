@@ -55,13 +55,13 @@ impl<E: Elevator> Rig<E> {
 
     fn dispatch(&mut self) -> RequestId {
         let id = self.elevator.dispatch(&mut self.requests, HctxId(0), Instant::ZERO);
-        let id = id.expect("it holds requests");
+        let id = id.expect("request of an elevator that holds some");
         self.elevator.finished(&self.requests[id], Instant::ZERO);
         id
     }
 }
 
-/// One request goes and another comes.
+/// One request leaves the elevator and another enters.
 fn dispatch_insert_in<E: Elevator>(bencher: Bencher<'_, '_>, mut rig: Rig<E>) {
     bencher.bench_local(|| {
         let id = rig.dispatch();
@@ -79,11 +79,11 @@ fn dispatch_insert_kyber(bencher: Bencher<'_, '_>, held: u32) {
     dispatch_insert_in(bencher, kyber(held));
 }
 
-/// A search that finds nothing.
+/// A search without a match.
 fn find_merge_miss_in<E: Elevator>(bencher: Bencher<'_, '_>, mut rig: Rig<E>) {
     let mut other = rig.requests[RequestId(0)].extent();
     bencher.bench_local(|| {
-        other.sector = rig.sectors.draw() + 4; // touches none: requests lie 8 sectors apart
+        other.sector = rig.sectors.draw() + 4; // adjacent to none: requests lie 8 sectors apart
         rig.elevator.find_merge(&rig.requests, &rig.limits, CTX, &other, true)
     });
 }

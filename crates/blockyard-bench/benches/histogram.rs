@@ -1,4 +1,4 @@
-//! What a sample costs.
+//! The cost of a sample.
 
 use blockyard::stats::Histogram;
 use blockyard_bench::Sectors;

@@ -1,17 +1,17 @@
-//! What the core of Blockyard costs: nanoseconds and instructions per I/O.
+//! Benchmarks of Blockyard: nanoseconds and instructions per I/O.
 //!
-//! [`IoLoop`] is the loop all measurements share. The device completes at once and is kept full, as
-//! SPDK's `bdevperf` does with its null device: each step completes one request, takes what has
-//! ended, submits one bio in its place, and runs what the queue asks to be run.
+//! All measurements of the core share [`IoLoop`]. Its device completes at once and is kept full, as
+//! SPDK's `bdevperf` keeps its null device: each step completes one request, takes the ended bio,
+//! submits another one in its place, and runs the hardware queues that the request queue names.
 //!
-//! - `cargo bench -p blockyard-bench`: nanoseconds, by divan. One iteration is one I/O, the sector
-//!   generator included; `fastest` is the cost, `median` says how quiet the machine was.
-//! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, by
-//!   valgrind's callgrind. See there for the method.
-//! - `bench/peers`: NBD servers beside each other; see [`nbd`].
+//! - `cargo bench -p blockyard-bench`: nanoseconds, measured by divan. One iteration is one I/O, including
+//!   the sector generator; `fastest` is the cost, and `median` shows how quiet the machine was.
+//! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, counted by
+//!   valgrind's callgrind. The program's header describes the method.
+//! - `bench/peers`: a comparison of NBD servers; see [`nbd`].
 //!
-//! What the simulator costs around it is measured by the same binary, and by `simulator` in I/Os per
-//! second: of the jobs in [`simulated`].
+//! The same program counts the instructions of the simulator; `simulator` measures its I/Os per second.
+//! Both run the jobs in [`simulated`].
 
 pub mod nbd;
 pub mod pmemblk;
@@ -31,14 +31,14 @@ use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::{CpuId, QueueId};
 
-/// Requests that the device takes: the queue depth of every measurement.
+/// The depth of the device, which is the queue depth of every measurement.
 pub const DEPTH: u16 = 32;
 /// 1 GiB.
 const CAPACITY_SECTORS: u64 = 1 << 21;
 const SECTORS_PER_BIO: u32 = 8;
 const CPU: CpuId = CpuId(0);
 
-/// Random sectors: xorshift, of which a few instructions per I/O go to each measurement.
+/// A xorshift generator of random sectors, which costs each measurement a few instructions per I/O.
 #[derive(Clone, Debug)]
 pub struct Sectors(u64);
 
@@ -49,7 +49,7 @@ impl Default for Sectors {
 }
 
 impl Sectors {
-    /// The next one, a multiple of 4 KiB.
+    /// Draws the next sector, a multiple of 4 KiB.
     pub const fn draw(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -58,7 +58,7 @@ impl Sectors {
     }
 }
 
-/// A sink like the one that each lane of the server has: it counts where somebody can ask.
+/// A sink like that of a lane of the server: it counts only if metrics are on.
 #[derive(Debug)]
 pub struct Meter(pub Option<Box<StageStats>>);
 
@@ -82,17 +82,17 @@ pub struct IoLoop<S = ()> {
     host: Host<NullDevice, S>,
     queue: RequestQueue,
     sectors: Sectors,
-    /// Where sequential writes go on.
+    /// The next sector of sequential writes.
     position: u64,
     now: Instant,
 }
 
 impl IoLoop {
-    /// A loop in which the device is full and `held` more random reads wait in the elevator.
+    /// Makes a loop in which the device is full and `held` more random reads wait in the elevator.
     ///
     /// # Panics
     ///
-    /// If `held` is not 0 without an elevator.
+    /// Panics if `held` is not 0 and there is no elevator.
     #[must_use]
     pub fn new(policies: Policies, held: u32) -> Self {
         Self::told(policies, held, ())
@@ -100,14 +100,17 @@ impl IoLoop {
 }
 
 impl<S: Sink> IoLoop<S> {
-    /// The same, of which `sink` is told.
+    /// Makes the same loop, whose events go to `sink`.
     ///
     /// # Panics
     ///
-    /// As [`IoLoop::new`].
+    /// Panics like [`IoLoop::new`].
     #[must_use]
     pub fn told(policies: Policies, held: u32, sink: S) -> Self {
-        assert!(held == 0 || policies.elevator != ElevatorKind::None, "nothing holds requests");
+        assert!(
+            held == 0 || policies.elevator != ElevatorKind::None,
+            "without an elevator no request can be held"
+        );
         let tags = TagSetConfig {
             hctxs: 1,
             depth: DEPTH,
@@ -133,15 +136,15 @@ impl<S: Sink> IoLoop<S> {
         io
     }
 
-    /// One random 4 KiB read: the oldest completes, a new one enters.
+    /// Does one random 4 KiB read: the oldest request completes, and a new one enters.
     pub fn random_read(&mut self) {
         self.complete_one();
         self.submit_read();
         self.run();
     }
 
-    /// `count` sequential 4 KiB writes under a plug, where they become one request: the oldest
-    /// request completes, a new one enters.
+    /// Does `count` sequential 4 KiB writes under a plug, where they become one request: the oldest
+    /// request completes, and the new one enters.
     pub fn sequential_writes(&mut self, count: u32) {
         self.complete_one();
         self.queue.plug(CPU);
@@ -156,9 +159,10 @@ impl<S: Sink> IoLoop<S> {
 
     fn complete_one(&mut self) {
         self.now = self.now + Duration::from_us(1);
-        let finished = self.host.driver.next_finished(self.now).expect("the device is kept full");
+        let finished =
+            self.host.driver.next_finished(self.now).expect("finished request of a full device");
         let concluded = self.queue.conclude(&mut self.host, &finished, self.now);
-        concluded.expect("the device owned it");
+        concluded.expect("driver tag of a request in the device");
         while let Some(ended) = self.queue.next_ended() {
             assert_eq!(ended.status, Status::Ok, "bio {}", ended.bio.cookie);
         }
@@ -171,10 +175,10 @@ impl<S: Sink> IoLoop<S> {
 
     fn submit(&mut self, bio: Bio) {
         let submitted = self.queue.submit(&mut self.host, CPU, bio, self.now);
-        submitted.expect("there is room for all");
+        submitted.expect("tag for each bio of a batch");
     }
 
-    /// Runs whatever the last calls asked for.
+    /// Runs the hardware queues that the last calls named.
     fn run(&mut self) {
         while let Some(run) = self.queue.next_run(&mut self.host, self.now) {
             let _ = self.queue.run(&mut self.host, run.hctx, self.now);

@@ -1,4 +1,4 @@
-//! libpmemblk, loaded at run time: nothing is linked to it, and where it is missing nothing is compared.
+//! libpmemblk, loaded at run time. Nothing links to it; where it is missing, it is not compared.
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 
 use core::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 type Handle = *mut c_void;
 
-/// A pool, and the functions of libpmemblk's header that are called.
+/// A pool, and the functions of libpmemblk that the benchmark calls.
 pub struct Pmemblk {
     pool: Handle,
     nblock: unsafe extern "C" fn(Handle) -> usize,
@@ -20,29 +20,29 @@ pub struct Pmemblk {
     _library: Library,
 }
 
-// SAFETY: pools of libpmemblk may be used by several threads at once.
+// SAFETY: libpmemblk allows several threads to use a pool.
 unsafe impl Sync for Pmemblk {}
 
 impl Pmemblk {
-    /// Makes a pool at `path`, where one may be.
+    /// Creates a pool at `path`, and replaces an existing file.
     ///
     /// # Errors
     ///
-    /// The library is not installed, or is another one.
+    /// Returns an error if the library is not installed or lacks a function.
     ///
     /// # Panics
     ///
-    /// If there is no room for the pool.
+    /// Panics if there is no room for the pool.
     pub fn create(path: &Path, sector_bytes: u32, bytes: u64) -> Result<Self, libloading::Error> {
         type Create = unsafe extern "C" fn(*const c_char, usize, usize, c_uint) -> Handle;
         let _ = std::fs::remove_file(path);
-        let path = CString::new(path.as_os_str().as_bytes()).expect("no zero in a path");
-        // SAFETY: what it does when loaded is its own matter; the types are those of its header.
+        let path = CString::new(path.as_os_str().as_bytes()).expect("path without a NUL byte");
+        // SAFETY: the library's initialisation is sound; the types are those of its header.
         unsafe {
             let library = Library::new("libpmemblk.so.1")?;
             let create = library.get::<Create>(b"pmemblk_create")?;
             let pool = create(path.as_ptr(), sector_bytes as usize, bytes as usize, 0o600);
-            assert!(!pool.is_null(), "libpmemblk makes no pool");
+            assert!(!pool.is_null(), "libpmemblk should create the pool");
             Ok(Self {
                 pool,
                 nblock: *library.get(b"pmemblk_nblock")?,
@@ -55,7 +55,7 @@ impl Pmemblk {
         }
     }
 
-    /// Its sectors.
+    /// The number of its sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         // SAFETY: the pool is open.
@@ -66,39 +66,39 @@ impl Pmemblk {
     ///
     /// # Panics
     ///
-    /// If it cannot be read.
+    /// Panics if the read fails.
     pub fn read(&self, lba: u64, to: &mut [u8]) {
-        // SAFETY: a sector fits into `to`, as whoever made the pool sees to.
+        // SAFETY: `to` has room for a sector: the caller created the pool with this size.
         let done = unsafe { (self.read)(self.pool, to.as_mut_ptr().cast(), lba as c_longlong) };
-        assert_eq!(done, 0, "libpmemblk reads");
+        assert_eq!(done, 0, "libpmemblk should read the sector");
     }
 
     /// Writes a sector.
     ///
     /// # Panics
     ///
-    /// If it cannot be written.
+    /// Panics if the write fails.
     pub fn write(&self, lba: u64, from: &[u8]) {
-        // SAFETY: `from` is a sector, as whoever made the pool sees to.
+        // SAFETY: `from` is a whole sector: the caller created the pool with this size.
         let done = unsafe { (self.write)(self.pool, from.as_ptr().cast(), lba as c_longlong) };
-        assert_eq!(done, 0, "libpmemblk writes");
+        assert_eq!(done, 0, "libpmemblk should write the sector");
     }
 
     /// Zeroes a sector.
     ///
     /// # Panics
     ///
-    /// If it cannot be zeroed.
+    /// Panics if the sector cannot be zeroed.
     pub fn set_zero(&self, lba: u64) {
         // SAFETY: the pool is open.
         let done = unsafe { (self.set_zero)(self.pool, lba as c_longlong) };
-        assert_eq!(done, 0, "libpmemblk zeroes");
+        assert_eq!(done, 0, "libpmemblk should zero the sector");
     }
 }
 
 impl Drop for Pmemblk {
     fn drop(&mut self) {
-        // SAFETY: the pool is open, and not used again.
+        // SAFETY: the pool is open and is not used again.
         unsafe { (self.close)(self.pool) };
     }
 }

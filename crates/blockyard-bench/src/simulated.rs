@@ -1,24 +1,23 @@
-//! The published jobs under their designs, simulated: what `simulator` times, and what
-//! `instructions` counts.
+//! The published jobs and their designs, which `simulator` times and `instructions` counts.
 
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Simulation;
 
-/// A job on the device on which it was published.
+/// A published job and its device.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// The built-in device.
     pub device: &'static str,
-    /// Options of fio, but for what it does and for how long.
+    /// fio options, without the operation and the run time.
     options: &'static str,
-    /// Instances of it.
+    /// Its number of instances.
     instances: u64,
-    /// How long it works when it is timed.
+    /// Its run time in virtual time.
     pub timed: &'static str,
-    /// What it does: values of fio's `rw`.
+    /// Its operations: values of fio's `rw`.
     pub ops: &'static [&'static str],
-    /// Built-in designs.
+    /// Names of built-in designs.
     pub designs: &'static [&'static str],
 }
 
@@ -33,7 +32,7 @@ pub const SCSI: Workload = Workload {
     designs: &["mq-none", "mq-deadline", "legacy-deadline", "mq-none-2017", "mq-deadline-2017"],
 };
 
-/// `reproduce hsq`, on eMMC: 20 jobs that do one I/O of 4 KiB at a time, one gibibyte. 20 s of virtual
+/// `reproduce hsq`, on eMMC: 20 jobs with one I/O of 4 KiB at a time, on 1 GiB. 20 s of virtual
 /// time.
 pub const EMMC: Workload = Workload {
     device: "emmc-hs400-sprd",
@@ -56,26 +55,27 @@ pub const PMEM: Workload = Workload {
 };
 
 impl Workload {
-    /// Options that let it end after so many I/Os, rounded down to as many for each instance.
+    /// The options with which the job ends after `ios` I/Os, rounded down to the same number for each instance.
     #[must_use]
     pub fn amount(&self, ios: u64) -> String {
         format!("--number_ios={}", ios / self.instances)
     }
 
-    /// Simulates it as it does `op` under `design`, for as long as the options `amount` say, and says
-    /// how many I/Os that were.
+    /// Simulates the job with the operation `op` under `design`; the options in `amount` set its length.
+    /// Returns the number of I/Os.
     ///
     /// # Panics
     ///
-    /// If the job does not run: it is one of ours.
+    /// Panics if the job does not run on its device.
     #[must_use]
     pub fn simulate(&self, op: &str, design: &str, amount: &str) -> u64 {
         let options = format!("{} --rw={op} {amount}", self.options);
-        let jobs = parse_args(options.split_whitespace(), &NoSource).expect("a job of ours");
-        let device = Device::lookup(self.device).expect("a built-in device");
-        let design = Design::lookup(design).expect("a built-in design");
-        let simulation = Simulation::new(&jobs, &device, &design, 1).expect("it fits the device");
-        let report = simulation.finish().expect("the job ends");
+        let jobs = parse_args(options.split_whitespace(), &NoSource).expect("job of a benchmark");
+        let device = Device::lookup(self.device).expect("name of a built-in device");
+        let design = Design::lookup(design).expect("name of a built-in design");
+        let simulation = Simulation::new(&jobs, &device, &design, 1)
+            .expect("benchmark job that fits its device");
+        let report = simulation.finish().expect("benchmark job that ends");
         let stats = report.jobs.iter().flat_map(|job| job.stats.measured());
         stats.map(|measured| measured.ios).sum()
     }

@@ -1,11 +1,11 @@
-//! The two address spaces inside an arena. The third, external LBAs, is the device's own: a plain `u64`
-//! that counts sectors through all arenas.
+//! The two address spaces inside an arena. The third address space, external LBAs, belongs to the device: a
+//! plain `u64` that counts sectors through all arenas.
 
-/// A sector of an arena, as those outside count them: an index into its map.
+/// The number of a sector within its arena: an index into the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PremapAba(pub u32);
 
-/// A block of an arena's data area: what a map entry names.
+/// The number of a block in an arena's data area: a map entry holds one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PostmapAba(pub u32);
 

@@ -1,4 +1,4 @@
-//! An arena in a memory: where its words are, found once when it is opened.
+//! An arena in a memory: the positions of its map entries, blocks and log entries.
 
 use super::address::{PostmapAba, PremapAba};
 use super::container::Dialect;
@@ -8,45 +8,48 @@ use super::layout::{FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES};
 use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory};
 
-/// Where an arena is, and how it is written.
+/// The position of an arena and the form of its log.
 #[derive(Clone, Copy, Debug)]
 pub struct Arena {
     /// Its first byte in the memory.
     pub start: u64,
     /// The external LBA of its first sector.
     pub first_lba: u64,
-    /// Where its parts are.
+    /// The positions of its parts.
     pub layout: Layout,
-    /// Where the second entries of its log are.
+    /// The position of the second entry in each log group.
     pub slots: SlotLayout,
-    /// How block numbers are written into its log.
+    /// The form of block numbers in its log.
     pub dialect: Dialect,
 }
 
 impl Arena {
-    /// Where the map entry of a sector is.
+    /// The position of a sector's map entry.
     #[inline]
     #[must_use]
     pub const fn map_at(&self, lba: PremapAba) -> u64 {
+        debug_assert!(lba.0 < self.layout.external_nlba, "sector of this arena");
         self.start + self.layout.mapoff + lba.0 as u64 * MAP_ENTRY_BYTES
     }
 
-    /// Where the data of a block are.
+    /// The position of a block's data.
     #[inline]
     #[must_use]
     pub const fn block_at(&self, block: PostmapAba) -> u64 {
+        debug_assert!(self.has_block(block), "block of this arena");
         let offset = block.0 as u64 * self.layout.internal_lbasize as u64;
         self.start + self.layout.dataoff + offset
     }
 
-    /// Where the log group of a lane is.
+    /// The position of a lane's log group.
     #[inline]
     #[must_use]
     pub const fn group_at(&self, lane: u32) -> u64 {
+        debug_assert!(lane < self.layout.nfree, "lane of this arena");
         self.start + self.layout.flogoff + lane as u64 * FLOG_GROUP_BYTES
     }
 
-    /// Where an entry of a lane is.
+    /// The position of the log entry in slot `slot` (0 or 1) of a lane.
     #[inline]
     #[must_use]
     pub const fn entry_at(&self, lane: u32, slot: usize) -> u64 {
@@ -57,7 +60,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     #[inline]
     pub fn load_map_entry<M: Memory>(
         &self,
@@ -78,18 +81,18 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     pub fn read_group<M: Memory>(&self, memory: &M, lane: u32) -> Result<GroupBytes, MediaError> {
         let mut bytes = [0; FLOG_GROUP_BYTES as usize];
         memory.read(self.group_at(lane), &mut bytes)?;
         Ok(bytes)
     }
 
-    /// The newest entry of a log group, its slot, and whether the arena has what it names.
+    /// Returns the slot and the entry that is the newest one of a log group.
     ///
     /// # Errors
     ///
-    /// There is none, or it names what does not exist.
+    /// The group has no newest entry, or the entry names a block or sector that the arena does not have.
     pub fn newest(&self, group: &GroupBytes) -> Result<(usize, FlogEntry), FlogError> {
         let entries = self.slots.entries(group);
         let slot = newest(&entries)?;
@@ -106,11 +109,11 @@ impl Arena {
     }
 }
 
-/// Reads the info block at `at`, of an arena with `room` bytes from there or from the one it is a copy of.
+/// Reads and parses the info block at `at`. The arena has `room` bytes from its first info block on.
 ///
 /// # Errors
 ///
-/// Those of the medium; within, why it is none.
+/// The outer result is the medium's error; the inner one says why the bytes are not an info block.
 pub fn read_info<M: Memory>(
     memory: &M,
     at: u64,

@@ -1,4 +1,4 @@
-//! What a BTT lies in: where its first arena begins, and the habits of those who look there.
+//! What a BTT lies in: the position of its first arena, and what the readers of each container expect.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
@@ -6,29 +6,29 @@ use super::info_block::{Uuid, Version};
 use super::layout::SECTOR_BYTES_MAX;
 use super::map_entry::{MapEntry, SectorState};
 
-/// What a BTT lies in. Linux and libpmemblk look for one in one place only, by this.
+/// What a BTT lies in. It determines the only place where Linux and libpmemblk look for the BTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
-    /// A namespace without label: version 1.1, behind 4096 bytes that may hold a partition table.
+    /// A namespace without a label: version 1.1, after 4096 bytes that may hold a partition table.
     Namespace,
     /// A namespace with a v1.2 label of class "BTT2": version 2.0, from the first byte.
     LabelledNamespace,
-    /// A pool of libpmemblk: version 1.1, behind its header of 8192 bytes.
+    /// A pool of libpmemblk: version 1.1, after the pool header of 8192 bytes.
     Pool,
 }
 
-/// How block numbers are written into the log: readers demand their own way (see
+/// How block numbers are written into the log. Each reader requires its own form (see
 /// [`logged_new`](Dialect::logged_new)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// As Linux does: plain numbers; ndctl refuses others.
+    /// Linux's form: plain numbers. ndctl refuses any other form.
     Plain,
-    /// As libpmemblk does: whole map entries; it loses blocks of others when it recovers.
+    /// libpmemblk's form: whole map entries. Given the other form, it loses blocks in recovery.
     Flagged,
 }
 
 impl Container {
-    /// All there are.
+    /// All kinds of containers.
     pub const ALL: [Self; 3] = [Self::Namespace, Self::LabelledNamespace, Self::Pool];
 
     /// Bytes before the first arena.
@@ -41,7 +41,7 @@ impl Container {
         }
     }
 
-    /// The version it is looked for with.
+    /// The version of the format that readers of this container look for.
     #[must_use]
     pub const fn version(self) -> Version {
         match self {
@@ -50,7 +50,7 @@ impl Container {
         }
     }
 
-    /// How its log is written.
+    /// The form of block numbers in its log.
     #[must_use]
     pub const fn dialect(self) -> Dialect {
         match self {
@@ -59,16 +59,16 @@ impl Container {
         }
     }
 
-    /// Whether a BTT with this parent UUID is one of a container with UUID `own`: a namespace takes nil,
-    /// a pool only its own.
+    /// Whether a container with UUID `own` accepts a BTT with parent UUID `parent`. A namespace also accepts
+    /// the nil UUID; a pool accepts only its own.
     #[must_use]
     pub fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
         parent == own || parent == Uuid::NIL && self != Self::Pool
     }
 
-    /// Bytes of the block that a sector of `external` bytes gets, as whoever looks there makes them: rounded
-    /// up to 64 in a namespace, and to 256 but at least 512 in a pool. `None` if such sectors are not for
-    /// there: Linux knows seven sizes, from 512 to 4224.
+    /// Returns the bytes of the block for a sector of `external` bytes, rounded as the readers of this
+    /// container do: up to a multiple of 64 in a namespace, and of 256, but at least 512, in a pool. Returns
+    /// `None` for a sector size that the container does not support: Linux knows seven, from 512 to 4224.
     #[must_use]
     pub fn internal_lbasize(self, external: u32) -> Option<u32> {
         match self {
@@ -85,7 +85,7 @@ impl Container {
 }
 
 impl Dialect {
-    /// How a log says that a sector gets `block`.
+    /// Returns the log's form of the sector's new block `block`.
     #[must_use]
     pub const fn logged_new(self, block: PostmapAba) -> u32 {
         match self {
@@ -94,7 +94,7 @@ impl Dialect {
         }
     }
 
-    /// How a log says which block `entry`, that of sector `lba`, had. Linux keeps the error bit.
+    /// Returns the log's form of the old block in `entry`, the map entry of `lba`. Linux keeps the error bit.
     #[must_use]
     pub const fn logged_old(self, entry: MapEntry, lba: PremapAba) -> u32 {
         match self {
@@ -106,7 +106,7 @@ impl Dialect {
         }
     }
 
-    /// The first entry of lane `lane`, whose free block is `free`. libpmemblk sets one state bit only.
+    /// Returns the first entry of `lane`, whose free block is `free`. libpmemblk sets only one state bit.
     #[must_use]
     pub const fn first_entry(self, lane: u32, free: PostmapAba) -> FlogEntry {
         match self {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_rounded_as_those_who_look_there_do() {
+    fn blocks_are_rounded_as_the_container_requires() {
         let linux = [(512, 512), (520, 576), (528, 576), (4096, 4096), (4104, 4160), (4160, 4160)];
         for (external, internal) in linux {
             assert_eq!(Container::Namespace.internal_lbasize(external), Some(internal));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_written_as_its_readers_want_it() {
+    fn a_log_is_written_in_the_form_its_readers_require() {
         let lba = PremapAba(5);
         let old =
             |entry| [Dialect::Plain, Dialect::Flagged].map(|d| d.logged_old(MapEntry(entry), lba));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_takes_its_own_only() {
+    fn a_pool_accepts_only_its_own_btt() {
         let (own, other) = (Uuid([1; 16]), Uuid([2; 16]));
         assert!(Container::Pool.accepts_parent(own, own));
         assert!(!Container::Pool.accepts_parent(Uuid::NIL, own));

@@ -1,4 +1,4 @@
-//! An open BTT: what its threads share.
+//! An open BTT: the state that its threads share.
 
 use super::address::PremapAba;
 use super::arena::Arena;
@@ -22,25 +22,25 @@ use alloc::vec::Vec;
 /// How a BTT is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// What it lies in.
+    /// What the BTT lies in.
     pub container: Container,
-    /// The container's UUID, where it is known.
+    /// The UUID of the container, if known.
     pub own_uuid: Option<Uuid>,
-    /// Nothing is written, not even to finish writes that were cut; they read as finished.
+    /// Nothing is written. Writes that were cut are not finished on the medium, but read as finished.
     pub read_only: bool,
-    /// Its design.
+    /// The design.
     pub policy: Policy,
 }
 
 impl OpenOptions {
-    /// For reading and writing, by the default design, whoever it belongs to.
+    /// Opens for reading and writing with the default design, whatever the parent UUID.
     #[must_use]
     pub const fn new(container: Container) -> Self {
         Self { container, own_uuid: None, read_only: false, policy: Policy::DEFAULT }
     }
 }
 
-/// An open BTT, shared by threads: each makes a [`Worker`] of it.
+/// An open BTT. Threads share it, and each makes a [`Worker`](super::worker::Worker) of it.
 #[derive(Debug)]
 pub struct Btt<M> {
     pub(super) memory: M,
@@ -52,9 +52,9 @@ pub struct Btt<M> {
     pub(super) lanes: Lanes,
     pub(super) versions: Versions,
     pub(super) readers: Readers,
-    /// A write failed when it could no longer be undone.
+    /// A write failed after it could no longer be undone.
     pub(super) broken: AtomicBool,
-    /// Map entries as they would be if writes that were cut had been finished, where that may not be done.
+    /// The map entries of cut writes that may not be finished, as if they had been finished.
     unfinished: Vec<(Spot, MapEntry)>,
 }
 
@@ -65,16 +65,16 @@ pub(super) struct OpenArena {
     pub(super) read_only: bool,
 }
 
-/// Where a sector is.
+/// The position of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spot {
-    /// Its arena, by number.
+    /// The number of its arena.
     pub(super) arena: usize,
-    /// Its place in there.
+    /// The sector within the arena.
     pub(super) lba: PremapAba,
 }
 
-/// Where a sector is that is read: what a [`Spot`] says, at hand.
+/// The position of a sector that is read, with a reference to its arena.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) arena: &'a Arena,
@@ -86,21 +86,22 @@ impl<M: Memory> Btt<M> {
     ///
     /// # Errors
     ///
-    /// There can be none of this kind, or the medium failed.
+    /// The memory cannot hold such a BTT, or the medium failed.
     pub fn create(memory: M, format: &Format, policy: Policy) -> Result<Self, OpenError> {
         format.write(&memory)?;
         Self::open(memory, &OpenOptions { policy, ..OpenOptions::new(format.container) })
     }
 
-    /// Opens the BTT in `memory`, and finishes writes that were cut. If it is refused, nothing was written.
+    /// Opens the BTT in `memory`, and finishes writes that were cut. A refused BTT is unchanged
+    /// ([refused-arena-untouched]).
     ///
     /// # Errors
     ///
-    /// There is none, or it is damaged: `check` says more.
+    /// The memory has no BTT, or a damaged one; [`check`](super::check) gives details.
     pub fn open(memory: M, options: &OpenOptions) -> Result<Self, OpenError> {
         let found = find(&memory, options.container, options.own_uuid)?;
         let dialect = options.container.dialect();
-        let mut looked = Vec::new();
+        let mut scanned = Vec::new();
         for Found { start, first_lba, info, .. } in &found {
             let (start, first_lba, layout) = (*start, *first_lba, info.layout);
             let slots = SlotLayout::Standard;
@@ -109,10 +110,10 @@ impl<M: Memory> Btt<M> {
                 .map_err(|error| OpenError::Arena { start, error })?;
             let read_only = options.read_only || info.error;
             let arena = Arena { slots: recovered.slots, ..arena };
-            looked.push((OpenArena { arena, read_only }, recovered));
+            scanned.push((OpenArena { arena, read_only }, recovered));
         }
-        let unfinished = finish(&memory, &looked)?;
-        let logs: Vec<Vec<RecoveredLane>> = looked.iter().map(|(_, r)| r.lanes.clone()).collect();
+        let unfinished = finish(&memory, &scanned)?;
+        let logs: Vec<Vec<RecoveredLane>> = scanned.iter().map(|(_, r)| r.lanes.clone()).collect();
         let lanes = Lanes::new(&logs, options.policy.lanes);
         let padded = options.policy.tracking != ReadTracking::Scan;
         let first = &found[0].info;
@@ -120,7 +121,7 @@ impl<M: Memory> Btt<M> {
             sectors: found.iter().map(|f| u64::from(f.info.layout.external_nlba)).sum(),
             sector_bytes: first.layout.external_lbasize,
             uuid: first.uuid,
-            arenas: looked.into_iter().map(|(arena, _)| arena).collect(),
+            arenas: scanned.into_iter().map(|(arena, _)| arena).collect(),
             readers: Readers::new(lanes.sets(), padded),
             policy: options.policy,
             versions: Versions::new(),
@@ -131,7 +132,7 @@ impl<M: Memory> Btt<M> {
         })
     }
 
-    /// Sectors.
+    /// The number of sectors.
     pub const fn sectors(&self) -> u64 {
         self.sectors
     }
@@ -141,29 +142,30 @@ impl<M: Memory> Btt<M> {
         self.sector_bytes
     }
 
-    /// Its UUID.
+    /// The UUID of the BTT.
     pub const fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// What it lies in.
+    /// The memory that holds the BTT.
     pub const fn memory(&self) -> &M {
         &self.memory
     }
 
-    /// Makes durable what all threads have written, as far as the memory can. Sectors are already where its
-    /// fences make things durable.
+    /// Makes the writes of all threads durable, as far as the memory can. Writes are already durable if the
+    /// fences of the memory make them so.
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     pub fn flush(&self) -> Result<(), IoError> {
         Ok(self.memory.flush()?)
     }
 
-    /// Where sector `lba` is.
+    /// Returns the position of sector `lba`.
     #[inline]
     pub(super) fn spot(&self, lba: u64) -> Spot {
+        debug_assert!(lba < self.sectors, "sector of this device");
         let after = |a: &OpenArena| a.arena.first_lba <= lba;
         let arena = match self.arenas.len() {
             1 => 0,
@@ -172,7 +174,7 @@ impl<M: Memory> Btt<M> {
         Spot { arena, lba: PremapAba((lba - self.arenas[arena].arena.first_lba) as u32) }
     }
 
-    /// Whether `count` sectors from `lba` on exist.
+    /// Checks that `count` sectors from `lba` on exist.
     #[inline]
     pub(super) fn in_range(&self, lba: u64, count: u64) -> Result<(), IoError> {
         match lba.checked_add(count) {
@@ -186,9 +188,10 @@ impl<M: Memory> Btt<M> {
         &self.arenas[spot.arena].arena
     }
 
-    /// Where sector `lba` is.
+    /// Returns the position of sector `lba`, for reading.
     #[inline]
     pub(super) fn place(&self, lba: u64) -> Place<'_> {
+        debug_assert!(lba < self.sectors, "sector of this device");
         let arena = match &*self.arenas {
             [only] => &only.arena,
             _ => self.arena(self.spot(lba)),
@@ -196,7 +199,7 @@ impl<M: Memory> Btt<M> {
         Place { arena, lba: PremapAba((lba - arena.first_lba) as u32) }
     }
 
-    /// The map entry of a sector that is to be written.
+    /// Loads the map entry of a sector that is about to be written.
     #[inline]
     pub(super) fn entry(&self, spot: Spot) -> Result<MapEntry, IoError> {
         self.entry_in(self.arena(spot), spot.lba)
@@ -208,14 +211,14 @@ impl<M: Memory> Btt<M> {
         if arena.has_block(entry.block(lba)) { Ok(entry) } else { Err(IoError::Map) }
     }
 
-    /// The map entry that sector `lba`, which is at `place`, is read by.
+    /// Loads the map entry by which sector `lba`, at `place`, is read.
     #[inline]
     pub(super) fn entry_to_read(&self, lba: u64, place: Place<'_>) -> Result<MapEntry, IoError> {
         let entry = self.entry_in(place.arena, place.lba)?;
         Ok(if self.unfinished.is_empty() { entry } else { self.finished(lba, entry) })
     }
 
-    /// What `entry`, that of sector `lba`, would be if writes that were cut had been finished.
+    /// Returns the entry of sector `lba` as if cut writes had been finished; `entry` is the stored one.
     #[cold]
     fn finished(&self, lba: u64, entry: MapEntry) -> MapEntry {
         let spot = self.spot(lba);
@@ -223,12 +226,12 @@ impl<M: Memory> Btt<M> {
         finished.map_or(entry, |&(_, entry)| entry)
     }
 
-    /// Whether readers publish what they read.
+    /// Whether readers publish the blocks they read.
     pub(super) fn readers_publish(&self) -> bool {
         self.policy.tracking != ReadTracking::Versions
     }
 
-    /// Whether a sector may be written.
+    /// Checks that a sector may be written.
     #[inline]
     pub(super) fn writable(&self, spot: Spot) -> Result<(), IoError> {
         if self.arenas[spot.arena].read_only {
@@ -241,13 +244,13 @@ impl<M: Memory> Btt<M> {
     }
 }
 
-/// Finishes writes that were cut where that is allowed; the map entries they give where it is not.
+/// Finishes cut writes in writable arenas. Returns the map entries that they would give in the other arenas.
 fn finish<M: Memory>(
     memory: &M,
-    looked: &[(OpenArena, Recovered)],
+    scanned: &[(OpenArena, Recovered)],
 ) -> Result<Vec<(Spot, MapEntry)>, OpenError> {
     let mut unfinished = Vec::new();
-    for (n, (open, recovered)) in looked.iter().enumerate() {
+    for (n, (open, recovered)) in scanned.iter().enumerate() {
         let failed =
             |error: MediaError| OpenError::Arena { start: open.arena.start, error: error.into() };
         if open.read_only {

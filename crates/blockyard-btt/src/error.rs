@@ -1,25 +1,25 @@
-//! Why a call fails.
+//! The errors of opening, reading and writing a BTT.
 
 use super::find::FindError;
 use super::format::FormatError;
 use super::memory::MediaError;
 use super::recover::RecoverError;
 
-/// Why a sector was not read or written.
+/// Why a sector could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoError {
-    /// It lies beyond the end.
+    /// The sectors end beyond the last one.
     OutOfRange,
-    /// The bytes are no whole sectors.
+    /// The length is not a whole number of sectors.
     Length,
-    /// The sector was lost, and not written since.
+    /// The sector was lost, and has not been written since.
     Lost,
-    /// Nothing may be written here: it was opened so, or the arena says that it is broken.
+    /// The BTT was opened read-only, or the arena is marked as broken.
     ReadOnly,
-    /// A write failed after it had begun to be logged. What is on the medium will be known when it is
-    /// opened again; until then nothing more is written.
+    /// An earlier write failed after part of its log entry was stored. Recovery decides the result when the
+    /// BTT is opened again; until then all writes are refused.
     Broken,
-    /// The map says that the sector has a block that does not exist.
+    /// The map entry of the sector names a block that does not exist.
     Map,
     /// The medium failed.
     Media(MediaError),
@@ -33,7 +33,7 @@ impl core::fmt::Display for IoError {
             Self::Lost => f.write_str("the sector was lost and not written since"),
             Self::ReadOnly => f.write_str("read-only"),
             Self::Broken => {
-                f.write_str("nothing is written after a failed write until opened again")
+                f.write_str("an earlier write failed: open the BTT again before writing")
             }
             Self::Map => f.write_str("the map names a block that does not exist"),
             Self::Media(error) => error.fmt(f),
@@ -49,19 +49,19 @@ impl From<MediaError> for IoError {
     }
 }
 
-/// Why a BTT cannot be opened or made.
+/// Why a BTT cannot be opened or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// Its arenas were not found.
+    /// The arenas were not found.
     Find(FindError),
-    /// The log of an arena is refused.
+    /// The log of an arena was refused.
     Arena {
-        /// Where the arena begins.
+        /// First byte of the arena.
         start: u64,
-        /// Why.
+        /// The reason.
         error: RecoverError,
     },
-    /// It cannot be written.
+    /// The BTT could not be formatted.
     Format(FormatError),
 }
 

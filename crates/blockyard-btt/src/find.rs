@@ -1,14 +1,12 @@
-//! Finding the arenas of a BTT.
+//! Finds the arenas of a BTT. Nothing is written.
 //!
 //! # Rules
 //!
-//! - **F1.** An info block that is damaged, by its signature or its checksum, is replaced by its copy, which
-//!   lies in the last 4096 bytes of the arena, where the container's size puts it. One that is whole counts,
-//!   whatever it says: of another version, or of what cannot be, it is refused, as its copy says the same, or
-//!   is of a BTT that was there before or was never finished.
-//! - **F2.** All arenas are of one BTT: one UUID, one parent, one sector size.
-//! - **F3.** Each arena begins behind the one before it, so that the chain ends.
-//! - **F4.** Nothing is written.
+//! - **[damaged-info-from-copy]** An info block with a wrong signature or checksum is replaced by its copy, in
+//!   the last 4096 bytes of the arena as the size of the container defines it. An info block that is whole but
+//!   has an unknown version or impossible fields is refused, and its copy is not tried: the copy says the same,
+//!   or belongs to an older BTT or an unfinished one.
+//! - **[one-btt-per-chain]** All arenas of a chain have one UUID, one parent and one sector size.
 
 use super::arena::read_info;
 use super::container::Container;
@@ -17,59 +15,59 @@ use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, INFO_BYTES};
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
 
-/// An arena that was found.
+/// An arena that was found on a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its first byte in the memory.
     pub start: u64,
     /// The external LBA of its first sector.
     pub first_lba: u64,
-    /// What it says of itself.
+    /// The info block of the arena.
     pub info: InfoBlock,
-    /// Why its first info block could not be used, if its copy had to be (F1).
+    /// What was wrong with the first info block, if the copy was used instead ([damaged-info-from-copy]).
     pub from_copy: Option<InfoError>,
 }
 
-/// Why there is no BTT.
+/// Why no BTT was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindError {
     /// The medium failed.
     Media(MediaError),
-    /// There is no room for one.
+    /// The container has no room for a BTT.
     TooSmall,
-    /// An arena has neither info block.
+    /// An arena has neither a usable info block nor a usable copy.
     NoInfo {
-        /// Where it should begin.
+        /// Where the arena should start.
         start: u64,
         /// What is wrong with its first info block.
         first: InfoError,
         /// What is wrong with the copy.
         copy: InfoError,
     },
-    /// The first info block of an arena is whole, and cannot be followed (F1).
+    /// The first info block of an arena is whole but unusable ([damaged-info-from-copy]).
     Info {
-        /// Where it is.
+        /// First byte of the info block.
         start: u64,
-        /// Why.
+        /// The reason.
         error: InfoError,
     },
-    /// It is of another version than those who look there want.
+    /// The BTT has another version than readers of this container look for.
     Version {
-        /// Its own.
+        /// The version of the BTT.
         found: Version,
-        /// The container's.
+        /// The version that belongs to the container.
         wanted: Version,
     },
-    /// It belongs to another namespace or pool.
+    /// The BTT belongs to another namespace or pool.
     Parent {
-        /// The UUID that it names.
+        /// The parent UUID of the BTT.
         found: Uuid,
-        /// The container's.
+        /// The UUID of the container.
         wanted: Uuid,
     },
-    /// An arena belongs to another BTT than the first (F2).
+    /// An arena belongs to another BTT than the first arena ([one-btt-per-chain]).
     Foreign {
-        /// Where it begins.
+        /// First byte of the arena.
         start: u64,
     },
 }
@@ -78,18 +76,18 @@ impl core::fmt::Display for FindError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Media(error) => error.fmt(f),
-            Self::TooSmall => f.write_str("too small for a BTT, which has at least 16 MiB"),
+            Self::TooSmall => f.write_str("too small for a BTT, which needs at least 16 MiB"),
             Self::NoInfo { start, first, copy } => {
                 write!(f, "no BTT: {first} at byte {start}, and {copy} where its copy should be")
             }
             Self::Info { start, error } => {
-                write!(f, "no BTT that can be used: {error} at byte {start}")
+                write!(f, "no usable BTT: {error} at byte {start}")
             }
             Self::Version { found, wanted } => {
-                write!(f, "a BTT of version {found}, where {wanted} is looked for")
+                write!(f, "a BTT of version {found}, but this container needs version {wanted}")
             }
             Self::Parent { found, wanted } => {
-                write!(f, "a BTT of the namespace or pool {found}, not of {wanted}")
+                write!(f, "a BTT of the namespace or pool {found}, but this one is {wanted}")
             }
             Self::Foreign { start } => {
                 write!(f, "the arena at byte {start} belongs to another BTT than the first")
@@ -106,11 +104,11 @@ impl From<MediaError> for FindError {
     }
 }
 
-/// The arenas of the BTT in a container; `own` is the container's UUID where it is known.
+/// Returns the arenas of the BTT in `container`, in order. `own` is the container's UUID, if known.
 ///
 /// # Errors
 ///
-/// There is none, or not all of it, or it is not this container's.
+/// The container has no BTT, or only part of one, or the BTT belongs to another container.
 pub fn find<M: Memory>(
     memory: &M,
     container: Container,
@@ -120,7 +118,7 @@ pub fn find<M: Memory>(
     let mut next = Some(container.first_arena());
     let mut first_lba = 0;
     while let Some(start) = next {
-        let found = one(memory, start, first_lba)?;
+        let found = find_arena(memory, start, first_lba)?;
         let info = found.info;
         if info.version != container.version() {
             return Err(FindError::Version { found: info.version, wanted: container.version() });
@@ -135,7 +133,8 @@ pub fn find<M: Memory>(
         {
             return Err(FindError::Foreign { start });
         }
-        // F3 is a rule of info blocks: a next arena begins behind this one.
+        // An info block only names a next arena that starts behind its own ([info-fields-consistent]).
+        debug_assert!(info.nextoff == 0 || info.nextoff > info.layout.infooff);
         next = (info.nextoff != 0).then(|| start + info.nextoff);
         first_lba += u64::from(info.layout.external_nlba);
         arenas.push(found);
@@ -143,14 +142,14 @@ pub fn find<M: Memory>(
     Ok(arenas)
 }
 
-/// F2.
+/// Whether two arenas belong to one BTT ([one-btt-per-chain]).
 pub(super) fn same_btt(a: &InfoBlock, b: &InfoBlock) -> bool {
     let sizes = |info: &InfoBlock| (info.layout.external_lbasize, info.layout.internal_lbasize);
     a.uuid == b.uuid && a.parent_uuid == b.parent_uuid && sizes(a) == sizes(b)
 }
 
-/// F1.
-fn one<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindError> {
+/// Reads the arena at `start`, from its copy if need be ([damaged-info-from-copy]).
+fn find_arena<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindError> {
     let room = memory.len().saturating_sub(start);
     if room < ARENA_BYTES_MIN {
         return Err(FindError::TooSmall);
@@ -171,13 +170,14 @@ fn one<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindE
     }
 }
 
-/// Where the copy of an info block lies in an arena that has as much of `room` as it can, which is at least
-/// an info block.
+/// Returns the offset of the copy of the info block in an arena that uses as much of `room` as it can. `room`
+/// must be at least an info block.
 pub(super) fn copy_offset_by_size(room: u64) -> u64 {
+    debug_assert!(room >= INFO_BYTES, "room for an info block");
     room.min(ARENA_BYTES_MAX) / INFO_BYTES * INFO_BYTES - INFO_BYTES
 }
 
-/// An info block that the medium lost is as good as none.
+/// Treats an info block that the medium lost as one without a signature.
 fn bad_as_missing(
     read: Result<Result<InfoBlock, InfoError>, MediaError>,
 ) -> Result<Result<InfoBlock, InfoError>, MediaError> {

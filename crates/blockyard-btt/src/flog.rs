@@ -1,51 +1,55 @@
-//! The log: for each lane the two last writes that went through it, which name its free block.
+//! The log: each lane has the entries of its last two writes, and the newer one names its free block.
 //!
 //! # Rules
 //!
-//! - **G1.** Sequence numbers run 1, 2, 3, 1; 0 was never written. The newer entry of two is the one whose
-//!   number follows the other's; if one is 0, the other entry. Equal numbers, or one above 3, are no log.
-//! - **G2.** A lane whose newest entry has the same old and new block was never used: that block is free,
-//!   and its sector is not to be looked at. Block numbers may carry state bits, and are compared without.
-//! - **G3.** The second entry follows the first at once; Linux before 4.15 left 16 bytes between them. All
-//!   groups of an arena do the same. What shows it is a group whose second entry was written.
-//! - **G4.** An entry is written over the older one, in two words of eight bytes: sector and old block, and
-//!   once these are durable, new block and number. Cut in between it still is the older one.
+//! - **[sequence-orders-entries]** Sequence numbers run 1, 2, 3, 1; 0 means never written. The newer of two
+//!   entries is the one whose number follows the other's. If one number is 0, the other entry is newer. Equal
+//!   numbers, and numbers above 3, make the log invalid.
+//! - **[entry-in-two-words]** An entry overwrites the older one in two words of eight bytes: first sector and
+//!   old block, and once these are durable, new block and number. After a power cut in between, the slot still
+//!   counts as the older entry.
+//!
+//! A lane whose newest entry has the same old and new block was never used: that block is free, and the entry's
+//! sector means nothing. Block numbers may carry state bits, and are compared without them.
+//!
+//! The second entry of a group directly follows the first. Linux before 4.15 left 16 bytes between them. All
+//! groups of an arena use the same layout, which shows in any group whose second entry was written.
 
 use super::address::{PostmapAba, PremapAba};
 use super::layout::FLOG_GROUP_BYTES;
 use super::map_entry::block_number;
 
-/// The bytes of a group.
+/// The bytes of a log group.
 pub type GroupBytes = [u8; FLOG_GROUP_BYTES as usize];
 
-/// One entry, as it is stored.
+/// A log entry as it is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlogEntry {
-    /// The sector.
+    /// The sector that was written.
     pub lba: u32,
-    /// The block it had.
+    /// The sector's old block.
     pub old_map: u32,
-    /// The block it got.
+    /// The sector's new block.
     pub new_map: u32,
-    /// G1.
+    /// The sequence number ([sequence-orders-entries]).
     pub seq: u32,
 }
 
-/// Where the second entry of a group is (G3).
+/// The position of the second entry in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotLayout {
-    /// Behind the first.
+    /// 16 bytes from the start of the group.
     Standard,
-    /// 32 bytes behind the beginning of the first.
+    /// 32 bytes from the start of the group, as in Linux before 4.15.
     OldLinux,
 }
 
-/// Why a log cannot be read.
+/// Why a log cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlogError {
-    /// Which entry of a group is the newer one cannot be told (G1).
+    /// The sequence numbers do not say which entry is newer ([sequence-orders-entries]).
     Sequence([u32; 2]),
-    /// Groups disagree on where their second entry is, or have something elsewhere (G3).
+    /// The groups disagree on the position of the second entry, or have nonzero bytes elsewhere.
     Padding,
     /// The newest entry names a sector that the arena does not have.
     Sector(u32),
@@ -57,9 +61,9 @@ impl core::fmt::Display for FlogError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Sequence([a, b]) => {
-                write!(f, "sequence numbers {a} and {b} do not tell which entry is newer")
+                write!(f, "sequence numbers {a} and {b} do not say which entry is newer")
             }
-            Self::Padding => f.write_str("bytes that are zero in every layout are not"),
+            Self::Padding => f.write_str("padding bytes are not zero"),
             Self::Sector(lba) => write!(f, "sector {lba} does not exist"),
             Self::Block(block) => write!(f, "block {block} does not exist"),
         }
@@ -69,38 +73,38 @@ impl core::fmt::Display for FlogError {
 impl core::error::Error for FlogError {}
 
 impl FlogEntry {
-    /// What a lane that was never used has in its first slot: its free block is `free`, as `stored` by
-    /// the writer's habit.
+    /// Returns the first entry of an unused lane. `stored` is the lane's free block, in the form of the
+    /// writer's dialect.
     #[must_use]
     pub const fn first(lane: u32, stored: u32) -> Self {
         Self { lba: lane, old_map: stored, new_map: stored, seq: 1 }
     }
 
-    /// The sector.
+    /// The sector that was written.
     #[must_use]
     pub const fn sector(&self) -> PremapAba {
         PremapAba(self.lba)
     }
 
-    /// The block it had.
+    /// The sector's old block.
     #[must_use]
     pub const fn old_block(&self) -> PostmapAba {
         block_number(self.old_map)
     }
 
-    /// The block it got.
+    /// The sector's new block.
     #[must_use]
     pub const fn new_block(&self) -> PostmapAba {
         block_number(self.new_map)
     }
 
-    /// Whether its lane was never used (G2).
+    /// Whether the lane of this newest entry was never used.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.old_block() == self.new_block()
     }
 
-    /// The two words it is written in (G4).
+    /// Returns the two words in which the entry is written ([entry-in-two-words]).
     #[must_use]
     pub const fn words(&self) -> [u64; 2] {
         [
@@ -119,9 +123,10 @@ impl FlogEntry {
 }
 
 impl SlotLayout {
-    /// Bytes from the beginning of a group to its slot `slot`, 0 or 1.
+    /// Returns the bytes from the start of a group to slot `slot`, 0 or 1.
     #[must_use]
     pub const fn offset(self, slot: usize) -> u64 {
+        debug_assert!(slot < 2, "a group has two slots");
         match (slot, self) {
             (0, _) => 0,
             (_, Self::Standard) => 16,
@@ -129,17 +134,17 @@ impl SlotLayout {
         }
     }
 
-    /// The entries of a group.
+    /// Returns the two entries of a group.
     #[must_use]
     pub fn entries(self, group: &GroupBytes) -> [FlogEntry; 2] {
         [0, 1].map(|slot| FlogEntry::parse(&group[self.offset(slot) as usize..]))
     }
 
-    /// What one group says of the layout of all: `None` if its second entry was never written (G3).
+    /// Returns the layout that a group shows, or `None` if its second entry was never written.
     ///
     /// # Errors
     ///
-    /// It has something where neither layout has.
+    /// The group has nonzero bytes where neither layout has any.
     pub fn shown_by(group: &GroupBytes) -> Result<Option<Self>, FlogError> {
         let written = |at: usize| group[at..at + 16].iter().any(|&byte| byte != 0);
         match (written(16), written(32), written(48)) {
@@ -151,17 +156,18 @@ impl SlotLayout {
     }
 }
 
-/// The number that follows `seq`, which is 1, 2 or 3 (G1).
+/// Returns the sequence number after `seq` ([sequence-orders-entries]).
 #[must_use]
 pub const fn successor(seq: u32) -> u32 {
+    debug_assert!(matches!(seq, 1..=3), "sequence number of a written entry");
     seq % 3 + 1
 }
 
-/// Which of two entries is the newer one: its slot (G1).
+/// Returns the slot of the newer of two entries ([sequence-orders-entries]).
 ///
 /// # Errors
 ///
-/// It cannot be told.
+/// The sequence numbers do not say which entry is newer.
 pub fn newest(entries: &[FlogEntry; 2]) -> Result<usize, FlogError> {
     let numbers = [entries[0].seq, entries[1].seq];
     match numbers {
@@ -182,6 +188,7 @@ mod tests {
         [a, b].map(|seq| FlogEntry { seq, ..FlogEntry::default() })
     }
 
+    /// [sequence-orders-entries].
     #[test]
     fn the_newer_entry_follows_the_older() {
         let newer = [((1, 0), 0), ((0, 1), 1), ((1, 2), 1), ((2, 1), 0), ((2, 3), 1), ((3, 1), 1)];
@@ -194,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_and_its_successor_are_never_mistaken() {
+    fn the_newest_entry_is_known_after_every_write() {
         let (mut slot, mut entries) = (0, pair(1, 0));
         for _ in 0..10 {
             assert_eq!(newest(&entries), Ok(slot));
@@ -205,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_entry_shows_the_layout() {
+    fn a_written_second_entry_shows_the_layout() {
         let mut group: GroupBytes = [0; 64];
         group[12] = 1;
         assert_eq!(SlotLayout::shown_by(&group), Ok(None));
@@ -219,8 +226,9 @@ mod tests {
         }
     }
 
+    /// [entry-in-two-words].
     #[test]
-    fn the_words_of_an_entry_are_its_bytes() {
+    fn the_two_words_are_the_bytes_of_an_entry() {
         let entry = FlogEntry { lba: 1, old_map: 0xc000_0002, new_map: 3, seq: 2 };
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&entry.words()[0].to_le_bytes());

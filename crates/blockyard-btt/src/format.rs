@@ -1,4 +1,4 @@
-//! Writing an empty BTT.
+//! Writes an empty BTT.
 
 use super::address::{PostmapAba, PremapAba};
 use super::arena::Arena;
@@ -10,28 +10,28 @@ use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
 
-/// What an empty BTT is to be.
+/// The parameters of an empty BTT.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// What it lies in.
+    /// What the BTT lies in.
     pub container: Container,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// Its own UUID.
+    /// The UUID of the BTT.
     pub uuid: Uuid,
-    /// The container's, or nil where that has none.
+    /// The UUID of the container, or nil if it has none.
     pub parent_uuid: Uuid,
-    /// The memory holds nothing but zeroes: a new file. Otherwise each sector is marked as zeroes, so that
-    /// nobody reads what was there.
+    /// The memory holds only zeroes, like a new file. Otherwise every sector is marked as zero, so that old
+    /// data cannot be read.
     pub blank: bool,
 }
 
-/// Why a BTT cannot be written.
+/// Why a BTT cannot be formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatError {
-    /// Sectors of this size are not for this container.
+    /// The container does not support sectors of this size.
     SectorSize,
-    /// Its arenas cannot be.
+    /// An arena of this size is impossible.
     Layout(LayoutError),
     /// The medium failed.
     Media(MediaError),
@@ -41,7 +41,7 @@ impl core::fmt::Display for FormatError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::SectorSize => f.write_str(
-                "a sector has 512, 520, 528, 4096, 4104, 4160 or 4224 bytes, in a pool 1 to 4224",
+                "a sector must have 512, 520, 528, 4096, 4104, 4160 or 4224 bytes, in a pool 1 to 4224",
             ),
             Self::Layout(error) => error.fmt(f),
             Self::Media(error) => error.fmt(f),
@@ -58,11 +58,11 @@ impl From<MediaError> for FormatError {
 }
 
 impl Format {
-    /// The arenas of a container of `len` bytes: where each begins, and what it says of itself.
+    /// Returns the start and the info block of each arena in a container of `len` bytes.
     ///
     /// # Errors
     ///
-    /// There can be none.
+    /// The container cannot hold such a BTT.
     pub fn plan(&self, len: u64) -> Result<Vec<(u64, InfoBlock)>, FormatError> {
         let internal =
             self.container.internal_lbasize(self.sector_bytes).ok_or(FormatError::SectorSize)?;
@@ -79,20 +79,21 @@ impl Format {
                 layout,
                 nextoff: if n == last { 0 } else { bytes },
             };
+            debug_assert!(internal >= self.sector_bytes, "a block holds a sector");
             Ok((before + start, info))
         });
         plan.collect::<Result<_, _>>().map_err(FormatError::Layout)
     }
 
-    /// Writes it. The first info block comes last: a BTT that was not finished is none.
+    /// Writes the empty BTT. The first info block is written last, so an unfinished BTT is not found.
     ///
     /// # Errors
     ///
-    /// It cannot be, or the medium failed.
+    /// The memory cannot hold such a BTT, or the medium failed.
     pub fn write<M: Memory>(&self, memory: &M) -> Result<(), FormatError> {
         let plan = self.plan(memory.len())?;
         if !self.blank {
-            // Both info blocks of what was there: one alone would still be opened by its log and map.
+            // Clear both info blocks of an old BTT: with one of them left, its log and map would be used.
             for (start, info) in &plan {
                 memory.zero(*start, INFO_BYTES)?;
                 memory.zero(start + info.layout.infooff, INFO_BYTES)?;
@@ -107,6 +108,7 @@ impl Format {
 
     fn arena<M: Memory>(&self, memory: &M, start: u64, info: &InfoBlock) -> Result<(), MediaError> {
         let layout = info.layout;
+        debug_assert!(start.is_multiple_of(INFO_BYTES), "arenas start at whole pages");
         let dialect = self.container.dialect();
         let arena = Arena { start, first_lba: 0, layout, slots: SlotLayout::Standard, dialect };
         if !self.blank {
@@ -128,7 +130,7 @@ impl Format {
         memory.fence()
     }
 
-    /// Marks every sector as zeroes.
+    /// Marks every sector as zero.
     fn mark_zero<M: Memory>(&self, memory: &M, arena: &Arena) -> Result<(), MediaError> {
         const PIECE: usize = 1024;
         let mut piece = Vec::with_capacity(PIECE * MAP_ENTRY_BYTES as usize);

@@ -1,11 +1,13 @@
-//! The info block: what an arena says of itself, 4096 bytes at its beginning and again at its end.
+//! The info block: 4096 bytes at the start of an arena, and a copy at its end.
 //!
 //! # Rules
 //!
-//! - **I1.** The checksum is Fletcher-64 over all words of four bytes, its own counted as zeroes.
-//! - **I2.** Bytes that no field has are written as zeroes and not looked at.
-//! - **I3.** What the fields say must fit into the arena and into each other; sizes and places are taken
-//!   from there and never computed, as implementations round blocks differently.
+//! - **[info-fields-consistent]** The fields fit into the arena and into each other, and a next arena starts
+//!   behind this one, so that a chain of arenas ends. Sizes and positions are read and never computed, because
+//!   implementations round blocks differently.
+//!
+//! The checksum is Fletcher-64 over all words of four bytes, with its own field counted as zero. Bytes outside
+//! all fields are written as zero and ignored when read.
 
 use super::layout::{
     ARENA_BYTES_MAX, FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES, NFREE_MAX,
@@ -16,15 +18,17 @@ use super::map_entry::BLOCKS_MAX;
 const SIGNATURE: &[u8; 16] = b"BTT_ARENA_INFO\0\0";
 const FLAGS_AT: usize = 48;
 const CHECKSUM_AT: usize = 4088;
-/// Flag of an arena that was found broken: it must not be written.
+/// Flag of an arena that is marked as broken and must not be written.
 const FLAG_ERROR: u32 = 1;
 
-/// A UUID, its bytes in the order in which they are printed.
+const _: () = assert!(CHECKSUM_AT + 8 == INFO_BYTES as usize, "the checksum is the last field");
+
+/// A UUID, with its bytes in the order in which they are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// All zeroes.
+    /// The nil UUID.
     pub const NIL: Self = Self([0; 16]);
 }
 
@@ -43,24 +47,24 @@ impl core::fmt::Display for Uuid {
 /// The bytes of an info block.
 pub type InfoBytes = [u8; INFO_BYTES as usize];
 
-/// What an arena says of itself. See the [module](self).
+/// The fields of an info block. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InfoBlock {
-    /// This BTT's; the same in each of its arenas.
+    /// The UUID of the BTT, which is the same in all its arenas.
     pub uuid: Uuid,
-    /// That of the namespace or pool it lies in; nil where that has none.
+    /// The UUID of the namespace or pool, or nil if that has none.
     pub parent_uuid: Uuid,
-    /// The arena was found broken and must not be written.
+    /// The arena is marked as broken and must not be written.
     pub error: bool,
     /// Version of the format.
     pub version: Version,
-    /// Where its parts are.
+    /// The positions of the parts of the arena.
     pub layout: Layout,
-    /// Bytes to the next arena, 0 in the last.
+    /// Bytes from the start of this arena to the next one, or 0 in the last arena.
     pub nextoff: u64,
 }
 
-/// Versions of the format. They differ in where the first arena begins, and in nothing else.
+/// The versions of the format. They differ only in where the first arena starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// 1.1.
@@ -69,21 +73,21 @@ pub enum Version {
     V2,
 }
 
-/// Why some bytes are no info block.
+/// Why bytes are not a usable info block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InfoError {
-    /// They do not begin as one.
+    /// The signature is missing.
     Signature,
-    /// Its checksum is wrong.
+    /// The checksum is wrong.
     Checksum,
-    /// A version that is not known.
+    /// The version is unknown.
     Version {
         /// Major number.
         major: u16,
         /// Minor number.
         minor: u16,
     },
-    /// Fields contradict each other or the arena's size (I3).
+    /// This field contradicts another field or the size of the arena ([info-fields-consistent]).
     Field(&'static str),
 }
 
@@ -93,9 +97,9 @@ impl core::fmt::Display for InfoError {
             Self::Signature => f.write_str("no info block"),
             Self::Checksum => f.write_str("an info block with a wrong checksum"),
             Self::Version { major, minor } => {
-                write!(f, "an info block of version {major}.{minor}: 1.1 and 2.0 are known")
+                write!(f, "an info block of unknown version {major}.{minor} (not 1.1 or 2.0)")
             }
-            Self::Field(field) => write!(f, "an info block whose {field} cannot be"),
+            Self::Field(field) => write!(f, "an info block with an impossible {field}"),
         }
     }
 }
@@ -119,7 +123,7 @@ impl core::fmt::Display for Version {
 }
 
 impl InfoBlock {
-    /// Its bytes, with their checksum.
+    /// Returns the bytes of the info block, with the checksum.
     #[must_use]
     pub fn to_bytes(&self) -> InfoBytes {
         let layout = &self.layout;
@@ -148,11 +152,11 @@ impl InfoBlock {
         bytes
     }
 
-    /// What `bytes`, the beginning of an arena with `room` bytes, say.
+    /// Parses the first bytes of an arena that has at most `room` bytes.
     ///
     /// # Errors
     ///
-    /// They are no info block, or none of an arena that fits there.
+    /// The bytes are not an info block, or describe an arena that does not fit.
     pub fn parse(bytes: &InfoBytes, room: u64) -> Result<Self, InfoError> {
         if bytes[..16] != *SIGNATURE {
             return Err(InfoError::Signature);
@@ -190,7 +194,7 @@ impl InfoBlock {
         Ok(info)
     }
 
-    /// I3: the name of the first field that cannot be.
+    /// Returns the name of the first field that violates [info-fields-consistent] as an error.
     fn check(&self, room: u64) -> Result<(), &'static str> {
         let Layout { internal_nlba, external_nlba, nfree, .. } = self.layout;
         let Layout { dataoff, mapoff, flogoff, infooff, .. } = self.layout;
@@ -214,7 +218,7 @@ impl InfoBlock {
         all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff <= mapoff, "dataoff")?;
         let data_bytes = u64::from(internal_nlba).checked_mul(u64::from(internal));
         all(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
-        // The next arena begins behind this one: a chain cannot loop.
+        // [info-fields-consistent]: the next arena starts behind this one.
         let behind = self.nextoff >= infooff + INFO_BYTES && self.nextoff < room;
         all(self.nextoff == 0 || behind && self.nextoff.is_multiple_of(INFO_BYTES), "nextoff")
     }
@@ -226,15 +230,16 @@ fn field<const N: usize>(bytes: &InfoBytes, at: usize) -> [u8; N] {
     field
 }
 
-/// Clears the mark of an arena that was found broken, and nothing else.
+/// Clears the broken mark of an arena, and updates the checksum.
 pub(super) fn clear_error(bytes: &mut InfoBytes) {
+    debug_assert_eq!(bytes[..16], *SIGNATURE, "only a whole info block is repaired");
     let flags = u32::from_le_bytes(field(bytes, FLAGS_AT)) & !FLAG_ERROR;
     bytes[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_le_bytes());
     let sum = checksum(bytes);
     bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The checksum of an info block (I1).
+/// Returns the checksum of an info block.
 #[must_use]
 pub fn checksum(bytes: &InfoBytes) -> u64 {
     let (mut low, mut high) = (0_u32, 0_u32);
@@ -260,13 +265,13 @@ mod tests {
             parent_uuid: Uuid::NIL,
             error: false,
             version: Version::V2,
-            layout: Layout::new(ROOM, 520, 576, NFREE).expect("there is such an arena"),
+            layout: Layout::new(ROOM, 520, 576, NFREE).expect("layout of a 32 MiB arena"),
             nextoff: 0,
         }
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn an_info_block_survives_a_round_trip() {
         let info = info();
         assert_eq!(InfoBlock::parse(&info.to_bytes(), ROOM), Ok(info));
         let failed = InfoBlock { error: true, version: Version::V1, ..info };
@@ -275,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_checksum_counts_its_own_field_as_zeroes() {
-        // By hand: one word of 1 at place `n` of 1024 adds 1 to the low sum, and 1024 - n to the high one.
+        // By hand: a word of 1 at index `n` of 1024 adds 1 to the low sum, and 1024 - n to the high sum.
         let mut bytes = [0; INFO_BYTES as usize];
         bytes[4092] = 99;
         assert_eq!(checksum(&bytes), 0);
@@ -284,24 +289,26 @@ mod tests {
     }
 
     #[test]
-    fn any_changed_byte_is_noticed() {
+    fn any_changed_byte_is_detected() {
         let bytes = info().to_bytes();
         for at in 0..bytes.len() {
             let mut changed = bytes;
             changed[at] ^= 0x40;
-            let refused = InfoBlock::parse(&changed, ROOM).expect_err("it was changed");
+            let refused =
+                InfoBlock::parse(&changed, ROOM).expect_err("info block with a changed byte");
             let expected = if at < 16 { InfoError::Signature } else { InfoError::Checksum };
             assert_eq!(refused, expected, "at {at}");
         }
     }
 
+    /// [info-fields-consistent].
     #[test]
-    fn fields_that_cannot_be_are_named() {
+    fn an_impossible_field_is_named() {
         type Change = fn(&mut InfoBlock);
         let refused = |change: Change| {
             let mut info = info();
             change(&mut info);
-            InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("it cannot be")
+            InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("info block with a bad field")
         };
         let cases: [(Change, &str); 13] = [
             (|i| i.layout.external_lbasize = 0, "external_lbasize"),
@@ -324,7 +331,7 @@ mod tests {
         assert_eq!(
             InfoBlock::parse(&info().to_bytes(), ROOM - 4096),
             Err(InfoError::Field("infooff")),
-            "an arena that was cut off"
+            "a truncated arena"
         );
     }
 }

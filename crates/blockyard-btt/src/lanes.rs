@@ -1,14 +1,14 @@
-//! Lanes: their free blocks, and who may use which.
+//! Lanes: their free blocks, and which thread may use them.
 //!
 //! # Rules
 //!
-//! - **N1.** A set of lanes has one user at a time: a thread that has it to itself, or one that holds it for
-//!   a call. All it knows of its lanes is changed by the user only.
-//! - **N2.** Lanes of a set are used in turn, and a batch uses half of them at most: so a block that a
-//!   sector lost is not written before a fence has passed (`versions` S2). For a block that stays bad it uses
-//!   another lane behind a fence, and none twice.
-//! - **N3.** Who hands a set on has made everything durable that it did with it: a fence is for its own
-//!   thread only.
+//! - **[lane-set-one-user]** A set of lanes has one user at a time: the thread that owns it, or the thread that
+//!   took it for a call. Only the user changes the state of its lanes.
+//! - **[freed-block-waits-for-fence]** The lanes of a set are used in turn, and a batch uses at most half of
+//!   them, so a freed block is not written before a fence has passed ([same-version-same-block]). If a free
+//!   block stays bad, the batch uses another lane after a fence, and no lane twice.
+//! - **[handed-over-set-durable]** A thread makes everything durable that it did with a set before another
+//!   thread gets the set, because a fence covers only its own thread.
 
 use super::address::PostmapAba;
 use super::flog::successor;
@@ -22,38 +22,38 @@ use alloc::vec::Vec;
 /// The lanes of a device. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// By arena and lane, [`PER_LINE`] to a line of the cache, each [`Self::spread`] places from the next.
+    /// By arena and lane, [`PER_LINE`] places to a cache line, one lane every `1 << spread` places.
     states: Box<[Padded<[LaneState; PER_LINE]>]>,
-    /// Two to this power places for a lane: so many that a set has a line to itself.
+    /// The power of two that gives each set at least a cache line to itself.
     spread: u32,
     sets: Box<[Padded<Set>]>,
-    /// Lanes of each arena that are used.
+    /// Lanes in use of each arena.
     lanes: u32,
     lanes_per_set: u32,
-    /// How many sets, from the first, a thread can have to itself.
+    /// How many sets, from the first on, threads can have to themselves.
     exclusive: u32,
-    /// The last set that was taken in turn, where they are.
+    /// The number of sets taken so far, if sets are taken in turn.
     counter: Option<Padded<AtomicU32>>,
-    /// The number of the next thread that shares.
+    /// The number of the next thread that shares a set.
     next_sharer: AtomicU32,
 }
 
 #[derive(Debug, Default)]
 struct Set {
     taken: AtomicBool,
-    /// Lanes used so far.
+    /// The lane of the set to use next.
     turn: AtomicU32,
 }
 
-/// Places for what is known of a lane in a line of the cache.
+/// Places for lane states in a cache line.
 const PER_LINE: usize = 8;
 
-/// What is known of a lane in one arena (N1).
+/// The state of a lane in one arena ([lane-set-one-user]).
 #[derive(Debug, Default)]
 pub(super) struct LaneState {
     free: AtomicU32,
-    /// The newest entry: its number, and its slot in bit 2. In bit 3: nobody reads the free block; in bit 4:
-    /// its bytes may be bad.
+    /// The newest entry: its number, and in bit 2 its slot. Bit 3: nobody reads the free block. Bit 4: the
+    /// free block may be bad.
     log: AtomicU32,
 }
 
@@ -63,25 +63,26 @@ const BAD: u32 = 16;
 
 impl LaneState {
     fn new(found: &RecoveredLane) -> Self {
+        debug_assert!(found.slot < 2 && matches!(found.seq, 1..=3), "newest entry of a valid log");
         let bad = if found.bad { BAD } else { 0 };
         let log = found.seq | (found.slot as u32) << SLOT_SHIFT | bad;
         Self { free: AtomicU32::new(found.free.0), log: AtomicU32::new(log) }
     }
 
-    /// The block that no sector has.
+    /// The lane's free block.
     #[inline]
     pub(super) fn free(&self) -> PostmapAba {
         PostmapAba(self.free.load(Ordering::Relaxed))
     }
 
-    /// The slot and the number of the next entry.
+    /// Returns the slot and the sequence number of the next entry.
     #[inline]
     pub(super) fn next_entry(&self) -> (usize, u32) {
         let log = self.log.load(Ordering::Relaxed);
         (1 - (log >> SLOT_SHIFT & 1) as usize, successor(log & 3))
     }
 
-    /// The next entry was written, and `free` is what its sector lost; its bytes may be `bad`.
+    /// Records that the next entry was written. `free` is the freed block, which may be `bad`.
     #[inline]
     pub(super) fn advance(&self, free: PostmapAba, bad: bool) {
         let (slot, seq) = self.next_entry();
@@ -90,35 +91,35 @@ impl LaneState {
         self.log.store(seq | (slot as u32) << SLOT_SHIFT | bad, Ordering::Relaxed);
     }
 
-    /// Whether the free block was that of a sector marked as lost, and was not mended since.
+    /// Whether the free block may be bad: its former sector was marked as lost.
     #[inline]
     pub(super) fn is_bad(&self) -> bool {
         self.log.load(Ordering::Relaxed) & BAD != 0
     }
 
-    /// The free block was mended.
+    /// Records that the free block was repaired.
     pub(super) fn set_good(&self) {
         self.log.store(self.log.load(Ordering::Relaxed) & !BAD, Ordering::Relaxed);
     }
 
-    /// Whether nobody is known to read the free block.
+    /// Whether nobody reads the free block, as far as is known.
     pub(super) fn is_unread(&self) -> bool {
         self.log.load(Ordering::Relaxed) & UNREAD != 0
     }
 
-    /// Whether nobody reads the free block, from now on.
+    /// Records whether nobody reads the free block from now on.
     pub(super) fn set_unread(&self, unread: bool) {
         let log = self.log.load(Ordering::Relaxed) & !UNREAD;
         self.log.store(if unread { log | UNREAD } else { log }, Ordering::Relaxed);
     }
 }
 
-/// A set that somebody uses.
+/// The number of a set that a thread uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SetId(pub(super) u32);
 
 impl Lanes {
-    /// The lanes of `arenas`, by what their logs say.
+    /// Returns the lanes of `arenas` as their logs describe them.
     pub(super) fn new(arenas: &[Vec<RecoveredLane>], choice: LaneChoice) -> Self {
         let lanes = arenas.iter().map(Vec::len).min().unwrap_or(0) as u32;
         let (sets, exclusive) = match choice {
@@ -126,12 +127,14 @@ impl Lanes {
                 let sets = sets.clamp(1, lanes);
                 (sets, policy::exclusive(sets))
             }
-            // One is left for who passes by.
+            // At least one set is left for threads without their own.
             LaneChoice::PerCpu { cpus } if cpus < lanes => (lanes, cpus),
             LaneChoice::PerCpu { .. } | LaneChoice::Mutex | LaneChoice::Counter => (lanes, 0),
         };
+        assert!(exclusive < sets || sets == lanes && exclusive == 0, "a set is left to share");
         let counted = choice == LaneChoice::Counter;
         let lanes_per_set = lanes / sets;
+        assert!(lanes_per_set > 0, "each set has a lane");
         let spread = PER_LINE.div_ceil(lanes_per_set as usize).next_power_of_two().ilog2();
         let lines = (arenas.len() * lanes as usize) << spread;
         let lines = 0..lines.div_ceil(PER_LINE);
@@ -153,17 +156,17 @@ impl Lanes {
         }
     }
 
-    /// How many sets there are.
+    /// The number of sets.
     pub(super) fn sets(&self) -> u32 {
         self.sets.len() as u32
     }
 
-    /// Most lanes of a set that one batch uses (N2).
+    /// The largest number of lanes of a set that one batch uses ([freed-block-waits-for-fence]).
     pub(super) fn batch_max(&self) -> usize {
         (self.lanes_per_set / 2).max(1) as usize
     }
 
-    /// Whether a set has lanes to use in turn.
+    /// Whether a set has several lanes to use in turn.
     pub(super) fn rotates(&self) -> bool {
         self.lanes_per_set > 1
     }
@@ -172,18 +175,19 @@ impl Lanes {
         &self.sets[set.0 as usize].0
     }
 
-    /// A set for one thread to itself, if there is one.
+    /// Takes a set for one thread to itself, if one is left.
     pub(super) fn take_exclusive(&self) -> Option<SetId> {
         (0..self.exclusive).map(SetId).find(|&set| self.try_take(set))
     }
 
-    /// The set that a thread without its own is to share.
+    /// Returns the set that a thread without its own shares.
     pub(super) fn shared(&self) -> SetId {
+        debug_assert!(self.exclusive < self.sets(), "a set is left to share");
         let shared = self.sets() - self.exclusive;
         SetId(self.exclusive + self.next_sharer.fetch_add(1, Ordering::Relaxed) % shared)
     }
 
-    /// The set for one call of a thread that shares `home`.
+    /// Returns the set for one call of a thread that shares `home`.
     pub(super) fn for_call(&self, home: SetId) -> SetId {
         match &self.counter {
             Some(counter) => SetId(counter.0.fetch_add(1, Ordering::Relaxed) % self.sets()),
@@ -191,35 +195,42 @@ impl Lanes {
         }
     }
 
-    /// Takes a set, if nobody has it.
+    /// Takes a set if nobody has it ([lane-set-one-user]).
     pub(super) fn try_take(&self, set: SetId) -> bool {
         !self.set(set).taken.swap(true, Ordering::Acquire)
     }
 
-    /// Gives it back.
+    /// Gives a set back. The caller has made its work durable ([handed-over-set-durable]).
     pub(super) fn give_back(&self, set: SetId) {
+        debug_assert!(
+            self.set(set).taken.load(Ordering::Relaxed),
+            "[lane-set-one-user]: a set is given back by the thread that took it"
+        );
         self.set(set).taken.store(false, Ordering::Release);
     }
 
-    /// The next lane of a set (N2).
+    /// Returns the next lane of a set ([freed-block-waits-for-fence]).
     #[inline]
     pub(super) fn next(&self, set: SetId) -> u32 {
         let turn = &self.set(set).turn;
         let used = turn.load(Ordering::Relaxed);
+        debug_assert!(used < self.lanes_per_set, "lane of the set");
         let next = if used + 1 >= self.lanes_per_set { 0 } else { used + 1 };
         turn.store(next, Ordering::Relaxed);
         set.0 * self.lanes_per_set + used
     }
 
-    /// What is known of a lane.
+    /// The state of a lane in an arena.
     #[inline]
     pub(super) fn state(&self, arena: usize, lane: u32) -> &LaneState {
+        debug_assert!(lane < self.lanes, "lane in use");
         let at = (arena * self.lanes as usize + lane as usize) << self.spread;
         &self.states[at / PER_LINE].0[at % PER_LINE]
     }
 
     /// The lanes of a set.
     pub(super) fn lanes_of(&self, set: SetId) -> core::ops::Range<u32> {
+        debug_assert!(set.0 < self.sets(), "set of this device");
         set.0 * self.lanes_per_set..(set.0 + 1) * self.lanes_per_set
     }
 }
@@ -228,9 +239,9 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// Each lane has its own place, and threads with sets to themselves share no line, however small these are.
+    /// Each lane has its own state, and sets share no cache line, however small they are.
     #[test]
-    fn sets_have_lines_of_their_own() {
+    fn sets_share_no_cache_line() {
         let arena = |first: u32| {
             let found = |lane| RecoveredLane {
                 free: PostmapAba(first + lane),

@@ -1,69 +1,73 @@
-//! Where in an arena everything lies, computed from its size; and how a container is cut into arenas.
+//! The positions of the parts of an arena, computed from its size, and the division of a container into arenas.
 
 use super::map_entry::BLOCKS_MAX;
 
-/// Bytes of an info block, and what everything in an arena is rounded to.
+/// Bytes of an info block. The parts of an arena are rounded up to this size.
 pub const INFO_BYTES: u64 = 4096;
 /// The smallest arena.
 pub const ARENA_BYTES_MIN: u64 = 16 << 20;
-/// The largest arena: all but the last have this size.
+/// The largest arena. Every arena but the last has this size.
 pub const ARENA_BYTES_MAX: u64 = 512 << 30;
-/// Free blocks of an arena, and groups of its log, in everything ever seen.
+/// Free blocks of an arena, and groups of its log, in every known implementation.
 pub const NFREE: u32 = 256;
-/// Most free blocks that we accept.
+/// The largest number of free blocks that this crate accepts.
 pub const NFREE_MAX: u32 = 4096;
 /// Bytes of a log group.
 pub const FLOG_GROUP_BYTES: u64 = 64;
 /// Bytes of a map entry.
 pub const MAP_ENTRY_BYTES: u64 = 4;
-/// The largest sector that is opened: libpmemblk takes any, and what one makes room for must be bounded.
+/// The largest sector that this crate opens. libpmemblk accepts any size, but buffers must be bounded.
 pub const OPEN_SECTOR_BYTES_MAX: u32 = 1 << 20;
-/// The largest sector that is made: 4096 bytes of data with 128 of metadata.
+/// The largest sector that this crate formats: 4096 bytes of data and 128 bytes of metadata.
 pub const SECTOR_BYTES_MAX: u32 = 4224;
 
-/// Where in an arena its parts are, in bytes from its beginning, and how many blocks it has.
+const _: () = assert!(NFREE <= NFREE_MAX && SECTOR_BYTES_MAX <= OPEN_SECTOR_BYTES_MAX);
+const _: () = assert!(ARENA_BYTES_MIN.is_multiple_of(INFO_BYTES));
+const _: () = assert!(ARENA_BYTES_MAX.is_multiple_of(ARENA_BYTES_MIN));
+
+/// The positions of the parts of an arena, in bytes from its start, and the number of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of a sector, as those outside see it.
+    /// Bytes of a sector, as users see it.
     pub external_lbasize: u32,
-    /// Sectors.
+    /// Sectors of the arena.
     pub external_nlba: u32,
     /// Bytes from one block of the data area to the next.
     pub internal_lbasize: u32,
     /// Blocks of the data area.
     pub internal_nlba: u32,
-    /// Blocks that no sector has at a time, and log groups.
+    /// Free blocks of the arena, which is also the number of log groups.
     pub nfree: u32,
-    /// The data area.
+    /// Start of the data area.
     pub dataoff: u64,
-    /// The map.
+    /// Start of the map.
     pub mapoff: u64,
-    /// The log.
+    /// Start of the log.
     pub flogoff: u64,
-    /// The copy of the info block.
+    /// Start of the copy of the info block.
     pub infooff: u64,
 }
 
-/// Why there is no such arena.
+/// Why an arena with these sizes is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// Less than 16 MiB.
+    /// The arena has less than 16 MiB.
     TooSmall,
-    /// More than 512 GiB.
+    /// The arena has more than 512 GiB.
     TooLarge,
-    /// Sectors of no bytes, or blocks smaller than sectors.
+    /// Sectors have no bytes, or blocks are smaller than sectors.
     SectorSize,
-    /// More blocks than a map entry can number.
+    /// The arena has more blocks than a map entry can number.
     TooManyBlocks,
 }
 
 impl core::fmt::Display for LayoutError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::TooSmall => "an arena has at least 16 MiB",
+            Self::TooSmall => "an arena needs at least 16 MiB",
             Self::TooLarge => "an arena has at most 512 GiB",
-            Self::SectorSize => "a block has at least the bytes of its sector, and a sector some",
-            Self::TooManyBlocks => "an arena has at most 2^30 blocks",
+            Self::SectorSize => "a sector needs at least one byte, and a block at least a sector",
+            Self::TooManyBlocks => "an arena has at most 2^30 blocks; use larger sectors",
         })
     }
 }
@@ -71,11 +75,11 @@ impl core::fmt::Display for LayoutError {
 impl core::error::Error for LayoutError {}
 
 impl Layout {
-    /// An arena of `bytes`.
+    /// Returns the layout of an arena of `bytes`.
     ///
     /// # Errors
     ///
-    /// There is no arena of this size, or none of such sectors.
+    /// An arena of this size, or with such sectors, is impossible.
     pub fn new(
         bytes: u64,
         external_lbasize: u32,
@@ -96,7 +100,7 @@ impl Layout {
         let room = whole
             .checked_sub(2 * INFO_BYTES + log_bytes + INFO_BYTES)
             .ok_or(LayoutError::TooSmall)?;
-        // One page of the room is kept for rounding up the map.
+        // One page of `room` is reserved for rounding up the map.
         let blocks = room / (u64::from(internal_lbasize) + MAP_ENTRY_BYTES);
         let internal_nlba = u32::try_from(blocks).map_err(|_| LayoutError::TooManyBlocks)?;
         if internal_nlba > BLOCKS_MAX {
@@ -107,6 +111,11 @@ impl Layout {
         let infooff = whole - INFO_BYTES;
         let flogoff = infooff - log_bytes;
         let mapoff = flogoff - pages(u64::from(external_nlba) * MAP_ENTRY_BYTES);
+        debug_assert!(infooff + INFO_BYTES <= bytes, "the copy ends within the arena");
+        debug_assert!(
+            INFO_BYTES + u64::from(internal_nlba) * u64::from(internal_lbasize) <= mapoff,
+            "the data area ends before the map"
+        );
         Ok(Self {
             external_lbasize,
             external_nlba,
@@ -121,13 +130,13 @@ impl Layout {
     }
 }
 
-/// Rounded up to whole pages.
+/// Returns `bytes` rounded up to whole pages.
 const fn pages(bytes: u64) -> u64 {
     bytes.next_multiple_of(INFO_BYTES)
 }
 
-/// The arenas of a container that has `bytes` from the first info block on: where each begins and how
-/// large it is. What is left, if less than the smallest arena, stays unused.
+/// Returns the start and size of each arena of a container that has `bytes` from the first info block on.
+/// A remainder smaller than the smallest arena stays unused.
 pub fn arenas(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..bytes.div_ceil(ARENA_BYTES_MAX))
         .map(move |n| n * ARENA_BYTES_MAX)
@@ -140,8 +149,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Read out of images that Linux 6.1 and 6.12 and libpmemblk 1.12 made: bytes, external and
-    /// internal sector size; internal and external count, mapoff, flogoff, infooff.
+    /// Read from images that Linux 6.1, Linux 6.12 and libpmemblk 1.12 made: bytes, external and internal
+    /// sector size; then internal and external count, mapoff, flogoff, infooff.
     const IMAGES: [(u64, u32, u32, [u64; 5]); 7] = [
         (33_550_336, 512, 512, [64964, 64708, 33_267_712, 33_529_856, 33_546_240]),
         (33_554_432, 4096, 4096, [8177, 7921, 33_501_184, 33_533_952, 33_550_336]),
@@ -158,10 +167,10 @@ mod tests {
     ];
 
     #[test]
-    fn arenas_lie_as_in_images_that_others_made() {
+    fn arenas_have_the_layout_of_images_made_by_others() {
         for (bytes, external, internal, expected) in IMAGES {
             let layout =
-                Layout::new(bytes, external, internal, NFREE).expect("there is such an image");
+                Layout::new(bytes, external, internal, NFREE).expect("layout of a known image");
             let got = [
                 u64::from(layout.internal_nlba),
                 u64::from(layout.external_nlba),
@@ -174,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_cut_at_512_gib() {
+    fn a_container_is_divided_every_512_gib() {
         let cut = |bytes| arenas(bytes).collect::<Vec<_>>();
         assert_eq!(cut(ARENA_BYTES_MIN - 1), []);
         assert_eq!(cut(ARENA_BYTES_MIN), [(0, ARENA_BYTES_MIN)]);
@@ -185,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn an_impossible_arena_is_refused() {
         let refused =
             |bytes, external, internal| Layout::new(bytes, external, internal, NFREE).err();
         assert_eq!(refused(ARENA_BYTES_MIN - 1, 512, 512), Some(LayoutError::TooSmall));

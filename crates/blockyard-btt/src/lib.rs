@@ -1,9 +1,8 @@
-//! The block translation table (BTT): sectors that a power cut cannot tear, on memory that is addressed by
-//! bytes.
+//! The block translation table (BTT): sectors that a power cut cannot tear, on byte-addressable memory.
 //!
-//! A sector is written to a block that nobody has, a log entry says so, and the map entry of the sector is
-//! switched to that block; the one it had is the next free one. What is on the medium is Linux's and
-//! libpmemblk's format, byte for byte, in its versions 1.1 and 2.0.
+//! A write goes to a free block. A log entry records it, and the map entry of the sector is then switched to
+//! that block; the sector's old block becomes the next free one. The format on the medium is that of Linux and
+//! libpmemblk, byte for byte, in versions 1.1 and 2.0.
 //!
 //! ```
 //! use blockyard_btt::{Btt, Container, Format, OpenOptions, Policy, Uuid};
@@ -39,22 +38,23 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! A sector reads as it was written last, or, if a write was not acknowledged when the power went, as
-//! before or after it: never as a mix. An acknowledged write is durable. Both on the condition that the
-//! [`Memory`] keeps its rules, above all that a fence makes durable what it says. Nothing is promised of
-//! the order of two sectors that were not acknowledged, nor about writes of several sectors as a whole.
+//! A sector reads as its last write. After a power cut, a sector whose write was not acknowledged reads as it
+//! was before or after that write, never as a mix. An acknowledged write is durable. Both hold as long as the
+//! [`Memory`] keeps its rules, above all [fence-makes-durable]. Nothing is promised about the order of two
+//! unacknowledged writes, or about a write of several sectors as a whole.
 //!
-//! # What there is
+//! # Modules
 //!
-//! - [`Btt`], and [`Worker`], a thread's way to it ([`Seat`] for many in one thread). [`Policy`] is what designs decide otherwise.
-//! - [`memory`], the seam to bytes; [`ram`], the smallest of them.
-//! - The format: [`layout`], [`info_block`], [`map_entry`], [`flog`]; [`container`], what a BTT lies in and
-//!   the habits of those who look there.
-//! - [`mod@find`] and [`recover`]: what is on a medium. [`mod@format`] writes an empty one.
-//! - [`mod@check`] says what is wrong with a medium, and [`repair`] mends what is certain.
-//! - [`versions`] and [`readers`]: how readers and writers of one block keep apart.
+//! - [`Btt`] is an open BTT. Each thread uses it through a [`Worker`] ([`Seat`] lets one thread act for
+//!   many). [`Policy`] holds the choices in which designs differ.
+//! - [`memory`] is the seam to the bytes; [`ram`] is the smallest implementation.
+//! - [`layout`], [`info_block`], [`map_entry`] and [`flog`] are the format. [`container`] lists what a BTT can
+//!   lie in, and what the readers of each container expect.
+//! - [`mod@find`] and [`recover`] read what is on a medium. [`mod@format`] writes an empty BTT.
+//! - [`mod@check`] reports damage, and [`repair`] corrects the damage whose correction is certain.
+//! - [`versions`] and [`readers`] keep readers and writers of one block apart.
 #![allow(
     clippy::cast_possible_truncation,
     reason = "counts of an arena are checked to be below 2^30 when it is opened, and constants are small"

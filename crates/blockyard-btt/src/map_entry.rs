@@ -1,58 +1,59 @@
-//! A map entry: which block a sector has, and whether its bytes are to be read from there.
+//! A map entry: the block of a sector, and whether the sector is read from it.
 //!
-//! Bit 31 alone is zero and bit 30 alone is error, as UEFI, Linux's code and libpmemblk have them; the
-//! table in Linux's document has the two the wrong way round.
+//! Bit 31 alone means zero and bit 30 alone means error, as in the UEFI specification, Linux's code and
+//! libpmemblk. The table in Linux's documentation has the two reversed.
 
 use super::address::{PostmapAba, PremapAba};
 
-/// Bits that hold a block's number.
+/// The bits of the block number.
 const BLOCK: u32 = 0x3fff_ffff;
-/// Alone: the sector reads as zeroes. With `ERROR`: it reads from its block.
+/// Alone: the sector reads as zeroes. Together with `ERROR`: the sector is read from its block.
 const ZERO: u32 = 0x8000_0000;
-/// Alone: the sector was lost.
+/// Alone: the sector is marked as lost.
 const ERROR: u32 = 0x4000_0000;
 const NORMAL: u32 = ZERO | ERROR;
 
-/// Most blocks an arena can have: what a map entry can number.
+/// The largest number of blocks in an arena, limited by the bits of a map entry.
 pub const BLOCKS_MAX: u32 = BLOCK + 1;
 
-/// An entry as it is stored. See the [module](self).
+/// A map entry as it is stored. See the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapEntry(pub u32);
 
-/// How a sector is to be read.
+/// How a sector is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorState {
-    /// Never written. Read as zeroes; Linux reads the block, which was zeroed when formatted.
+    /// Never written: reads as zeroes. Linux reads the block, which was zeroed when the BTT was formatted.
     Initial,
-    /// Zeroes: discarded, or written with zeroes.
+    /// Discarded or zeroed: reads as zeroes.
     Zero,
-    /// Lost: reads fail until it is written.
+    /// Marked as lost: reads fail until the sector is written.
     Error,
-    /// From its block.
+    /// Read from its block.
     Normal,
 }
 
 impl MapEntry {
-    /// A written sector's.
+    /// Returns the entry of a sector that was written to `block`.
     #[must_use]
     pub const fn normal(block: PostmapAba) -> Self {
+        debug_assert!(block.0 < BLOCKS_MAX, "block number without state bits");
         Self(NORMAL | block.0)
     }
 
-    /// What this entry becomes when its sector is zeroed; the block stays the sector's own.
+    /// Returns this entry with its sector zeroed. The sector keeps its block.
     #[must_use]
     pub const fn zeroed(self, lba: PremapAba) -> Self {
         Self(ZERO | self.block(lba).0)
     }
 
-    /// What this entry becomes when its sector is lost.
+    /// Returns this entry with its sector marked as lost. The sector keeps its block.
     #[must_use]
     pub const fn errored(self, lba: PremapAba) -> Self {
         Self(ERROR | self.block(lba).0)
     }
 
-    /// How the sector is to be read.
+    /// The state of the sector.
     #[inline]
     #[must_use]
     pub const fn state(self) -> SectorState {
@@ -64,7 +65,7 @@ impl MapEntry {
         }
     }
 
-    /// The block that the sector is to be read from, if it is.
+    /// Returns the block that the sector is read from, or `None` if it has no data of its own.
     #[inline]
     #[must_use]
     pub const fn normal_block(self) -> Option<PostmapAba> {
@@ -74,17 +75,18 @@ impl MapEntry {
         }
     }
 
-    /// The block that sector `lba`, whose entry this is, has: its own number before the first write.
+    /// Returns the block of sector `lba`, whose entry this is. Before the first write, its number is `lba`.
     #[inline]
     #[must_use]
     pub const fn block(self, lba: PremapAba) -> PostmapAba {
+        debug_assert!(lba.0 < BLOCKS_MAX, "a sector number is also a block number");
         match self.state() {
             SectorState::Initial => PostmapAba(lba.0),
             _ => PostmapAba(self.0 & BLOCK),
         }
     }
 
-    /// As libpmemblk writes an entry into its log: an initial one as a normal one.
+    /// Returns the entry in the form that libpmemblk logs: an initial entry becomes a normal one.
     #[must_use]
     pub const fn explicit(self, lba: PremapAba) -> Self {
         match self.state() {
@@ -94,7 +96,7 @@ impl MapEntry {
     }
 }
 
-/// A block's number from a log entry, which may carry state bits.
+/// Returns the block number in a log entry, without state bits.
 #[must_use]
 pub(super) const fn block_number(word: u32) -> PostmapAba {
     PostmapAba(word & BLOCK)

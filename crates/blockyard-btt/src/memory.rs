@@ -1,125 +1,127 @@
-//! The seam to what holds a BTT: bytes that can be addressed one by one.
+//! The seam to the bytes of a BTT.
 //!
 //! # Rules
 //!
-//! - **Y1.** What is written by [`write`](Memory::write) or [`zero`](Memory::zero), or stored and then
-//!   passed to [`write_back`](Memory::write_back), is durable once a [`fence`](Memory::fence) that the
-//!   same thread began afterwards has returned. Before that, each aligned word of eight bytes may be
-//!   durable or not, in any order, whether it was written back or not.
-//! - **Y2.** Loads and stores of words are atomic, and what is stored is seen by other threads at once: a
-//!   load acquires, a store releases. They are aligned to their size.
-//! - **Y3.** Copies may run beside other copies to the same bytes; what is read then is some mix. BTT
-//!   throws such bytes away.
-//! - **Y4.** What a thread wrote or stored before a fence, other threads see before what it writes or stores
-//!   behind that fence (`versions` S2), non-temporal stores included.
-//! - **Y5.** A call that fails has done nothing, or some of what it was asked to.
+//! - **[fence-makes-durable]** Bytes that a thread passed to [`write`](Memory::write) or
+//!   [`zero`](Memory::zero), or stored and then passed to [`write_back`](Memory::write_back), are durable once
+//!   a later [`fence`](Memory::fence) of the same thread has returned. Until then, each aligned word of eight
+//!   bytes may or may not be durable, in any order, whether it was written back or not.
+//! - **[words-are-atomic]** Loads and stores of words are atomic and aligned to their size. A load acquires and
+//!   a store releases.
+//! - **[fence-orders-threads]** Other threads see what a thread wrote or stored before a fence, including
+//!   non-temporal stores, before anything that it writes or stores after that fence. [same-version-same-block]
+//!   depends on it.
+//!
+//! Copies may race with other copies to the same bytes. The result is then an unspecified mix, which a BTT
+//! discards. A call that fails may have done none or part of its work.
 
 use super::touch::Touch;
 
-/// Bytes that keep a BTT, shared by threads. See the [module](self).
+/// The bytes of a BTT, shared by threads. See the [module](self).
 ///
 /// # Panics
 ///
-/// All calls may panic if asked for bytes beyond [`len`](Memory::len): BTT asks for none.
+/// Every call may panic if the range ends beyond [`len`](Memory::len). A BTT never passes such a range.
 pub trait Memory {
-    /// How many bytes there are. Never changes.
+    /// The number of bytes. It never changes.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Whether the memory has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies the bytes at `at` out (Y3).
+    /// Copies the bytes at `at` into `to`. The copy may race with writes.
     ///
     /// # Errors
     ///
     /// [`MediaError::Bad`] if the medium lost them.
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError>;
 
-    /// Copies bytes in: durable after the next fence, without a call of `write_back` (Y1).
+    /// Copies `from` to `at`. The bytes are durable after the next fence, without `write_back`
+    /// ([fence-makes-durable]).
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError>;
 
-    /// Makes bytes zeroes, as `write` would, or better: holes of a file may stay holes. Mends what was
-    /// [`Bad`](MediaError::Bad), if anything can.
+    /// Zeroes `len` bytes at `at`. Holes of a file may stay holes. This repairs [`Bad`](MediaError::Bad) bytes
+    /// if the medium can.
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError>;
 
-    /// Loads a little-endian word of four bytes (Y2).
+    /// Loads a little-endian word of four bytes ([words-are-atomic]).
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     fn load(&self, at: u64) -> Result<u32, MediaError>;
 
-    /// Stores a little-endian word of four bytes (Y2).
+    /// Stores a little-endian word of four bytes ([words-are-atomic]).
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError>;
 
-    /// Stores a little-endian word of eight bytes (Y2).
+    /// Stores a little-endian word of eight bytes ([words-are-atomic]).
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError>;
 
-    /// Begins to make what was stored there durable (Y1).
+    /// Starts to make stored bytes durable ([fence-makes-durable]).
     fn write_back(&self, at: u64, len: u64);
 
-    /// Waits until all that this thread wrote or wrote back is durable (Y1).
+    /// Waits until everything that this thread wrote or wrote back is durable ([fence-makes-durable]).
     ///
     /// # Errors
     ///
-    /// Those of the medium: what is durable is unknown then.
+    /// Returns the medium's error. It is then unknown which bytes are durable.
     fn fence(&self) -> Result<(), MediaError>;
 
-    /// Makes durable what all threads wrote, as far as this memory can: more than a fence where fences only
-    /// order, as on a file that is not synchronised at each of them.
+    /// Makes the writes of all threads durable, as far as this memory can. This is stronger than a fence where
+    /// fences only order, for example on a file that is not synchronised at each fence.
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     fn flush(&self) -> Result<(), MediaError> {
         self.fence()
     }
 
-    /// A hint that these bytes are wanted soon.
+    /// Hints that these bytes are needed soon.
     fn prefetch(&self, at: u64, len: u64) {
         let _ = (at, len);
     }
 
-    /// Told what is done to a word of the BTT's own that threads share: for models of what that costs.
+    /// Reports an access to a shared word of the BTT itself, so that a model can charge for it.
     #[inline]
     fn touched(&self, touch: Touch) {
         let _ = touch;
     }
 
-    /// Called between two looks at something that another thread is about to change; `turn` counts
-    /// them. A thread may sleep or yield here.
+    /// Called between two looks at a word that another thread is about to change. `turn` counts the looks. The
+    /// thread may sleep or yield here.
     fn relax(&self, turn: u32) {
         let _ = turn;
         core::hint::spin_loop();
     }
 }
 
-/// What a medium answers where it fails.
+/// An error of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaError {
-    /// These bytes are lost, others are not: a bad block, a poisoned line. Zeroing may mend it.
+    /// These bytes are lost, but others are not: a bad block or a poisoned line. Zeroing may repair them.
     Bad,
-    /// There is no room for what was written.
+    /// The medium has no space for the bytes that were written.
     NoSpace,
-    /// It failed otherwise.
+    /// Any other failure.
     Failed,
 }
 

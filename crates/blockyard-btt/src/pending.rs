@@ -1,47 +1,55 @@
 //! The map entries that a thread changed and may not have made durable yet.
 
+use super::layout::NFREE;
 use super::versions::{Observed, WordIndex};
 use alloc::boxed::Box;
 
-/// Most sectors that go through a set of lanes at once, unless sets are large.
+/// The most sectors that go through a set of lanes at once, unless sets are large.
 pub(super) const BATCH_MAX: usize = 8;
-/// Most of them where sets are large, for memory whose fences are dear: half of all lanes in everything ever seen
-/// (`lanes` N2).
+/// The same for large sets, which suit memory with expensive fences: half of all lanes in every known
+/// implementation ([freed-block-waits-for-fence]).
 pub(super) const LARGE_BATCH_MAX: usize = 128;
 
-/// Words whose map entries this thread changed, and may not have made durable yet (`versions` S3).
+const _: () = assert!(LARGE_BATCH_MAX == NFREE as usize / 2 && BATCH_MAX < LARGE_BATCH_MAX);
+
+/// The words whose map entries this thread changed, and may not have made durable yet ([one-pending-entry]).
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    left: [(WordIndex, Observed); BATCH_MAX],
-    /// Those behind, where batches are larger.
+    few: [(WordIndex, Observed); BATCH_MAX],
+    /// The words beyond the first few, for large batches.
     more: Box<[(WordIndex, Observed)]>,
     len: usize,
 }
 
 impl Pending {
-    /// For batches of so many sectors.
-    pub(super) fn of_batches(most: usize) -> Self {
-        let more = core::iter::repeat_n(Default::default(), most.saturating_sub(BATCH_MAX));
+    /// Returns an empty list for batches of up to `sectors`.
+    pub(super) fn for_batches(sectors: usize) -> Self {
+        let more = core::iter::repeat_n(Default::default(), sectors.saturating_sub(BATCH_MAX));
         Self { more: more.collect(), ..Self::default() }
     }
 
-    /// How many there can be.
-    pub(super) const fn most(&self) -> usize {
+    /// The largest number of words.
+    pub(super) const fn capacity(&self) -> usize {
         BATCH_MAX + self.more.len()
     }
 
-    /// One more.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds a word, which its change `left` like this.
     pub(super) fn push(&mut self, at: WordIndex, left: Observed) {
-        match self.left.get_mut(self.len) {
+        debug_assert!(self.len < self.capacity(), "a batch is no larger than its list");
+        match self.few.get_mut(self.len) {
             Some(place) => *place = (at, left),
             None => self.more[self.len - BATCH_MAX] = (at, left),
         }
         self.len += 1;
     }
 
-    /// All there are, which are none then.
+    /// Empties the list, and returns the words that were in it.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (WordIndex, Observed)> {
         let len = core::mem::take(&mut self.len);
-        self.left.iter().chain(&self.more).take(len).copied()
+        self.few.iter().chain(&self.more).take(len).copied()
     }
 }

@@ -1,65 +1,68 @@
-//! What one design of a BTT decides otherwise than another.
+//! The choices in which designs of a BTT differ.
 
 use super::layout::NFREE;
 
 /// How a writer knows that nobody reads the block it is about to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTracking {
-    /// It need not: a reader finds out after copying that its sector was written meanwhile, and reads
-    /// again. Reading stores nothing that another thread looks at.
+    /// The writer does not need to know. After copying, a reader checks whether its sector was written
+    /// meanwhile, and reads again if so. A read stores nothing that another thread looks at.
     Versions,
-    /// Readers publish the block they read, each in a word of its own cache line; a writer looks at all
-    /// once for all the blocks of its lanes.
+    /// Each reader publishes the block it reads in a word with its own cache line. A writer scans all these
+    /// words once for all free blocks of its lanes.
     Indexed,
-    /// Readers publish it in one table of a word for each lane; a writer looks at all of it at every write.
-    /// Linux does.
+    /// Each reader publishes the block it reads in a table with one word per lane. A writer scans the whole
+    /// table at every write. Linux does this.
     Scan,
-    /// The same with a cache line for each word.
+    /// Like `Scan`, with a cache line for each word.
     ScanPadded,
 }
 
-/// Which lane a thread takes for a write.
+/// Which lane a thread uses for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneChoice {
-    /// Lanes are divided into so many sets. A thread has a set to itself while there is one, and uses its
-    /// lanes in turn; who comes too late shares one of the last sets, a quarter of them. What is written at once
-    /// shares fences, up to half of a set: so few sets are for memory whose fences are dear.
+    /// The lanes are divided into sets. A thread has a set to itself while one is left, and uses the lanes of
+    /// the set in turn. Later threads share the last quarter of the sets. Sectors that are written together
+    /// share fences, up to half of a set, so few sets suit memory with expensive fences.
     Own {
-        /// Sets; as many as there are lanes at most.
+        /// Number of sets, at most the number of lanes.
         sets: u32,
     },
-    /// A lane for each processor, whose only thread with a [`Worker`](super::worker::Worker) has it to itself, without
-    /// any lock; with as many processors as lanes or more, that of the thread's number under its mutex. Linux
-    /// did from 2015 to 2026. What the processor's number is, is not asked: a thread could be moved to another
-    /// one between the question and the write, and two would have one lane, which is what went wrong there.
+    /// A lane for each processor. Its only thread with a [`Worker`](super::worker::Worker) uses it without a
+    /// lock. With at least as many processors as lanes, a thread uses the lane of its number under its mutex.
+    /// Linux did this from 2015 to 2026. We do not ask for the processor's number, because the thread could
+    /// move to another processor between the question and the write, and two threads would use one lane. That
+    /// was the bug in Linux.
     PerCpu {
-        /// Processors: threads that have a worker at a time.
+        /// Number of processors: threads that have a worker at the same time.
         cpus: u32,
     },
-    /// The lane of the thread's number, under its mutex. Linux does since 2026.
+    /// The lane of the thread's number, under its mutex. Linux does this since 2026.
     Mutex,
-    /// The lane after the last one anybody took, under its mutex.
+    /// The lane after the one that was taken last by any thread, under its mutex.
     Counter,
 }
 
-/// The decisions of a BTT.
+/// The choices of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// How readers and writers of one block keep apart.
     pub tracking: ReadTracking,
-    /// Which lane is taken.
+    /// Which lane a thread uses.
     pub lanes: LaneChoice,
 }
 
-/// Fewest sets by default: threads come and go, and there may be more of them than processors; sixteen lanes for each
-/// set are enough for a batch, and for a block that was just freed not to be written next.
+/// The fewest sets by default. Threads come and go, and there may be more of them than processors. Sixteen lanes
+/// per set are enough for a batch, and to keep a block that was just freed from being written next.
 const SETS_MIN: u32 = 16;
-/// Most sets by default: a set with one lane could not use another one next.
+/// The most sets by default: a set with one lane would have no other lane to use next.
 const SETS_MAX: u32 = NFREE / 2;
 
+const _: () = assert!(SETS_MIN <= SETS_MAX && SETS_MAX.is_power_of_two());
+
 impl LaneChoice {
-    /// Sets of lanes for a machine on which `threads` of them are at work at once, its processors as a rule: each thread has
-    /// a set to itself (up to 96 of them), and lanes are divided evenly. For memory whose fences cost little.
+    /// Returns evenly divided sets for `threads` that work at the same time, usually the number of processors.
+    /// Each thread, up to 96, gets a set to itself. For memory with cheap fences.
     #[must_use]
     pub const fn for_threads(threads: u32) -> Self {
         let sets = sets_for(threads).next_power_of_two();
@@ -72,20 +75,22 @@ impl LaneChoice {
         }
     }
 
-    /// As few sets as give `threads` of them one each (up to 192): for memory whose fences are dear, as what is written at
-    /// once shares two of them up to half of a set.
+    /// Returns the fewest sets that give each of `threads`, up to 192, one to itself. For memory with
+    /// expensive fences: sectors that are written together share two fences, up to half of a set.
     #[must_use]
     pub const fn few_for_threads(threads: u32) -> Self {
         Self::Own { sets: sets_for(threads) }
     }
 }
 
-/// How many of so many sets threads can have to themselves; the others, a quarter of them, are shared.
+/// Returns how many of `sets` threads can have to themselves. The other sets, a quarter of them, are shared.
 pub(super) const fn exclusive(sets: u32) -> u32 {
+    debug_assert!(sets > 0, "a device has at least one set of lanes");
     sets - sets.div_ceil(4)
 }
 
-/// The fewest sets of which each of `threads` has one to itself, or all there can be.
+/// Returns the fewest sets that give each of `threads` one to itself. An open BTT limits them to
+/// the number of lanes.
 const fn sets_for(threads: u32) -> u32 {
     match threads {
         0 => 1,
@@ -95,12 +100,12 @@ const fn sets_for(threads: u32) -> u32 {
 }
 
 impl Policy {
-    /// Ours, where nobody knows how many threads there will be: sets for 12 of them.
+    /// Our design for an unknown number of threads: sets for 12 of them.
     pub const DEFAULT: Self = Self::for_threads(12);
-    /// Linux's.
+    /// Linux's design since 2026.
     pub const LINUX: Self = Self { tracking: ReadTracking::Scan, lanes: LaneChoice::Mutex };
 
-    /// Ours, for so many threads at work at once: see [`LaneChoice::for_threads`].
+    /// Our design for `threads` that work at the same time: see [`LaneChoice::for_threads`].
     #[must_use]
     pub const fn for_threads(threads: u32) -> Self {
         Self { tracking: ReadTracking::Versions, lanes: LaneChoice::for_threads(threads) }

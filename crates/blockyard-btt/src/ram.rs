@@ -1,4 +1,4 @@
-//! A memory of atomic words: the smallest [`Memory`], for examples, tests, and devices without any other.
+//! The smallest [`Memory`], made of atomic words: for examples, tests, and systems without persistent memory.
 
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
@@ -6,21 +6,21 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORD: u64 = 8;
 
-/// Bytes in memory, zeroes at first. They last as long as the value; a fence orders and no more.
+/// Volatile bytes, zero at first. A fence only orders.
 #[derive(Debug)]
 pub struct Ram {
     words: Vec<AtomicU64>,
 }
 
 impl Ram {
-    /// `bytes` of zeroes, rounded up to whole words of eight bytes.
+    /// Allocates `bytes` zeroes, rounded up to whole words of eight bytes.
     ///
     /// # Panics
     ///
-    /// If so many cannot be addressed.
+    /// Panics if `bytes` exceeds the address space.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        let words = usize::try_from(bytes.div_ceil(WORD)).expect("so much can be addressed");
+        let words = usize::try_from(bytes.div_ceil(WORD)).expect("size within the address space");
         Self { words: core::iter::repeat_with(AtomicU64::default).take(words).collect() }
     }
 
@@ -28,8 +28,9 @@ impl Ram {
         &self.words[(at / WORD) as usize]
     }
 
-    /// Calls `act` with each word that has bytes of `at..at + len`, which of its bytes these are, and how
-    /// many came before.
+    /// Calls `act` with each word that overlaps `at..at + len`, the first of its bytes in the range, their
+    /// number, and the number of bytes before them.
+    #[inline]
     fn pieces(&self, at: u64, len: usize, mut act: impl FnMut(&AtomicU64, usize, usize, usize)) {
         let mut done = 0;
         while done < len {
@@ -40,8 +41,9 @@ impl Ram {
         }
     }
 
-    /// Changes `count` bytes of `word` from byte `first` on, and no others, whoever changes those.
+    /// Stores `count` bytes of `word` from byte `first` on, and leaves its other bytes to other threads.
     fn merge(word: &AtomicU64, first: usize, count: usize, from: &[u8]) {
+        debug_assert!(count == from.len() && first + count <= WORD as usize, "bytes of one word");
         let mut bytes = [0; WORD as usize];
         bytes[first..first + count].copy_from_slice(from);
         let new = u64::from_le_bytes(bytes);
@@ -83,17 +85,20 @@ impl Memory for Ram {
     }
 
     fn load(&self, at: u64) -> Result<u32, MediaError> {
+        debug_assert!(at.is_multiple_of(4), "[words-are-atomic]: aligned to four bytes");
         let word = self.word(at).load(Ordering::Acquire);
         Ok((word >> (at % WORD * 8)) as u32)
     }
 
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
+        debug_assert!(at.is_multiple_of(4), "[words-are-atomic]: aligned to four bytes");
         let first = (at % WORD) as usize;
         Self::merge(self.word(at), first, 4, &word.to_le_bytes());
         Ok(())
     }
 
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
+        debug_assert!(at.is_multiple_of(WORD), "[words-are-atomic]: aligned to eight bytes");
         self.word(at).store(word, Ordering::Release);
         Ok(())
     }
@@ -113,15 +118,15 @@ mod tests {
     #[test]
     fn bytes_are_where_they_were_written_and_nowhere_else() {
         let ram = Ram::new(32);
-        ram.write(5, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]).expect("ram takes all");
+        ram.write(5, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]).expect("write to ram");
         let mut bytes = [0xff; 32];
-        ram.read(0, &mut bytes).expect("ram gives all");
+        ram.read(0, &mut bytes).expect("read from ram");
         assert_eq!(bytes[..20], [0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0]);
         assert_eq!(ram.load(4), Ok(0x0302_0100));
-        ram.store(4, 0xa0b0_c0d0).expect("ram takes all");
+        ram.store(4, 0xa0b0_c0d0).expect("store to ram");
         assert_eq!(ram.load(4), Ok(0xa0b0_c0d0));
         assert_eq!(ram.load(8), Ok(0x0706_0504));
-        ram.zero(6, 3).expect("ram takes all");
+        ram.zero(6, 3).expect("zeroing of ram");
         assert_eq!((ram.load(4), ram.load(8)), (Ok(0x0000_c0d0), Ok(0x0706_0500)));
     }
 }

@@ -11,16 +11,17 @@ use super::pending::BATCH_MAX;
 use super::readers::BlockId;
 use super::versions::{Observed, Versions};
 
-/// How often a reader lets itself be overtaken before it holds the word of its sector.
+/// How often a reader may be overtaken by a writer before it locks the word of its sector.
 const OVERTAKEN_MAX: u32 = 8;
-/// Bytes of a block that are fetched before they are copied: the processor goes on by itself from there.
+/// Bytes of a block to prefetch. The processor's own prefetching continues from there.
 const PREFETCH_BYTES: u64 = 512;
 
 impl<M: Memory> Btt<M> {
-    /// Reads one sector (`versions` S2). Its every instruction counts: with fewer of them the processor
-    /// is at the next reads while the bytes of this one come.
+    /// Reads one sector ([same-version-same-block]). Every instruction here counts: with fewer of them the
+    /// processor reaches the next reads while the bytes of this one arrive.
     #[inline]
     pub(super) fn read_one(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
+        debug_assert_eq!(to.len(), self.sector_bytes as usize, "one sector");
         self.in_range(lba, 1)?;
         let seen = self.observe(Versions::at(lba));
         let place = self.place(lba);
@@ -28,23 +29,24 @@ impl<M: Memory> Btt<M> {
         self.copy_versioned(lba, place, seen, entry, to)
     }
 
-    /// Reads sectors, and those again that were overtaken.
+    /// Reads sectors, and reads a sector again if a writer overtook it.
     pub(super) fn read_versioned<'a>(
         &self,
         mut sectors: impl ExactSizeIterator<Item = (u64, &'a mut [u8])>,
     ) -> Result<(), IoError> {
+        debug_assert!(!self.readers_publish(), "a design with versions");
         while sectors.len() > 0 {
             self.read_batch(&mut sectors)?;
         }
         Ok(())
     }
 
-    /// Reads some of `sectors`: what they need is fetched first, for all.
+    /// Reads some of `sectors`, after prefetching the map entries and blocks of all of them.
     fn read_batch<'a>(
         &self,
         sectors: &mut impl Iterator<Item = (u64, &'a mut [u8])>,
     ) -> Result<(), IoError> {
-        // Values of one kind side by side: what was just stored is loaded as it was stored.
+        // Arrays by kind: a value that was just stored is loaded with the same width.
         let (mut lbas, mut to) = ([0; BATCH_MAX], <[&mut [u8]; BATCH_MAX]>::default());
         let mut count = 0;
         for (lba, bytes) in sectors.take(BATCH_MAX) {
@@ -53,6 +55,7 @@ impl<M: Memory> Btt<M> {
             (lbas[count], to[count]) = (lba, bytes);
             count += 1;
         }
+        debug_assert!(count > 0, "a batch has sectors");
         let mut failed = Ok(());
         let (mut seen, mut entries) = ([Observed::default(); BATCH_MAX], [MapEntry(0); BATCH_MAX]);
         let mut known = 0;
@@ -62,7 +65,7 @@ impl<M: Memory> Btt<M> {
             match self.entry_to_read(lbas[n], place) {
                 Ok(entry) => entries[n] = entry,
                 Err(error) => {
-                    failed = Err(error); // those before it are read
+                    failed = Err(error); // the sectors before it are still read
                     break;
                 }
             }
@@ -78,7 +81,7 @@ impl<M: Memory> Btt<M> {
         failed
     }
 
-    /// Copies what a sector has, whose word was `seen` before its entry.
+    /// Copies a sector whose word was `seen` before its entry was loaded.
     #[inline]
     fn copy_versioned(
         &self,
@@ -95,34 +98,36 @@ impl<M: Memory> Btt<M> {
         self.copy_overtaken(lba, to)
     }
 
-    /// Copies what a sector has that was written meanwhile: a few times as before, and then keeps writers
-    /// away, so that it ends.
+    /// Copies a sector that was written meanwhile. After a few more attempts, this locks the word, so that the
+    /// copy ends.
     #[cold]
     fn copy_overtaken(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         let (place, at) = (self.place(lba), Versions::at(lba));
         for turn in 0.. {
             let seen = self.observe(at);
-            let held = turn >= OVERTAKEN_MAX && self.try_lock(at, seen);
+            let locked = turn >= OVERTAKEN_MAX && self.try_lock(at, seen);
             let entry = self.entry_to_read(lba, place);
             let copied = entry.and_then(|entry| self.copy(place.arena, entry, to));
-            if held {
+            if locked {
                 self.unlock(at, seen);
             }
-            if held || self.is_unchanged(at, seen) {
+            if locked || self.is_unchanged(at, seen) {
                 return self.judge(lba, copied, to);
             }
             self.memory.relax(turn);
         }
-        unreachable!("a loop without an end")
+        unreachable!("an endless loop")
     }
 
-    /// Reads one sector as Linux does: publishes its block, and makes sure that it still is (`readers` R1).
+    /// Reads one sector as Linux does: publishes its block, and then checks that the sector still has the
+    /// block ([reader-or-writer-sees]).
     pub(super) fn read_published(
         &self,
         set: SetId,
         lba: u64,
         to: &mut [u8],
     ) -> Result<(), IoError> {
+        debug_assert!(self.readers_publish(), "a design with a read tracking table");
         let (place, arena) = (self.place(lba), self.spot(lba).arena);
         let mut entry = self.entry_to_read(lba, place)?;
         while let Some(block) = entry.normal_block() {
@@ -139,17 +144,18 @@ impl<M: Memory> Btt<M> {
         self.judge(lba, copied, to)
     }
 
-    /// Copies what a sector with this entry reads as.
+    /// Copies the data of a sector with this entry.
     #[inline]
     fn copy(&self, arena: &Arena, entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {
-        // One branch, and no table of them: the processor goes on with the next sector while this entry comes.
+        debug_assert!(to.len() <= arena.layout.internal_lbasize as usize, "bytes of one block");
+        // One branch, not a jump table: the processor continues with the next sector while this entry loads.
         match entry.normal_block() {
             Some(block) => Ok(self.memory.read(arena.block_at(block), to)?),
             None => unwritten(entry, to),
         }
     }
 
-    /// What copying said, unless the medium lost the block.
+    /// Returns the result of copying, unless the medium lost the block.
     #[inline]
     fn judge(&self, lba: u64, copied: Result<(), IoError>, to: &mut [u8]) -> Result<(), IoError> {
         if copied == Err(IoError::Media(MediaError::Bad)) {
@@ -158,9 +164,9 @@ impl<M: Memory> Btt<M> {
         copied
     }
 
-    /// Reads a sector whose block was lost, while nobody can write it: it may have another block by now, or
-    /// the same one with other data. A sector that is lost is marked, so that it is known from now on; that
-    /// it cannot be marked changes nothing for who reads it.
+    /// Reads a sector whose block the medium lost, while nobody can write it: the sector may have another block
+    /// by now, or new data. A sector that is really lost is marked, so that the loss stays known. If the mark
+    /// fails, the reader's result is the same.
     #[cold]
     fn read_lost(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         let bad = Err(IoError::Media(MediaError::Bad));
@@ -177,7 +183,7 @@ impl<M: Memory> Btt<M> {
     }
 }
 
-/// What a sector without bytes of its own reads as.
+/// Reads a sector without data of its own.
 #[cold]
 #[inline(never)]
 fn unwritten(entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {

@@ -1,33 +1,34 @@
-//! The read tracking table (RTT): which blocks are being read, where readers publish them.
+//! The read tracking table (RTT): readers publish in it which blocks they read.
 //!
-//! # Rules (model-checked in `tests/btt_readers_model.rs`)
+//! # Rules (model-checked in `tests/readers_model.rs`)
 //!
-//! - **R1.** A reader publishes the block, and then looks at the map entry again; a writer changes the map
-//!   entry, and then looks at what is published before it writes the block that the sector lost. Between
-//!   the two of each lies a sequentially consistent fence, so that one of them sees the other: no reader
-//!   copies a block that is being written. With less, each may miss the other.
-//! - **R2.** A block that nobody was seen to read after its sector lost it, nobody reads ever after, until a
-//!   sector gets it again.
+//! - **[reader-or-writer-sees]** A reader publishes its block and then loads the map entry again. A writer
+//!   changes the map entry and then scans the table before it writes the freed block. Each has a sequentially
+//!   consistent fence between the two steps, so that one sees the other, and no reader copies a block that is
+//!   being written. With a weaker fence, each may miss the other.
+//!
+//! A freed block that a scan did not find stays unread until a sector gets it again.
 
 use super::address::PostmapAba;
 use super::padded::Padded;
 use super::sync::{AtomicU64, Ordering, fence};
 use alloc::boxed::Box;
 
-/// A block of a device: its arena and its number there.
+/// A block of a device: its arena and its number in that arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockId(u64);
 
 impl BlockId {
-    /// Block `block` of arena `arena`.
+    /// Names block `block` of arena `arena`.
     #[must_use]
     pub const fn new(arena: usize, block: PostmapAba) -> Self {
-        // Never 0, which is nobody's.
+        debug_assert!(block.0 < 1 << 31, "block number without state bits");
+        // Never 0, which means that nothing is read.
         Self((arena as u64) << 32 | 1 << 31 | block.0 as u64)
     }
 }
 
-/// The table. Each place in it has one user at a time.
+/// The table. Each of its words has one user at a time.
 #[derive(Debug)]
 pub struct Readers {
     words: Words,
@@ -35,16 +36,17 @@ pub struct Readers {
 
 #[derive(Debug)]
 enum Words {
-    /// A word a line.
+    /// One word per cache line.
     Padded(Box<[Padded<AtomicU64>]>),
-    /// Eight words a line.
+    /// Eight words per cache line.
     Dense(Box<[AtomicU64]>),
 }
 
 impl Readers {
-    /// A table of `places`, each in a cache line of its own or not.
+    /// Returns a table of `places` words, each in a cache line of its own if `padded`.
     #[must_use]
     pub fn new(places: u32, padded: bool) -> Self {
+        debug_assert!(places > 0, "a device has at least one set of lanes");
         let words = if padded {
             Words::Padded((0..places).map(|_| Padded::default()).collect())
         } else {
@@ -60,21 +62,27 @@ impl Readers {
         }
     }
 
-    /// Publishes that `block` is about to be read (R1): the map entry is to be looked at after.
+    /// Publishes that `block` is about to be read. Load the map entry again after this
+    /// ([reader-or-writer-sees]).
     #[inline]
     pub fn publish(&self, place: u32, block: BlockId) {
+        debug_assert_eq!(
+            self.place(place).load(Ordering::Relaxed),
+            0,
+            "a reader reads one block at a time"
+        );
         self.place(place).store(block.0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Publishes that nothing is read.
+    /// Publishes that nothing is being read.
     #[inline]
     pub fn clear(&self, place: u32) {
         self.place(place).store(0, Ordering::Release);
     }
 
-    /// Calls `read` with each block that is being read (R1). Blocks that sectors lost before this call, and
-    /// that it does not name, nobody reads (R2).
+    /// Calls `read` with each block that is being read ([reader-or-writer-sees]). Nobody reads a block that
+    /// was freed before this call and is not among them.
     #[inline]
     pub fn each(&self, mut read: impl FnMut(BlockId)) {
         fence(Ordering::SeqCst);

@@ -1,13 +1,13 @@
-//! What opening an arena finds in its log: the free block of each lane, and writes that were cut.
+//! Recovery: finds the free block of each lane and the writes that were cut, and finishes those writes. A
+//! second recovery finds nothing to do.
 //!
 //! # Rules
 //!
-//! - **V1.** The newest entry of a lane tells. If its sector still has the old block, the write was cut
-//!   between log and map, and is finished: the sector gets the new block. In every other case nothing is
-//!   to be done. The old block is the lane's free one.
-//! - **V2.** Everything is looked at before anything is written: an arena that is refused is left alone.
-//! - **V3.** No two lanes have the same free block.
-//! - **V4.** Doing it again finds nothing to do.
+//! - **[cut-write-finished]** If the sector of a lane's newest entry still has its old block, the write was cut
+//!   between log and map, and recovery gives the sector its new block. Otherwise nothing is to be done. The
+//!   entry's old block is the lane's free block.
+//! - **[refused-arena-untouched]** Everything is read before anything is written. A refused arena is unchanged.
+//! - **[free-blocks-distinct]** No two lanes have the same free block.
 
 use super::address::{PostmapAba, PremapAba};
 use super::arena::Arena;
@@ -17,56 +17,56 @@ use super::map_entry::{MapEntry, SectorState};
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
 
-/// What the log says of a lane.
+/// The state of a lane according to its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveredLane {
-    /// The block that no sector has.
+    /// The free block.
     pub free: PostmapAba,
-    /// The sector that lost it was marked as lost: the block may be bad.
+    /// The free block may be bad: its former sector was marked as lost.
     pub bad: bool,
-    /// The slot of its newest entry.
+    /// The slot of the newest entry.
     pub slot: usize,
-    /// The number of its newest entry.
+    /// The sequence number of the newest entry.
     pub seq: u32,
 }
 
-/// A write that was cut between log and map (V1).
+/// A write that was cut between log and map ([cut-write-finished]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutWrite {
-    /// Its sector.
+    /// The sector.
     pub lba: PremapAba,
-    /// The block the sector gets.
+    /// The new block of the sector.
     pub block: PostmapAba,
 }
 
-/// What an arena's log says.
+/// The state of an arena according to its log.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Where second entries are.
+    /// The position of second entries.
     pub slots: SlotLayout,
-    /// Its lanes.
+    /// The lanes, by number.
     pub lanes: Vec<RecoveredLane>,
-    /// Writes that are to be finished.
+    /// The writes to finish.
     pub cut_writes: Vec<CutWrite>,
 }
 
-/// Why an arena's log is refused.
+/// Why the log of an arena was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoverError {
     /// The medium failed.
     Media(MediaError),
-    /// The log of a lane cannot be read.
+    /// The log of a lane is invalid.
     Flog {
         /// The lane.
         lane: u32,
-        /// Why.
+        /// The reason.
         error: FlogError,
     },
-    /// Two lanes have the same free block (V3).
+    /// Two lanes have the same free block ([free-blocks-distinct]).
     DuplicateFree {
-        /// One.
+        /// The first lane.
         lane: u32,
-        /// The other.
+        /// The second lane.
         other: u32,
         /// The block.
         block: PostmapAba,
@@ -79,7 +79,7 @@ impl core::fmt::Display for RecoverError {
             Self::Media(error) => error.fmt(f),
             Self::Flog { lane, error } => write!(f, "the log of lane {lane}: {error}"),
             Self::DuplicateFree { lane, other, block } => {
-                write!(f, "lanes {lane} and {other} both have block {block} free")
+                write!(f, "lanes {lane} and {other} have the same free block {block}")
             }
         }
     }
@@ -93,11 +93,12 @@ impl From<MediaError> for RecoverError {
     }
 }
 
-/// Looks at the log of `arena`, whose own `slots` are found and not used. Writes nothing (V2).
+/// Reads the log of `arena` and finds its slot layout; `arena.slots` is ignored. Writes nothing
+/// ([refused-arena-untouched]).
 ///
 /// # Errors
 ///
-/// It cannot be read.
+/// The medium failed, or the log is invalid.
 pub fn scan<M: Memory>(memory: &M, arena: &Arena) -> Result<Recovered, RecoverError> {
     let slots = slots(memory, arena)?;
     let arena = Arena { slots, ..*arena };
@@ -115,17 +116,19 @@ pub fn scan<M: Memory>(memory: &M, arena: &Arena) -> Result<Recovered, RecoverEr
         let bad = MapEntry(entry.old_map).state() == SectorState::Error;
         found.lanes.push(RecoveredLane { free: entry.old_block(), bad, slot, seq: entry.seq });
     }
-    unique(&found.lanes)?;
+    debug_assert!(found.cut_writes.len() <= found.lanes.len(), "one cut write per lane");
+    check_distinct(&found.lanes)?;
     Ok(found)
 }
 
-/// Finishes the writes that were cut.
+/// Finishes the writes that were cut ([cut-write-finished]).
 ///
 /// # Errors
 ///
-/// Those of the medium; doing it again is right then.
+/// Returns the medium's error. Recovery can then be repeated.
 pub fn finish<M: Memory>(memory: &M, arena: &Arena, cut: &[CutWrite]) -> Result<(), MediaError> {
     for &CutWrite { lba, block } in cut {
+        debug_assert!(arena.has_block(block), "new block of a cut write");
         memory.store(arena.map_at(lba), MapEntry::normal(block).0)?;
         memory.write_back(arena.map_at(lba), MAP_ENTRY_BYTES);
     }
@@ -135,7 +138,7 @@ pub fn finish<M: Memory>(memory: &M, arena: &Arena, cut: &[CutWrite]) -> Result<
     Ok(())
 }
 
-/// Where second entries are: all groups that show it agree.
+/// Returns the position of second entries, on which all groups that show it must agree.
 fn slots<M: Memory>(memory: &M, arena: &Arena) -> Result<SlotLayout, RecoverError> {
     let mut shown = None;
     for lane in 0..arena.layout.nfree {
@@ -149,8 +152,8 @@ fn slots<M: Memory>(memory: &M, arena: &Arena) -> Result<SlotLayout, RecoverErro
     Ok(shown.unwrap_or(SlotLayout::Standard))
 }
 
-/// V3.
-fn unique(lanes: &[RecoveredLane]) -> Result<(), RecoverError> {
+/// Checks [free-blocks-distinct].
+fn check_distinct(lanes: &[RecoveredLane]) -> Result<(), RecoverError> {
     let mut free: Vec<_> = (0..).zip(lanes).map(|(lane, found)| (found.free, lane)).collect();
     free.sort_unstable();
     match free.windows(2).find(|pair| pair[0].0 == pair[1].0) {

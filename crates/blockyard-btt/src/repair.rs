@@ -1,15 +1,15 @@
-//! Repairing a BTT: what a [`check`](super::check) found to be certain is written.
+//! Repairs a BTT: carries out the corrections that a [`check`](super::check) found to be certain.
 //!
 //! # Rules
 //!
-//! - **P1.** A plan is made first, and can be looked at. Nothing in it is a guess: see K3 and K4 of
-//!   [`check`](super::check). What is left is what the next check says.
-//! - **P2.** A step is durable before the next one begins. If the power goes anywhere, what is there is no
-//!   worse: as it was, as it is to be, or still refused; and planning again plans the rest.
-//! - **P3.** A lane whose log is written anew counts for nobody until it is whole: its first entry has a
-//!   number above 3 meanwhile, which no reader takes, whatever the other one is.
-//! - **P4.** That an arena is marked as broken is a fact, whose reason is not written anywhere. The mark is taken
-//!   away if that is asked for, and a check finds nothing else that will not have been mended.
+//! - **[repair-steps-durable]** A step is durable before the next one starts. After a power cut anywhere, the
+//!   medium is no worse: unchanged, repaired, or still refused. Planning again plans the rest.
+//! - **[rewritten-log-unreadable]** No reader accepts the log of a lane while it is being rewritten: until the
+//!   end, its first entry has a number above 3, which no reader accepts, whatever the other entry is.
+//!
+//! A plan is made before anything is written, and can be inspected. It contains no guess ([owners-add-up],
+//! [checksum-proves-damage]); the next check reports what is left. An arena's broken mark has no recorded
+//! reason. The mark is removed on request, if a check finds nothing else that the repair leaves damaged.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
@@ -19,45 +19,46 @@ use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
 
-/// P3. Linux notices it by a sum of the two that is above 5, and does not overflow.
+/// A number that no reader accepts ([rewritten-log-unreadable]). Linux notices that the sum of both numbers is
+/// above 5, and the sum does not overflow.
 pub(super) const SEQ_UNREADABLE: u32 = 1 << 16;
 
-/// Something to be written. Arenas are counted from 0; places are bytes of the container.
+/// A step of a repair. Arenas are counted from 0; positions are bytes of the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// One info block is written over by the other.
+    /// Overwrites a damaged info block with the other one.
     CopyInfo {
         /// The arena.
         arena: usize,
-        /// The whole one.
+        /// The position of the whole info block.
         from: u64,
-        /// The other.
+        /// The position of the damaged one.
         to: u64,
     },
-    /// A write that was cut is finished.
+    /// Finishes a write that was cut.
     FinishWrite {
         /// The arena.
         arena: usize,
         /// The sector.
         sector: u64,
-        /// Its map entry.
+        /// The position of its map entry.
         at: u64,
-        /// What it becomes.
+        /// The new map entry.
         entry: MapEntry,
     },
-    /// A lane with one entry gets an older one beside it, so that nobody misreads it; or the number of the
-    /// entry it was made with becomes the first again.
+    /// Adds an older entry to a lane that has only one, so that no reader misreads the lane; or sets the number
+    /// of a formatted entry to 1 again.
     OlderEntry {
         /// The arena.
         arena: usize,
         /// The lane.
         lane: u32,
-        /// Where the entry is to be.
+        /// The position of the entry.
         at: u64,
-        /// What it is.
+        /// The new entry.
         entry: FlogEntry,
     },
-    /// A lane gets a block that nobody has for its free one, and its log begins anew.
+    /// Gives a lane an unowned block as its free block, and starts its log anew.
     ResetLane {
         /// The arena.
         arena: usize,
@@ -65,22 +66,22 @@ pub enum Step {
         lane: u32,
         /// The block.
         block: PostmapAba,
-        /// Its log group.
+        /// The position of its log group.
         at: u64,
-        /// Its first entry.
+        /// The first entry.
         entry: FlogEntry,
     },
-    /// An arena loses its mark as broken (P4).
+    /// Removes the broken mark of an arena.
     ClearError {
         /// The arena.
         arena: usize,
-        /// Its first info block.
+        /// The position of its first info block.
         first: u64,
-        /// The copy.
+        /// The position of the copy.
         copy: u64,
     },
-    /// A sector whose block does not exist gets one that nobody has, and is marked as lost: it can be
-    /// written again.
+    /// Gives a sector without a valid block an unowned one, and marks the sector as lost. The sector can then
+    /// be written again.
     MarkLost {
         /// The arena.
         arena: usize,
@@ -88,9 +89,9 @@ pub enum Step {
         sector: u64,
         /// The block.
         block: PostmapAba,
-        /// Its map entry.
+        /// The position of its map entry.
         at: u64,
-        /// What it becomes.
+        /// The new map entry.
         entry: MapEntry,
     },
 }
@@ -110,12 +111,12 @@ impl core::fmt::Display for Step {
                 write!(f, "arena {arena}: write a log entry of lane {lane}, with number {seq}")
             }
             Self::ResetLane { arena, lane, block, .. } => {
-                write!(f, "arena {arena}: give lane {lane} block {block}, and begin its log anew")
+                write!(f, "arena {arena}: give lane {lane} block {block} and start its log anew")
             }
             Self::ClearError { arena, .. } => {
                 write!(
                     f,
-                    "arena {arena}: take away its mark as broken, as nothing else is wrong with it"
+                    "arena {arena}: remove its broken mark, because nothing else is wrong with it"
                 )
             }
             Self::MarkLost { arena, sector, block, .. } => {
@@ -125,11 +126,11 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// What a repair does, in order. See the [module](self).
+/// The steps of a repair, in order. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Plan {
     steps: Vec<Step>,
-    /// What is done if it is asked for (P4).
+    /// The steps that remove broken marks, carried out only on request.
     clear_error: Vec<Step>,
 }
 
@@ -138,7 +139,7 @@ impl Plan {
         Self { steps, clear_error }
     }
 
-    /// Arenas that are marked as broken lose the mark too, as the last steps, where nothing else is wrong (P4).
+    /// Adds steps that remove the broken marks of arenas with no other damage.
     pub fn clear_error_marks(&mut self) {
         self.steps.append(&mut self.clear_error);
     }
@@ -149,12 +150,12 @@ impl Plan {
         &self.steps
     }
 
-    /// Does it, in the memory it was made for and that nobody wrote since; `progress` is called after each
-    /// step.
+    /// Carries out the plan in the memory that was checked, which nobody has written since. Calls `progress`
+    /// after each step.
     ///
     /// # Errors
     ///
-    /// The medium failed: what is done is done, and a new check plans the rest.
+    /// Returns the medium's error. The steps before it are done, and a new check plans the rest.
     pub fn apply<M: Memory>(
         &self,
         memory: &M,
@@ -174,7 +175,8 @@ impl Step {
             Self::CopyInfo { from, to, .. } => {
                 let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
                 memory.read(from, &mut bytes)?;
-                // What the medium lost is mended by zeroes.
+                // Zeroing repairs bytes that the medium lost.
+                debug_assert_ne!(from, to, "an info block and its copy");
                 memory.zero(to, INFO_BYTES)?;
                 memory.fence()?;
                 memory.write(to, &bytes)?;
@@ -184,7 +186,7 @@ impl Step {
                 let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
                 memory.read(first, &mut bytes)?;
                 clear_error(&mut bytes);
-                // One of both is whole throughout.
+                // One of the two is whole at every moment.
                 for at in [copy, first] {
                     memory.write(at, &bytes)?;
                     memory.fence()?;
@@ -192,18 +194,21 @@ impl Step {
                 Ok(())
             }
             Self::FinishWrite { at, entry, .. } | Self::MarkLost { at, entry, .. } => {
+                debug_assert!(at.is_multiple_of(MAP_ENTRY_BYTES), "[words-are-atomic]");
                 memory.store(at, entry.0)?;
                 memory.write_back(at, MAP_ENTRY_BYTES);
                 memory.fence()
             }
             Self::OlderEntry { at, entry, .. } => {
+                debug_assert!(matches!(entry.seq, 1..=3), "[sequence-orders-entries]");
                 for (word, at) in entry.words().into_iter().zip([at, at + 8]) {
                     store_long(memory, at, word)?;
                 }
                 Ok(())
             }
             Self::ResetLane { at, entry, .. } => {
-                // P3.
+                debug_assert!(at.is_multiple_of(FLOG_GROUP_BYTES) && entry.is_unused());
+                // [rewritten-log-unreadable]
                 let unreadable = FlogEntry { seq: SEQ_UNREADABLE, ..entry };
                 let [names, _] = entry.words();
                 store_long(memory, at + 8, unreadable.words()[1])?;
@@ -219,8 +224,9 @@ impl Step {
     }
 }
 
-/// Stores a word, durable on return.
+/// Stores a word and makes it durable ([repair-steps-durable]).
 fn store_long<M: Memory>(memory: &M, at: u64, word: u64) -> Result<(), MediaError> {
+    debug_assert!(at.is_multiple_of(8), "[words-are-atomic]: aligned to eight bytes");
     memory.store_long(at, word)?;
     memory.write_back(at, 8);
     memory.fence()

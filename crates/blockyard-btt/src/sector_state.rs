@@ -1,5 +1,4 @@
-//! Marking sectors as zero or lost: their map entries change, and their blocks stay theirs, so that nothing is
-//! logged.
+//! Marking sectors as zero or lost. Their map entries change but they keep their blocks, so nothing is logged.
 
 use super::device::{Btt, Spot};
 use super::error::IoError;
@@ -10,15 +9,15 @@ use super::readers::BlockId;
 use super::sync::{Ordering, fence};
 use super::versions::Versions;
 
-/// Map entries that are written back at once where many are changed.
+/// Map entries that are written back together when many are changed.
 const ZERO_RUN: u64 = 256;
 
 impl<M: Memory> Btt<M> {
-    /// Makes `count` sectors from `lba` on zeroes, without writing their data: durable on return.
+    /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on return.
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; any of the sectors may be zeroes.
+    /// See [`IoError`]. Any of the sectors may have been zeroed.
     pub fn set_zero(&self, lba: u64, count: u64) -> Result<(), IoError> {
         self.in_range(lba, count)?;
         let mut next = lba;
@@ -41,7 +40,7 @@ impl<M: Memory> Btt<M> {
         Ok(self.memory.fence()?)
     }
 
-    /// Marks a sector as lost: reading it fails until it is written or zeroed.
+    /// Marks a sector as lost: reading it fails until the sector is written or zeroed.
     ///
     /// # Errors
     ///
@@ -53,15 +52,15 @@ impl<M: Memory> Btt<M> {
         Ok(self.memory.fence()?)
     }
 
-    /// Zeroes the block of a sector that is marked as lost: once it is not, nobody knows any more that the
-    /// block may be bad.
+    /// Zeroes the block of a sector that is marked as lost. Without the mark, the information that the block
+    /// may be bad would be gone.
     #[cold]
     fn clear_bad_sector(&self, entry: MapEntry, spot: Spot) -> Result<(), IoError> {
         let (arena, block) = (self.arena(spot), entry.block(spot.lba));
-        // Before the mark is durable the sector may come back as it was.
+        // The mark must be durable first: until then, a power cut may bring back the sector's old state.
         self.memory.write_back(arena.map_at(spot.lba), MAP_ENTRY_BYTES);
         self.memory.fence()?;
-        // Who reads it since before it was marked, by versions, finds out (`versions` S2).
+        // A reader that loaded the entry before the mark detects the change ([same-version-same-block]).
         fence(Ordering::SeqCst);
         if self.readers_publish() {
             self.wait_until_unread(BlockId::new(spot.arena, block));
@@ -70,7 +69,7 @@ impl<M: Memory> Btt<M> {
         Ok(self.memory.fence()?)
     }
 
-    /// Changes the state of a sector, whose block stays its own: nothing is logged.
+    /// Changes the state of a sector, which keeps its block. Nothing is logged.
     pub(super) fn change(
         &self,
         lba: u64,
@@ -83,7 +82,10 @@ impl<M: Memory> Btt<M> {
             let seen = self.observe(at);
             if self.try_lock(at, seen) {
                 let changed = self.entry(spot).and_then(|entry| match new(entry, spot)? {
-                    Some(new) => Ok(self.memory.store(self.arena(spot).map_at(spot.lba), new.0)?),
+                    Some(new) => {
+                        debug_assert_eq!(new.block(spot.lba), entry.block(spot.lba), "same block");
+                        Ok(self.memory.store(self.arena(spot).map_at(spot.lba), new.0)?)
+                    }
                     None => Ok(()),
                 });
                 self.unlock_new_version(at, seen);
@@ -91,16 +93,17 @@ impl<M: Memory> Btt<M> {
             }
             self.memory.relax(turn);
         }
-        unreachable!("a loop without an end")
+        unreachable!("an endless loop")
     }
 
-    /// Writes back the map entries of sectors `first` to before `end`.
+    /// Writes back the map entries of the sectors from `first` to before `end`.
     pub(super) fn write_back_map(&self, first: u64, end: u64) {
         let mut next = first;
         while next < end {
             let spot = self.spot(next);
             let arena = self.arena(spot);
             let here = u64::from(arena.layout.external_nlba - spot.lba.0).min(end - next);
+            debug_assert!(here > 0, "every arena has sectors");
             self.memory.write_back(arena.map_at(spot.lba), here * MAP_ENTRY_BYTES);
             next += here;
         }

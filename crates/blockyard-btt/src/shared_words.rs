@@ -1,4 +1,4 @@
-//! The words of a BTT that threads share, and the reports of each access to them.
+//! Every access of a BTT to its shared words, reported to its memory.
 
 use super::device::Btt;
 use super::lanes::SetId;
@@ -7,7 +7,7 @@ use super::readers::BlockId;
 use super::touch::{Touch, Word};
 use super::versions::{Observed, WordIndex};
 
-/// The calls of [`Versions`](super::versions::Versions) and [`Readers`](super::readers::Readers), told.
+/// The calls of [`Versions`](super::versions::Versions) and [`Readers`](super::readers::Readers), reported.
 impl<M: Memory> Btt<M> {
     #[inline]
     pub(super) fn observe(&self, at: WordIndex) -> Observed {

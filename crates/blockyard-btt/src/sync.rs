@@ -1,4 +1,4 @@
-//! Atomics: the processor's, or those of the model checker.
+//! Atomics of the processor, or of the model checker.
 
 #[cfg(not(loom))]
 pub(super) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};

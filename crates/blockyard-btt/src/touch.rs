@@ -1,30 +1,30 @@
-//! What a BTT does with the words of its own that threads share, told to its [`Memory`]: a model of a
-//! machine charges for it, everything else has nothing to do.
+//! Accesses to the shared words of a BTT, as reported to [`Memory::touched`](super::memory::Memory::touched).
+//! A model of a machine charges for them; other memories ignore them.
 
-/// A word beside the medium that threads share.
+/// A word that threads share, outside the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Who has this set of lanes.
+    /// The lock of a set of lanes.
     Lanes(u32),
-    /// The last set of lanes that anybody took.
+    /// The number of the set of lanes that was taken last.
     Counter,
-    /// Lock and version of the map entries with this number.
+    /// The lock and version of the map entries with this number.
     Entries(u32),
-    /// What the user of this set of lanes reads.
+    /// The block that the user of this set of lanes reads.
     Reader(u32),
 }
 
-/// What is done to such a word.
+/// An access to a shared word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// It was loaded.
+    /// The word was loaded.
     Loaded(Word),
-    /// It was stored, or exchanged.
+    /// The word was stored or exchanged.
     Stored(Word),
-    /// It was taken as a lock.
+    /// The word was taken as a lock.
     Locked(Word),
-    /// It was given back.
+    /// The lock was released.
     Unlocked(Word),
-    /// The words of all readers were loaded, so many.
+    /// The words of all readers were loaded; the value is their number.
     ScannedReaders(u32),
 }

@@ -1,37 +1,39 @@
-//! Locks of map entries, which are also the versions that readers look at.
+//! The locks of map entries, which are also the versions that readers compare.
 //!
-//! Each sector has one of a fixed number of words. A writer holds it while it changes the sector's map
-//! entry, and leaves it with another version; a reader that finds the version it found before was not
-//! overtaken.
+//! Each sector belongs to one of a fixed number of words. A writer locks the word while it changes the sector's
+//! map entry, and unlocks it with a new version. A reader that finds an unchanged version was not overtaken by
+//! a write.
 //!
-//! # Rules (model-checked in `tests/btt_versions_model.rs`)
+//! # Rules (model-checked in `tests/versions_model.rs`)
 //!
-//! - **S1.** While a word is held, only its holder changes map entries of its sectors. Each change that
-//!   takes a block from its sector comes with a new version, stored after the entry.
-//! - **S2.** A reader that loads the word, then the entry, copies the block, and finds the same version
-//!   still, has read what the sector had at one moment in between: the block was its own throughout.
-//!   That asks of writers that a block which a sector lost is not written before a fence of the writer
-//!   behind its new version.
-//! - **S3.** Of all sectors of a word, the entry of the one that was changed last alone may not be durable
-//!   yet: a word that was left with `pending` set says which set of lanes changed it, and names the sector.
-//!   Another set that is to change any entry of this word makes that one durable before.
+//! - **[entry-changed-under-lock]** While a word is locked, only the lock's holder changes map entries of its
+//!   sectors. Each change that takes a block from its sector comes with a new version, stored after the entry.
+//! - **[same-version-same-block]** A reader that loads the word, then the entry, copies the block, and then
+//!   finds the same version has read the sector as it was at one moment in between: the block was the sector's
+//!   throughout. For this, a writer must not write a freed block before its next fence after the new version.
+//! - **[one-pending-entry]** Of all sectors of a word, only the entry that was changed last may not be durable
+//!   yet. A word with the `pending` bit names the sector and the set of lanes that changed it. Another set
+//!   makes that entry durable before it changes any entry of the word.
 
+use super::layout::NFREE_MAX;
 use super::padded::Padded;
 use super::sync::{AtomicU64, Ordering, fence};
 use super::touch::Word as SharedWord;
 use alloc::boxed::Box;
 
-/// Words. As many as lanes, which is the most that can be held at a time.
+/// Number of words: as many as lanes, which limits how many can be locked at a time.
 const WORDS: u32 = 256;
 
-const HELD: u64 = 1;
+const LOCKED: u64 = 1;
 const PENDING: u64 = 2;
 const OWNER_SHIFT: u32 = 2;
 const OWNER_BITS: u32 = 14;
 const VERSION_SHIFT: u32 = OWNER_SHIFT + OWNER_BITS;
 const OWNER: u64 = ((1 << OWNER_BITS) - 1) << OWNER_SHIFT;
 
-/// The words of a BTT. See the [module](self).
+const _: () = assert!(NFREE_MAX <= 1 << OWNER_BITS, "an owner is a set of lanes");
+
+/// The words of an open BTT. See the [module](self).
 #[derive(Debug)]
 pub struct Versions {
     words: Box<[Padded<Word>; WORDS as usize]>,
@@ -40,30 +42,30 @@ pub struct Versions {
 #[derive(Debug, Default)]
 struct Word {
     state: AtomicU64,
-    /// The sector whose entry was changed last (S3). Only the holder stores here.
+    /// The sector whose entry was changed last ([one-pending-entry]). Only the lock's holder stores it.
     changed: AtomicU64,
 }
 
-/// The place of a sector's word.
+/// The number of a sector's word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordIndex(u32);
 
 impl WordIndex {
-    /// What [`Memory`](super::memory::Memory) is told of it by.
+    /// The name under which accesses to the word are reported.
     pub(super) const fn word(self) -> SharedWord {
         SharedWord::Entries(self.0)
     }
 }
 
-/// A word as it was seen. Compared by version only where readers look.
+/// The value of a word at the time of a load. Readers compare only its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed(u64);
 
 impl Observed {
-    /// Whether somebody holds it.
+    /// Whether a writer held the lock.
     #[must_use]
     pub const fn is_locked(self) -> bool {
-        self.0 & HELD != 0
+        self.0 & LOCKED != 0
     }
 
     const fn is_pending_of_other_set(self, set: u32) -> bool {
@@ -72,14 +74,14 @@ impl Observed {
 }
 
 impl Versions {
-    /// Words of which nobody holds any.
+    /// Returns unlocked words.
     #[must_use]
     pub fn new() -> Self {
         let words: Box<[_]> = (0..WORDS).map(|_| Padded::default()).collect();
-        Self { words: words.try_into().expect("they are as many") }
+        Self { words: words.try_into().expect("exactly WORDS words") }
     }
 
-    /// The word of sector `lba` of the device.
+    /// Returns the word of the device's sector `lba`.
     #[inline]
     #[must_use]
     pub const fn at(lba: u64) -> WordIndex {
@@ -96,14 +98,15 @@ impl Versions {
         &self.words[at.0 as usize].0.changed
     }
 
-    /// Looks at a word: what the sector's entry is loaded after.
+    /// Loads a word. Call this before loading the sector's entry.
     #[inline]
     #[must_use]
     pub fn observe(&self, at: WordIndex) -> Observed {
         Observed(self.word(at).load(Ordering::Acquire))
     }
 
-    /// Whether nobody took a block from a sector of this word since it was `seen` (S2): asked after copying.
+    /// Whether no sector of this word lost its block since `seen` was loaded ([same-version-same-block]). Call
+    /// this after copying.
     #[inline]
     #[must_use]
     pub fn is_unchanged(&self, at: WordIndex, seen: Observed) -> bool {
@@ -111,40 +114,55 @@ impl Versions {
         self.word(at).load(Ordering::Relaxed) >> VERSION_SHIFT == seen.0 >> VERSION_SHIFT
     }
 
-    /// Holds a word, if it still is as it was `seen`, and not held.
+    /// Locks a word if it is unlocked and still equals `seen`.
     #[inline]
     #[must_use]
     pub fn try_lock(&self, at: WordIndex, seen: Observed) -> bool {
         let order = (Ordering::Acquire, Ordering::Relaxed);
         !seen.is_locked()
-            && self.word(at).compare_exchange(seen.0, seen.0 | HELD, order.0, order.1).is_ok()
+            && self.word(at).compare_exchange(seen.0, seen.0 | LOCKED, order.0, order.1).is_ok()
     }
 
-    /// Leaves a word that was held, as it was `seen` before: nothing was changed that matters.
+    /// Asserts that the caller holds the lock that it took when the word was `seen`.
+    #[inline]
+    fn assert_locked_from(&self, at: WordIndex, seen: Observed) {
+        debug_assert!(!seen.is_locked(), "[entry-changed-under-lock]: a free word was locked");
+        debug_assert_eq!(
+            self.word(at).load(Ordering::Relaxed),
+            seen.0 | LOCKED,
+            "[entry-changed-under-lock]: only the holder changes a locked word"
+        );
+    }
+
+    /// Unlocks a word without a new version: the sector keeps its block and its data.
     #[inline]
     pub fn unlock(&self, at: WordIndex, seen: Observed) {
+        self.assert_locked_from(at, seen);
         self.word(at).store(seen.0, Ordering::Release);
     }
 
-    /// Leaves a word with a new version, and what is pending as it was: the state of a sector was changed,
-    /// and its block stays its own.
+    /// Unlocks a word with a new version and an unchanged pending bit: the sector's state changed, and the
+    /// sector keeps its block.
     #[inline]
     pub fn unlock_new_version(&self, at: WordIndex, seen: Observed) {
+        self.assert_locked_from(at, seen);
         self.word(at).store(seen.0.wrapping_add(1 << VERSION_SHIFT), Ordering::Release);
     }
 
-    /// The sector whose entry a set of lanes other than `set` changed, and that may not be durable (S3). Right
-    /// if the word can be held as it was `seen`.
+    /// Returns the sector whose entry was changed by a set of lanes other than `set`, and may not be durable
+    /// ([one-pending-entry]). The result holds if the word can then be locked from `seen`.
     #[inline]
     #[must_use]
     pub fn pending_of_other_set(&self, at: WordIndex, seen: Observed, set: u32) -> Option<u64> {
         seen.is_pending_of_other_set(set).then(|| self.changed(at).load(Ordering::Relaxed))
     }
 
-    /// Leaves a word with a new version, and says that lane set `set` has yet to make the entry of sector
+    /// Unlocks a word with a new version, and records that lane set `set` must still make the entry of sector
     /// `lba` durable.
     #[inline]
     pub fn unlock_pending(&self, at: WordIndex, seen: Observed, lba: u64, set: u32) -> Observed {
+        self.assert_locked_from(at, seen);
+        debug_assert!(set < 1 << OWNER_BITS, "number of a set of lanes");
         self.changed(at).store(lba, Ordering::Relaxed);
         let version = (seen.0 >> VERSION_SHIFT).wrapping_add(1) << VERSION_SHIFT;
         let left = version | u64::from(set) << OWNER_SHIFT | PENDING;
@@ -152,11 +170,12 @@ impl Versions {
         Observed(left)
     }
 
-    /// What was left so is durable now.
+    /// Records that the change after which the word was `left` is durable now.
     #[inline]
     pub fn clear_pending(&self, at: WordIndex, left: Observed) {
+        debug_assert!(left.0 & PENDING != 0, "[one-pending-entry]: only a pending change ends");
         let order = Ordering::Relaxed;
-        // Whoever changed the word since has seen that it was pending.
+        // A thread that has changed the word since then saw the pending bit.
         let _ = self.word(at).compare_exchange(left.0, left.0 & !PENDING, order, order);
     }
 }
@@ -172,24 +191,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_gives_a_new_version_and_names_its_owner() {
+    fn a_change_makes_a_new_version_and_names_its_owner() {
         let versions = Versions::new();
         let at = Versions::at(1000);
         let seen = versions.observe(at);
         assert!(versions.try_lock(at, seen) && !versions.try_lock(at, seen));
-        assert!(!versions.try_lock(at, versions.observe(at)), "held by somebody");
-        assert!(versions.is_unchanged(at, seen), "holding changes nothing for readers");
+        assert!(!versions.try_lock(at, versions.observe(at)), "already locked");
+        assert!(versions.is_unchanged(at, seen), "a lock alone is no change for readers");
         let left = versions.unlock_pending(at, seen, 1000, 7);
         assert!(!versions.is_unchanged(at, seen));
         assert_eq!(versions.pending_of_other_set(at, left, 8), Some(1000));
         assert_eq!(versions.pending_of_other_set(at, left, 7), None);
         versions.clear_pending(at, left);
         assert_eq!(versions.pending_of_other_set(at, versions.observe(at), 8), None);
-        assert!(versions.is_unchanged(at, left), "settling changes nothing for readers");
+        assert!(versions.is_unchanged(at, left), "durability is no change for readers");
     }
 
     #[test]
-    fn leaving_without_a_change_shows_nothing() {
+    fn an_unlock_without_a_change_leaves_no_trace() {
         let versions = Versions::new();
         let at = Versions::at(3);
         let seen = versions.observe(at);

@@ -1,4 +1,4 @@
-//! A thread's way to a BTT.
+//! The access of one thread to a BTT.
 
 use super::device::Btt;
 use super::error::IoError;
@@ -10,8 +10,8 @@ use super::touch::{Touch, Word};
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-/// One thread's way to a [`Btt`], which stays with that thread: borrowed or shared (`&Btt`, `Arc<Btt>`): with lanes of its own while
-/// there are some, otherwise with lanes that it shares.
+/// The access of one thread to a [`Btt`], which is borrowed or shared (`&Btt`, `Arc<Btt>`). A worker has a set of
+/// lanes to itself while one is left, and shares a set otherwise. It stays with its thread.
 #[derive(Debug)]
 pub struct Worker<B, M>
 where
@@ -20,15 +20,15 @@ where
 {
     btt: B,
     seat: Seat,
-    /// Not to be sent: what a thread wrote back, its own fences make durable only (`lanes` N3).
+    /// Makes the type `!Send`: a thread's fences cover only what it wrote back ([handed-over-set-durable]).
     memory: PhantomData<*const M>,
 }
 
-/// What a [`Worker`] is beside its BTT: for who works for many in one thread, as a simulation of their
-/// threads does, and keeps the BTT elsewhere.
+/// A [`Worker`] without its BTT: for a thread that acts for many, for example a simulation of many threads, and
+/// keeps the BTT elsewhere.
 ///
-/// A seat is good for the BTT that it is of. Who hands it to another thread has its [`settle`](Seat::settle)
-/// called by the one before (`lanes` N3); its lanes are its own as long as the BTT is open.
+/// A seat belongs to the BTT that made it, and its lanes stay taken while the BTT is open. Before another thread
+/// uses the seat, the old thread must call [`settle`](Seat::settle) ([handed-over-set-durable]).
 #[derive(Debug)]
 pub struct Seat {
     home: SetId,
@@ -37,32 +37,32 @@ pub struct Seat {
 }
 
 impl<M: Memory> Btt<M> {
-    /// A worker for one thread, which reads and writes through it. Any number of them can be.
+    /// Makes a worker for one thread. There can be any number of them.
     pub fn worker(&self) -> Worker<&Self, M> {
         Worker::new(self)
     }
 
-    /// What a worker is beside the BTT, for who keeps the two apart.
+    /// Makes a worker that does not hold the BTT.
     pub fn seat(&self) -> Seat {
         Seat::new(self)
     }
 
-    /// Reads the sectors from `lba` on. A thread that does this often has a [`worker`](Self::worker).
+    /// Reads the sectors from `lba` on. A thread that reads often should use a [`worker`](Self::worker).
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; sectors before the one that failed were read.
+    /// See [`IoError`]. The sectors before the one that failed were read.
     pub fn read(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
-        Worker::passing(self).read(lba, to)
+        Worker::without_own_lanes(self).read(lba, to)
     }
 
-    /// Writes sectors from `lba` on, each of them whole or not at all, and durable on return.
+    /// Writes sectors from `lba` on. Each is written whole or not at all, and all are durable on return.
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; any of the sectors may have been written.
+    /// See [`IoError`]. Any of the sectors may have been written.
     pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), IoError> {
-        Worker::passing(self).write(lba, from)
+        Worker::without_own_lanes(self).write(lba, from)
     }
 }
 
@@ -71,21 +71,21 @@ where
     B: Deref<Target = Btt<M>>,
     M: Memory,
 {
-    /// For a thread that stays.
+    /// Makes a worker for a thread that goes on using it.
     #[must_use]
     pub fn new(btt: B) -> Self {
         let seat = btt.seat();
         Self { btt, seat, memory: PhantomData }
     }
 
-    /// For a thread that passes by: takes no lanes to itself.
+    /// Makes a worker for a few calls, which takes no lanes to itself.
     #[must_use]
-    pub fn passing(btt: B) -> Self {
+    pub fn without_own_lanes(btt: B) -> Self {
         let seat = Seat::shared(&btt);
         Self { btt, seat, memory: PhantomData }
     }
 
-    /// What it is a way to.
+    /// The BTT.
     pub fn btt(&self) -> &B {
         &self.btt
     }
@@ -94,18 +94,18 @@ where
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; sectors before the one that failed were read.
+    /// See [`IoError`]. The sectors before the one that failed were read.
     #[inline]
     pub fn read(&mut self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         self.seat.read(&self.btt, lba, to)
     }
 
-    /// Reads several sectors from anywhere: faster than one after the other, as what the next ones need is
-    /// fetched while one is copied.
+    /// Reads several sectors at any positions. This is faster than single reads, because the next sectors are
+    /// prefetched while one is copied.
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; any of the others may have been read.
+    /// See [`IoError`]. Any of the other sectors may have been read.
     pub fn read_many(&mut self, sectors: &mut [(u64, &mut [u8])]) -> Result<(), IoError> {
         for (lba, to) in &*sectors {
             self.one_sector(*lba, to.len())?;
@@ -118,21 +118,21 @@ where
         })
     }
 
-    /// Writes sectors from `lba` on, each of them whole or not at all, and durable on return.
+    /// Writes sectors from `lba` on. Each is written whole or not at all, and all are durable on return.
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; any of the sectors may have been written.
+    /// See [`IoError`]. Any of the sectors may have been written.
     pub fn write(&mut self, lba: u64, from: &[u8]) -> Result<(), IoError> {
         self.seat.write(&self.btt, lba, from)
     }
 
-    /// Writes several sectors anywhere, each of them whole or not at all, and durable on return: fewer
-    /// fences than one after the other. Of two for one sector the later one stays.
+    /// Writes several sectors at any positions. Each is written whole or not at all, and all are durable on
+    /// return, with fewer fences than single writes. Of two writes to one sector, the later one wins.
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; any of the sectors may have been written.
+    /// See [`IoError`]. Any of the sectors may have been written.
     pub fn write_many(&mut self, sectors: &[(u64, &[u8])]) -> Result<(), IoError> {
         for (lba, from) in sectors {
             self.one_sector(*lba, from.len())?;
@@ -142,11 +142,11 @@ where
         })
     }
 
-    /// Makes `count` sectors from `lba` on zeroes, without writing their data: durable on return.
+    /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on return.
     ///
     /// # Errors
     ///
-    /// See [`IoError`]; any of the sectors may be zeroes.
+    /// See [`IoError`]. Any of the sectors may have been zeroed.
     pub fn set_zero(&mut self, lba: u64, count: u64) -> Result<(), IoError> {
         self.btt.set_zero(lba, count)
     }
@@ -166,7 +166,7 @@ where
 {
     fn drop(&mut self) {
         if self.seat.own {
-            // What fails here makes the BTT broken: nobody logs over what may not be durable.
+            // A failure marks the BTT as broken, so no later entry hides one that may not be durable.
             let _ = self.seat.settle(&self.btt);
             self.btt.lanes.give_back(self.seat.home);
         }
@@ -174,11 +174,11 @@ where
 }
 
 impl Seat {
-    /// With lanes of its own, if there are some left.
+    /// Takes a set of lanes to itself, if one is left.
     pub(super) fn new<M: Memory>(btt: &Btt<M>) -> Self {
         match btt.lanes.take_exclusive() {
             Some(home) => {
-                let pending = Pending::of_batches(btt.lanes.batch_max().min(LARGE_BATCH_MAX));
+                let pending = Pending::for_batches(btt.lanes.batch_max().min(LARGE_BATCH_MAX));
                 Self { home, own: true, pending }
             }
             None => Self::shared(btt),
@@ -189,11 +189,11 @@ impl Seat {
         Self { home: btt.lanes.shared(), own: false, pending: Pending::default() }
     }
 
-    /// As [`Worker::read`].
+    /// Reads like [`Worker::read`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Worker::read`].
     #[inline]
     pub fn read<M: Memory>(
         &mut self,
@@ -207,7 +207,7 @@ impl Seat {
         self.read_run(btt, lba, to)
     }
 
-    /// As [`Self::read`]: apart from it, so that a read of one sector stays short.
+    /// The rest of [`Self::read`], out of line so that a read of one sector stays short.
     #[inline(never)]
     fn read_run<M: Memory>(
         &mut self,
@@ -229,11 +229,11 @@ impl Seat {
         })
     }
 
-    /// As [`Worker::write`].
+    /// Writes like [`Worker::write`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Worker::write`].
     #[inline]
     pub fn write<M: Memory>(&mut self, btt: &Btt<M>, lba: u64, from: &[u8]) -> Result<(), IoError> {
         let bytes = btt.sector_bytes as usize;
@@ -246,16 +246,17 @@ impl Seat {
         })
     }
 
-    /// Makes durable what it left to its next write.
+    /// Makes the map entries of earlier writes durable, which otherwise the next write does.
     ///
     /// # Errors
     ///
-    /// Those of the medium.
+    /// Returns the medium's error.
     pub fn settle<M: Memory>(&mut self, btt: &Btt<M>) -> Result<(), IoError> {
         btt.settle(&mut self.pending)
     }
 
-    /// Calls `act` with a set of lanes that is this thread's for the call (`lanes` N1, N3).
+    /// Calls `act` with a set of lanes that this thread has for the call ([lane-set-one-user],
+    /// [handed-over-set-durable]).
     #[inline]
     fn with_lanes<M: Memory, R>(
         &mut self,
@@ -265,6 +266,10 @@ impl Seat {
         if self.own {
             return act(self.home, &mut self.pending);
         }
+        debug_assert!(
+            self.pending.is_empty(),
+            "[handed-over-set-durable]: nothing is left pending"
+        );
         if btt.policy.lanes == LaneChoice::Counter {
             btt.memory.touched(Touch::Stored(Word::Counter));
         }
@@ -285,7 +290,7 @@ impl Seat {
     }
 }
 
-/// Sectors from `lba` on, with their numbers.
+/// Pairs the sectors from `lba` on with their numbers.
 fn numbered<T>(
     lba: u64,
     sectors: impl ExactSizeIterator<Item = T>,

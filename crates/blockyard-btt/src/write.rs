@@ -1,20 +1,20 @@
-//! Writing sectors.
+//! Writing sectors. A batch of sectors takes two fences.
 //!
 //! # Rules
 //!
-//! - **W1.** The data are durable, and which sector and which old block they go with, before the second word
-//!   of the log entry is stored: with that word the write has happened.
-//! - **W2.** That word is durable before the map entry is stored, and before the write is acknowledged.
-//!   Recovery stores the map entry if need be, so it need not be durable yet.
-//! - **W3.** It is durable before a lane's next log entry counts, as a lane is remembered for its newest
-//!   entry only: the first fence of the same thread's next write sees to that. Another thread, which is to
-//!   change this entry or one that shares its word, writes it back before its own first fence, and so before
-//!   it logs it as its old one, or hides who has yet to make it durable (`versions` S3).
-//! - **W4.** Between a look at the old entry and the new one nobody else changes it: the word of the sector
-//!   is held, and was as it was when looked at.
-//! - **W5.** Who holds a word never waits for another one, nor a reader that publishes a block for any.
-//!
-//! So a write has two fences, however many sectors it has, up to a batch.
+//! - **[data-before-log]** The data, and the sector and old block in the first word of the log entry, are durable
+//!   before the second word of the entry is stored. The second word commits the write.
+//! - **[log-before-map]** The second word is durable before the map entry is stored and before the write is
+//!   acknowledged. The map entry need not be durable then, because recovery can store it.
+//! - **[map-before-next-log]** The map entry is durable before the lane's next log entry counts, because a lane
+//!   remembers only its newest entry. The first fence of the same thread's next write ensures this. Another
+//!   thread that is about to change this entry, or one of the same word, writes the entry back before its own
+//!   first fence: so before it logs the entry as its old one, or replaces the pending mark
+//!   ([one-pending-entry]).
+//! - **[old-entry-still-current]** Nobody changes a map entry between the load of the old entry and the store of
+//!   the new one: the sector's word is locked, and was unchanged since the load.
+//! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A reader that
+//!   publishes a block waits for no word.
 
 use super::address::PostmapAba;
 use super::arena::Arena;
@@ -31,15 +31,15 @@ use super::readers::BlockId;
 use super::sync::{Ordering, fence};
 use super::versions::{Observed, Versions, WordIndex};
 
-/// A sector on its way.
+/// A sector that is being written.
 #[derive(Clone, Copy, Default)]
 struct Staged {
     spot: Spot,
     at: WordIndex,
     lane: u32,
-    /// Where its data are.
+    /// The block that holds the new data.
     block: PostmapAba,
-    /// The word when it was looked at, and the map entry behind it.
+    /// The word before it was locked, and the map entry that was loaded after it.
     seen: Observed,
     entry: MapEntry,
 }
@@ -53,9 +53,10 @@ impl<M: Memory> Btt<M> {
         pending: &mut Pending,
         mut sectors: impl ExactSizeIterator<Item = (u64, &'a [u8])>,
     ) -> Result<(), IoError> {
-        let most = self.lanes.batch_max().min(pending.most());
+        let batch_max = self.lanes.batch_max().min(pending.capacity());
+        debug_assert!(batch_max > 0, "a batch has room for a sector");
         while sectors.len() > 0 {
-            match sectors.len().min(most) {
+            match sectors.len().min(batch_max) {
                 1 => self.write_batch::<1>(set, pending, (&mut sectors).take(1))?,
                 few @ ..=BATCH_MAX => {
                     self.write_batch::<BATCH_MAX>(set, pending, (&mut sectors).take(few))?;
@@ -66,7 +67,7 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Apart, as what it needs of the stack is much.
+    /// Writes a large batch, out of line because it needs much stack.
     #[cold]
     #[inline(never)]
     fn write_large_batch<'a>(
@@ -94,25 +95,27 @@ impl<M: Memory> Btt<M> {
                 .map_err(|error| self.end_batch_early(error))?;
             count += 1;
         }
+        debug_assert!(count > 0 && count <= N, "a batch has sectors");
         let mut rest = &mut staged[..count];
         while !rest.is_empty() {
-            let held = self.lock_words(set, rest).map_err(|error| self.end_batch_early(error))?;
-            let (now, later) = rest.split_at_mut(held);
+            let locked = self.lock_words(set, rest).map_err(|error| self.end_batch_early(error))?;
+            debug_assert!(locked > 0, "the first word is always locked");
+            let (now, later) = rest.split_at_mut(locked);
             self.commit(set, pending, now)?;
             rest = later;
         }
         Ok(())
     }
 
-    /// A batch ends before its first fence: the lanes that were tried count as used, and blocks of other
-    /// lanes, lost just now, are written next (`lanes` N2).
+    /// Issues the fence of a batch that fails before its first one. The lanes it tried count as used, and
+    /// blocks that other lanes just freed are written next ([freed-block-waits-for-fence]).
     #[cold]
     fn end_batch_early(&self, error: IoError) -> IoError {
         let _ = self.memory.fence();
         error
     }
 
-    /// Writes a sector's data to the free block of one of the lanes that its batch has not used yet.
+    /// Writes a sector's data to the free block of a lane that its batch has not used yet.
     #[inline]
     fn stage(
         &self,
@@ -122,6 +125,7 @@ impl<M: Memory> Btt<M> {
         from: &[u8],
         one: &mut Staged,
     ) -> Result<(), IoError> {
+        debug_assert_eq!(from.len(), self.sector_bytes as usize, "one sector");
         one.spot = self.spot(lba);
         one.at = Versions::at(lba);
         self.writable(one.spot)?;
@@ -134,7 +138,7 @@ impl<M: Memory> Btt<M> {
             let lane = self.lanes.state(one.spot.arena, one.lane);
             one.block = lane.free();
             match self.write_free_block(arena, lane, from) {
-                // It stays the lane's, and another one is tried: behind a fence, as in `end_batch_early`.
+                // The bad block stays with the lane. Another lane needs a fence first, as in `end_batch_early`.
                 Err(MediaError::Bad) => self.memory.fence()?,
                 done => return Ok(done?),
             }
@@ -142,7 +146,7 @@ impl<M: Memory> Btt<M> {
         Err(IoError::Media(MediaError::Bad))
     }
 
-    /// Writes the free block of a lane, which is mended before where it is known or turns out to be bad.
+    /// Writes the free block of a lane. If the block is known or found to be bad, it is repaired first.
     #[inline]
     fn write_free_block(
         &self,
@@ -163,7 +167,7 @@ impl<M: Memory> Btt<M> {
         }
     }
 
-    /// Zeroes the free block of a lane, which may be bad.
+    /// Repairs the free block of a lane, which may be bad, by zeroing it.
     #[cold]
     fn clear_bad_block(&self, arena: &Arena, lane: &LaneState) -> Result<(), MediaError> {
         self.zero_block(arena, lane.free())?;
@@ -187,7 +191,7 @@ impl<M: Memory> Btt<M> {
         };
         match self.policy.tracking {
             ReadTracking::Versions if self.lanes.rotates() => {}
-            // The block may have been lost just now (`versions` S2).
+            // The block may have been freed just now ([same-version-same-block]).
             ReadTracking::Versions => fence(Ordering::SeqCst),
             ReadTracking::Indexed => {
                 while !state.is_unread() {
@@ -209,7 +213,7 @@ impl<M: Memory> Btt<M> {
         }
     }
 
-    /// Returns once nobody publishes that it reads this block.
+    /// Returns once no reader publishes this block.
     pub(super) fn wait_until_unread(&self, block: BlockId) {
         let mut turn = 0;
         while self.is_read(block) {
@@ -218,36 +222,37 @@ impl<M: Memory> Btt<M> {
         }
     }
 
-    /// Holds the words of the first of `staged`, and of as many others as can be had at once (W5); their first
-    /// log words are stored, and they come first then. How many. The others stay in order: of two for one
-    /// sector the later one stays.
+    /// Locks the word of the first of `staged`, and as many others as it can without waiting
+    /// ([lock-holder-never-waits]), and stores their first log words. These sectors are moved to the front;
+    /// returns their number. The others keep their order, so of two writes to one sector the later one wins.
     #[inline]
     fn lock_words(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
-        let mut held = 0;
+        debug_assert!(!staged.is_empty(), "a sector to lock");
+        let mut locked = 0;
         for next in 0..staged.len() {
             let at = staged[next].at;
-            if staged[held..next].iter().any(|left| left.at == at) {
-                continue; // behind one that was not held
+            if staged[locked..next].iter().any(|waiting| waiting.at == at) {
+                continue; // an earlier sector waits for the same word
             }
             match self.lock_and_log_old(set, &mut staged[next], next == 0) {
                 Ok(true) => {
-                    if held < next {
-                        staged[held..=next].rotate_right(1);
+                    if locked < next {
+                        staged[locked..=next].rotate_right(1);
                     }
-                    held += 1;
+                    locked += 1;
                 }
                 Ok(false) => {}
                 Err(error) => {
-                    unlock_all(self, &staged[..held]);
+                    unlock_all(self, &staged[..locked]);
                     return Err(error);
                 }
             }
         }
-        Ok(held)
+        Ok(locked)
     }
 
-    /// Holds the word of a sector, with what it had (W4) stored in the log; gives up at once unless it may
-    /// `wait`.
+    /// Locks the word of a sector, and stores the old entry in the log ([old-entry-still-current]). Gives up if
+    /// the word is locked, unless the call may `wait`.
     #[inline]
     fn lock_and_log_old(&self, set: SetId, one: &mut Staged, wait: bool) -> Result<bool, IoError> {
         for turn in 0.. {
@@ -261,19 +266,19 @@ impl<M: Memory> Btt<M> {
             }
             one.entry = self.entry(one.spot)?;
             if let Some(lba) = self.versions.pending_of_other_set(one.at, one.seen, set.0) {
-                // W3.
+                // [map-before-next-log]
                 self.write_back_map(lba, lba + 1);
             }
             if matches!(one.entry.state(), SectorState::Zero | SectorState::Error) {
-                // Who changed the state may not have made it durable, and libpmemblk compares it when it
-                // recovers.
+                // The thread that changed the state may not have made it durable, and libpmemblk's recovery
+                // compares it.
                 self.memory.write_back(self.arena(one.spot).map_at(one.spot.lba), MAP_ENTRY_BYTES);
             }
             let at = self.entry_at(one);
             self.memory.store_long(at, self.logged(one).words()[0])?;
             self.memory.write_back(at, 8);
             if self.try_lock(one.at, one.seen) {
-                // Who held it before may have left it in the middle of a write that failed.
+                // The last holder may have unlocked it in the middle of a failed write.
                 if self.broken.load(Ordering::Acquire) {
                     self.unlock(one.at, one.seen);
                     return Err(IoError::Broken);
@@ -281,41 +286,45 @@ impl<M: Memory> Btt<M> {
                 return Ok(true);
             }
         }
-        unreachable!("a loop without an end")
+        unreachable!("an endless loop")
     }
 
-    /// Makes the writes whose words are held happen.
+    /// Commits the writes whose words are locked.
     #[inline]
-    fn commit(&self, set: SetId, pending: &mut Pending, held: &[Staged]) -> Result<(), IoError> {
-        // W1. Until here nothing of these writes has happened; whether map entries of former ones are durable
-        // is not known if this fails.
+    fn commit(&self, set: SetId, pending: &mut Pending, locked: &[Staged]) -> Result<(), IoError> {
+        debug_assert!(
+            locked.iter().enumerate().all(|(n, a)| locked[..n].iter().all(|b| a.at != b.at)),
+            "each word is locked once"
+        );
+        // [data-before-log] and [map-before-next-log]. Nothing of these writes has been committed yet. If the
+        // fence fails, it is unknown whether the map entries of earlier writes are durable.
         if let Err(error) = self.memory.fence() {
             self.broken.store(true, Ordering::Release);
-            unlock_all(self, held);
+            unlock_all(self, locked);
             return Err(error.into());
         }
         pending.take().for_each(|(at, left)| self.clear_pending(at, left));
-        if let Err(error) = self.log(held).and_then(|()| self.map(held)) {
-            // Whether it has happened is for recovery to find.
+        if let Err(error) = self.log(locked).and_then(|()| self.map(locked)) {
+            // Recovery finds out whether the writes were committed.
             self.broken.store(true, Ordering::Release);
-            unlock_all(self, held);
+            unlock_all(self, locked);
             return Err(error.into());
         }
-        for one in held {
-            let lost = one.entry.block(one.spot.lba);
-            // Readers may still be there: it is mended when it is written (`stage`).
+        for one in locked {
+            let freed = one.entry.block(one.spot.lba);
+            // Readers may still read the block, so it is repaired only when it is written (`stage`).
             let bad = one.entry.state() == SectorState::Error;
-            self.lanes.state(one.spot.arena, one.lane).advance(lost, bad);
+            self.lanes.state(one.spot.arena, one.lane).advance(freed, bad);
             let lba = self.arena(one.spot).first_lba + u64::from(one.spot.lba.0);
             pending.push(one.at, self.unlock_pending(one.at, one.seen, lba, set));
         }
         Ok(())
     }
 
-    /// Stores the second words of log entries, and waits until they are durable (W2).
+    /// Stores the second words of the log entries, and waits until they are durable ([log-before-map]).
     #[inline]
-    fn log(&self, held: &[Staged]) -> Result<(), MediaError> {
-        for one in held {
+    fn log(&self, locked: &[Staged]) -> Result<(), MediaError> {
+        for one in locked {
             let at = self.entry_at(one) + 8;
             self.memory.store_long(at, self.logged(one).words()[1])?;
             self.memory.write_back(at, 8);
@@ -323,10 +332,10 @@ impl<M: Memory> Btt<M> {
         self.memory.fence()
     }
 
-    /// Stores map entries.
+    /// Stores the map entries.
     #[inline]
-    fn map(&self, held: &[Staged]) -> Result<(), MediaError> {
-        for one in held {
+    fn map(&self, locked: &[Staged]) -> Result<(), MediaError> {
+        for one in locked {
             let at = self.arena(one.spot).map_at(one.spot.lba);
             self.memory.store(at, MapEntry::normal(one.block).0)?;
             self.memory.write_back(at, MAP_ENTRY_BYTES);
@@ -334,7 +343,7 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// What is logged of a write.
+    /// Returns the log entry of a write.
     #[inline]
     fn logged(&self, one: &Staged) -> FlogEntry {
         let arena = self.arena(one.spot);
@@ -347,14 +356,14 @@ impl<M: Memory> Btt<M> {
         }
     }
 
-    /// Where it is logged.
+    /// Returns the position of the log entry of a write.
     #[inline]
     fn entry_at(&self, one: &Staged) -> u64 {
         let (slot, _) = self.lanes.state(one.spot.arena, one.lane).next_entry();
         self.arena(one.spot).entry_at(one.lane, slot)
     }
 
-    /// Makes this thread's map entries durable.
+    /// Makes the map entries that this thread changed durable.
     pub(super) fn settle(&self, pending: &mut Pending) -> Result<(), IoError> {
         let mut left = pending.take().peekable();
         if left.peek().is_none() {
@@ -369,9 +378,9 @@ impl<M: Memory> Btt<M> {
     }
 }
 
-/// Leaves words of writes that did not happen.
-fn unlock_all<M: Memory>(btt: &Btt<M>, held: &[Staged]) {
-    for one in held {
+/// Unlocks the words of writes that failed.
+fn unlock_all<M: Memory>(btt: &Btt<M>, locked: &[Staged]) {
+    for one in locked {
         btt.unlock(one.at, one.seen);
     }
 }

@@ -125,7 +125,7 @@ fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
     assert!(fails(&["copy", &source, &file], 1).contains("read-only"));
     answers(&["repair", "--yes", &file], 4);
     let plan = answers(&["repair", "--dry-run", "--unmark", &file], 4);
-    assert!(plan.starts_with("arena 0: take away its mark as broken"), "{plan}");
+    assert!(plan.starts_with("arena 0: remove its broken mark"), "{plan}");
     answers(&["repair", "--yes", "--unmark", &file], 0);
     answers(&["copy", &source, &file], 0);
 }

@@ -42,7 +42,7 @@ fn what_is_wrong_is_shown_and_is_no_success() {
     let output = blockyard(&format!("{RUN} --verify --faults {faults}"));
     let (said, errors) = (text(output.stdout), text(output.stderr));
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(said.contains("  wrong: disk 0, when all had ended: sectors "), "{said}");
+    assert!(said.contains("  wrong: disk 0, at the end of the run: sectors "), "{said}");
     assert!(errors.contains("does not hold what it ought to"), "{errors}");
 
     let json = format!("{RUN} --verify --output-format=json --faults {faults}");

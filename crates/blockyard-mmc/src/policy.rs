@@ -202,7 +202,7 @@ pub(super) enum Overlap {
     /// It is complete.
     AfterComplete,
     /// It is cleaned up.
-    AfterCleanup,
+    AfterPost,
     /// At once.
     AtOnce,
 }
@@ -217,7 +217,7 @@ pub(super) enum Job {
     /// Prepare its memory.
     Prepare,
     /// Clean up its memory.
-    Cleanup,
+    Post,
     /// Report its end.
     Complete,
 }
@@ -249,7 +249,7 @@ pub(super) enum EndedBy {
     /// Deferred work.
     Deferred,
     /// The thread where a request waits for the bus, else deferred work.
-    WhoWaits,
+    WaitingThread,
 }
 
 /// A line of the table.
@@ -288,7 +288,7 @@ impl Plan {
 
     /// The line of `pipeline`, with a command queue of `queue_depth` places.
     pub(super) fn of(pipeline: Pipeline, queue_depth: u8) -> Self {
-        use Job::{Cleanup, Complete, Prepare, Settle, Start};
+        use Job::{Complete, Post, Prepare, Settle, Start};
         let by_thread = |slots, overlap, thread| Self {
             slots,
             overlap,
@@ -299,31 +299,31 @@ impl Plan {
         };
         match pipeline {
             Pipeline::Serial => {
-                by_thread(1, Overlap::AfterComplete, &[Settle, Cleanup, Complete, Prepare, Start])
+                by_thread(1, Overlap::AfterComplete, &[Settle, Post, Complete, Prepare, Start])
             }
             Pipeline::TwoSlotMapOverlap => {
-                by_thread(2, Overlap::AfterComplete, &[Settle, Cleanup, Complete, Start, Prepare])
+                by_thread(2, Overlap::AfterComplete, &[Settle, Post, Complete, Start, Prepare])
             }
             Pipeline::PostBeforeStart => {
-                by_thread(2, Overlap::AfterCleanup, &[Settle, Cleanup, Start, Complete, Prepare])
+                by_thread(2, Overlap::AfterPost, &[Settle, Post, Start, Complete, Prepare])
             }
             Pipeline::TwoSlotFull => {
-                by_thread(2, Overlap::AtOnce, &[Start, Prepare, Settle, Cleanup, Complete])
+                by_thread(2, Overlap::AtOnce, &[Start, Prepare, Settle, Post, Complete])
             }
             Pipeline::IssueOnCompletion => Self {
                 slots: 2,
                 overlap: Overlap::AfterComplete,
                 ended_by: EndedBy::Deferred,
                 thread: &[Start, Prepare],
-                deferred: &[Settle, Cleanup, Complete, Start],
+                deferred: &[Settle, Post, Complete, Start],
                 interrupt: &[],
             },
             Pipeline::BlkMqWait => Self {
                 slots: 2,
                 overlap: Overlap::AtOnce,
-                ended_by: EndedBy::WhoWaits,
-                thread: &[Start, Prepare, Settle, Cleanup, Complete],
-                deferred: &[Settle, Cleanup, Complete],
+                ended_by: EndedBy::WaitingThread,
+                thread: &[Start, Prepare, Settle, Post, Complete],
+                deferred: &[Settle, Post, Complete],
                 interrupt: &[],
             },
             Pipeline::Hsq(_) => Self {
@@ -331,7 +331,7 @@ impl Plan {
                 overlap: Overlap::AtOnce,
                 ended_by: EndedBy::Deferred,
                 thread: &[Start, Prepare],
-                deferred: &[Settle, Start, Cleanup, Complete],
+                deferred: &[Settle, Start, Post, Complete],
                 interrupt: &[Start],
             },
             Pipeline::Cqe => Self {
@@ -339,7 +339,7 @@ impl Plan {
                 overlap: Overlap::AtOnce,
                 ended_by: EndedBy::Deferred,
                 thread: &[Start, Prepare],
-                deferred: &[Settle, Cleanup, Complete],
+                deferred: &[Settle, Post, Complete],
                 interrupt: &[],
             },
         }

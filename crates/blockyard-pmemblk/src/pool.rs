@@ -86,7 +86,7 @@ impl Pool {
                 let worker = unsafe { &mut *worker.get() };
                 act(worker.get_or_insert_with(|| Worker::new(Arc::clone(&self.btt))))
             }
-            None => act(&mut Worker::passing(Arc::clone(&self.btt))),
+            None => act(&mut Worker::without_own_lanes(Arc::clone(&self.btt))),
         }
     }
 }

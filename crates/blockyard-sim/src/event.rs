@@ -1,18 +1,18 @@
-//! The heap of events to come, ordered by time and then by the order in which they were made.
+//! The heap of future events, ordered by time and then by insertion.
 
 use blockyard::time::Instant;
 
-/// Events by `(time, sequence)`: what was scheduled first for an instant happens first.
+/// Events by `(time, sequence)`: events of the same instant keep the order of their insertion.
 ///
-/// A 4-ary heap of one array: an insert and a removal cost some ten comparisons each at a thousand
-/// events, and allocate only when more events are pending than ever before.
+/// A 4-ary heap in one array. An insertion and a removal cost about ten comparisons each at a thousand
+/// events. The heap allocates only when more events are pending than ever before.
 #[derive(Debug)]
 pub struct EventHeap<T> {
     slots: Vec<(u128, T)>,
     sequence: u64,
 }
 
-/// Children of a slot.
+/// Number of children of a slot.
 const ARITY: usize = 4;
 
 impl<T: Copy> Default for EventHeap<T> {
@@ -22,14 +22,15 @@ impl<T: Copy> Default for EventHeap<T> {
 }
 
 impl<T: Copy> EventHeap<T> {
-    /// No events.
+    /// Returns an empty heap.
     #[must_use]
     pub const fn new() -> Self {
         Self { slots: Vec::new(), sequence: 0 }
     }
 
-    /// Schedules `event` for `at`, behind everything scheduled for the same instant.
+    /// Schedules `event` for `at`, after all earlier events of that instant.
     pub fn push(&mut self, at: Instant, event: T) {
+        debug_assert!(self.sequence < u64::MAX, "the sequence does not wrap");
         let key = u128::from(at.as_ns()) << 64 | u128::from(self.sequence);
         self.sequence += 1;
         let mut hole = self.slots.len();
@@ -45,7 +46,7 @@ impl<T: Copy> EventHeap<T> {
         self.slots[hole] = (key, event);
     }
 
-    /// Takes the earliest event.
+    /// Removes and returns the earliest event.
     pub fn pop(&mut self) -> Option<(Instant, T)> {
         let last = self.slots.pop()?;
         let first = match self.slots.first() {
@@ -72,34 +73,35 @@ impl<T: Copy> EventHeap<T> {
             hole = least;
         }
         self.slots[hole] = last;
+        debug_assert!(first.0 < self.slots[0].0, "the removed event is the earliest");
         Some((at_of(first.0), first.1))
     }
 
-    /// When the earliest event is due.
+    /// Returns the time of the earliest event.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.slots.first().map(|(key, _)| at_of(*key))
     }
 
-    /// The events pending, in no particular order.
+    /// The pending events, in no particular order.
     pub fn pending(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|(_, event)| event)
     }
 
-    /// How many events are pending.
+    /// Number of pending events.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether none is pending.
+    /// Whether no event is pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 }
 
-/// The time in a key.
+/// Returns the time in a key.
 const fn at_of(key: u128) -> Instant {
     Instant::from_ns((key >> 64) as u64)
 }
@@ -111,7 +113,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn events_come_by_time_and_then_in_the_order_they_were_made() {
+    fn events_come_by_time_and_then_by_insertion() {
         let mut prng = Prng::new(1);
         let mut heap = EventHeap::new();
         let mut sorted = BTreeSet::new();

@@ -1,13 +1,13 @@
-//! Watching a world: what it tells beyond the events of its queues.
+//! The seam to an observer of a world: the queues' events, and the work of the machine around them.
 //!
 //! # Rules
 //!
-//! - **W1.** What is told is told in the order of time; only the end of a piece of work lies ahead.
-//!   What a bus was used for is told once it is over.
-//! - **W2.** An event of a queue between the begin and the end of a piece of work is that work's
-//!   doing. One outside of any is the machine's own: a queue's timer, the wake-up of another queue.
-//! - **W3.** Who watches changes nothing: a world does the same with any observer, and with `()`
-//!   it is the world without one.
+//! - **[observed-in-time-order]** Calls come in the order of time; only the end of a piece of work lies
+//!   ahead. The use of a bus is reported when it is over.
+//! - **[event-within-work]** A queue's event between the start and the end of a piece of work belongs to
+//!   that work. Any other event is the machine's own: a queue's timer, the wake-up of another queue.
+//! - **[observer-changes-nothing]** A world behaves the same with any observer, and with `()`, which
+//!   stands for no observer.
 
 use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
@@ -16,10 +16,10 @@ use blockyard::time::Instant;
 use blockyard::trace::Sink;
 use blockyard::unit::CpuId;
 
-/// What a world is made of, as far as an observer has to know.
+/// The parts of a world that an observer must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// What it is called: by its design.
+    /// Its name, which is that of its design.
     pub name: String,
     /// The name of the device.
     pub device: String,
@@ -29,61 +29,61 @@ pub struct Setting {
     pub hctxs: u16,
     /// Driver tags of each hardware queue.
     pub depth: u16,
-    /// Whether there is an MMC host, whose bus is told of.
+    /// Whether the device is behind an MMC host, whose bus is observed.
     pub mmc: bool,
-    /// In real time, how many lanes tell what happens in them, each in the order of time, and nothing
-    /// of processors. `None` in a simulation.
+    /// In real time, the number of lanes. Each reports its queues in the order of time, and no
+    /// processors. `None` in a simulation.
     pub lanes: Option<u16>,
 }
 
-/// Receives the events of every queue, and what the machine around them does.
+/// Receives the events of every queue, and the work of the machine around them.
 pub trait Observer: Sink {
-    /// A world is about to begin, at instant zero. Comes first.
+    /// Reports that a world begins, at instant zero. This call comes first.
     fn world_begins(&mut self, setting: &Setting) {
         let _ = setting;
     }
 
-    /// An instance of the job called `name` will run as `task`.
+    /// Reports that an instance of the job called `name` will run as `task`.
     fn task_begins(&mut self, task: TaskId, name: &str) {
         let _ = (task, name);
     }
 
-    /// `cpu` begins `work` at `now`.
+    /// Reports that `cpu` begins `work` at `now`.
     fn work_begins(&mut self, cpu: CpuId, work: &Work, now: Instant) {
         let _ = (cpu, work, now);
     }
 
-    /// The work that began last keeps its processor until `end`; commands that it handed over are at
-    /// the device from then on.
+    /// Reports that the current work occupies its processor until `end`. Commands that the work issued
+    /// reach the device then.
     fn work_ends(&mut self, end: Instant) {
         let _ = end;
     }
 
-    /// `cpu` has waited for the lock from `since` to `now`.
+    /// Reports that `cpu` has waited for the lock from `since` to `now`.
     fn spun(&mut self, cpu: CpuId, since: Instant, now: Instant) {
         let _ = (cpu, since, now);
     }
 
-    /// `cpu` has looked for polled completions from `since` to `now`, in vain.
+    /// Reports that `cpu` has polled from `since` to `now` and found no completion.
     fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
         let _ = (cpu, since, now);
     }
 
-    /// The bus of an MMC host was used.
+    /// Reports a use of the bus of an MMC host.
     fn bus_used(&mut self, used: &BusUse) {
         let _ = used;
     }
 
-    /// The device has done what it could for a command.
+    /// Reports that the device has finished a command, with success or not.
     fn device_done(&mut self, finished: &Finished, now: Instant) {
         let _ = (finished, now);
     }
 }
 
-/// Nobody watches, at no cost.
+/// No observer, at no cost.
 impl Observer for () {}
 
-/// An observer that somebody else keeps.
+/// An observer that the caller keeps.
 impl<O: Observer> Observer for &mut O {
     fn world_begins(&mut self, setting: &Setting) {
         (**self).world_begins(setting);

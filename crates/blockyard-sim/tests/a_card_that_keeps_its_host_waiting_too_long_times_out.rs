@@ -1,5 +1,5 @@
-//! A host gives up a card that keeps it waiting for longer than its registers say that it may, looks how it
-//! is, and tries again; one that takes long, and no longer than that, is waited for.
+//! A host gives up on a card that is busy for longer than its registers allow, checks its state, and tries
+//! again. The host waits for a card that is busy for a long time within that limit.
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
@@ -7,8 +7,8 @@ use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Simulation};
 
-/// Writes in sequence on an eMMC device of which one page in 400 takes so much longer, in ms: how often
-/// something failed on the bus, and how long all of it took. Nothing is lost.
+/// Sequential writes on an eMMC device on which one page in 400 takes `stall_ms` longer. Returns the number
+/// of failures on the bus and the duration of the run. No data is lost.
 fn stalled(design: &str, stall_ms: u64, early: bool) -> (u64, Duration) {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=8m --rw=write --bs=64k";
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
@@ -30,12 +30,12 @@ fn stalled(design: &str, stall_ms: u64, early: bool) -> (u64, Duration) {
     (failures, report.span)
 }
 
-/// 15 ms to the first data, 10 times that at most, 8 times that for a write.
+/// 15 ms to the first data, at most 10 times that, and 8 times that for a write.
 const LIMIT_MS: u64 = 15 * 10 * 8;
 
 #[test]
-fn a_stall_within_the_limit_is_waited_for_and_a_longer_one_is_an_error() {
-    // Busy after a write that is programmed before it ends, and between blocks of one that is not.
+fn the_host_waits_for_a_stall_within_the_limit_and_a_longer_one_is_an_error() {
+    // Busy after a write that is programmed before it ends, or between the blocks of an early one.
     for (design, early) in [("mmc-serial", true), ("hsq", false), ("hsq", true)] {
         let (failures, span) = stalled(design, LIMIT_MS - 50, early);
         assert_eq!(failures, 0, "{design}, early: {early}");

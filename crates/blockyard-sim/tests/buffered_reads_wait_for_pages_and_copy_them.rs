@@ -1,5 +1,5 @@
-//! Reading through the page cache, in whole simulations. Nothing but the device and the copying of a
-//! page takes time here, so that every instant can be had by hand.
+//! Whole simulations that read through the page cache. Only the device and the copy of a page take time
+//! here, so that every instant can be computed by hand.
 
 use blockyard::status::Status;
 use blockyard::time::Duration;
@@ -12,7 +12,7 @@ const US: u64 = 1_000;
 /// 10 us for each of the 32 pages of a window.
 const COPY: u64 = 320 * US;
 
-/// A device that takes `depth` commands, each for at least `access`; its bus moves 128 KiB in a
+/// A device with `depth` commands at a time, each at least `access` long. Its bus transfers 128 KiB in a
 /// millisecond.
 fn device(depth: u16, access: &str) -> Device {
     let steps = [
@@ -37,7 +37,7 @@ fn device(depth: u16, access: &str) -> Device {
     Device::parse("test", &text).unwrap()
 }
 
-/// Windows of 128 KiB, whatever is asked for.
+/// Windows of 128 KiB for any request.
 fn design() -> Design {
     let text =
         "base = \"mq-none\"\n[queue]\nread-ahead = \"128KiB\"\nread-ahead-cap = \"setting\"\n";
@@ -67,12 +67,12 @@ fn commands(report: &Report) -> u64 {
 
 const DD: &str = "--rw=read --bs=1m --number_ios=8";
 
-/// `dd bs=1M count=8`, 64 windows. The first is there after 1.5 ms; half of it is copied before the
-/// second is asked for, at 1.66 ms, and from then on there is always one more to send. Its bus is
-/// never idle: window n has passed n milliseconds after 1.66 ms. What comes after the last one is
-/// its copying.
+/// `dd bs=1M count=8`, 64 windows. The first arrives after 1.5 ms; at 1.66 ms half of it is copied, and
+/// the second is requested. From then on there is always a window to send, and the bus is never idle:
+/// window n has been transferred n milliseconds after 1.66 ms. After the last window only its copy
+/// remains ([marker-before-next-window]).
 #[test]
-fn two_windows_overlap_where_the_device_lets_them() {
+fn two_windows_overlap_if_the_device_allows_it() {
     let report = run(DD, &device(2, "1500us"));
     let begun = 1_500 * US + COPY / 2;
     assert_eq!(report.span, Duration::from_ns(begun + 63_000 * US + COPY));
@@ -82,8 +82,8 @@ fn two_windows_overlap_where_the_device_lets_them() {
     assert_eq!(spent.ready(), Duration::ZERO);
 }
 
-/// The same where the device takes one command at a time: every window takes the 1.5 ms of its
-/// access, from when the one before is done. The reader sleeps for a tag meanwhile.
+/// The same on a device with one command at a time: every window takes its access time of 1.5 ms after
+/// the end of the previous one. The reader sleeps for a tag meanwhile.
 #[test]
 fn windows_follow_each_other_on_a_serial_device() {
     let report = run(DD, &device(1, "1500us"));
@@ -92,7 +92,7 @@ fn windows_follow_each_other_on_a_serial_device() {
     assert!(report.totals.tag_waits >= 62, "{}", report.totals.tag_waits);
 }
 
-/// Nobody reads ahead of random reads: each takes its access and its copy, one after the other.
+/// Random reads are not read ahead: each takes its access and its copy in turn ([random-read-alone]).
 #[test]
 fn random_reads_wait_for_one_page_each() {
     let options = "--rw=randread --bs=4k --size=1g --number_ios=500 --norandommap --randseed=3";
@@ -103,14 +103,14 @@ fn random_reads_wait_for_one_page_each() {
     assert_eq!((calls.lat_ns.min(), calls.lat_ns.max()), (1_510 * US, 1_510 * US));
 }
 
-/// A reader that computes between its reads: `find`. What it waits for stands apart from that.
+/// A reader that computes between its reads, such as `find`. Its waits are counted separately.
 #[test]
-fn thinking_and_waiting_are_told_apart() {
+fn thinking_and_waiting_are_counted_separately() {
     let options = "--rw=randread --bs=4k --size=1g --number_ios=100 --randseed=3 \
                    --thinktime=700us --thinktime_spin=700us";
     let report = run(options, &device(2, "1500us"));
     let spent = report.jobs[0].stats.spent;
-    // There is a pause between any two reads, and none behind the last.
+    // A pause follows each read but the last.
     assert_eq!(spent.thinking, Duration::from_ns(99 * 700 * US));
     assert_eq!(spent.waiting, Duration::from_ns(100 * 1_500 * US));
     assert_eq!(spent.in_calls, Duration::from_ns(100 * 10 * US));
@@ -121,7 +121,7 @@ fn thinking_and_waiting_are_told_apart() {
     assert_eq!(spent.pausing, Duration::from_ns(99 * 500 * US));
 }
 
-/// The same megabyte again: from the cache where it is left, from the device where it is dropped.
+/// The same megabyte twice: from the cache if it is kept, from the device if it is dropped.
 #[test]
 fn a_cache_is_kept_until_a_job_drops_it() {
     let ran = |second: &str| {
@@ -135,43 +135,43 @@ fn a_cache_is_kept_until_a_job_drops_it() {
     let copying = 8 * COPY;
     assert_eq!(ran("invalidate=0")[1], copying);
     let [first, second] = ran("invalidate=1");
-    // Eight windows; the window after the last one is on the bus when the second job begins, until
-    // 1 ms after the last had passed: 8.66 + 1 - 8.98 ms. The first of the second job passes behind it,
-    // 0.18 ms later than its access alone would have it.
+    // Eight windows. The window after them is still on the bus when the second job begins, until 1 ms
+    // after the eighth has passed: 8.66 + 1 - 8.98 ms. The second job's first window waits behind it,
+    // 0.18 ms longer than for its access alone.
     assert_eq!(first, 1_500 * US + COPY / 2 + 7_000 * US + COPY);
     assert_eq!(second, first + 180 * US);
-    // Four passes of one job: three of them find everything.
+    // One job with four passes: three of them find all pages in the cache.
     let passes =
         |loops| run(&format!("--rw=read --bs=64k --size=1m --loops={loops}"), &device(2, "1500us"));
     let (once, often) = (passes(1), passes(4));
     assert_eq!(often.span.as_ns(), once.span.as_ns() + 3 * copying);
 }
 
-/// Two who read the same pages have each of them read once.
+/// When two jobs read the same pages, each page is read once ([page-read-once]).
 #[test]
-fn readers_share_what_one_of_them_has_read() {
+fn readers_share_the_pages_that_one_of_them_has_read() {
     let device = device(2, "1500us");
     let alone = run("--rw=read --bs=64k --size=4m", &device);
     let both = run("--rw=read --bs=64k --size=4m --numjobs=2", &device);
     let ios: u64 = both.jobs.iter().flat_map(|job| job.stats.measured()).map(|op| op.ios).sum();
     assert_eq!(ios, 2 * 64);
-    // Each is ahead of itself, so there may be a window more than for one.
+    // Each job has its own read-ahead, so there may be one window more than for one job.
     assert!(commands(&both) <= commands(&alone) + 1, "{}", commands(&both));
     assert!(both.span.as_ns() <= alone.span.as_ns() + COPY);
 }
 
-/// Sectors 64 to 71 are page 8. Who reads on past it fails there and nowhere else, though it was read
-/// ahead together with others.
+/// Sectors 64 to 71 are page 8. A reader that needs this page fails there and only there, although the
+/// page was read ahead together with others ([pages-ready-together]).
 #[test]
-fn a_page_that_cannot_be_read_fails_who_wants_it_and_nobody_else() {
+fn a_page_that_cannot_be_read_fails_only_its_readers() {
     let rule = "[[rule]]\nname = \"bad\"\nsectors = \"64..72\"\nerror = \"medium\"\n";
     let jobs = jobs("--rw=read --bs=4k --size=128k --continue_on_error=read");
     let report = run_under(&jobs, &device(2, "1500us"), &design(), Some(rule));
     let stats = &report.jobs[0].stats;
     assert_eq!((stats.errors, stats.first_error), (1, Some(Status::Medium)));
     assert_eq!(stats.measured().next().unwrap().ios, 31);
-    // A window that fails once: its pages are read again, one by one where somebody waits, and nobody
-    // hears of it.
+    // A window fails once: its pages are read again, one by one as they are needed, and no reader sees
+    // the error.
     let once = "[[rule]]\nname = \"once\"\nnth = 1\nerror = \"medium\"\n";
     let report = run_under(&jobs, &device(2, "1500us"), &design(), Some(once));
     let stats = &report.jobs[0].stats;
@@ -179,33 +179,33 @@ fn a_page_that_cannot_be_read_fails_who_wants_it_and_nobody_else() {
     assert_eq!(report.faults[0].fired, 1);
 }
 
-/// What is copied of a page costs its part of it.
+/// A short copy costs its fraction of a page's copy.
 #[test]
-fn a_short_read_copies_its_part_of_a_page() {
+fn a_short_read_copies_a_fraction_of_a_page() {
     let spent = run("--rw=read --bs=512 --size=128k", &device(2, "1500us")).jobs[0].stats.spent;
     assert_eq!(spent.in_calls, Duration::from_ns(256 * 10 * US / 8));
 }
 
-/// A request longer than the setting widens the window, to what the device takes: 1 MiB here. How far
-/// is decided by what is left of the request at the page that asks: all 256 pages at the begin of a
-/// call, 128 in its middle.
+/// A request longer than the setting widens the window up to the limit of the device, 1 MiB here. The
+/// width depends on the rest of the request at the page that triggers the window: all 256 pages at the
+/// start of a call, 128 in its middle.
 #[test]
-fn today_a_long_request_is_read_as_it_is_asked_for() {
+fn a_long_request_is_read_as_one_today() {
     let today = Design::lookup("mq-none").unwrap();
     let device = device(2, "1500us");
     let report = run_under(&jobs(DD), &device, &today, None);
-    // By first page and length: 0 256, 256 128, 384 256, then 128, 128 and 256 in turn from 640 on
-    // up to the one that begins at 1920, whose first page asks for one more.
+    // First page and length: 0 256, 256 128, 384 256. From 640 on the lengths are 128, 128 and 256 in
+    // turn, up to the window at 1920, whose first page triggers one more.
     assert_eq!(report.stages.count(Action::Issue), 3 + 3 * 3 + 1);
     assert_eq!(run(DD, &device).stages.count(Action::Issue), 65);
-    // fio says that it reads in order, unless it is told not to: windows are twice as long.
+    // fio advises sequential access by default: windows are twice as long.
     let advised = parse_args(
         "--name=j --filename=/dev/a --rw=read --bs=4k --size=1g --number_ios=2048".split(' '),
         &NoSource,
     );
     let told = run_under(&advised.unwrap(), &device, &design(), None);
     let untold = run("--rw=read --bs=4k --size=1g --number_ios=2048", &device);
-    // 8 MiB: windows of 4, 8, 16 and 32 pages and so on to 256 or 128 KiB.
+    // 8 MiB: windows of 4, 8, 16 and 32 pages, then up to 256 KiB with advice or 128 KiB without.
     assert_eq!(untold.stages.count(Action::Issue), 4 + (2048 - 60_u64).div_ceil(32) + 1);
     assert!(told.stages.count(Action::Issue) < 40, "{}", told.stages.count(Action::Issue));
 }
@@ -221,14 +221,14 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(once(), once());
 }
 
-/// Two who copy on one processor take turns by calls, not by pages.
+/// Two jobs that copy on one processor take turns by call, not by page.
 #[test]
-fn a_call_is_copied_without_a_change_of_thread() {
+fn a_call_is_copied_without_a_context_switch() {
     let text = "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=1m\ninvalidate=0\n\
                 cpus_allowed=0\n[first]\n[b]\nstonewall\n[c]\n";
     let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
     let report = run_under(&jobs, &device(2, "1500us"), &design(), None);
-    // Each begins, copies 256 pages, and takes its result.
+    // Each job begins, copies 256 pages, and reaps its result.
     let switches = [1, 2].map(|at| report.jobs[at].stats.context_switches);
     assert!(switches.iter().all(|switches| *switches <= 2), "{switches:?}");
 }

@@ -1,4 +1,4 @@
-//! Whatever happens to a trace, it is read to its end or refused with the place; nothing panics.
+//! A damaged trace is read to its end or refused with the place of the damage; nothing panics.
 
 mod recorded;
 
@@ -18,7 +18,7 @@ fn fault(text: &str) -> String {
     open(text.as_bytes()).unwrap_err().to_string()
 }
 
-/// Line `number` of `text`, from 1, made into `other`.
+/// Replaces line `number` of `text`, counted from 1, by `other`.
 fn with_line(text: &str, number: usize, other: &str) -> String {
     let line =
         |(at, line): (usize, &str)| format!("{}\n", if at + 1 == number { other } else { line });
@@ -32,6 +32,7 @@ fn formats() -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain(binary).collect()
 }
 
+// [trace-error-names-its-place]
 #[test]
 fn an_error_names_the_line_and_what_was_expected() {
     let ios = database();
@@ -41,7 +42,10 @@ fn an_error_names_the_line_and_what_was_expected() {
             with_line(&v3, 9, "31 /dev/a raed 0 4096"),
             "t:9: unknown action `raed`: did you mean `read`?",
         ),
-        (with_line(&v3, 9, "31 /dev/b read 0 4096"), "t:9: I/O to `/dev/b`, which no line"),
+        (
+            with_line(&v3, 9, "31 /dev/b read 0 4096"),
+            "t:9: I/O to `/dev/b`, which no earlier line has added",
+        ),
         (with_line(&v3, 9, "31 /dev/a read 0 8"), "t:9: length 8: expected bytes"),
         (with_line(&csv, 7, "1,2,3"), "t:7: expected `Timestamp,Hostname"),
         (
@@ -63,7 +67,10 @@ fn an_error_names_the_line_and_what_was_expected() {
         ),
         (format!("{v3}\0\n"), "not text"),
         (format!("{v3}{}\n", "x".repeat(5000)), "the line is longer than 4096 bytes"),
-        ("fio version 4 iolog\n".to_owned(), "t: a fio iolog of version 4: known are 2 and 3"),
+        (
+            "fio version 4 iolog\n".to_owned(),
+            "t: a fio iolog has version 4: the supported versions are 2 and 3",
+        ),
         ("[job]\nrw=read\n".to_owned(), "t: not a trace of a known format"),
         ("fio version 3 iolog\n0 a add\n".to_owned(), "t: no I/O in this trace"),
     ] {
@@ -72,10 +79,11 @@ fn an_error_names_the_line_and_what_was_expected() {
     }
 }
 
+// [trace-error-names-its-place]
 #[test]
-fn a_binary_trace_tells_the_byte() {
+fn an_error_in_a_binary_trace_names_the_byte() {
     let [whole] = <[Vec<u8>; 1]>::try_from(blktrace(&plain(), 1, false)).unwrap();
-    // Three notices with names of 3, 4 and 5 bytes stand first.
+    // Three notices with names of 3, 4 and 5 bytes come first.
     let first = 3 * 48 + "db\0log\0scan\0".len();
     let told = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
     assert_eq!(
@@ -84,7 +92,7 @@ fn a_binary_trace_tells_the_byte() {
     );
     let mut damaged = whole.clone();
     damaged[first] = 9;
-    assert!(told(&damaged).starts_with(&format!("t: byte {first}: blktrace of version 9")));
+    assert!(told(&damaged).starts_with(&format!("t: byte {first}: blktrace has version 9")));
     damaged[first + 1] = 0;
     assert!(
         told(&damaged).starts_with(&format!("t: byte {first}: no blktrace record begins here"))
@@ -93,8 +101,9 @@ fn a_binary_trace_tells_the_byte() {
     assert!(told(&other_order).contains("no blktrace record begins here"));
 }
 
+// [records-in-time-order]
 #[test]
-fn some_disorder_is_put_in_order_and_more_is_refused() {
+fn slight_disorder_is_sorted_and_more_is_refused() {
     let ios = plain();
     let sorted = msr(&ios);
     let mut lines: Vec<_> = sorted.lines().map(|line| format!("{line}\n")).collect();
@@ -103,15 +112,16 @@ fn some_disorder_is_put_in_order_and_more_is_refused() {
     let [Warning::Moved { entries, .. }] = trace.summary().warnings[..] else {
         panic!("{:?}", trace.summary().warnings)
     };
-    assert_eq!(entries, 80, "all behind the one that stands too early, to where it belongs");
+    assert_eq!(entries, 80, "all entries after the early one, up to its place");
     let long: Vec<_> = (0..5000).map(|n| Io { at_us: n + 1, ..ios[0] }).collect();
     let late = msr(&long) + msr(&[Io { at_us: 0, ..ios[0] }]).as_str();
     let told = fault(&late);
     assert!(told.starts_with("t:5001: ") && told.contains("sort the trace by time"), "{told}");
 }
 
+// [wrong-unit-is-refused]
 #[test]
-fn numbers_that_are_probably_in_another_unit_are_warned_of() {
+fn numbers_that_are_probably_in_another_unit_give_a_warning() {
     let warnings = |ios: &[Io]| open(blkparse(ios).as_bytes()).unwrap().summary().warnings.clone();
     let bytes: Vec<_> = (0..100)
         .map(|n| Io {
@@ -121,13 +131,13 @@ fn numbers_that_are_probably_in_another_unit_are_warned_of() {
         })
         .collect();
     assert_eq!(warnings(&bytes), [Warning::Coarse { disk: 0 }]);
-    assert_eq!(warnings(&bytes[..10]), [], "too few to tell");
+    assert_eq!(warnings(&bytes[..10]), [], "too few records to judge");
     let slow = [Io { took_us: 601_000_000, ..plain()[0] }];
     assert!(matches!(warnings(&slow)[..], [Warning::LongAnswer(_)]));
 }
 
 #[test]
-fn where_nothing_was_queued_what_was_dispatched_is_taken() {
+fn without_queued_bios_the_dispatched_requests_are_replayed() {
     let text = blkparse(&database());
     let dispatched: String = text
         .lines()
@@ -142,7 +152,7 @@ fn where_nothing_was_queued_what_was_dispatched_is_taken() {
 }
 
 #[test]
-fn what_does_not_fit_a_device_is_refused_before_anything_runs() {
+fn a_trace_that_does_not_fit_the_device_is_refused_before_it_runs() {
     let device = |text: &str| Device::parse("d", &format!("base = \"null\"\n{text}")).unwrap();
     let refused = |trace: &str, device: &Device, options: Options| {
         let trace = open(trace.as_bytes()).unwrap();
@@ -161,7 +171,7 @@ fn what_does_not_fit_a_device_is_refused_before_anything_runs() {
     let two = msr(&plain()) + &msr(&plain()).replace(",web,0,", ",web,1,");
     let null = device("");
     let told = refused(&two, &null, all()).to_string();
-    assert!(told.contains("2 disks (0 = web.0, 1 = web.1), and the device has 1"), "{told}");
+    assert!(told.contains("2 disks (0 = web.0, 1 = web.1), but the device has 1"), "{told}");
     let other = Options { disk: Some("web.2".to_owned()), ..all() };
     assert!(refused(&two, &null, other).to_string().contains("no disk `web.2`"));
     for disk in ["web.1", "1"] {
@@ -189,9 +199,9 @@ fn what_does_not_fit_a_device_is_refused_before_anything_runs() {
 }
 
 proptest! {
-    /// Bytes exchanged, cut out, doubled or cut off.
+    /// Bytes are exchanged, cut out, doubled or cut off ([bad-trace-is-an-error]).
     #[test]
-    fn damage_is_told_or_does_not_matter(
+    fn a_damaged_trace_is_an_error_or_still_valid(
         format in 0..6_usize,
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..8),
     ) {
@@ -222,7 +232,7 @@ proptest! {
         }
     }
 
-    /// Every I/O of a trace is issued and ends, whatever the pace and the device.
+    /// Every I/O of a trace is issued and ends, at any pace and on any device.
     #[test]
     fn every_record_ends_once(pace in 0..3_u8, device in 0..2_u8, seed: u64) {
         let pace = [Pace::Open, Pace::Think, Pace::Closed(1 + (seed % 40) as u32)][usize::from(pace)];

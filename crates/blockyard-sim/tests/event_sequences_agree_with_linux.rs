@@ -1,18 +1,15 @@
-//! What the block layer does with a job, beside what Linux was recorded to do with it on null_blk.
+//! The events of the block layer for a job, compared with recordings of Linux on null_blk.
 //!
-//! `tests/null_blk` holds job files, and recordings of the events that blktrace saw when fio ran
-//! them: `docs/TESTING.md` says how they were made. Here the same job files run in the simulator, on
-//! a device with the parameters that stand at the head of the file, under today's designs.
+//! `tests/null_blk` holds job files, and recordings of the events that blktrace saw when fio ran them;
+//! `docs/TESTING.md` says how they were made. These tests run the same job files in the simulator, on a
+//! device with the parameters in the head of the file, under today's designs.
 //!
-//! # Rules
-//!
-//! - **R1.** Three orders must agree, each event with its sectors: that of submission (`Q`, `X`,
-//!   `M`, `F`, `G`, `P`, `U` with its number of requests, `I`), that of dispatch (`D`) and that of
-//!   completion (`C`). With them agree all counts.
-//! - **R2.** How the three interleave is not compared: it says how fast a processor is.
-//! - **R3.** `S` is not compared: Linux 6.12 does not trace that a submitter sleeps for a tag.
-//! - **R4.** What cannot agree stands in [`DIFFERS`] with the reason, an order at a time. It must
-//!   differ: an order that agrees is to be taken off the list.
+//! Three orders must agree, including the sectors of each event: that of submission (`Q`, `X`, `M`, `F`,
+//! `G`, `P`, `U` with its number of requests, `I`), that of dispatch (`D`) and that of completion (`C`).
+//! All counts then agree too. The interleaving of the three is not compared, as it depends on the speed
+//! of the processor. `S` is not compared either, as Linux 6.12 does not trace that a submitter sleeps for
+//! a tag. [`DIFFERS`] lists each order that cannot agree, with the reason. It must differ: an order that
+//! agrees must be removed from the list.
 
 use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};
@@ -24,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What we do not meet: the job, or one recording of it; the orders that differ; and why (R4).
+/// The known differences: the job, or one recording of it; the orders that differ; and the reason.
 const DIFFERS: &[(&str, &[&str], &str)] = &[
     ("cache-fsync", ALL, "fio leaves out the sync that is due after the last write; we do not"),
     (
@@ -32,13 +29,13 @@ const DIFFERS: &[(&str, &[&str], &str)] = &[
         ALL,
         "a write with O_SYNC to a block device ends with a flush; ours is only FUA",
     ),
-    ("cache-sync-fua", ALL, "as `cache-sync`: Linux has it so for O_DSYNC too"),
+    ("cache-sync-fua", ALL, "as `cache-sync`: Linux does this for O_DSYNC too"),
     ("sync-trim.none", &["submission"], "the ioctl sleeps with its plug, and a worker issues"),
-    ("full-batch-none", &["submission"], "Q comes before a sleep for a tag; ours when it is over"),
+    ("full-batch-none", &["submission"], "Linux traces Q before a sleep for a tag; we do after it"),
 ];
 const ALL: &[&str] = &["submission", "dispatch", "completion"];
 
-/// The orders of R1, and the actions of each.
+/// The orders to compare, with the actions of each.
 const ORDERS: [(&str, &str); 3] =
     [("submission", "QXMFGPUI"), ("dispatch", "D"), ("completion", "C")];
 
@@ -50,7 +47,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Writes events as a recording has them, but for what [`comparable`] drops.
+/// Writes events in the form of a recording, with the letters that [`comparable`] drops.
 #[derive(Default)]
 struct Recorder(Vec<String>);
 
@@ -84,8 +81,8 @@ fn kind(event: &Event<'_>) -> String {
     format!("{preflush}{op}{fua}")
 }
 
-/// A recorded event without the letters that do not matter here: `S` and `M` of its kind, and the
-/// `N` of what has none.
+/// Removes the letters of a recorded event that are not compared: `S` and `M` of its kind, and the `N` of
+/// an event without a kind.
 fn comparable(line: &str) -> String {
     let mut words = line.split(' ');
     let (action, kind) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
@@ -94,7 +91,7 @@ fn comparable(line: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// What stands at the head of a job file: parameters of null_blk and of its queue.
+/// The head of a job file: parameters of null_blk and of its queue.
 struct Parameters(BTreeMap<String, u64>);
 
 impl Parameters {
@@ -103,8 +100,8 @@ impl Parameters {
             line.strip_prefix("; null_blk: ").or_else(|| line.strip_prefix("; queue: "))
         });
         let pairs = lines.flat_map(|line| line.split(' ')).map(|pair| {
-            let (key, value) = pair.split_once('=').expect("key=value");
-            (key.to_owned(), value.parse().expect("a number"))
+            let (key, value) = pair.split_once('=').expect("a parameter should be KEY=VALUE");
+            (key.to_owned(), value.parse().expect("the value of a parameter should be a number"))
         });
         Self(pairs.collect())
     }
@@ -156,7 +153,7 @@ impl Parameters {
     }
 }
 
-/// What our block layer does with a job.
+/// Returns the events of our block layer for a job.
 fn simulate(job: &str, scheduler: &str) -> Vec<String> {
     let text = read(&format!("{job}.fio"));
     let parameters = Parameters::of(&text);
@@ -169,7 +166,7 @@ fn simulate(job: &str, scheduler: &str) -> Vec<String> {
     recorder.0
 }
 
-/// The events of one order (R1).
+/// Returns the events of one order.
 fn order<'a>(events: &'a [String], actions: &str) -> Vec<&'a str> {
     events
         .iter()
@@ -178,7 +175,7 @@ fn order<'a>(events: &'a [String], actions: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The orders in which ours differs from theirs, each with where it first does.
+/// Returns the orders in which ours differs from theirs, each with the first difference.
 fn differences(ours: &[String], theirs: &[String]) -> Vec<(&'static str, String)> {
     let difference = |(name, actions)| {
         let (ours, theirs) = (order(ours, actions), order(theirs, actions));
@@ -198,7 +195,7 @@ fn recordings() -> Vec<(String, String, Vec<String>)> {
         .collect();
     names.sort();
     let recording = |name: String| {
-        let (job, scheduler) = name.rsplit_once('.').expect("JOB.SCHEDULER");
+        let (job, scheduler) = name.rsplit_once('.').expect("a recording is called JOB.SCHEDULER");
         let events = read(&name).lines().map(comparable).collect();
         (job.to_owned(), scheduler.to_owned(), events)
     };
@@ -215,7 +212,7 @@ fn each_job_is_submitted_dispatched_and_completed_as_linux_did() {
         let found = differences(&simulate(&job, &scheduler), &theirs);
         for order in &listed {
             if !found.iter().any(|(differs, _)| differs == order) {
-                wrong.push(format!("{name}: {order} agrees: take it off the list"));
+                wrong.push(format!("{name}: {order} agrees: remove it from `DIFFERS`"));
             }
         }
         let unlisted = found.iter().filter(|(order, _)| !listed.contains(order));
@@ -224,7 +221,7 @@ fn each_job_is_submitted_dispatched_and_completed_as_linux_did() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A job without its recording, or one recorded under no scheduler it names, would go unnoticed.
+/// Finds jobs without their recordings, and recordings under a scheduler that the job does not name.
 #[test]
 fn each_job_has_the_recordings_it_names() {
     let recorded: BTreeSet<_> = recordings().into_iter().map(|(job, by, _)| (job, by)).collect();
@@ -239,10 +236,10 @@ fn each_job_has_the_recordings_it_names() {
     assert_eq!(recorded, named);
 }
 
-/// R1 on a small scale: the comparison sees an event that is missing, added, changed or out of
-/// order, and does not see how the orders interleave.
+/// The comparison sees a missing, additional, changed or reordered event, and ignores how the orders
+/// interleave.
 #[test]
-fn a_difference_is_seen_where_there_is_one() {
+fn the_comparison_sees_each_kind_of_difference() {
     let events = |text: &str| -> Vec<String> { text.lines().map(comparable).collect() };
     let theirs = events("Q WS 0+8\nG WS 0+8\nQ R 8+8\nD WS 0+8\nD R 8+8\nC WS 0+8");
     let interleaved = events("Q W 0+8\nG W 0+8\nD W 0+8\nQ R 8+8\nC W 0+8\nD R 8+8");

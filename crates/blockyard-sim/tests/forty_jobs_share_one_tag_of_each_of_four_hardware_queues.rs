@@ -29,7 +29,7 @@ fn forty_jobs_share_one_tag_of_each_of_four_hardware_queues() {
     );
     let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
     let designs = builtin_designs().iter().map(|builtin| Design::lookup(builtin.name).unwrap());
-    // The others are for MMC hosts and for persistent memory.
+    // The other designs are for MMC hosts and for persistent memory.
     for design in designs.filter(|design| design.host.is_none() && design.btt.is_none()) {
         for completion in ["none", "softirq", "timer"] {
             for shared_tags in [false, true] {

@@ -1,4 +1,4 @@
-//! A log that fio wrote is to us what it is to fio: the same I/Os, in the same order.
+//! A log that fio wrote gives us the same I/Os as fio, in the same order.
 
 use blockyard::bio::Op;
 use blockyard_sim::replay::{Source, Trace};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A folder of its own for each test, gone with it.
+/// A folder for one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,7 +27,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // The system removes the rest.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -43,7 +43,7 @@ fn have_fio() -> bool {
 
 type Listed = (Op, u64, u64);
 
-/// What fio issues from a log, by its own account.
+/// The I/Os that fio issues from a log, by its own account.
 fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
     let replay = format!("--name=x --ioengine=null --read_iolog={log} --debug=io");
     let output = folder.fio(&replay);
@@ -54,7 +54,7 @@ fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
             fields.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
         };
         let hex = |name| u64::from_str_radix(field(name)?.trim_start_matches("0x"), 16).ok();
-        // fio numbers directions: read, write, trim, sync, data sync.
+        // fio's numbers of directions: read, write, trim, sync, data sync.
         let op = match field("ddir")? {
             "0" => Op::Read,
             "1" => Op::Write,
@@ -66,7 +66,7 @@ fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
     issued.collect()
 }
 
-/// The records of a log, by ours.
+/// The records that we read from a log.
 fn issued_by_us(folder: &Folder, log: &str) -> Vec<Listed> {
     let path = folder.0.join(log);
     let trace = Trace::open(Source::at(path.to_str().unwrap()).unwrap()).unwrap();
@@ -76,7 +76,7 @@ fn issued_by_us(folder: &Folder, log: &str) -> Vec<Listed> {
 }
 
 #[test]
-fn a_log_that_fio_wrote_holds_the_same_ios_for_both() {
+fn fio_and_we_read_the_same_ios_from_fios_log() {
     if !have_fio() {
         return;
     }
@@ -94,7 +94,7 @@ fn a_log_that_fio_wrote_holds_the_same_ios_for_both() {
     }
 }
 
-/// The wait of version 2 is not what fio's manual says of it.
+/// The wait of version 2 differs from its description in fio's manual.
 #[test]
 fn fio_waits_until_a_millisecond_of_the_run() {
     if !have_fio() {
@@ -110,6 +110,6 @@ fn fio_waits_until_a_millisecond_of_the_run() {
     let json = String::from_utf8(json).unwrap();
     let runtime = json.split_once("\"job_runtime\" : ").unwrap().1;
     let ms: u64 = runtime.split_once(',').unwrap().0.parse().unwrap();
-    // Not 1300, and not 1.3; fio's start is counted in.
+    // Neither 1300 nor 1.3; the time includes the start of fio.
     assert!((500..=900).contains(&ms), "{ms}");
 }

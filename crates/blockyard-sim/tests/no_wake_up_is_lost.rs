@@ -1,7 +1,7 @@
-//! Wake-ups that block layers have lost, and every order of a small space.
+//! Wake-ups that block layers have lost, and every order of events in a small space.
 //!
-//! Each story is of a fault in Linux (facts 3.5) or in Blockyard that the swarm found; what holds
-//! now is the test's name.
+//! Each test is about a fault of Linux (facts 3.5), or a fault of Blockyard that the swarm found. The name
+//! of the test says what is true now.
 
 use blockyard::bio::{Bio, IoPrio, Op, PrioClass};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -17,16 +17,16 @@ use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
 use blockyard_sim::workload::Prng;
 use std::collections::{BTreeSet, VecDeque};
 
-/// A device that answers what the test says, and `Queued` once that is used up.
+/// A device with scripted answers; it answers `Queued` when they are used up.
 #[derive(Debug, Default)]
 struct Scripted {
     answers: VecDeque<Accept>,
     budget: Option<u32>,
     taken: u32,
-    /// Commands of all queues together.
+    /// The most commands of all queues together.
     host_depth: Option<usize>,
     owned: Vec<(QueueId, HctxId, DriverTag)>,
-    /// First sectors, in the order they were accepted.
+    /// First sectors in the order in which they were accepted.
     order: Vec<u64>,
 }
 
@@ -91,7 +91,7 @@ impl Rig {
         self.queues[queue].submit(&mut self.host, CpuId(cpu), bio, self.now)
     }
 
-    /// Drains what calls left to be done, with as many runs as that takes, at most a thousand.
+    /// Does the work that calls have left, with as many runs as that takes, at most a thousand.
     fn settle(&mut self) {
         for _ in 0..1000 {
             let mut runs = Vec::new();
@@ -113,14 +113,14 @@ impl Rig {
                 let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
             }
         }
-        panic!("runs lead to runs without end");
+        panic!("runs lead to further runs without end");
     }
 
     fn complete(&mut self, at: usize) {
         let (queue, hctx, tag) = self.host.driver.owned.remove(at);
         self.queues[queue.index()]
             .complete(&mut self.host, hctx, tag, Status::Ok, self.now)
-            .expect("the driver owns it");
+            .expect("the driver should own the request of a tag");
         self.settle();
     }
 
@@ -131,7 +131,7 @@ impl Rig {
     }
 }
 
-/// A bio issued directly and refused is offered once more by the run that follows.
+/// The limits of a disk. A bio that is issued directly and refused is offered once more by the next run.
 fn disk() -> Limits {
     Limits::new(1 << 20)
 }
@@ -140,10 +140,10 @@ fn bare(dispatch: Dispatch) -> Policies {
     Policies { dispatch, ..Policies::NONE }
 }
 
-/// The refusal and the completion that was to make room for it crossed: the device refused while
-/// its last command was as good as done.
+/// The refusal and the completion that makes room crossed: the device refused while its last command was
+/// about to end.
 #[test]
-fn a_refusal_just_before_the_last_completion_is_asked_again_by_it() {
+fn a_completion_offers_the_request_again_that_was_refused_just_before() {
     for dispatch in [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::Budget] {
         let mut rig = Rig::new(1, 4, 1, bare(dispatch), disk());
         rig.submit(0, 0, Bio::read(0, 8, 1)).unwrap();
@@ -157,7 +157,7 @@ fn a_refusal_just_before_the_last_completion_is_asked_again_by_it() {
     }
 }
 
-/// Nothing is in flight, so no completion will ask: the queue says when to look again.
+/// With nothing in flight, no completion will run the queue: the queue has a retry instant.
 #[test]
 fn a_refused_queue_with_nothing_in_flight_is_retried_at_its_poll() {
     for busy in [Busy::Device, Busy::Host, Busy::Resource] {
@@ -173,10 +173,10 @@ fn a_refused_queue_with_nothing_in_flight_is_retried_at_its_poll() {
     }
 }
 
-/// The swarm: under budget a run refused as busy passed its turn on to itself, at the same
-/// instant, for as long as the device stayed full.
+/// Found by the swarm: under budget, a run that was refused as busy passed its turn on to itself at the
+/// same instant, for as long as the device was full.
 #[test]
-fn a_full_device_is_not_asked_over_and_over() {
+fn a_full_device_is_not_offered_requests_over_and_over() {
     let mut rig = Rig::new(2, 8, 1, Policies::NONE, disk());
     rig.submit(0, 0, Bio::read(0, 8, 0)).unwrap();
     rig.settle();
@@ -192,10 +192,10 @@ fn a_full_device_is_not_asked_over_and_over() {
     assert_eq!(rig.ended.len(), 5);
 }
 
-/// The swarm: mq-deadline keeps a lower class back while a higher one is in flight. The run that
-/// found nothing ended as idle, and the completion asked nobody.
+/// Found by the swarm: mq-deadline holds a lower class back while a higher one is in flight. The run that
+/// found no request ended as idle, and the completion ran no queue.
 #[test]
-fn a_class_held_back_goes_when_the_higher_one_has_completed() {
+fn a_class_that_was_held_back_goes_when_the_higher_one_has_completed() {
     let mut rig = Rig::new(1, 8, 1, Policies::mq_deadline(), disk());
     let prio = |class| IoPrio { class, level: 0 };
     rig.submit(0, 0, Bio::read(0, 8, 1).with_prio(prio(PrioClass::RealTime))).unwrap();
@@ -207,10 +207,10 @@ fn a_class_held_back_goes_when_the_higher_one_has_completed() {
     assert_eq!(rig.host.driver.order, [0, 80]);
 }
 
-/// The swarm: a split bio waited for a tag, and the driver failed the request ahead of it at once.
-/// That freed the tag without a completion, and the rest of the bio never entered.
+/// Found by the swarm: a split bio waited for a tag, and the driver failed the request ahead of it at
+/// once. That freed the tag without a completion, and the rest of the bio never entered.
 #[test]
-fn a_split_bio_goes_on_when_its_first_part_is_failed_at_once() {
+fn a_split_bio_continues_when_its_first_part_fails_at_once() {
     let limits = Limits { max_sectors: 8, ..disk() };
     let mut rig = Rig::new(1, 1, 1, bare(Dispatch::HoldUntilFlushed), limits);
     rig.host.driver.answers.push_back(Accept::Failed(Status::Medium));
@@ -220,8 +220,8 @@ fn a_split_bio_goes_on_when_its_first_part_is_failed_at_once() {
     assert_eq!(rig.ended, [(7, Status::Medium)]);
 }
 
-/// The swarm: all queues that waited for the host were run at each completion. The first took the
-/// room and was refused at once for its next request, before the others, and so came first again.
+/// Found by the swarm: all queues that waited for the host ran at each completion. The first queue took the
+/// room, was refused at once for its next request before the others, and so came first again.
 #[test]
 fn queues_that_wait_for_a_full_host_take_turns() {
     for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::HoldUntilFlushed)] {
@@ -241,8 +241,8 @@ fn queues_that_wait_for_a_full_host_take_turns() {
     }
 }
 
-/// Linux 5266caaf5660: a waiter was added while the tag it wanted came free, on depth 1 with four
-/// hardware queues and forty jobs of random 4 KiB reads and writes; it hung within half an hour.
+/// Linux 5266caaf5660: a waiter was added while its tag came free, on depth 1 with four hardware queues
+/// and forty jobs of random 4 KiB reads and writes. It hung within half an hour.
 #[test]
 fn forty_submitters_share_one_tag_of_each_of_four_hardware_queues() {
     for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::SharedList)] {
@@ -252,7 +252,7 @@ fn forty_submitters_share_one_tag_of_each_of_four_hardware_queues() {
         let mut ready: BTreeSet<u64> = (0..40).collect();
         while left.iter().any(|left| *left > 0) || !rig.host.driver.owned.is_empty() {
             let owned = rig.host.driver.owned.len() as u64;
-            assert!(owned > 0 || !ready.is_empty(), "everybody waits: {policies:?}");
+            assert!(owned > 0 || !ready.is_empty(), "all submitters wait: {policies:?}");
             let pick = prng.below(owned + ready.len() as u64);
             if pick < owned {
                 rig.complete(usize::try_from(pick).unwrap());
@@ -269,7 +269,7 @@ fn forty_submitters_share_one_tag_of_each_of_four_hardware_queues() {
     }
 }
 
-/// One of the forty submits, or registers for a tag.
+/// Lets one of the forty threads submit, or register for a tag.
 fn step(rig: &mut Rig, prng: &mut Prng, left: &mut [u32; 40], thread: u64) {
     let op = if prng.below(2) == 0 { Op::Read } else { Op::Write };
     let bio = Bio::new(op, 8 * prng.below(1 << 16), 8, thread);
@@ -284,7 +284,7 @@ fn step(rig: &mut Rig, prng: &mut Prng, left: &mut [u32; 40], thread: u64) {
     rig.settle();
 }
 
-/// What can be done next in the small space.
+/// A possible next step in the small space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Submit,
@@ -292,8 +292,8 @@ enum Step {
     Complete(usize),
 }
 
-/// A world of one tag for each of two hardware queues, three bios, and hardware queues that run
-/// when somebody gets round to it. It is rebuilt for each order, since queues are not cloned.
+/// A world with one tag for each of two hardware queues, three bios, and runs of hardware queues at any
+/// later step. It is rebuilt for each order, since queues cannot be cloned.
 struct Small {
     rig: Rig,
     left: VecDeque<(u16, Bio)>,
@@ -358,7 +358,7 @@ impl Small {
         rig.queues[0].self_check(&rig.host);
     }
 
-    /// Nothing can be done: time passes to the queue's poll, if it has one.
+    /// Advances the time to the queue's poll when no step is possible. Returns whether there was a poll.
     fn pass_time(&mut self) -> bool {
         let Some(at) = self.rig.queues[0].poll_at() else { return false };
         self.rig.now = at;
@@ -367,7 +367,7 @@ impl Small {
     }
 }
 
-/// Plays the order that `choices` names, choosing the first where it ends; then the next order.
+/// Plays the order of `choices`, taking the first choice after its end.
 fn play(policies: Policies, refusal: Option<Busy>, choices: &mut Vec<(usize, usize)>) {
     let mut small = Small::new(policies, refusal);
     let mut depth = 0;
@@ -388,7 +388,7 @@ fn play(policies: Policies, refusal: Option<Busy>, choices: &mut Vec<(usize, usi
     choices.truncate(depth);
 }
 
-/// Moves on to the next order; says whether there is one.
+/// Advances `choices` to the next order. Returns whether there is one.
 fn advance(choices: &mut Vec<(usize, usize)>) -> bool {
     while let Some((choice, of)) = choices.pop() {
         if choice + 1 < of {

@@ -6,7 +6,7 @@ use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Report, Simulation};
 
-/// 20 jobs of one random write of 4 KiB at a time, each 50 of them.
+/// 20 jobs with one random 4 KiB write each at a time, 50 writes per job.
 fn writes(packed: &str) -> Report {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randwrite --bs=4k \
                --numjobs=20 --number_ios=50";
@@ -21,16 +21,16 @@ fn writes(packed: &str) -> Report {
 }
 
 #[test]
-fn many_writes_are_few_commands_and_take_less_time() {
+fn packed_writes_need_fewer_commands_and_less_time() {
     let [alone, packed] = ["off", "write"].map(writes);
     let commands = |report: &Report| report.mmc.as_ref().unwrap().commands;
     for report in [&alone, &packed] {
         assert!(report.stages.count(Action::Complete(Status::Ok)) >= 990);
     }
-    // Packs are announced, and this design announces nothing else.
+    // This design announces packs only.
     let announced = [&alone, &packed].map(|report| commands(report)[23]);
     assert!(announced[0] == 0 && announced[1] > 0, "{announced:?}");
-    // While one pack is on its way, those of up to ten jobs gather for the next.
+    // While one pack is in flight, the writes of up to ten jobs gather for the next one.
     assert!(commands(&alone)[25] >= 990);
     assert!(commands(&packed)[25] * 4 < commands(&alone)[25], "{}", commands(&packed)[25]);
     assert!(packed.span < alone.span);

@@ -13,19 +13,19 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 use std::collections::BTreeSet;
 
-/// A device that takes 100 us, and a machine whose costs are easy to add up.
+/// A device with a response time of 100 us, and a machine whose costs are easy to add up.
 const DEVICE: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                       depth = 64\n[cpu]\ncpus = 4\nsyscall = \"300ns\"\nsubmit = \"700ns\"\n\
                       merge-try = \"15ns\"\ndispatch = \"400ns\"\ncomplete = \"500ns\"\n\
                       interrupt = \"800ns\"\nwakeup = \"700ns\"\ncontext-switch = \"1.2us\"\n\
                       poll = \"150ns\"\n";
 
-/// Who worked, and where requests went.
+/// Records which work was done, and the queue of each request.
 #[derive(Debug, Default)]
 struct Watch {
     interrupts: u64,
     looks: u64,
-    /// Hardware queue, operation, and whether polled, of every request issued.
+    /// Hardware queue, operation and polling of each issued request.
     issued: BTreeSet<(u16, Op, bool)>,
 }
 
@@ -79,9 +79,9 @@ fn measured(report: &Report, job: usize) -> &Measured {
 const LONE: &str = "[a]\nrw=randread\nioengine=pvsync2\nnumjobs=1";
 
 #[test]
-fn a_polled_read_costs_the_devices_time_to_the_next_look_and_no_interrupt() {
+fn a_polled_read_takes_the_device_time_up_to_the_next_look_and_no_interrupt() {
     let (report, watch) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");
-    // A bio, its try to merge, the driver, the call; then looks of 150 ns until one begins at or
+    // A bio, its attempt to merge, the driver, the call; then looks of 150 ns until one begins at or
     // after 100 us, that look, and the end of the request. The first read also switches to the job.
     let submit = 700 + 15 + 400 + 300;
     let spin = 100_000_u64.div_ceil(150) * 150;
@@ -89,7 +89,7 @@ fn a_polled_read_costs_the_devices_time_to_the_next_look_and_no_interrupt() {
     let lat_ns = &measured(&report, 0).lat_ns;
     assert_eq!((lat_ns.min(), lat_ns.max()), (latency, latency + 1200));
     assert_eq!((watch.interrupts, watch.looks), (0, 256));
-    // The processor of the job did nothing else, and was never idle.
+    // The processor of the job did no other work and was never idle.
     assert_eq!(report.totals.cpu, report.span);
     assert_eq!(report.totals.polling.as_ns(), 256 * spin);
     assert_eq!(report.jobs[0].stats.cpu_ns, report.span.as_ns());
@@ -98,10 +98,10 @@ fn a_polled_read_costs_the_devices_time_to_the_next_look_and_no_interrupt() {
 }
 
 #[test]
-fn the_same_read_by_interrupt_takes_longer_and_less_of_the_processor() {
+fn the_same_read_with_interrupts_takes_longer_and_uses_less_processor_time() {
     let (polled, _) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");
     let (slept, watch) = run(LONE, DEVICE, "poll-queues = 1");
-    // An interrupt, the end of the request and the wake-up, in place of looks.
+    // An interrupt, the end of the request and the wake-up replace the looks.
     let latency = 700 + 15 + 400 + 300 + 100_000 + 800 + 500 + 700;
     assert_eq!(measured(&slept, 0).lat_ns.min(), latency);
     assert!(measured(&polled, 0).lat_ns.min() < latency);
@@ -111,7 +111,7 @@ fn the_same_read_by_interrupt_takes_longer_and_less_of_the_processor() {
 }
 
 #[test]
-fn each_kind_of_io_uses_the_hardware_queues_of_its_own() {
+fn each_kind_of_io_uses_its_own_hardware_queues() {
     let device = DEVICE.replace("[null]\n", "[null]\nsubmit-queues = 2\n");
     let text = "[r]\nrw=randread\nnumjobs=4\n[w]\nrw=randwrite\nnumjobs=4\n\
                 [p]\nrw=randrw\nioengine=io_uring\niodepth=4\nhipri\nnumjobs=4";
@@ -136,7 +136,7 @@ fn each_kind_of_io_uses_the_hardware_queues_of_its_own() {
 }
 
 #[test]
-fn who_neither_reads_nor_polls_sees_nothing_of_the_kinds() {
+fn a_job_that_neither_reads_nor_polls_is_not_affected_by_the_kinds() {
     let write = "[w]\nrw=randwrite\nioengine=libaio\niodepth=8\nnumjobs=4";
     let plain = run(write, DEVICE, "").0;
     let kinds = run(write, DEVICE, "read-queues = 2\npoll-queues = 3").0;
@@ -147,10 +147,10 @@ fn who_neither_reads_nor_polls_sees_nothing_of_the_kinds() {
     assert_eq!(format!("{none:?}"), format!("{plain:?}"));
 }
 
-/// A job that waits for a tag is woken by a completion, which on a polled queue only a look brings:
-/// if it slept, nobody would look.
+/// A completion wakes a job that waits for a tag, and on a polled queue only a look finds completions. If
+/// the job slept, no thread would look.
 #[test]
-fn who_waits_for_a_tag_of_a_polled_queue_goes_on_looking() {
+fn a_job_that_waits_for_a_tag_of_a_polled_queue_keeps_looking() {
     let device = DEVICE.replace("depth = 64", "depth = 4");
     let deep = "[a]\nrw=randread\nioengine=io_uring\niodepth=32\nhipri";
     let (report, watch) = run(deep, &device, "poll-queues = 1");
@@ -161,32 +161,32 @@ fn who_waits_for_a_tag_of_a_polled_queue_goes_on_looking() {
 }
 
 #[test]
-fn one_look_finds_what_all_jobs_of_its_processors_wait_for() {
+fn one_look_finds_the_completions_of_all_jobs() {
     let four = "[a]\nrw=randread\nioengine=io_uring\niodepth=4\nhipri\nnumjobs=4";
     for cpus in ["cpus_allowed=0", "cpus_allowed=0-1"] {
         let (report, watch) = run(&format!("{four}\n{cpus}"), DEVICE, "poll-queues = 1");
         let ios: u64 = (0..4).map(|job| measured(&report, job).ios).sum();
         assert_eq!((ios, watch.interrupts, report.totals.wakeups), (1024, 0, 0), "{cpus}");
-        // One between any two steps of jobs, and what finds something: not one for each 150 ns.
+        // One look between any two steps of jobs, and those that find something: not one per 150 ns.
         assert!(watch.looks <= 2 * ios, "{cpus}: {} looks", watch.looks);
         assert!(report.totals.events < 20 * ios, "{cpus}: {} events", report.totals.events);
     }
 }
 
-/// A job that is never idle shares a processor with one that polls: both make progress.
+/// A job that is never idle shares a processor with a job that polls: both make progress.
 #[test]
-fn a_busy_neighbour_does_not_keep_a_processor_from_looking() {
+fn a_busy_neighbour_does_not_stop_a_processor_from_looking() {
     let device = DEVICE.replace("\"timer\"", "\"none\"");
     let text = "[busy]\nrw=randread\ncpus_allowed=0\nsize=64m\n\
                 [poll]\nrw=randread\nioengine=io_uring\nhipri\ncpus_allowed=0";
     let (report, watch) = run(text, &device, "poll-queues = 1");
     assert_eq!((measured(&report, 0).ios, measured(&report, 1).ios), (16_384, 256));
-    assert!(report.jobs[1].stats.ended < report.jobs[0].stats.ended, "while the other ran");
+    assert!(report.jobs[1].stats.ended < report.jobs[0].stats.ended, "while the other job ran");
     assert!(watch.looks >= 256);
 }
 
 #[test]
-fn a_job_that_polls_where_nothing_is_polled_is_refused_with_its_line() {
+fn a_polling_job_on_a_design_without_polled_queues_is_refused_with_its_line() {
     let refuse = |queue: &str| {
         let refused = try_run("[a]\nrw=randread\nioengine=io_uring\nhipri", DEVICE, queue);
         refused.map(drop).unwrap_err().to_string()
@@ -209,7 +209,7 @@ fn a_job_that_polls_where_nothing_is_polled_is_refused_with_its_line() {
 }
 
 #[test]
-fn measuring_that_begins_within_a_spin_counts_what_is_left_of_it() {
+fn measuring_that_begins_during_a_spin_counts_the_rest_of_it() {
     let ramp = "ramp_time=50us\nruntime=1ms\ntime_based\nhipri";
     let (report, _) = run(&format!("{LONE}\n{ramp}"), DEVICE, "poll-queues = 1");
     assert_eq!(report.totals.cpu, report.span);

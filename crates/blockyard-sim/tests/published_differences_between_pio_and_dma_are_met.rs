@@ -1,10 +1,10 @@
-//! What DMA moved less than PIO before double buffering for MMC, December 2010, on one scale, 41.93 us for a
-//! KiB on the bus, and on those of 35 and 50 us.
+//! The published difference between DMA and PIO before double buffering for MMC (December 2010), at 41.93 us
+//! per KiB on the bus, and at 35 and 50 us.
 //!
-//! Reading, again and at random: within 15 % of the difference at 4 KiB to 16 MiB, and slower by DMA everywhere.
-//! Writing: up to 256 KiB differences of up to 79 kB/s of either sign were measured, and one row of 13 to 283
-//! that is out of line with those beside it; ours stay within 79. Beyond, DMA was faster by 68 to 470 kB/s, and
-//! ours is faster.
+//! Reads, rereads and random reads: within 15 % of the difference from 4 KiB to 16 MiB, and DMA is slower
+//! everywhere. Writes up to 256 KiB: measured differences of up to 79 kB/s of either sign, and one row of 13 to
+//! 283 that does not fit its neighbours; ours stay within 79. Larger writes: DMA was faster by 68 to 470 kB/s,
+//! and ours is faster.
 
 mod published;
 
@@ -15,7 +15,7 @@ use published::{assert_met, measured};
 fn published_differences_between_pio_and_dma_are_met() {
     let mut experiment = measured("mmc-double-buffer", &["mmc-serial"]);
     experiment.tables.retain(|table| table.unit == Unit::KibPerS);
-    // Where records begin not to fit the cache, other scales are further off.
+    // At record sizes around the size of the cache, other scales are further off.
     let is_beside_the_cache = |kib: &str| matches!(kib, "512k" | "1024k");
     let cells = assert_met(&experiment, |workload, _| {
         let (op, kib) = workload.name.split_once(' ').unwrap();
@@ -42,7 +42,7 @@ fn published_differences_between_pio_and_dma_are_met() {
 }
 
 #[test]
-fn reading_by_dma_saves_little_of_a_processor_until_records_do_not_fit_the_cache() {
+fn dma_reads_save_little_processor_time_until_records_exceed_the_cache() {
     let mut experiment = measured("mmc-double-buffer", &["mmc-serial"]);
     experiment.tables.retain(|table| table.unit == Unit::CpuPercent);
     let table = &mut experiment.tables[0];

@@ -1,5 +1,5 @@
-//! What was published of the block translation table in May 2015, with plain copies, on each device that may
-//! have been the one measured: rates within 2 %, the share of the copy within a point.
+//! The published figures of the block translation table (May 2015), with plain copies, on each device that may
+//! have been measured: rates within 2 %, the share of the copy within one point.
 
 mod published;
 

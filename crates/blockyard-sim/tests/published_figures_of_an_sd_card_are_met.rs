@@ -1,9 +1,9 @@
-//! What iozone, dd and find gave before the multiqueue series for MMC and SD of February 2017. Read,
-//! read again and read at random are within 2 %, writing within 6 %, dd within 3 %, find within 3 %.
+//! The figures of iozone, dd and find before the multiqueue series for MMC and SD (February 2017). Reads,
+//! rereads and random reads are within 2 %, writes within 6 %, dd and find within 3 %.
 //!
-//! The tables are of single runs. Left out is what lies outside their own lines: reads of 1024 KiB (6 % below
-//! a line that the other lengths of record are within 1.1 % of; 2 % at random) and rewrites of 64 KiB (12 %
-//! below theirs).
+//! The tables are of single runs. Two outliers of the tables are left out: reads of 1024 KiB (6 % below a line
+//! that the other record lengths fit within 1.1 %; 2 % for random reads) and rewrites of 64 KiB (12 % below
+//! their line).
 
 mod published;
 
@@ -24,9 +24,9 @@ fn published_figures_of_an_sd_card_are_met() {
     });
 }
 
-/// 1.75 s of the 3.61 were neither user nor system time.
+/// 1.75 s of the 3.61 s were neither user nor system time.
 #[test]
-fn find_waits_for_as_long_as_was_measured() {
+fn find_waits_for_as_long_as_measured() {
     let mut experiment = measured("mmc-mq", &["mmc-double-buffer-full"]);
     experiment.tables.truncate(1);
     experiment.tables[0].variants = &[];

@@ -1,7 +1,6 @@
-//! The SCSI table published in August 2017, cell by cell and in both readings of its workload:
-//! within 3 % where the profile of the device was fitted on the cell, within 8 % elsewhere. And for
-//! the reason that was published: the 2017 mq-deadline loses its sequential rate because next to
-//! nothing is merged any more.
+//! The SCSI table of August 2017, cell by cell and in both readings of its workload: within 3 % in the cells
+//! to which the device profile was fitted, within 8 % elsewhere. The reason is the published one: the 2017
+//! mq-deadline loses its sequential rate because it merges almost nothing.
 
 mod published;
 

@@ -1,6 +1,6 @@
-//! The second swarm: drawn fio jobs on drawn devices under drawn designs, through `Simulation`, the
-//! accounts checked after every piece of work. `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SEEDS` as
-//! for the swarm.
+//! The second swarm: random fio jobs on random devices under random designs, through `Simulation`. The
+//! accounts are checked after every piece of work. `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SEEDS` work
+//! as in the swarm.
 
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies, SchedDepth, SwqMerge,
@@ -52,7 +52,7 @@ fn args(prng: &mut Prng) -> Vec<String> {
 /// A device, and the rule by which it is busy, if it has one.
 fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
     let mut faults = None;
-    let mut device = Device::lookup("null").expect("a built-in");
+    let mut device = Device::lookup("null").expect("`null` should be a built-in device");
     device.limits.write_cache = false;
     device.limits.max_sectors = prng.pick(&[8, 64, 2560]);
     device.limits.max_segments = prng.pick(&[1, 3, 128]);
@@ -109,7 +109,7 @@ fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
 }
 
 fn design(prng: &mut Prng) -> Design {
-    let mut design = Design::lookup("mq-none").expect("a built-in");
+    let mut design = Design::lookup("mq-none").expect("`mq-none` should be a built-in design");
     let dispatches =
         [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget];
     let base = prng.pick(&[Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber()]);
@@ -129,7 +129,7 @@ fn design(prng: &mut Prng) -> Design {
     design
 }
 
-/// Hardware queues for reads alone and for polling, and jobs that use them.
+/// Draws hardware queues for reads alone and for polling, and jobs that use them.
 fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     if design.policies.model == Model::SingleLock {
         return;
@@ -144,7 +144,7 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     }
 }
 
-/// Jobs that read through the page cache, and how far they are ahead.
+/// Draws jobs that read through the page cache, and their read-ahead.
 fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     let prng = &mut Prng::new(seed).fork(0x7061);
     design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20]);
@@ -216,7 +216,7 @@ fn all_jobs_end_and_the_same_seed_gives_the_same_report() {
                     .sum::<u64>();
                 events += report.totals.events;
                 if seed % 8 == 0 {
-                    let again = run(*seed).expect("it ended before");
+                    let again = run(*seed).expect("a seed that ended should end again");
                     assert_eq!(format!("{again:?}"), format!("{report:?}"), "seed {seed}");
                 }
             }

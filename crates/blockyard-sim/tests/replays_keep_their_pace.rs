@@ -1,5 +1,5 @@
-//! When recorded I/Os are issued, against slow and obvious models: on a machine that costs nothing,
-//! before a device that takes the same time for everything and has room for all.
+//! The instants at which recorded I/Os are issued, compared with slow and obvious models. The machine has
+//! no costs; the device takes the same time for every request and has room for all of them.
 
 mod recorded;
 
@@ -12,7 +12,7 @@ use blockyard_sim::workload::{Generator, IoOp};
 use proptest::prelude::*;
 use recorded::{Io, blkparse, iolog_v3};
 
-/// Everything costs nothing but the device's answer, which takes so long.
+/// A device with this response time on a machine without costs.
 fn device(answer_us: u64) -> Device {
     let costs = [
         "syscall",
@@ -58,7 +58,7 @@ fn at(pace: Pace, speed: &str) -> Options {
     Options { pace, speed: speed.parse().unwrap(), ..Options::default() }
 }
 
-/// I/Os of up to four processes, rising in time, each to a place of its own so that none merge.
+/// I/Os of up to four processes in order of time. Each has its own place, so that none merge.
 fn ios() -> impl Strategy<Value = Vec<Io>> {
     let gap = prop_oneof![Just(0_u64), 1..30_u64, 1..500_u64];
     proptest::collection::vec((gap, 0..4_u32), 1..60).prop_map(|drawn| {
@@ -73,14 +73,14 @@ fn ios() -> impl Strategy<Value = Vec<Io>> {
     })
 }
 
-/// When each I/O is issued, microseconds, if every one follows the same issue or completion of its
-/// process as in the trace, as long after it. All answers of the trace take 50 us.
+/// When each I/O is issued, microseconds, if it comes as long after the same issue or completion of its
+/// process as in the trace. All response times of the trace are 50 us.
 fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
     let mut issued: Vec<u64> = Vec::new();
     let begin = ios[0].at_us;
     for (n, io) in ios.iter().enumerate() {
-        // Every event of the process before this I/O: when it was, and when it is now. Where an
-        // issue and a completion fall together, the later of the two is waited for.
+        // All earlier events of the process: in the trace, and now. If an issue and a completion
+        // coincide, the I/O waits for the later one now.
         let before = (0..n).filter(|other| ios[*other].pid == io.pid);
         let events = before.flat_map(|other| {
             let then = ios[other].at_us;
@@ -89,7 +89,7 @@ fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
         });
         let past: Vec<_> = events.filter(|(then, _)| *then <= io.at_us).collect();
         let latest = past.iter().map(|(then, _)| *then).max();
-        // Everything that had happened has to have happened, and the latest that long ago.
+        // All of these events must have happened, the latest of them that long ago.
         let now = latest.map_or(io.at_us - begin, |latest| {
             let since = past.iter().map(|(_, now)| *now).max().unwrap();
             since + (io.at_us - latest)
@@ -131,9 +131,9 @@ proptest! {
         prop_assert_eq!(report.late_ns.unwrap().sum(), u128::from(late) * 1000);
     }
 
-    /// Where a trace knows no completions, the spans between issues are kept, whatever the device.
+    /// In a trace without completions, the time between issues is kept on any device.
     #[test]
-    fn without_completions_think_time_is_the_span_between_issues(ios in ios()) {
+    fn without_completions_think_time_is_the_time_between_issues(ios in ios()) {
         let report = simulate(&iolog_v3(&ios), at(Pace::Think, "1x"), &device(300));
         prop_assert_eq!(report.late_ns.unwrap().max(), 0);
         let last = ios.last().unwrap().at_us - ios[0].at_us;
@@ -141,9 +141,9 @@ proptest! {
     }
 }
 
-/// A closed loop of a job's own I/Os is the job.
+/// A closed loop over a job's own I/Os behaves like the job.
 #[test]
-fn a_closed_loop_does_what_the_job_did_that_was_recorded() {
+fn a_closed_loop_behaves_like_the_recorded_job() {
     for (device, design, options) in [
         ("null", "mq-none", "--rw=randread --iodepth=8 --size=4m"),
         ("srp", "mq-deadline", "--rw=randrw --iodepth=32 --size=8m --bsrange=4k-64k"),
@@ -187,12 +187,12 @@ fn simulate_on(trace: &str, depth: u32, device: &Device, design: &Design) -> Rep
     .unwrap()
 }
 
-/// Before a device faster than the recorded one a process gets ahead of its trace, and its records
-/// have to be known earlier and earlier. Each time the instant scheduled before stayed in the heap,
-/// and scheduled one more when it came: the events of a run grew with the square of its length. An
-/// instant that has been overtaken is passed over now.
+/// On a device faster than the recorded one, a process gets ahead of its trace, and its records must be
+/// known earlier and earlier. Each instant that was scheduled before once stayed in the heap and
+/// scheduled another one when it came, so that the events of a run grew with the square of its length.
+/// Such an instant is now skipped.
 #[test]
-fn getting_ahead_of_the_trace_costs_no_more_events() {
+fn a_process_ahead_of_its_trace_causes_no_more_events() {
     let ios: Vec<_> = (0..4000)
         .map(|n| Io { took_us: 900, ..Io::new(n * 1000, Op::Read, n * 1000, 8) })
         .collect();

@@ -485,7 +485,7 @@ fn a_host_that_forgets_to_flush_is_caught() {
 /// The canary of what a reset loses: the same, where the power never goes.
 #[test]
 fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
-    assert!(shows("when all had ended", |drawn| {
+    assert!(shows("at the end of the run", |drawn| {
         let has_cache = core::mem::replace(&mut drawn.device.limits.write_cache, false);
         drawn.device.limits.fua = false;
         drawn.verify.power_cuts.clear();

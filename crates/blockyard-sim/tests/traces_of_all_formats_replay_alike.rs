@@ -1,5 +1,5 @@
-//! The same I/Os recorded in each format give the same simulation, and the samples in
-//! `examples/traces` are what the writers here make of them.
+//! The same I/Os in each format give the same simulation. The samples in `examples/traces` are the output
+//! of the writers in these tests.
 
 mod recorded;
 
@@ -63,7 +63,7 @@ fn the_same_ios_give_the_same_simulation_in_every_format() {
 }
 
 #[test]
-fn operations_and_flags_come_through_binary_and_text() {
+fn operations_and_flags_are_the_same_in_binary_and_text() {
     let ios = database();
     let expected: Vec<_> = ios
         .iter()
@@ -116,15 +116,16 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// With `BLOCKYARD_WRITE_SAMPLES` set, after a change to the writers, they are written anew first.
+/// With `BLOCKYARD_WRITE_SAMPLES` set, the samples are first written again, as needed after a change to
+/// the writers.
 #[test]
-fn the_samples_are_what_is_written_here_and_replay_at_every_pace() {
+fn the_samples_are_up_to_date_and_replay_at_every_pace() {
     for (name, bytes) in files() {
         let path = samples().join(name);
         if env::var_os("BLOCKYARD_WRITE_SAMPLES").is_some() {
             fs::write(&path, &bytes).unwrap();
         }
-        assert!(fs::read(&path).unwrap() == bytes, "{name} is not what is written here");
+        assert!(fs::read(&path).unwrap() == bytes, "{name} is not the writers' current output");
         let trace = Trace::open(Source::at(path.to_str().unwrap()).unwrap()).unwrap();
         assert_eq!(trace.summary().warnings, [], "{name}");
         let records = trace.summary().records;
@@ -139,7 +140,7 @@ fn the_samples_are_what_is_written_here_and_replay_at_every_pace() {
 }
 
 #[test]
-fn the_binary_sample_is_to_blkparse_what_it_is_to_us() {
+fn blkparse_reads_the_binary_sample_as_we_do() {
     let prefix = samples().join("database");
     let printed = Command::new("blkparse").args(["-q", "-i"]).arg(&prefix).output();
     let Ok(printed) = printed else {

@@ -1,24 +1,24 @@
-//! The one seam to a device.
+//! The seam to a device.
 //!
-//! A [`Driver`] prepares, takes or refuses, and cleans up after requests. A [`Device`] is a driver
-//! whose completions are pulled. Both stack: a [`layer`](crate::layer) that injects faults, delays
-//! or watches is a device over a device.
+//! A [`Driver`] prepares requests, accepts or refuses them, and cleans up after them. A [`Device`] is a
+//! driver whose completions are pulled. Both stack: a [`layer`](crate::layer) that injects faults, adds
+//! delays or records calls is a device over a device.
 //!
 //! # Rules
 //!
-//! - **D1.** After [`Accept::Queued`] the driver owns the request until its owner calls
-//!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any
-//!   other answer it keeps nothing of it.
-//! - **D2.** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's own
-//!   call returns, with one whose `last` is set and that the driver takes, or with
-//!   [`Driver::commit`]: only then must the driver have told the device.
-//! - **D3.** A budget taken is given back exactly once, by the core: when the request completes, or
-//!   when it turns out that there is nothing to send.
-//! - **D4.** [`Busy::Device`] promises that a request of this queue is in flight whose completion
-//!   makes room, [`Busy::Host`] one of some queue of the host. Where none is, the core asks again
-//!   after a delay, as for [`Busy::Resource`].
-//! - **D5.** A request that [`Driver::timed_out`] has ended is not reported as finished any more: its
-//!   tag may be another request's by then.
+//! - **[owned-until-completed]** After [`Accept::Queued`] the driver owns the request until its owner calls
+//!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any other
+//!   answer the driver keeps nothing of the request.
+//! - **[last-or-commit]** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's
+//!   own call returns, with an accepted request whose `last` is set, or with [`Driver::commit`]. The
+//!   driver may wait until then before it notifies the device.
+//! - **[busy-promise-kept]** [`Busy::Device`] promises that a request of this queue is in flight whose
+//!   completion makes room, and [`Busy::Host`] that one of some queue of the host is. If none is in
+//!   flight, the core tries again after a delay, as for [`Busy::Resource`].
+//! - **[timed-out-not-finished]** A driver does not report a request as finished after
+//!   [`Driver::timed_out`] has ended it: its tag may already belong to another request.
+//!
+//! Budget is given back once, see [budget-given-back] in [`hardware_queue`](crate::hardware_queue).
 
 use crate::request::{Bios, Piece, Request, Requests};
 use crate::status::Status;
@@ -26,104 +26,106 @@ use crate::time::Instant;
 use crate::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
 use core::fmt;
 
-/// What a driver says to a request.
+/// The answer of a driver to an offered request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Taken: the driver owns it (D1).
+    /// Accepted: the driver owns the request ([owned-until-completed]).
     Queued,
-    /// Not now.
+    /// Refused for now.
     Busy(Busy),
-    /// Never: the request ends with this status.
+    /// Refused for good: the request ends with this status.
     Failed(Status),
 }
 
-/// Why a driver refuses for now, which decides when the core asks again.
+/// Why a driver refuses for now. The reason decides when the core tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Busy {
-    /// The device is full; a completion of this queue will make room (D4).
+    /// The device is full; a completion of this queue will make room ([busy-promise-kept]).
     Device,
-    /// What all queues of this host share is used up: a completion of any of them makes room.
+    /// A resource that all queues of the host share is used up; a completion of any of them makes
+    /// room.
     Host,
-    /// Something that no completion gives back has run out: asked again after
+    /// A resource that no completion gives back has run out. The core tries again after
     /// [`RETRY_DELAY`](crate::hardware_queue::RETRY_DELAY).
     Resource,
 }
 
-/// How a driver ended its part of a request.
+/// How a driver's work on a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done with it: [`complete`](crate::request_queue::RequestQueue::complete) it.
+    /// The driver is done: [`complete`](crate::request_queue::RequestQueue::complete) the request.
     Done(Status),
-    /// Done with a read or write that failed, but for its first `sectors`, fewer than it has:
+    /// A read or write failed except for its first `sectors`, which are fewer than all:
     /// [`complete_partly`](crate::request_queue::RequestQueue::complete_partly) it.
     Partial {
-        /// Sectors, from its first, that are done well.
+        /// Sectors, from the first, that were transferred.
         sectors: u32,
-        /// What the rest failed with.
+        /// The status of the remaining sectors.
         status: Status,
     },
-    /// The device did not take it after all:
-    /// [`requeue`](crate::request_queue::RequestQueue::requeue) it, to be tried again.
+    /// The device did not take the request after all:
+    /// [`requeue`](crate::request_queue::RequestQueue::requeue) it for another try.
     Again,
-    /// As [`Self::Again`], and the driver keeps what it prepared:
+    /// Like [`Self::Again`], but the request stays prepared:
     /// [`requeue_prepared`](crate::request_queue::RequestQueue::requeue_prepared) it.
     AgainPrepared,
 }
 
-/// What a driver says of a request that it has had for too long.
+/// The answer of a driver about a request that it has owned for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedOut {
-    /// It has taken the request back from the device, which will not touch it again: it ends, or
-    /// goes back to be tried again, now. The driver does not report it later (D5).
+    /// The driver has taken the request back from the device, which will not touch it again. The
+    /// request ends or is requeued now, and the driver does not report it later
+    /// ([timed-out-not-finished]).
     Ended(Outcome),
-    /// It still waits for the device: ask again after another timeout.
+    /// The driver still waits for the device: ask again after another timeout.
     Reset,
 }
 
 /// A request that a driver is done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The request's queue.
+    /// The request queue.
     pub queue: QueueId,
-    /// Its hardware queue.
+    /// The hardware queue.
     pub hctx: HctxId,
-    /// Its driver tag.
+    /// The driver tag.
     pub tag: DriverTag,
-    /// How it ended.
+    /// How the work ended.
     pub outcome: Outcome,
 }
 
-/// What becomes of the data of a request at a device that honours it.
+/// What a device that models data does with the data of a request.
 ///
-/// Payloads are opaque to the core. A layer that spoils data says here what the device below is to
-/// do with it; the device then answers as if it had done all that was asked. A device without a
-/// model of its data need not look.
+/// Payloads are opaque to the core. A layer that corrupts data sets the effect that the device
+/// below is to have; the device then answers as if it had done all of the request. A device without
+/// a model of its data may ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataEffect {
-    /// All of it is done: what every request asks for.
+    /// All data is transferred: the effect of every ordinary request.
     Whole,
-    /// Only so many of its first sectors are written (a torn write).
+    /// Only this many of the first sectors are written (a torn write).
     First(u32),
     /// Nothing is read or written.
     Nowhere,
-    /// It is written as if it began at this sector (a misdirected write).
+    /// The data is written as if the request began at this sector (a misdirected write).
     At(u64),
 }
 
-/// A request as it is handed to a driver.
+/// A request as it is offered to a driver.
 #[derive(Clone, Copy)]
 pub struct Issue<'a> {
-    /// The request queue it comes from.
+    /// The request queue that it comes from.
     pub queue: QueueId,
-    /// The hardware queue it is for.
+    /// The hardware queue that it is for.
     pub hctx: HctxId,
-    /// The number it is known by until it completes; unique within the hardware queue.
+    /// Identifies the request until it completes; unique within the hardware queue.
     pub tag: DriverTag,
-    /// The device's permit, where the queue takes budget before it dispatches.
+    /// The device's permit, if the queue takes budget before it dispatches.
     pub budget: Option<Budget>,
-    /// No further request follows in this run (D2).
+    /// No further request follows in this run ([last-or-commit]).
     pub last: bool,
-    /// Now.
+    /// The time of the offer.
     pub now: Instant,
     pub(crate) effect: DataEffect,
     pub(crate) id: RequestId,
@@ -132,10 +134,11 @@ pub struct Issue<'a> {
 }
 
 impl<'a> Issue<'a> {
-    /// An issue of the request `id` of these pools at `now`, the last of its run and without a budget.
+    /// Returns an issue of request `id` of these pools at `now`, last of its run and without
+    /// budget.
     ///
-    /// A request queue makes its own. This is for a driver's unit tests, which offer a request
-    /// under a tag of their choice.
+    /// A request queue makes its own issues. This is for unit tests of drivers, which offer a
+    /// request under a tag of their choice.
     #[must_use]
     pub const fn new(
         hctx: HctxId,
@@ -149,37 +152,37 @@ impl<'a> Issue<'a> {
         Self { queue, hctx, tag, budget: None, last: true, now, effect, id, requests, bios }
     }
 
-    /// The request.
+    /// Returns the request.
     #[must_use]
     pub fn request(&self) -> &'a Request {
         &self.requests[self.id]
     }
 
-    /// What is to become of its data.
+    /// Returns what is to happen to the data.
     #[must_use]
     pub const fn effect(&self) -> DataEffect {
         self.effect
     }
 
-    /// The same request, of whose data this becomes: for a layer to pass on.
+    /// Returns the same issue with another effect, for a layer to pass on.
     #[must_use]
     pub const fn with_effect(self, effect: DataEffect) -> Self {
         Self { effect, ..self }
     }
 
-    /// The request's handle within its queue.
+    /// Returns the request's handle within its queue.
     #[must_use]
     pub const fn id(&self) -> RequestId {
         self.id
     }
 
-    /// The parts of callers' bios that the request carries, in order.
+    /// Returns the parts of callers' bios that the request carries, in order.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> + use<'a> {
         self.requests.bios(self.id, self.bios)
     }
 }
 
-/// Of the request only its number and range: the pools behind it are long.
+/// Prints only the number and range of the request: the pools behind it are long.
 impl fmt::Debug for Issue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rq = self.request();
@@ -220,7 +223,7 @@ pub trait Driver {
     /// [`Dispatch::Budget`](crate::policy::Dispatch::Budget).
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget>;
 
-    /// Takes back a permit (D3).
+    /// Takes back a permit ([budget-given-back]).
     fn return_budget(&mut self, queue: QueueId, budget: Budget);
 
     /// Prepares a request. The core calls this once for each request before it first offers the
@@ -234,7 +237,7 @@ pub trait Driver {
     /// Offers a request to the device.
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept;
 
-    /// Ends a run whose last call of [`Self::queue_rq`] did not have `last` set (D2).
+    /// Ends a run whose last call of [`Self::queue_rq`] did not have `last` set ([last-or-commit]).
     fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant);
 
     /// Decides about a `request` that the driver has owned for longer than the queue's timeout.
@@ -255,16 +258,18 @@ pub trait Driver {
 
 /// A driver whose completions are pulled.
 ///
-/// After each call on a queue, when [`Self::poll_at`] falls due, and when the device itself rings,
-/// drain [`Self::next_finished`] and pass each answer to its queue.
+/// After each call on a queue, when [`Self::poll_at`] falls due, and when the device signals, drain
+/// [`Self::next_finished`] and pass each answer to its queue.
 pub trait Device: Driver {
-    /// A request it is done with at `now`: each that it took, once (D1), in the order in which they
-    /// are to be completed. `now` is not earlier than in any call before.
+    /// Returns a request that the device is done with at `now`. Each accepted request is returned
+    /// once ([owned-until-completed]), in the order in which they are to be completed. `now` is not
+    /// earlier than in any previous call.
     fn next_finished(&mut self, now: Instant) -> Option<Finished>;
 
-    /// The earliest instant at which [`Self::next_finished`] may have an answer although nothing
-    /// happens before; one that has passed means now. `None` where there is none, or where the
-    /// device rings by other means. Once [`Self::next_finished`] has answered `None`, it is later.
+    /// Returns the earliest instant at which [`Self::next_finished`] may have an answer although
+    /// nothing happens before; an instant in the past means now. Returns `None` if there is no such
+    /// instant, or if the device signals by other means. Once [`Self::next_finished`] has returned
+    /// `None`, the instant is in the future.
     fn poll_at(&self) -> Option<Instant>;
 }
 

@@ -1,54 +1,53 @@
-//! Flushes: what makes a volatile cache durable, in sequence with data.
+//! Flushes: requests that wait for a volatile cache to be emptied.
 //!
-//! A write that asks for [`Flags::PREFLUSH`] or [`Flags::FUA`], and a bio that is nothing but a
-//! flush, become requests that take `Steps`: a flush before, their data, a flush after. Those that
-//! are at a flush wait in the `FlushQueue` of their hardware queue, and one flush command serves
-//! all that waited when it began. Moving a request from step to step is
-//! [`request_queue`](crate::request_queue)'s part.
+//! A write with [`Flags::PREFLUSH`](crate::bio::Flags::PREFLUSH) or [`Flags::FUA`](crate::bio::Flags::FUA),
+//! and a bio that is only a flush, become requests with steps: a flush before, the data, a flush after.
+//! Requests whose next step is a flush wait in the `FlushQueue` of their hardware queue, and one flush
+//! command serves all that waited when it began. [`request_queue`](crate::request_queue) moves requests
+//! from step to step.
 //!
 //! # Rules
 //!
-//! - **F1.** The steps follow from the bio and the device. Without a volatile cache there are none:
-//!   the flags are dropped, and a bio that is nothing but a flush ends at once. With one: preflush
-//!   asks for a flush before, data for the data, and FUA for a flush after where the device has no
-//!   FUA of its own ([`Limits::fua`]; FUA of its own is for writes only).
-//! - **F2.** A flush covers only requests that waited before it began, so only writes that ended
-//!   before it was sent.
-//! - **F3.** A failure of a step ends the request with it; a flush that fails fails all it covers.
-//! - **C1.** One flush of a hardware queue is under way at a time.
-//! - **C2.** While data of a sequence is under way no flush begins, so that those that will want a
-//!   flush behind that data share one.
-//! - **C3.** C2 no longer holds once somebody has waited [`HOLD_MAX`].
+//! - **[flush-covers-earlier]** A flush covers only requests that waited before it began, and so only
+//!   writes that ended before it was sent.
+//! - **[failed-flush-fails-all]** A step that fails ends its request with the same status. A flush that
+//!   fails does so for every request it covers.
+//! - **[one-flush-at-a-time]** At most one flush of a hardware queue is under way.
+//! - **[flush-waits-for-data]** No flush begins while data of a sequence is under way, so that requests
+//!   which need a flush behind that data share one.
+//! - **[flush-held-bounded]** [flush-waits-for-data] stops holding a flush back once a request has waited
+//!   [`HOLD_MAX`].
 
 use crate::request::{List, Requests};
 use crate::time::{Duration, Instant};
 use crate::unit::RequestId;
 
-/// How long data under way may hold a flush back (C3): 5 s, as in Linux.
+/// The longest time that data under way may hold a flush back ([flush-held-bounded]): 5 s, as in
+/// Linux.
 pub const HOLD_MAX: Duration = Duration::from_secs(5);
 
-/// Who waits for flushes of one hardware queue.
+/// The requests that wait for flushes of one hardware queue.
 #[derive(Debug, Default)]
 pub(crate) struct FlushQueue {
-    /// For the next one.
+    /// Requests that wait for the next flush.
     waiting: List,
-    /// For the one under way (F2).
+    /// Requests that the current flush covers ([flush-covers-earlier]).
     covered: List,
-    /// When the first of `waiting` came.
+    /// When the first request of `waiting` came.
     since: Instant,
-    /// Data of sequences that is staged or with the driver (C2).
+    /// The number of requests whose data is staged or with the driver ([flush-waits-for-data]).
     data: u32,
-    /// A flush is staged or with the driver (C1).
+    /// Whether a flush is staged or with the driver ([one-flush-at-a-time]).
     under_way: bool,
 }
 
 impl FlushQueue {
-    /// How many requests wait.
+    /// The number of requests that wait.
     pub(crate) const fn len(&self) -> u32 {
         self.waiting.len() + self.covered.len()
     }
 
-    /// `id`, which is on no list, waits for a flush.
+    /// Makes `id`, which is on no list, wait for a flush.
     pub(crate) fn wait(&mut self, requests: &mut Requests, id: RequestId, now: Instant) {
         if self.waiting.is_empty() {
             self.since = now;
@@ -56,17 +55,17 @@ impl FlushQueue {
         self.waiting.push_back(requests, id);
     }
 
-    /// Data of a sequence is on its way.
+    /// Notes that data of a sequence was staged.
     pub(crate) const fn data_began(&mut self) {
         self.data += 1;
     }
 
-    /// Data of a sequence has ended.
+    /// Notes that data of a sequence has ended.
     pub(crate) const fn data_ended(&mut self) {
         self.data -= 1;
     }
 
-    /// A flush begins, if it may (C1 to C3): the first request that it covers.
+    /// Begins a flush if the rules allow one, and returns the first request that it covers.
     pub(crate) fn begin(&mut self, now: Instant) -> Option<RequestId> {
         let held = self.held_until().is_some_and(|until| now < until);
         if self.under_way || held {
@@ -78,13 +77,13 @@ impl FlushQueue {
         Some(first)
     }
 
-    /// When C2 ceases to hold a flush back that nothing else does.
+    /// Returns when [flush-waits-for-data] stops holding back a flush that nothing else holds back.
     pub(crate) fn held_until(&self) -> Option<Instant> {
         let held = self.data > 0 && !self.under_way && !self.waiting.is_empty();
         held.then(|| self.since + HOLD_MAX)
     }
 
-    /// The flush under way has ended: the requests that it covered.
+    /// Ends the current flush and returns the requests that it covered.
     pub(crate) fn end(&mut self) -> List {
         self.under_way = false;
         core::mem::take(&mut self.covered)

@@ -1,41 +1,40 @@
 //! Hardware queues: the last stage before the driver.
 //!
-//! A hardware queue (*hctx*) holds what the stage needs to remember between runs: the dispatch
-//! list, how busy the device has been, whether somebody must run it again, and which software
-//! queues feed it. What a run does with it is in
+//! A hardware queue (*hctx*) holds what the stage remembers between runs: the dispatch list, how busy
+//! the device has been, and which software queues feed it. What a run does is in
 //! [`request_queue`](crate::request_queue), the one place that names every stage.
 //!
-//! # Rules (cited by number in the code and in the simulator's checkers)
+//! # Rules (cited by name in the code, its tests and the simulator's checkers)
 //!
-//! - **H1.** While the dispatch list holds a request, nothing leaves the elevator; only
+//! - **[dispatch-list-first]** No request leaves the elevator while the dispatch list holds one. Only
 //!   [`Dispatch::DrainAll`](crate::policy::Dispatch::DrainAll), kept for comparison, breaks this.
-//! - **H2.** Budget is taken before a request leaves the elevator, and is given back on every path
-//!   that does not end with the driver owning the request.
-//! - **H3.** With an elevator, a driver tag is held only while the driver owns the request: a
-//!   refused request gives its tag back before it joins the dispatch list. Without one the driver
-//!   tag is the request's own from submission on.
-//! - **H4.** No wake-up is lost. A run that stops while there is work either sets the restart mark,
-//!   which a completion of the queue honours, or, for what queues share, is registered with the
-//!   host; for what no completion gives back, and with nothing in flight that could complete, it
-//!   sets the retry instant.
-//! - **H5.** What passes the elevator by (flushes, data behind a flush, passthrough) is offered
-//!   before everything else: it may be what the rest waits for. Only what lacks a reserved tag stands
-//!   aside, as others do not need one.
-//! - **H6.** Without an elevator a request may go to the driver past the software queues, but past
-//!   nothing that waits in those of its hardware queue: it is staged behind, and the queue is run. Else
-//!   the submitter whose request has just ended would take the room each time before the run that the
-//!   same completion has asked for, and who waits would wait for good.
+//! - **[budget-given-back]** Budget is taken before a request leaves the elevator. It is given back
+//!   exactly once, also on every path that does not end with the driver owning the request.
+//! - **[tag-only-in-driver]** With an elevator, a request holds a driver tag only while the driver owns
+//!   it: a refused request gives its tag back before it joins the dispatch list. Without an elevator a
+//!   request keeps its driver tag from submission to its end.
+//! - **[no-lost-wake-up]** No wake-up is lost. A run that stops while there is work sets the restart mark,
+//!   which a completion of the queue honours, or is registered with the host if it lacks something that
+//!   queues share. If no completion can help, because what ran out is not given back by one or nothing
+//!   is in flight, the run sets the retry instant.
+//! - **[direct-requests-first]** Requests that bypass the elevator (flushes, data behind a flush,
+//!   passthrough) are offered before all others, which may be waiting for them. Only a request that
+//!   lacks a reserved tag steps aside, because others do not need one.
+//! - **[no-overtaking-staged]** Without an elevator a request may bypass the software queues, but never
+//!   overtakes a request that waits in those of its hardware queue: it is staged behind them and the
+//!   queue is run. Otherwise a submitter whose request has just ended could take the free room each
+//!   time before the run that the same completion asked for, and the waiting request would starve.
 
 use crate::bio::{Bio, Flags};
 use crate::flush::FlushQueue;
 use crate::policy::BusyTrack;
 use crate::request::List;
-use crate::time::{Duration, Instant};
+use crate::time::Duration;
 use crate::trace::Hold;
 use crate::unit::{CpuId, HctxId};
 use alloc::vec::Vec;
 
-/// How long a run waits before it tries again when no completion will make room: 3 ms, as in Linux.
+/// The time before a run is tried again when no completion will make room: 3 ms, as in Linux.
 pub const RETRY_DELAY: Duration = Duration::from_ms(3);
 
 /// Why a run stopped.
@@ -44,52 +43,51 @@ pub const RETRY_DELAY: Duration = Duration::from_ms(3);
 pub enum RunStop {
     /// Nothing is left to send.
     Idle,
-    /// Something is left and cannot go before the event that this names.
+    /// Requests are left that cannot move before the event that this names.
     Held(Hold),
-    /// As many requests as one run may send have gone; the queue is marked to be run again.
+    /// The run has sent as many requests as one run may; the hardware queue is marked to run again.
     Batch,
 }
 
 /// A hardware queue that is to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Which.
+    /// The hardware queue.
     pub hctx: HctxId,
-    /// Whether Linux would leave it to a worker thread rather than to whoever caused it. Nothing
-    /// but latency depends on it.
+    /// Whether Linux would leave the run to a worker thread. Only latency depends on it.
     pub deferred: bool,
 }
 
 /// Which hardware queue serves each processor, for each kind of bio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMap {
-    /// For everything that has no map of its own.
+    /// For all bios whose kind has no map of its own.
     pub default: Vec<HctxId>,
-    /// For reads; empty: they use the default map.
+    /// For reads; if empty, reads use the default map.
     pub read: Vec<HctxId>,
-    /// For polled bios; empty: they use the default map.
+    /// For polled bios; if empty, they use the default map.
     pub poll: Vec<HctxId>,
 }
 
 impl QueueMap {
-    /// `cpus` processors spread evenly, in neighbouring groups, over `hctxs` hardware queues that
-    /// serve every kind.
+    /// Returns a map that spreads `cpus` processors evenly, in neighbouring groups, over `hctxs`
+    /// hardware queues that serve every kind.
     ///
     /// # Panics
     ///
-    /// If either number is 0.
+    /// Panics if either number is 0.
     #[must_use]
     pub fn even(cpus: u16, hctxs: u16) -> Self {
         assert!(cpus > 0 && hctxs > 0, "a queue map needs a processor and a hardware queue");
         Self { default: spread(cpus, 0, hctxs.min(cpus)), read: Vec::new(), poll: Vec::new() }
     }
 
-    /// As [`Self::even`], with `reads` hardware queues of their own for reads and `polls` for
-    /// polled bios, numbered behind the `default` ones. 0 of a kind: it uses the default map.
+    /// Like [`Self::even`], with `reads` hardware queues of their own for reads and `polls` for
+    /// polled bios, numbered behind the `default` ones. A kind with 0 queues uses the default map.
     ///
     /// # Panics
     ///
-    /// If `cpus` or `default` is 0, or the sum of the kinds exceeds 65535.
+    /// Panics if `cpus` or `default` is 0, or if the sum of the kinds exceeds 65535.
     #[must_use]
     pub fn with_kinds(cpus: u16, default: u16, reads: u16, polls: u16) -> Self {
         let behind_default = default;
@@ -109,13 +107,13 @@ impl QueueMap {
         [&self.default, &self.read, &self.poll]
     }
 
-    /// How many hardware queues it names.
+    /// The number of hardware queues that the map names.
     pub(crate) fn hctxs(&self) -> usize {
         let named = self.kinds().into_iter().flatten().map(|hctx| hctx.index() + 1);
         named.max().expect("a map serves at least one processor")
     }
 
-    /// The software queues there may be: one for each processor and kind.
+    /// The number of possible software queues: one for each processor and kind.
     pub(crate) fn ctxs(&self) -> usize {
         self.kinds().len() * self.default.len()
     }
@@ -124,7 +122,7 @@ impl QueueMap {
     ///
     /// # Panics
     ///
-    /// If it does not.
+    /// Panics if `cpu` does not use `hctx`.
     pub(crate) fn kind_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
         let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
         let kind = self.kinds().iter().position(serves);
@@ -143,7 +141,7 @@ impl QueueMap {
     }
 }
 
-/// `cpus` processors in neighbouring groups over `count` hardware queues from `first` on.
+/// Spreads `cpus` processors in neighbouring groups over `count` hardware queues from `first` on.
 fn spread(cpus: u16, first: u16, count: u16) -> Vec<HctxId> {
     let share = |cpu: u16| {
         let at = u32::from(cpu) * u32::from(count) / u32::from(cpus);
@@ -152,7 +150,7 @@ fn spread(cpus: u16, first: u16, count: u16) -> Vec<HctxId> {
     (0..cpus).map(share).collect()
 }
 
-/// How busy the device has been, as `busy` of the design counts it.
+/// How busy the device has been, counted as `busy` of the design says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BusyState {
     track: BusyTrack,
@@ -169,12 +167,12 @@ impl BusyState {
         self.level > 0
     }
 
-    /// Whether nothing may be pulled at all.
+    /// Whether the design forbids to pull any request now.
     pub(crate) const fn bars_pulling(self) -> bool {
         matches!(self.track, BusyTrack::Bit) && self.level > 0
     }
 
-    /// A run ended with a refusal, or with everything accepted.
+    /// Notes that a run ended with a refusal, or with every request accepted.
     ///
     /// The average saturates at 9 and is back at 0 after eight clean runs.
     pub(crate) const fn run_ended(&mut self, refused: bool) {
@@ -185,7 +183,7 @@ impl BusyState {
         };
     }
 
-    /// A completion makes progress possible.
+    /// Notes a completion, which makes progress possible.
     pub(crate) const fn completed(&mut self) {
         if matches!(self.track, BusyTrack::Bit) {
             self.level = 0;
@@ -193,26 +191,22 @@ impl BusyState {
     }
 }
 
-/// What one hardware queue remembers between runs.
+/// The state that one hardware queue keeps between runs.
 #[derive(Debug)]
 pub(crate) struct HardwareQueue {
-    /// Requests that pass the elevator by; first in every run (H5).
+    /// Requests that bypass the elevator; first in every run ([direct-requests-first]).
     pub(crate) direct: List,
-    /// Those of them that the latest run found no reserved tag for.
+    /// Those of them for which the latest run found no reserved tag.
     pub(crate) aside: List,
-    /// Requests taken out of the elevator but not accepted; next.
+    /// Requests taken out of the elevator but not accepted; second in every run.
     pub(crate) dispatch: List,
     pub(crate) flush: FlushQueue,
     pub(crate) busy: BusyState,
-    /// The software queues that feed this one, and which of them hold requests.
+    /// The software queues that feed this hardware queue, and which of them hold requests.
     pub(crate) feeders: Vec<u32>,
     pub(crate) pending: Bits,
     /// Where the next round over the feeders begins.
     pub(crate) next_feeder: usize,
-    /// Run again at this instant (H4).
-    pub(crate) retry_at: Option<Instant>,
-    /// Waiting in the queue's list of runs to come; deferred or not.
-    pub(crate) run_pending: Option<bool>,
 }
 
 impl HardwareQueue {
@@ -226,12 +220,10 @@ impl HardwareQueue {
             pending: Bits::new(feeders.len()),
             feeders,
             next_feeder: 0,
-            retry_at: None,
-            run_pending: None,
         }
     }
 
-    /// The next feeder that holds requests, counted from where the last round stopped.
+    /// Returns the next feeder that holds requests, counted from where the last round stopped.
     pub(crate) fn next_pending_feeder(&mut self) -> Option<usize> {
         let at = self.pending.next_wrapping(self.next_feeder)?;
         self.next_feeder = (at + 1) % self.feeders.len();
@@ -262,7 +254,7 @@ impl Bits {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// The first number at or after `from`, else the first at all.
+    /// Returns the first number at or after `from`, or else the first at all.
     pub(crate) fn next_wrapping(&self, from: usize) -> Option<usize> {
         self.next_from(from).or_else(|| self.next_from(0))
     }

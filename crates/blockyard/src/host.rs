@@ -12,7 +12,7 @@ use crate::tag::{TagSet, TagSetConfig};
 use crate::unit::{HctxId, QueueId};
 use alloc::collections::VecDeque;
 
-/// A driver, its tags, and where events go.
+/// A driver, its tags, and the sink of events.
 #[derive(Debug)]
 pub struct Host<D, S = ()> {
     /// The device.
@@ -22,16 +22,16 @@ pub struct Host<D, S = ()> {
     pub(crate) tags: TagSet,
     /// Hardware queues that the driver refused because the whole host was full.
     starved: VecDeque<(QueueId, HctxId)>,
-    /// A request has completed since the host last refused one.
+    /// Whether a request has completed since the host last refused one.
     has_room: bool,
 }
 
 impl<D, S> Host<D, S> {
-    /// A host with tags as `config` says. Reserves all its memory.
+    /// Returns a host with tags as `config` says. Reserves all its memory.
     ///
     /// # Panics
     ///
-    /// If `config` is impossible; see [`TagSet::new`].
+    /// Panics if `config` is impossible; see [`TagSet::new`].
     #[must_use]
     pub fn new(driver: D, sink: S, config: TagSetConfig) -> Self {
         let pairs = usize::from(config.queues) * usize::from(config.hctxs);
@@ -50,8 +50,8 @@ impl<D, S> Host<D, S> {
         &self.tags
     }
 
-    /// A hardware queue that stopped for want of something shared which has been freed since: run
-    /// it before the next call. Drain this after every call on a queue of the host.
+    /// Returns a hardware queue that stopped for lack of a shared resource which has since come
+    /// free: run it before the next call. Drain this after every call on a queue of the host.
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
         if self.has_room
             && let Some(first) = self.starved.pop_front()
@@ -61,13 +61,13 @@ impl<D, S> Host<D, S> {
         self.tags.next_starved()
     }
 
-    /// A submitter that waited for a driver tag and should submit again.
+    /// Returns a submitter that waited for a driver tag and should submit again.
     pub fn next_woken(&mut self) -> Option<u64> {
         self.tags.next_woken()
     }
 
-    /// `hctx` was refused because the host is full. Those that have waited longer keep their place
-    /// before it.
+    /// Registers `hctx`, which was refused because the host is full. Hardware queues that have
+    /// waited longer stay ahead of it.
     pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
         self.has_room = false;
         if !self.starved.contains(&(queue, hctx)) {
@@ -75,8 +75,8 @@ impl<D, S> Host<D, S> {
         }
     }
 
-    /// A request of some queue completed: who waits for the host may try again, in turn, until the
-    /// host refuses one.
+    /// Notes that a request of some queue completed: the registered hardware queues may try again,
+    /// in turn, until the host refuses one.
     pub(crate) const fn note_room(&mut self) {
         self.has_room = true;
     }

@@ -1,24 +1,24 @@
 //! When two pieces of I/O may become one request: pure predicates.
 //!
-//! Plug lists, software queues and elevators all ask here; each has its own way of finding a
-//! candidate ([`end_index`](crate::end_index) for those that hash).
+//! Plug lists, software queues and elevators all use [`fit`]. Each has its own way to find a candidate
+//! ([`end_index`](crate::end_index) for those that hash). Discards of a device that takes several
+//! ranges merge with any discard, as further ranges; all other ops merge only when contiguous.
 //!
 //! # Rules
 //!
-//! - **M1.** Only reads, writes, discards, write-zeroes and secure erases merge, never flushes or
-//!   passthrough, and nothing marked preflush, FUA or no-merge.
-//! - **M2.** Both sides agree in op, priority and write hint.
-//! - **M3.** A merged request keeps every limit of the device; the chunk boundary counts from its
-//!   start sector.
-//! - **M4.** Where the device has a virtual boundary, no hole may come to lie between two segments.
-//! - **M5.** Discards of a device that takes several ranges merge with any discard, as ranges;
-//!   otherwise only contiguous ones merge.
+//! - **[mergeable-ops-only]** Only reads, writes, discards, write-zeroes and secure erases merge: never
+//!   flushes or passthrough, and nothing marked preflush, FUA or no-merge.
+//! - **[merged-sides-agree]** Both sides have the same op, priority and write hint.
+//! - **[merged-within-limits]** A merged request keeps every limit of the device, the number of discard
+//!   ranges included. The chunk boundary counts from the start sector.
+//! - **[no-gap-at-boundary]** If the device has a virtual boundary, a merge leaves no gap between two
+//!   segments.
 
 use crate::bio::{Bio, Flags, IoPrio, Op};
 use crate::limits::Limits;
 use crate::unit::RequestId;
 
-/// How something joins a request.
+/// How a bio or request joins a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Behind its last sector.
@@ -32,15 +32,15 @@ pub enum Merge {
 /// The answer of [`fit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// They may be joined this way.
+    /// The two may be joined in this way.
     Join(Merge),
-    /// They touch and agree, but together exceed a limit: the request has grown as far as it can.
+    /// The two touch and agree, but exceed a limit together: the request is full.
     TooBig,
-    /// They have nothing to do with each other.
+    /// The two have nothing in common.
     No,
 }
 
-/// What of a bio or request matters for merging.
+/// The properties of a bio or request that matter for merging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First sector.
@@ -51,7 +51,7 @@ pub struct Extent {
     pub segments: u16,
     /// Discard ranges; 1 for everything else.
     pub ranges: u16,
-    /// What is to be done.
+    /// The operation.
     pub op: Op,
     /// Flags.
     pub flags: Flags,
@@ -83,7 +83,7 @@ impl Extent {
         self.sector + self.sectors as u64
     }
 
-    /// Whether it may be part of any merge (M1).
+    /// Whether this may be part of any merge ([mergeable-ops-only]).
     #[must_use]
     pub const fn is_mergeable(&self) -> bool {
         !matches!(self.op, Op::Flush)
@@ -94,14 +94,14 @@ impl Extent {
     }
 }
 
-/// Whether and how `other` (a bio, or a whole request) may join `request` under `limits`.
+/// Returns whether and how `other` (a bio, or a whole request) may join `request` under `limits`.
 ///
-/// Costs a few comparisons; changes nothing. On [`Fit::TooBig`] the holder of the request marks it
-/// [`Flags::NO_MERGE`], so that it is not asked again.
+/// Costs a few comparisons and changes nothing. On [`Fit::TooBig`] the owner of the request marks
+/// it [`Flags::NO_MERGE`], so that it is not tried again.
 #[inline]
 #[must_use]
 pub fn fit(request: &Extent, other: &Extent, limits: &Limits) -> Fit {
-    // First what most pairs fail at: a plug asks of each of its requests.
+    // The check that most pairs fail comes first: a plug tries each of its requests.
     let Some(merge) = adjacency(request, other, limits) else { return Fit::No };
     if !request.is_mergeable() || !other.is_mergeable() || !agree(request, other) {
         return Fit::No;
@@ -109,12 +109,12 @@ pub fn fit(request: &Extent, other: &Extent, limits: &Limits) -> Fit {
     if within_limits(request, other, merge, limits) { Fit::Join(merge) } else { Fit::TooBig }
 }
 
-/// M2.
+/// Checks [merged-sides-agree].
 fn agree(a: &Extent, b: &Extent) -> bool {
     a.op == b.op && a.prio == b.prio && a.write_hint == b.write_hint
 }
 
-/// M5, and contiguity for everything else.
+/// Returns the side on which the two touch; discards with several ranges join anywhere.
 #[inline]
 fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge> {
     if request.op == Op::Discard && limits.max_discard_segments > 1 {
@@ -128,7 +128,7 @@ fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge>
     }
 }
 
-/// M3 and M4.
+/// Checks [merged-within-limits] and [no-gap-at-boundary].
 fn within_limits(request: &Extent, other: &Extent, merge: Merge, limits: &Limits) -> bool {
     let start = if merge == Merge::Front { other.sector } else { request.sector };
     let max_sectors = match merge {
@@ -153,8 +153,8 @@ fn within_limits(request: &Extent, other: &Extent, merge: Merge, limits: &Limits
 /// A candidate for a merge, found by an elevator or software queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
-    /// May join this request, this way.
+    /// The bio or request may join this request, in this way.
     Join(RequestId, Merge),
-    /// Touches this request, which has grown as far as it can.
+    /// It touches this request, which is full.
     TooBig(RequestId),
 }

@@ -1,12 +1,12 @@
-//! Requests by one sector: where they start, or where they end.
+//! Requests indexed by one sector: where they start, or where they end.
 //!
-//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], one node per request
-//! of the queue, which any number of hashes may share as long as a request is in one of them.
+//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], which has one node for each
+//! request of the queue. Any number of hashes may share the nodes as long as a request is in one hash.
 //!
 //! # Rules
 //!
-//! - **X1.** A filed request is in the chain of the sector that its node names.
-//! - **X2.** Within a chain the request filed last comes first.
+//! - **[filed-in-its-chain]** A filed request is in the chain of the sector that its node names.
+//! - **[newest-first]** Within a chain the request that was filed last comes first.
 
 use crate::unit::RequestId;
 use alloc::boxed::Box;
@@ -65,7 +65,7 @@ impl SectorHash {
         }
     }
 
-    /// Files `id`, which is not filed, under `sector` (X2).
+    /// Files `id`, which is not filed, under `sector` ([newest-first]).
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, sector: u64) {
         debug_assert!(!nodes.is_filed(id), "request {} is filed already", id.0);
         let bucket = self.bucket(sector);
@@ -97,7 +97,7 @@ impl SectorHash {
         true
     }
 
-    /// The requests filed under `sector`, the one filed last first (X2).
+    /// The requests filed under `sector`, the one filed last first ([newest-first]).
     pub fn at<'a>(
         &self,
         nodes: &'a HashNodes,

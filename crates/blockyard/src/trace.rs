@@ -1,7 +1,7 @@
-//! One stream of events: statistics, traces and virtual processor costs all hang on it.
+//! One stream of events, from which statistics, traces and virtual processor costs are derived.
 //!
-//! Every step of a request's way emits an [`Event`] named by blktrace's action letter where it has
-//! one. A [`Sink`] receives them; the sink `()` receives none, and the calls are compiled away.
+//! Every step of a request emits an [`Event`], named by blktrace's action letter if there is one. A
+//! [`Sink`] receives the events; the sink `()` receives none, and the calls are compiled away.
 
 use crate::bio::{Flags, Op};
 use crate::driver::Busy;

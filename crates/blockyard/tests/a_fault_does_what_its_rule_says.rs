@@ -121,7 +121,7 @@ fn a_busy_device_is_asked_again_when_a_request_of_it_completes() {
     }
 }
 
-/// D4: with nothing in flight no completion would make room, so it is said to be a resource. The
+/// [busy-promise-kept]: with nothing in flight no completion would make room, so it is said to be a resource. The
 /// contract's check above the layer would catch a promise that cannot be kept.
 #[test]
 fn a_device_with_nothing_in_flight_is_never_said_to_be_full() {
@@ -198,7 +198,7 @@ fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dro
 
 /// A disk gave a request back prepared. The layer went on to count it as one whose completion would
 /// come, and said that the device was full with nothing in flight; where a rule was to fail it, it
-/// made of it a completion, of a request that the disk did not have any more. F4: it passes up as it
+/// made of it a completion, of a request that the disk did not have any more. [undone-passes-up]: it passes up as it
 /// is, and is gone.
 #[test]
 fn what_the_device_gives_back_prepared_passes_up_and_is_no_longer_in_flight() {
@@ -315,7 +315,7 @@ fn chance_fires_about_as_often_as_it_says() {
     assert!((390..=610).contains(&fired), "{fired}");
 }
 
-/// F1: a rule that is to fire on one request must not be used up by a refusal of the device below.
+/// [refused-offer-uncounted]: a rule that is to fire on one request must not be used up by a refusal of the device below.
 #[test]
 fn an_offer_that_the_device_refuses_uses_up_no_rule() {
     let terms = vec![Terms::of(&config(Policies::NONE), &TAGS)];

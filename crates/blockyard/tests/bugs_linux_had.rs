@@ -2,18 +2,18 @@
 //!
 //! | fault in Linux | what it taught | guard here | test |
 //! |---|---|---|---|
-//! | 9ba52e5812e5: a stopped queue restarted before the refused request was back on its list | run again what came back meanwhile | Z2, `request_queue/pause.rs` | [`a_restart_mark_used_up_while_quiesced_is_not_lost`] |
-//! | d7d8535f377e (5.9): adding to the dispatch list and testing the restart mark were not ordered | a refusal with nobody left to restart it retries by itself | H4, `hold_run` of `request_queue/dispatch.rs` | [`a_refusal_after_the_last_completion_is_tried_again`] |
-//! | a0823421a4d7 (5.8): budget was taken for nothing and given back, and those that had failed for want of it slept on | who cannot use a turn passes it on | H4, `run` of `request_queue/dispatch.rs` | [`a_turn_that_comes_to_nothing_is_passed_on`] |
-//! | 01e99aeca397 (5.6): passthrough stood behind requests that were refused for ever | what mends the device passes what waits for it | H5, `pass_by` of `request_queue/dispatch.rs` | [`a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver`] |
-//! | the rule of 2020 for a dispatch list that fills while the elevator is emptied: flushes starved | stop pulling for what has come | H5, `pull_from_elevator` and `pull_in_turn` of `request_queue/dispatch.rs` | [`a_flush_that_comes_up_during_a_run_goes_next`] |
-//! | e6fc46498784 (4.19): a woken submitter went to another hardware queue, and nobody used the tag it was woken for | wake-ups make up for those who do not use theirs | W1, `count_freed` of `tag/wait.rs` | [`a_woken_submitter_that_goes_elsewhere_leaves_nobody_asleep`] |
+//! | 9ba52e5812e5: a stopped queue restarted before the refused request was back on its list | run again what came back meanwhile | [quiesced-sends-none], `request_queue/pause.rs` | [`a_restart_mark_used_up_while_quiesced_is_not_lost`] |
+//! | d7d8535f377e (5.9): adding to the dispatch list and testing the restart mark were not ordered | a refusal with nobody left to restart it retries by itself | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_refusal_after_the_last_completion_is_tried_again`] |
+//! | a0823421a4d7 (5.8): budget was taken for nothing and given back, and those that had failed for want of it slept on | who cannot use a turn passes it on | [no-lost-wake-up], `run` of `request_queue/dispatch.rs` | [`a_turn_that_comes_to_nothing_is_passed_on`] |
+//! | 01e99aeca397 (5.6): passthrough stood behind requests that were refused for ever | what mends the device passes what waits for it | [direct-requests-first], `pass_by` of `request_queue/dispatch.rs` | [`a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver`] |
+//! | the rule of 2020 for a dispatch list that fills while the elevator is emptied: flushes starved | stop pulling for what has come | [direct-requests-first], `pull_from_elevator` and `pull_in_turn` of `request_queue/dispatch.rs` | [`a_flush_that_comes_up_during_a_run_goes_next`] |
+//! | e6fc46498784 (4.19): a woken submitter went to another hardware queue, and nobody used the tag it was woken for | wake-ups make up for those who do not use theirs | [sleeper-implies-tag-in-use], `count_freed` of `tag/wait.rs` | [`a_woken_submitter_that_goes_elsewhere_leaves_nobody_asleep`] |
 //! | 10825410b956 (6.3): four frees made a wake-up however few tags there were | a batch may be one | `batch` of `tag/wait.rs` | [`of_few_tags_the_first_freed_wakes_somebody`] |
-//! | 5266caaf5660 (6.8): a submitter registered just after the tag it missed came free | a refusal may be out of date | W1, `wait` of `tag/wait.rs` | [`a_submitter_that_registers_after_the_last_tag_came_free_is_woken`]; its reproducer, `crates/blockyard-sim/tests/forty_jobs_share_one_tag_of_each_of_four_hardware_queues.rs` |
-//! | 72d04bdcf3f7 (6.11): two threads folded the word of cleared tags at once, and one found none | fold under a lock | no counterpart: a map has one owner, frees go straight into it (`tag/mod.rs`) | T3, `gives_the_lowest_free_number_like_a_set` |
-//! | 6bda857bcbb8, 96a9fe64bfd4 (6.13): the test for pending work ran before the quiesce ended | test after the end, or do not test | Z2, `unquiesce` of `request_queue/pause.rs` | [`what_came_while_quiesced_is_sent_by_its_end`] |
-//! | the delayed run that each new one put off | a pending retry keeps its instant | H4, `hold_run` of `request_queue/dispatch.rs` | [`a_pending_retry_is_not_put_off`] |
-//! | SCSI's restart counter (5.10): budget failed just as a completion gave some back | who lacks budget is marked, and each completion looks | H4, `hold_run` of `request_queue/dispatch.rs` | [`a_request_without_budget_goes_with_the_completion_that_gives_it_back`] |
+//! | 5266caaf5660 (6.8): a submitter registered just after the tag it missed came free | a refusal may be out of date | [sleeper-implies-tag-in-use], `wait` of `tag/wait.rs` | [`a_submitter_that_registers_after_the_last_tag_came_free_is_woken`]; its reproducer, `crates/blockyard-sim/tests/forty_jobs_share_one_tag_of_each_of_four_hardware_queues.rs` |
+//! | 72d04bdcf3f7 (6.11): two threads folded the word of cleared tags at once, and one found none | fold under a lock | no counterpart: a map has one owner, frees go straight into it (`tag/mod.rs`) | [take-fails-only-when-full], `gives_the_lowest_free_number_like_a_set` |
+//! | 6bda857bcbb8, 96a9fe64bfd4 (6.13): the test for pending work ran before the quiesce ended | test after the end, or do not test | [quiesced-sends-none], `unquiesce` of `request_queue/pause.rs` | [`what_came_while_quiesced_is_sent_by_its_end`] |
+//! | the delayed run that each new one put off | a pending retry keeps its instant | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_pending_retry_is_not_put_off`] |
+//! | SCSI's restart counter (5.10): budget failed just as a completion gave some back | who lacks budget is marked, and each completion looks | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_request_without_budget_goes_with_the_completion_that_gives_it_back`] |
 //! | MMC recovery ran after its queue was removed (2025) | cancel the work before freeing what it uses | no counterpart: nothing runs by itself, and a queue cannot be used once it is dropped | |
 
 use blockyard::bio::{Bio, Flags, Op};
@@ -162,7 +162,7 @@ fn designs() -> impl Iterator<Item = Policies> {
 /// A driver stopped its queue and refused a request; the completion that started the queue again
 /// came before the request was back on its list, found nothing, and nobody ran the queue later.
 /// Here the completion finds the queue quiesced and so uses the restart mark up for nothing; the
-/// end of the quiesce runs every hardware queue, whatever marks there are (Z2).
+/// end of the quiesce runs every hardware queue, whatever marks there are ([quiesced-sends-none]).
 #[test]
 fn a_restart_mark_used_up_while_quiesced_is_not_lost() {
     for policies in designs() {
@@ -182,7 +182,7 @@ fn a_restart_mark_used_up_while_quiesced_is_not_lost() {
 /// What was refused was put on the dispatch list while the completion that was to restart the queue
 /// looked at an empty one, and the mark was read before it was set. With one owner a completion comes
 /// before a run or after it. If the last one came before, none is left to honour a mark: the queue
-/// names an instant at which to try again (H4).
+/// names an instant at which to try again ([no-lost-wake-up]).
 #[test]
 fn a_refusal_after_the_last_completion_is_tried_again() {
     for policies in designs() {
@@ -202,7 +202,7 @@ fn a_refusal_after_the_last_completion_is_tried_again() {
 /// One hardware queue took the last budget, found nothing to send, and gave it back; the other had
 /// failed for want of it in between, and nothing was in flight to wake it. Here a completion gives
 /// the turn to one hardware queue; as the device fails its request at once, nothing comes of the
-/// turn, and the run passes it on to the other (H4).
+/// turn, and the run passes it on to the other ([no-lost-wake-up]).
 #[test]
 fn a_turn_that_comes_to_nothing_is_passed_on() {
     let mut rig = Rig::new(2, 4, Policies::NONE);
@@ -220,7 +220,7 @@ fn a_turn_that_comes_to_nothing_is_passed_on() {
 
 /// A device that needed a command of its driver before it could take anything else refused all that
 /// stood before that command on the dispatch list, for ever. Here such commands, and flushes, are
-/// offered before everything that waits (H5).
+/// offered before everything that waits ([direct-requests-first]).
 #[test]
 fn a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver() {
     for policies in designs() {
@@ -238,7 +238,7 @@ fn a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver() 
 
 /// The elevator had so much to give that the run never came back to the dispatch list, on which
 /// flushes had come to wait meanwhile. Here a flush comes up in the middle of a run, because the
-/// device fails the data that held it back (C2): the run stops pulling, and the flush goes next (H5).
+/// device fails the data that held it back ([flush-waits-for-data]): the run stops pulling, and the flush goes next ([direct-requests-first]).
 #[test]
 fn a_flush_that_comes_up_during_a_run_goes_next() {
     for base in [Policies::NONE, Policies::mq_deadline()] {
@@ -258,7 +258,7 @@ fn a_flush_that_comes_up_during_a_run_goes_next() {
 
 /// A submitter was woken, and when it ran again it belonged to another hardware queue: the tag it was
 /// woken for stayed free, and the others that waited for one slept on. Here frees that cannot fill
-/// another batch wake everybody, so that it does not matter who uses what (W1).
+/// another batch wake everybody, so that it does not matter who uses what ([sleeper-implies-tag-in-use]).
 #[test]
 fn a_woken_submitter_that_goes_elsewhere_leaves_nobody_asleep() {
     for depth in [1, 2, 3, 16] {
@@ -295,7 +295,7 @@ fn of_few_tags_the_first_freed_wakes_somebody() {
 
 /// A submitter found no tag, the last one came free, and only then it registered: with nothing in use
 /// nobody was left to wake it. Registering and trying once more were not ordered. Here who registers
-/// while nothing is in use is woken at once (W1).
+/// while nothing is in use is woken at once ([sleeper-implies-tag-in-use]).
 #[test]
 fn a_submitter_that_registers_after_the_last_tag_came_free_is_woken() {
     for policies in designs() {
@@ -315,7 +315,7 @@ fn a_submitter_that_registers_after_the_last_tag_came_free_is_woken() {
 
 /// Whether work was pending was tested before the quiesce, or the stop, had ended: what came in
 /// between was seen neither by the test nor by the one who had sent it. Here the end runs every
-/// hardware queue and tests nothing (Z2).
+/// hardware queue and tests nothing ([quiesced-sends-none]).
 #[test]
 fn what_came_while_quiesced_is_sent_by_its_end() {
     for policies in designs() {
@@ -339,7 +339,7 @@ fn what_came_while_quiesced_is_sent_by_its_end() {
 
 /// Each request that one hardware queue could not send put the delayed run of the whole queue off by
 /// another delay, so that under steady traffic it never came. Here a pending retry keeps its instant
-/// (H4).
+/// ([no-lost-wake-up]).
 #[test]
 fn a_pending_retry_is_not_put_off() {
     let mut rig = Rig::new(2, 8, Policies::NONE);
@@ -358,7 +358,7 @@ fn a_pending_retry_is_not_put_off() {
 
 /// A request found the device's budget used up while the completion that gave some back was on its
 /// way, and neither saw the other. Here who lacks budget is marked before its run returns, and every
-/// completion looks for a mark (H4).
+/// completion looks for a mark ([no-lost-wake-up]).
 #[test]
 fn a_request_without_budget_goes_with_the_completion_that_gives_it_back() {
     for base in [Policies::NONE, Policies::mq_deadline()] {

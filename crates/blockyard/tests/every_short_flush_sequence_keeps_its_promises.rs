@@ -3,7 +3,7 @@
 //!
 //! Three things watch, none of which knows the core's code: the [`Ledger`] of a device with a
 //! volatile cache (P1 to P3, a power cut at any instant); the rules of `blockyard::flush` as the
-//! device sees them (C1, C2); and, where there are tags
+//! device sees them ([one-flush-at-a-time], [flush-waits-for-data]); and, where there are tags
 //! for all, a greedy [`Reference`] that says what is with the device at each instant, and so how
 //! few flush commands are enough.
 //!
@@ -370,14 +370,18 @@ impl World {
     fn sent(&mut self, sent: Sent) {
         match sent.command {
             Command::Flush => {
-                assert_eq!(self.flush_sent_at, None, "C1");
+                assert_eq!(self.flush_sent_at, None, "[one-flush-at-a-time]");
                 let data = self.with_device.iter().filter_map(|sent| match sent.command {
                     Command::Data(cookie) => Some(self.kinds[index(cookie)]),
                     Command::Flush => None,
                 });
                 let fua = self.setup.native_fua;
                 let sequenced = |kind: Kind| kind.asks_before() || kind.asks_after(fua);
-                assert_eq!(data.filter(|kind| sequenced(*kind)).count(), 0, "C2");
+                assert_eq!(
+                    data.filter(|kind| sequenced(*kind)).count(),
+                    0,
+                    "[flush-waits-for-data]"
+                );
                 self.flush_sent_at = Some(self.ledger.flush_sent());
             }
             Command::Data(cookie) => {

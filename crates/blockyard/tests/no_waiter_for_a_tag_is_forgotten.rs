@@ -3,7 +3,7 @@
 //!
 //! The steps of a submitter that finds no tag are apart, as they are for a caller: it is refused, and
 //! only then registers, and everything may happen in between. Nobody may sleep while no tag of its
-//! kind is in use (W1), nobody is woken twice, and in the end nobody is left.
+//! kind is in use ([sleeper-implies-tag-in-use]), nobody is woken twice, and in the end nobody is left.
 
 use blockyard::tag::{TagSet, TagSetConfig};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// W1, of each kind of tag.
+    /// [sleeper-implies-tag-in-use], of each kind of tag.
     fn check(&self) {
         let is_reserved = |tag: &DriverTag| tag.0 < self.tags.config().reserved;
         let held = |one: &Submitter| match one.place {
@@ -139,10 +139,10 @@ impl World {
         in_use.extend(self.submitters.iter().filter_map(held));
         for one in self.submitters.iter().filter(|one| one.place == Place::Sleeps) {
             let kin = in_use.iter().filter(|tag| is_reserved(tag) == one.reserved);
-            assert!(kin.count() > 0, "W1: {self:?}");
+            assert!(kin.count() > 0, "[sleeper-implies-tag-in-use]: {self:?}");
         }
         let normal = in_use.iter().filter(|tag| !is_reserved(tag)).count();
-        assert_eq!(self.tags.in_use(HCTX) as usize, normal, "T2");
+        assert_eq!(self.tags.in_use(HCTX) as usize, normal, "[reserved-tags-separate]");
     }
 }
 

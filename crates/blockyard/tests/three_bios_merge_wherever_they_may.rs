@@ -1,7 +1,7 @@
 //! Three bios on a few sectors, every case: which requests the device gets.
 //!
 //! A slow look at what each request carries, sector by sector: it is within the limits, what shares
-//! it may share it (M1, M2), and every bio is carried once. Where nothing forbids it, what lies in
+//! it may share it ([mergeable-ops-only], [merged-sides-agree]), and every bio is carried once. Where nothing forbids it, what lies in
 //! one piece goes as one request, in whatever order it came into mq-deadline. (Out of a plug it may
 //! go as two: there requests join at their backs only, as in Linux.)
 

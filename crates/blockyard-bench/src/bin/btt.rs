@@ -1,6 +1,6 @@
-//! A BTT beside the memory it lies on, a loop of the memory operations it cannot do without, Linux's
-//! recipe, and libpmemblk where it is installed: random sectors of a file in shared memory, which is
-//! treated as persistent.
+//! Compares a BTT with its raw memory, with a bare loop of the memory operations that every BTT needs,
+//! with Linux's recipe, and with libpmemblk where it is installed. All of them read, write or zero random
+//! sectors of a file in shared memory, which is treated as persistent.
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
@@ -15,36 +15,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// A BTT beside the memory below it
+/// Compares a BTT with the memory below it
 #[derive(Parser)]
 struct Arguments {
-    /// Bytes of the file
+    /// Size of the file, in bytes
     #[arg(long, default_value_t = 1 << 30)]
     bytes: u64,
-    /// A folder in memory
+    /// Folder for the file, in memory
     #[arg(long, default_value = "/dev/shm")]
     folder: PathBuf,
-    /// How often each is measured, in turns
+    /// Measurements of each subject, taken in turns
     #[arg(long, default_value_t = 5)]
     turns: usize,
-    /// Milliseconds of one measurement
+    /// Length of one measurement, in milliseconds
     #[arg(long, default_value_t = 200)]
     ms: u64,
-    /// Most threads
+    /// Largest number of threads
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Bytes of a sector, one size after the other
+    /// Sector sizes to measure, in bytes
     #[arg(long, default_values_t = [4096, 512])]
     sector: Vec<u32>,
-    /// Only those whose name has this in it, beside the raw copy
+    /// Measure only subjects whose name contains this text, and the raw copy
     #[arg(long)]
     only: Option<String>,
-    /// Only this: read, write or zero
+    /// Measure only this operation: read, write or zero
     #[arg(long)]
     op: Option<String>,
 }
 
-/// What is done with random sectors.
+/// An operation on random sectors.
 #[derive(Clone, Copy, PartialEq)]
 enum Op {
     Read,
@@ -62,24 +62,24 @@ impl Op {
     }
 }
 
-/// The name of what all others are compared with.
+/// The name of the subject that all others are compared with.
 const RAW: &str = "raw copy";
-/// Sectors of a call that has several.
+/// The sectors of a call that has several.
 const MANY: usize = 8;
 
-/// Does something to random sectors.
+/// Does one operation on random sectors.
 type Act<'a> = Box<dyn FnMut(&mut Sectors) + 'a>;
-/// What was measured: nanoseconds of each turn, by name.
+/// The results: nanoseconds of each turn, by subject.
 type Row = Vec<(&'static str, Vec<f64>)>;
 
-/// One who does it: calls are made by one thread each.
+/// A subject of the comparison. Each thread makes calls of its own.
 trait Subject: Sync {
     fn name(&self) -> &'static str;
-    /// Something that does `op` to the sectors it is given, for one thread.
+    /// Returns a function that does `op` on given sectors, for one thread.
     fn thread<'a>(&'a self, op: Op, number: usize) -> Option<Act<'a>>;
 }
 
-/// Random sectors, and the bytes for them.
+/// Random sectors, and buffers for them.
 struct Sectors {
     state: u64,
     count: u64,
@@ -97,7 +97,7 @@ impl Sectors {
     }
 }
 
-/// The memory itself: the data area of the BTT.
+/// The raw memory: the data area of the BTT.
 #[derive(Clone, Copy)]
 struct Raw<'a> {
     memory: &'a Mapped,
@@ -114,13 +114,17 @@ impl Subject for Raw<'_> {
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let at = data + sectors.next() * sector;
-                memory.read(at, &mut sectors.bytes[..sector as usize]).expect("it is read");
+                memory
+                    .read(at, &mut sectors.bytes[..sector as usize])
+                    .expect("read of memory without errors");
                 sectors.done += 1;
             }),
             Op::Write => Box::new(move |sectors| {
                 let at = data + sectors.next() * sector;
-                memory.write(at, &sectors.bytes[..sector as usize]).expect("it is written");
-                memory.fence().expect("it is durable");
+                memory
+                    .write(at, &sectors.bytes[..sector as usize])
+                    .expect("write to memory without errors");
+                memory.fence().expect("fence on memory without errors");
                 sectors.done += 1;
             }),
             Op::Zero => return None,
@@ -128,15 +132,15 @@ impl Subject for Raw<'_> {
     }
 }
 
-/// What a BTT cannot do without: for a read the map entry and the data; for a write data, fence, log, fence,
-/// map, fence. No lock, nobody else looked at, no state kept but in memory. Its data are where the BTT has
-/// its own, its map and its log `beside`.
+/// The memory operations that every BTT needs: a read takes the map entry and the data; a write takes data,
+/// fence, log, fence, map, fence. The loop has no lock and no state outside memory. Its data lie where the
+/// BTT has its own; its map and its log are in `beside`.
 struct Loop<'a> {
     below: Raw<'a>,
     beside: &'a Mapped,
 }
 
-/// Where in its file a bare loop's map begins: behind its log.
+/// The offset of a bare loop's map in its file: behind the log.
 const LOOP_MAP: u64 = 1 << 19;
 
 impl Subject for Loop<'_> {
@@ -149,28 +153,39 @@ impl Subject for Loop<'_> {
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let lba = sectors.next();
-                let block = beside.load(map + lba * 4).expect("it is read") & 0x3fff_ffff;
+                let block = beside.load(map + lba * 4).expect("read of memory without errors")
+                    & 0x3fff_ffff;
                 let at = data + u64::from(block) * sector;
-                memory.read(at, &mut sectors.bytes[..sector as usize]).expect("it is read");
+                memory
+                    .read(at, &mut sectors.bytes[..sector as usize])
+                    .expect("read of memory without errors");
                 sectors.done += 1;
             }),
             Op::Write => {
-                // A block of its own to begin with, which its map does not have.
+                // The first free block, which no map entry names.
                 let mut free = number as u64 | 0xc000_0000;
                 let mut slot = 0;
                 Box::new(move |sectors| {
                     let lba = sectors.next();
                     let at = data + (free & 0x3fff_ffff) * sector;
-                    memory.write(at, &sectors.bytes[..sector as usize]).expect("it is written");
-                    memory.fence().expect("it is durable");
-                    let old = beside.load(map + lba * 4).expect("it is read");
-                    beside.store_long(log + slot, u64::from(old) << 32 | lba).expect("logged");
-                    beside.store_long(log + slot + 8, 1 << 32 | free).expect("logged");
+                    memory
+                        .write(at, &sectors.bytes[..sector as usize])
+                        .expect("write to memory without errors");
+                    memory.fence().expect("fence on memory without errors");
+                    let old = beside.load(map + lba * 4).expect("read of memory without errors");
+                    beside
+                        .store_long(log + slot, u64::from(old) << 32 | lba)
+                        .expect("log entry in memory without errors");
+                    beside
+                        .store_long(log + slot + 8, 1 << 32 | free)
+                        .expect("log entry in memory without errors");
                     beside.write_back(log + slot, 16);
-                    beside.fence().expect("it is durable");
-                    beside.store(map + lba * 4, free as u32).expect("it is stored");
+                    beside.fence().expect("fence on memory without errors");
+                    beside
+                        .store(map + lba * 4, free as u32)
+                        .expect("store to memory without errors");
                     beside.write_back(map + lba * 4, 4);
-                    beside.fence().expect("it is durable");
+                    beside.fence().expect("fence on memory without errors");
                     free = u64::from(old);
                     slot ^= 16;
                     sectors.done += 1;
@@ -181,7 +196,7 @@ impl Subject for Loop<'_> {
     }
 }
 
-/// A BTT of ours.
+/// A BTT of this project.
 struct Ours<'a> {
     btt: &'a Btt<&'a ImageMemory>,
     name: &'static str,
@@ -198,31 +213,36 @@ impl Subject for Ours<'_> {
         Some(match (op, self.many) {
             (Op::Read, false) => Box::new(move |sectors| {
                 let lba = sectors.next();
-                worker.read(lba, &mut sectors.bytes[..sector]).expect("it is read");
+                worker
+                    .read(lba, &mut sectors.bytes[..sector])
+                    .expect("read of memory without errors");
                 sectors.done += 1;
             }),
             (Op::Write, false) => Box::new(move |sectors| {
                 let lba = sectors.next();
-                worker.write(lba, &sectors.bytes[..sector]).expect("it is written");
+                worker
+                    .write(lba, &sectors.bytes[..sector])
+                    .expect("write to memory without errors");
                 sectors.done += 1;
             }),
             (Op::Read, true) => Box::new(move |sectors| {
                 let lbas: [u64; MANY] = core::array::from_fn(|_| sectors.next());
                 let mut bytes = sectors.bytes.chunks_exact_mut(sector);
-                let mut many = lbas.map(|lba| (lba, bytes.next().expect("there are as many")));
-                worker.read_many(&mut many).expect("it is read");
+                let mut many =
+                    lbas.map(|lba| (lba, bytes.next().expect("a buffer for each sector")));
+                worker.read_many(&mut many).expect("read of memory without errors");
                 sectors.done += MANY as u64;
             }),
             (Op::Write, true) => Box::new(move |sectors| {
                 let lbas: [u64; MANY] = core::array::from_fn(|_| sectors.next());
                 let mut bytes = sectors.bytes.chunks_exact(sector);
-                let many = lbas.map(|lba| (lba, bytes.next().expect("there are as many")));
-                worker.write_many(&many).expect("it is written");
+                let many = lbas.map(|lba| (lba, bytes.next().expect("a buffer for each sector")));
+                worker.write_many(&many).expect("write to memory without errors");
                 sectors.done += MANY as u64;
             }),
             (Op::Zero, false) => Box::new(move |sectors| {
                 let lba = sectors.next();
-                worker.set_zero(lba, 1).expect("it is zeroed");
+                worker.set_zero(lba, 1).expect("zeroing on memory without errors");
                 sectors.done += 1;
             }),
             (Op::Zero, true) => return None,
@@ -230,7 +250,7 @@ impl Subject for Ours<'_> {
     }
 }
 
-/// libpmemblk, loaded where it is installed.
+/// libpmemblk, where it is installed.
 struct Theirs<'a> {
     pool: &'a Pmemblk,
     sector: usize,
@@ -255,7 +275,7 @@ impl Subject for Theirs<'_> {
     }
 }
 
-/// Nanoseconds for one sector, by `threads` at once.
+/// Nanoseconds for one sector with `threads` threads.
 fn measure(
     subject: &dyn Subject,
     op: Op,
@@ -273,7 +293,8 @@ fn measure(
                     let state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 * 2 + 1);
                     let bytes = vec![number as u8 + 1; bytes * MANY];
                     let mut sectors = Sectors { state, count: sectors, bytes, done: 0 };
-                    let mut act = subject.thread(op, number).expect("it can");
+                    let mut act =
+                        subject.thread(op, number).expect("operation that the subject supports");
                     (0..2000).for_each(|_| act(&mut sectors));
                     sectors.done = 0;
                     barrier.wait();
@@ -288,14 +309,14 @@ fn measure(
         barrier.wait();
         std::thread::sleep(Duration::from_millis(ms));
         stop.store(true, Ordering::Relaxed);
-        all.into_iter().map(|one| one.join().expect("no panic")).sum()
+        all.into_iter().map(|one| one.join().expect("measuring thread")).sum()
     });
     Some(1e9 / rate)
 }
 
 fn main() {
     let arguments = Arguments::parse();
-    // libpmemblk would synchronise a file otherwise.
+    // Otherwise libpmemblk would synchronise the file.
     // SAFETY: no other thread runs yet.
     unsafe { std::env::set_var("PMEM_IS_PMEM_FORCE", "1") };
     for &sector in &arguments.sector {
@@ -307,10 +328,11 @@ fn image(path: &Path, sector: u32, bytes: u64) {
     let _ = std::fs::remove_file(path);
     let new = NewImage { bytes, sector_bytes: sector, container: Container::Pool };
     let options = ImageOptions { durability: Durability::Memory, ..ImageOptions::default() };
-    let btt = Image::create(path, &new, &options).expect("there is room");
+    let btt = Image::create(path, &new, &options).expect("room for the file");
     let mut worker = btt.worker();
     let zeroes = vec![1; sector as usize];
-    (0..btt.sectors()).for_each(|lba| worker.write(lba, &zeroes).expect("it is written"));
+    (0..btt.sectors())
+        .for_each(|lba| worker.write(lba, &zeroes).expect("write to memory without errors"));
 }
 
 fn compare(arguments: &Arguments, sector: u32) {
@@ -319,27 +341,28 @@ fn compare(arguments: &Arguments, sector: u32) {
     let beside_path = path.with_extension("beside");
     image(&path, sector, arguments.bytes);
     let options = ImageOptions { durability: Durability::Memory, ..ImageOptions::default() };
-    // Mapped once, as the raw copy's file is: a new mapping is slower for a while.
-    let image = Image::identify(&path, &options).expect("it is there");
-    image.memory.prefault().expect("the kernel knows how");
+    // Mapped once, like the raw copy's file: a new mapping is slower for a while.
+    let image = Image::identify(&path, &options).expect("BTT that this program created");
+    image.memory.prefault().expect("kernel that can populate a mapping");
     let indexed = Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 16 } };
     let open = |policy| {
         let options = OpenOptions { policy, ..OpenOptions::new(image.container) };
-        Btt::open(&image.memory, &options).expect("it is whole")
+        Btt::open(&image.memory, &options).expect("BTT that this program created")
     };
-    let found = find(&image.memory, image.container, image.own_uuid).expect("it is there");
+    let found = find(&image.memory, image.container, image.own_uuid)
+        .expect("BTT that this program created");
     let data = found[0].start + found[0].info.layout.dataoff;
     let ImageMemory::Mapped(mapped) = &image.memory else { unreachable!("memory is mapped") };
     let raw = Raw { memory: mapped, data, sector: sector as usize };
-    // As many as the BTT has, so that nothing is written over its map.
+    // As many blocks as the BTT has, so that the loop does not overwrite its map.
     let sectors = u64::from(found[0].info.layout.external_nlba);
     let mut options = FileOptions::new();
     let beside = options.read(true).write(true).create(true).truncate(true).open(&beside_path);
-    let beside = beside.expect("there is room");
-    beside.set_len(LOOP_MAP + sectors * 4).expect("there is room");
+    let beside = beside.expect("room for the file");
+    beside.set_len(LOOP_MAP + sectors * 4).expect("room for the file");
     let beside = Mapped::new(beside, true, true, Copying::NonTemporal);
-    let beside = beside.expect("it can be mapped");
-    // The bare loop's blocks lie in no order; the first are free.
+    let beside = beside.expect("mapping of a file in memory");
+    // The bare loop's blocks are in random order; the first ones are free.
     let mut order: Vec<u32> = (0..sectors as u32 - 16).map(|n| n + 16).collect();
     let mut dice = Sectors { state: 7, count: 0, bytes: Vec::new(), done: 0 };
     for at in (1..order.len()).rev() {
@@ -347,7 +370,9 @@ fn compare(arguments: &Arguments, sector: u32) {
         order.swap(at, dice.next() as usize);
     }
     for (lba, block) in order.iter().enumerate() {
-        beside.store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000).expect("it is stored");
+        beside
+            .store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000)
+            .expect("store to memory without errors");
     }
     let sectors = order.len() as u64;
     let theirs = Pmemblk::create(&theirs_path, sector, arguments.bytes)
@@ -409,7 +434,7 @@ fn compare(arguments: &Arguments, sector: u32) {
     }
 }
 
-/// A table: nanoseconds of wall time for a sector, median, and how many times as fast as raw.
+/// Prints a table: the median wall time for a sector in nanoseconds, and the speed relative to raw memory.
 fn print(sector: u32, rows: &mut [(Op, usize, Row)]) {
     println!(
         "\n{sector}-byte sectors at random: ns each (times the rate of a raw copy; least to most)"

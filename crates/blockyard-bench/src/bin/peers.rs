@@ -1,10 +1,10 @@
-//! NBD servers beside each other, under the same load from one client, in turns.
+//! Compares NBD servers in turns under the same load from one client.
 //!
 //! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers`, which builds
 //! `blockyard` too) prints a table: processor time of the server for each I/O with server and client
-//! on one processor, rates at depth 1 and on two processors; the median of the turns, and the least
-//! and the most. All disks are 1 GiB in memory, written once before. What it measures with can be
-//! had alone: `load` is the client, `bare` the server that knows nothing.
+//! on one processor, and rates at depth 1 and on two processors; each as the median, the minimum and the
+//! maximum of the turns. All disks are 1 GiB in memory and written once before. `load` runs the client
+//! alone, and `bare` the bare loop alone.
 
 use blockyard_bench::nbd::load::Load;
 use blockyard_bench::nbd::peer::{DISK_BYTES, Programs};
@@ -18,22 +18,22 @@ use std::path::PathBuf;
 #[derive(Parser)]
 #[command(about = "NBD servers beside each other, in turns")]
 enum Command {
-    /// All servers under all loads.
+    /// Measure all servers under all loads
     Compare {
-        /// How often each server is measured.
+        /// Measurements of each server
         #[arg(long, default_value_t = 5)]
         turns: usize,
-        /// Milliseconds of one measurement.
+        /// Length of one measurement, in milliseconds
         #[arg(long, default_value_t = 2000)]
         ms: u64,
-        /// Only ours, the bare loop and nbdkit's memory.
+        /// Measure only our server, the bare loop and nbdkit's memory plugin
         #[arg(long)]
         short: bool,
-        /// The program to compare with the others; as a rule the one built beside this.
+        /// Path of `blockyard`; by default the one beside this program
         #[arg(long)]
         blockyard: Option<PathBuf>,
     },
-    /// One load; prints I/Os, and in nanoseconds: wall time, the server's time, p50 and p99.
+    /// Run one load; print I/Os and, in nanoseconds, wall time, the server's time, p50 and p99
     Load {
         direction: Way,
         socket: PathBuf,
@@ -47,11 +47,11 @@ enum Command {
         connections: usize,
         #[arg(long, default_value_t = 2000)]
         ms: u64,
-        /// The process whose time counts.
+        /// The process whose time is measured
         #[arg(long)]
         server: u32,
     },
-    /// Serve memory by a loop that knows nothing.
+    /// Serve memory with the bare loop
     Bare { socket: PathBuf },
 }
 
@@ -61,7 +61,7 @@ enum Way {
     Write,
 }
 
-/// Before anything counts.
+/// The ramp before a measurement.
 const RAMP: Duration = Duration::from_millis(300);
 
 fn main() -> io::Result<()> {

@@ -1,8 +1,8 @@
-//! How many I/Os the simulator does per second of wall time, for each design of three published jobs.
+//! Measures simulated I/Os per second of wall time for each design of three published jobs.
 //!
 //! `cargo run --release -p blockyard-bench --bin simulator [TURNS]`
 //!
-//! Of so many turns (3 unless told) the fastest counts: what else the machine does makes them slower.
+//! The fastest of TURNS turns (default 3) counts, because other work on the machine only slows a turn down.
 
 use blockyard_bench::simulated::{EMMC, PMEM, SCSI, Workload};
 use core::error::Error;

@@ -1,11 +1,11 @@
-//! What writing a trace costs the simulator: the SCSI job of the published measurements (64 jobs of
-//! depth 64, 4 KiB, one region), without a trace, with `--trace` and with `--blktrace`, in turns.
+//! Measures the cost of writing a trace: runs the SCSI job of the published measurements (64 jobs of depth
+//! 64, 4 KiB, one region) without a trace, with `--trace` and with `--blktrace`, in turns.
 //!
 //! `cargo run --release -p blockyard-bench --bin tracing [TURNS]`
 //!
-//! For each it prints the median over the turns (7 unless told) of the time relative to the run
-//! without a trace in the same turn, in percent more, and the bytes written for each I/O. The files
-//! go to a folder of their own in the system's temporary folder, and are removed.
+//! For each output it prints the additional time in percent of the run without a trace in the same turn
+//! (median of TURNS turns, default 7), and the bytes written for each I/O. The files go to a folder of
+//! their own in the system's temporary folder, and are removed.
 
 use blockyard_sim::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::output::{Files, Recorder};
@@ -51,10 +51,10 @@ fn jobs(rw: &str) -> JobFile {
         "--name=scsi --filename=/dev/sda --direct=1 --ioengine=libaio --bs=4k --iodepth=64 \
          --numjobs=64 --group_reporting --time_based --runtime=1 --rw={rw}"
     );
-    parse_args(job.split_whitespace(), &NoSource).expect("a job of ours")
+    parse_args(job.split_whitespace(), &NoSource).expect("job of a benchmark")
 }
 
-/// Percent of time that writing `files` adds, and the bytes written for each I/O.
+/// Returns the additional time for writing `files`, in percent, and the bytes written for each I/O.
 fn compare(
     jobs: &JobFile,
     design: &Design,
@@ -85,7 +85,7 @@ fn ios(report: &Report) -> u64 {
     report.jobs.iter().flat_map(|job| job.stats.measured()).map(|measured| measured.ios).sum()
 }
 
-/// Bytes of all files in `folder`, which are removed.
+/// Removes all files in `folder` and returns their total size in bytes.
 fn bytes_in(folder: &Path) -> std::io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

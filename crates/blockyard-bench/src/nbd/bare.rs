@@ -1,5 +1,5 @@
-//! A server that knows nothing: memory, one thread for each connection, one receive and one send a
-//! turn, no check of anything. What is left is what sockets and copies cost: no server does less.
+//! The bare loop: a server of memory with one thread for each connection, one receive and one send a turn, and
+//! no checks. Its cost is that of sockets and copies, which no server avoids.
 
 use super::client::write_all;
 use blockyard_wire::nbd::number::cmd;
@@ -12,11 +12,12 @@ use std::thread;
 const RECEIVE_BYTES: usize = 512 << 10;
 const REQUEST_BYTES: usize = 28;
 
-/// Serves memory of this size at the socket, until it is killed. Each connection has its own.
+/// Serves memory of the given size at the socket until the process is killed. Each connection has its own
+/// memory.
 ///
 /// # Errors
 ///
-/// If the socket cannot be had.
+/// Returns an error if the socket cannot be bound.
 pub fn serve(socket: &Path, size_bytes: usize) -> io::Result<()> {
     for stream in UnixListener::bind(socket)?.incoming() {
         let stream = stream?;
@@ -25,10 +26,10 @@ pub fn serve(socket: &Path, size_bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The end of a connection is the end of its memory, whatever ended it.
+/// Serves one connection; its memory is freed at its end, whatever the reason.
 fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
     let mut received = vec![0; RECEIVE_BYTES];
-    // All of it is there before the client is greeted.
+    // All pages are allocated before the greeting.
     let mut memory = vec![1; size_bytes];
     let mut have = enter(&mut stream, &mut received, size_bytes)?;
     loop {
@@ -79,7 +80,7 @@ fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
     }
 }
 
-/// The handshake; how many bytes of the transmission have come behind it.
+/// Does the handshake. Returns the number of received bytes that belong to the transmission phase.
 fn enter(stream: &mut UnixStream, received: &mut [u8], size_bytes: usize) -> io::Result<usize> {
     let export = Export { size_bytes: size_bytes as u64, ..Export::default() };
     let exports = Exports::new(vec![export]).map_err(|_| ErrorKind::InvalidInput)?;

@@ -1,7 +1,7 @@
-//! A client that costs less than the servers it measures.
+//! A client that costs less than the servers under test.
 //!
-//! Every receive is answered by one send that carries all the requests it made room for. Data that
-//! is read is thrown away unseen, and what is written is always the same. Simple replies only.
+//! After each receive, one send carries all the requests for which there is room again. The client discards
+//! the data of reads, and always writes the same data. It accepts simple replies only.
 
 use super::shape::{Direction, Shape};
 use blockyard::stats::Histogram;
@@ -16,25 +16,25 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
-/// What is received at once at most, in bytes.
+/// The largest receive, in bytes.
 const RECEIVE_BYTES: usize = 512 << 10;
 const REQUEST_BYTES: usize = 28;
 const REPLY_BYTES: usize = 16;
-/// Pieces that one send takes at most: Linux's `UIO_MAXIOV`.
+/// The largest number of pieces in one send: Linux's `UIO_MAXIOV`.
 const PIECES_MAX: usize = 1024;
 
-/// How far one connection got, for a thread that watches it.
+/// The progress of a connection, for the thread that watches it.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Replies received.
     pub ios: AtomicU64,
-    /// Latencies count from here on.
+    /// Whether latencies count already.
     pub measuring: AtomicBool,
-    /// No more requests are made.
+    /// Whether the client must stop sending requests.
     pub stopping: AtomicBool,
 }
 
-/// A connection in transmission.
+/// A connection in its transmission phase.
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
@@ -42,22 +42,22 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection to the export of this name.
+    /// Connects to the export with the given name.
     ///
     /// # Errors
     ///
-    /// If there is no server, or it refuses.
+    /// Returns an error if there is no server or the server refuses.
     pub fn connect(socket: &Path, export: &str) -> io::Result<Self> {
         let mut stream = UnixStream::connect(socket)?;
         let size_bytes = handshake(&mut stream, export)?;
         Ok(Self { stream, size_bytes })
     }
 
-    /// Writes all of the export once, so that no server answers for holes.
+    /// Writes the whole export once, so that no server reads holes.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or a write is refused.
+    /// Returns an error if the connection breaks or a write fails.
     pub fn fill(self) -> io::Result<()> {
         let shape = Shape { direction: Direction::Write, bytes: 1 << 20, depth: 8 };
         let mut session = Session::new(self, shape, Offsets::All { next: 0 })?;
@@ -66,11 +66,11 @@ impl Client {
         session.end()
     }
 
-    /// Keeps the depth at random offsets until told to stop; the latencies, in nanoseconds.
+    /// Keeps the depth with requests at random offsets until asked to stop. Returns the latencies, in nanoseconds.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or a request is refused.
+    /// Returns an error if the connection breaks or a request fails.
     pub fn load(self, shape: Shape, seed: u64, progress: &Progress) -> io::Result<Histogram> {
         let offsets = Offsets::Random(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15));
         let mut session = Session::new(self, shape, offsets)?;
@@ -108,12 +108,12 @@ fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
         let word = |at| u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]));
         let (kind, len) = (word(12), word(16) as usize);
         if head[..8] != REPLY_MAGIC.to_be_bytes() || len > 2 * STRING_BYTES_MAX {
-            return Err(protocol("no reply to an option"));
+            return Err(protocol("the reply to an option is malformed"));
         }
         let mut data = vec![0; len];
         stream.read_exact(&mut data)?;
         match kind {
-            rep::ACK => return size_bytes.ok_or_else(|| protocol("an export without a size")),
+            rep::ACK => return size_bytes.ok_or_else(|| protocol("the export has no size")),
             rep::INFO if data.starts_with(&info::EXPORT.to_be_bytes()) && len >= 10 => {
                 let size = core::array::from_fn(|byte| data[2 + byte]);
                 size_bytes = Some(u64::from_be_bytes(size));
@@ -128,17 +128,17 @@ fn protocol(what: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-/// Where requests go.
+/// The order of a connection's requests.
 #[derive(Debug)]
 enum Offsets {
-    /// Anywhere: the state of a xorshift.
+    /// Random: the state of a xorshift generator.
     Random(u64),
-    /// One block after the other, to the end.
+    /// Sequential, to the end of the export.
     All { next: u64 },
 }
 
 impl Offsets {
-    /// Of `blocks`, the next.
+    /// The next block, below `blocks`.
     fn draw(&mut self, blocks: u64) -> Option<u64> {
         match self {
             Self::Random(state) => {
@@ -163,15 +163,15 @@ struct Session {
     blocks: u64,
     offsets: Offsets,
     payload: Vec<u8>,
-    /// When the request of each slot was sent.
+    /// The instant at which each slot's request was sent.
     begun: Vec<Instant>,
     free: Vec<usize>,
-    /// Headers of the requests to be sent next.
+    /// Headers of the next requests.
     headers: Vec<[u8; REQUEST_BYTES]>,
     received: Vec<u8>,
-    /// Bytes at the front of `received` that begin a reply.
+    /// Bytes of an incomplete reply at the front of `received`.
     have: usize,
-    /// Bytes of data still to be thrown away.
+    /// Bytes of data that are still to be discarded.
     skip: usize,
     latencies: Histogram,
 }
@@ -198,8 +198,8 @@ impl Session {
         })
     }
 
-    /// Sends what there is room for and takes what has come; false when all is answered and no more
-    /// is to be asked.
+    /// Sends requests for which there is room, and receives. Returns false when every request is answered and
+    /// the client must stop.
     fn turn(&mut self, progress: &Progress) -> io::Result<bool> {
         if !progress.stopping.load(Ordering::Relaxed) {
             self.refill();
@@ -255,7 +255,10 @@ impl Session {
             self.skip -= here;
             let Some(reply) = self.received[at..end].first_chunk::<REPLY_BYTES>() else { break };
             let slot = answered(reply)?;
-            let begun = *self.begun.get(slot).ok_or_else(|| protocol("an unknown cookie"))?;
+            let begun = *self
+                .begun
+                .get(slot)
+                .ok_or_else(|| protocol("the cookie of a reply is unknown"))?;
             at += REPLY_BYTES;
             if self.shape.direction == Direction::Read {
                 self.skip = self.shape.bytes;
@@ -273,7 +276,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the last data and says goodbye.
+    /// Receives the last data and disconnects.
     fn end(mut self) -> io::Result<()> {
         while self.skip > 0 {
             let here = self.skip.min(RECEIVE_BYTES);
@@ -290,24 +293,24 @@ fn header(command: u16, cookie: u64, offset: u64, bytes: usize) -> [u8; REQUEST_
     header[6..8].copy_from_slice(&command.to_be_bytes());
     header[8..16].copy_from_slice(&cookie.to_be_bytes());
     header[16..24].copy_from_slice(&offset.to_be_bytes());
-    let bytes = u32::try_from(bytes).expect("a request has less than 4 GiB");
+    let bytes = u32::try_from(bytes).expect("length of a request below 4 GiB");
     header[24..].copy_from_slice(&bytes.to_be_bytes());
     header
 }
 
-/// The slot whose request this answers without an error.
+/// Returns the slot of a successful reply.
 fn answered(reply: &[u8; REPLY_BYTES]) -> io::Result<usize> {
     if reply[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() {
-        return Err(protocol("no simple reply"));
+        return Err(protocol("the reply is not a simple reply"));
     }
     if reply[4..8] != [0; 4] {
-        return Err(protocol("the server answers an error"));
+        return Err(protocol("the server reports an error"));
     }
     let cookie = u64::from_be_bytes(core::array::from_fn(|byte| reply[8 + byte]));
-    usize::try_from(cookie).map_err(|_| protocol("an unknown cookie"))
+    usize::try_from(cookie).map_err(|_| protocol("the cookie of a reply is unknown"))
 }
 
-/// Writes all the pieces, however few bytes the socket takes at a time.
+/// Writes all the pieces, with as many sends as the socket needs.
 pub(super) fn write_all(stream: &mut UnixStream, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
     while !pieces.is_empty() {
         match stream.write_vectored(pieces) {
@@ -320,11 +323,11 @@ pub(super) fn write_all(stream: &mut UnixStream, mut pieces: &mut [IoSlice<'_>])
     Ok(())
 }
 
-/// Waits until a server takes connections there.
+/// Waits until a server accepts connections at the socket.
 ///
 /// # Errors
 ///
-/// If none does for ten seconds.
+/// Returns an error after ten seconds without a server.
 pub fn wait_for(socket: &Path) -> io::Result<()> {
     let begun = Instant::now();
     loop {

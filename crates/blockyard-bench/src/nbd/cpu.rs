@@ -1,21 +1,21 @@
-//! Processor time of a server: all its threads, and of the processes it forked for its clients.
+//! Processor time of a server: of all its threads and of the processes that it forked for its clients.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 
-/// Nanoseconds that the process and its children have been on a processor.
+/// Returns the time that the process and its children have run on a processor, in nanoseconds.
 ///
-/// From `/proc/PID/task/*/schedstat` (Linux, `Documentation/scheduler/sched-stats.rst`), whose first
-/// number that is. Threads that have ended do not count.
+/// The time is the first number of `/proc/PID/task/*/schedstat` (Linux,
+/// `Documentation/scheduler/sched-stats.rst`). Threads that have exited do not count.
 ///
 /// # Errors
 ///
-/// If there is no such process.
+/// Returns an error if the process does not exist.
 pub fn nanoseconds(pid: u32) -> io::Result<u64> {
     let mut sum = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let thread = thread?.path();
-        // A thread may end while this reads.
+        // A thread may exit in the meantime.
         let Ok(stat) = fs::read_to_string(thread.join("schedstat")) else { continue };
         sum += number(stat.split_whitespace().next())?;
         let Ok(children) = fs::read_to_string(thread.join("children")) else { continue };
@@ -35,5 +35,5 @@ fn number(word: Option<&str>) -> io::Result<u64> {
 }
 
 fn unreadable() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "the kernel tells no processor times")
+    io::Error::new(ErrorKind::InvalidData, "the kernel reports no processor times (schedstat)")
 }

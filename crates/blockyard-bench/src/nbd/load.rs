@@ -1,4 +1,4 @@
-//! One measurement: what is asked for, and what came of it.
+//! One measurement: the load, and its results.
 
 use super::client::{Client, Progress};
 use super::cpu;
@@ -13,20 +13,20 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-/// For how long, on how many connections.
+/// A load: its length and its connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// What each connection asks for.
+    /// The requests of each connection.
     pub shape: Shape,
-    /// Connections, a thread each.
+    /// The number of connections, each with a thread.
     pub connections: usize,
-    /// Before anything counts.
+    /// The time before the measurement.
     pub ramp: Duration,
-    /// What counts.
+    /// The time of the measurement.
     pub time: Duration,
 }
 
-/// What a measurement found. Printed and read as one line of numbers.
+/// The results of a measurement, which are printed and parsed as one line of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Replies.
@@ -35,22 +35,22 @@ pub struct Measured {
     pub wall_ns: u64,
     /// Processor time of the server, in nanoseconds.
     pub server_ns: u64,
-    /// Half of the latencies are shorter, in nanoseconds.
+    /// The median latency, in nanoseconds.
     pub p50_ns: u64,
-    /// All but one in a hundred are.
+    /// The 99th percentile of latencies, in nanoseconds.
     pub p99_ns: u64,
 }
 
 impl Load {
-    /// Loads the server and watches its processor time.
+    /// Loads the server and measures its processor time.
     ///
     /// # Errors
     ///
-    /// If a connection breaks, or the server's processor time cannot be read.
+    /// Returns an error if a connection breaks or the server's processor time cannot be read.
     ///
     /// # Panics
     ///
-    /// If a thread of the load panics.
+    /// Panics if a thread of the load panics.
     pub fn run(&self, socket: &Path, export: &str, server: u32) -> io::Result<Measured> {
         let connect = |_| Client::connect(socket, export);
         let clients = (0..self.connections).map(connect).collect::<io::Result<Vec<_>>>()?;
@@ -81,7 +81,7 @@ impl Load {
             tell(|one| &one.stopping, true);
             let mut latencies = Histogram::new();
             for thread in threads {
-                latencies.merge(&thread.join().expect("no thread of the load panics")?);
+                latencies.merge(&thread.join().expect("thread of the load")?);
             }
             let (before, after) = (before?, after?);
             Ok(Measured {

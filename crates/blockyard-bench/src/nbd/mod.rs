@@ -1,8 +1,8 @@
-//! NBD servers beside each other: the same load from one client, in turns.
+//! Compares NBD servers in turns under the same load from one client. The program is `--bin peers`.
 //!
-//! [`client`] speaks the protocol and keeps a depth, [`shape`] is what it asks for, [`load`] is one
-//! measurement and what it found, [`cpu`] is what the server spent on it, [`peer`] starts the servers, [`bare`] is
-//! one that knows nothing, and [`table`] takes turns and prints. The program is `--bin peers`.
+//! [`client`] speaks the protocol and keeps a depth, [`shape`] describes its requests, [`load`] is one
+//! measurement with its results, [`cpu`] reads the server's processor time, [`peer`] starts the servers,
+//! [`bare`] is the bare loop, and [`table`] takes turns and prints.
 
 pub mod bare;
 pub mod client;

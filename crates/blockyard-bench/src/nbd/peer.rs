@@ -1,4 +1,4 @@
-//! The servers: how each is started on a disk in memory.
+//! The servers, and how each is started on a disk in memory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,9 +12,9 @@ pub const DISK_BYTES: usize = 1 << 30;
 /// A server to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// `blockyard serve` of memory, with a design.
+    /// `blockyard serve` on memory, with a design.
     Blockyard(&'static str),
-    /// A receive and a send for each turn, and nothing else: [`bare`](super::bare).
+    /// The bare loop: [`bare`](super::bare).
     Bare,
     /// nbdkit's memory plugin.
     NbdkitMemory,
@@ -31,7 +31,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// All of them, in the order of the tables.
+    /// All servers, in the order of the tables.
     pub const ALL: [Self; 9] = [
         Self::Blockyard("none"),
         Self::Blockyard("mq-deadline"),
@@ -44,7 +44,7 @@ impl Peer {
         Self::QemuStorageNull,
     ];
 
-    /// Its row's name.
+    /// The name of its row.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -59,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// The export that clients ask for.
+    /// The export that clients open.
     #[must_use]
     pub fn export(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Peer {
         }
     }
 
-    /// Whether what is written is there when it is read.
+    /// Whether reads return written data.
     #[must_use]
     pub fn keeps_data(self) -> bool {
         self != Self::QemuStorageNull
@@ -86,7 +86,13 @@ impl Peer {
     }
 
     fn arguments(self, folder: &Path, cpus: &str) -> Vec<OsString> {
-        let at = |name| folder.join(name).into_os_string().into_string().expect("we named it");
+        let at = |name| {
+            folder
+                .join(name)
+                .into_os_string()
+                .into_string()
+                .expect("UTF-8 path of the server's own folder")
+        };
         let (socket, file) = (at(SOCKET), at(FILE));
         let node = "--nbd-server";
         let qemu = |blockdev: String| {
@@ -120,38 +126,39 @@ impl Peer {
 const SOCKET: &str = "socket";
 const FILE: &str = "disk";
 const CONFIG: &str = "nbd-server.conf";
-/// nbd-server runs on in the background only, or ends with its first connection: it says where.
+/// nbd-server either runs in the background or exits after its first connection; its PID file names the
+/// process.
 const PID: &str = "pid";
 
-/// Where programs that are not on the path are.
+/// Paths of programs that are not on the search path.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// `blockyard`.
     pub blockyard: PathBuf,
-    /// What serves the bare loop when told `bare SOCKET`.
+    /// The program that serves the bare loop with the arguments `bare SOCKET`.
     pub bare: PathBuf,
 }
 
-/// A server that runs, until this is dropped.
+/// A running server, which is stopped on drop.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// The process that serves: the child's, but for a server that went to the background.
+    /// The serving process: the child, except for a server in the background.
     pid: u32,
     folder: PathBuf,
 }
 
 impl Server {
-    /// Starts it on these processors (a list for `taskset`), in a folder of its own; ours with a lane
-    /// for each.
+    /// Starts the server on the given processors (a list for `taskset`) and in a folder of its own. Our server
+    /// gets a lane for each processor.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](io::ErrorKind::NotFound) where its program is not installed; any other where
-    /// it does not take connections.
+    /// Returns [`NotFound`](io::ErrorKind::NotFound) if the program is not installed, and another error if the
+    /// server does not accept connections.
     pub fn start(peer: Peer, programs: &Programs, cpus: &str) -> io::Result<Self> {
         let program = find(&peer.program(programs)).ok_or(io::ErrorKind::NotFound)?;
-        // Files in memory: no disk is to be measured.
+        // In memory, because no disk may take part in the measurement.
         let name = format!("blockyard-peers-{}", std::process::id());
         let folder = Path::new("/dev/shm").join(name);
         fs::create_dir_all(&folder)?;
@@ -182,13 +189,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The socket at which it listens.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.folder.join(SOCKET)
     }
 
-    /// Its process.
+    /// The serving process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
@@ -196,7 +203,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// What cannot be stopped or removed any more is gone already.
+    /// Errors are ignored: the process and the files may be gone already.
     fn drop(&mut self) {
         if self.pid == self.child.id() {
             drop(self.child.kill());
@@ -208,7 +215,7 @@ impl Drop for Server {
     }
 }
 
-/// The program where the path has it; daemons are in `sbin`, which not every path names.
+/// Finds the program on the search path or in `sbin`, where daemons are.
 fn find(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.exists().then(|| program.to_owned());

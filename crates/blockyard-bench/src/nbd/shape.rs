@@ -1,6 +1,6 @@
-//! What a connection asks for.
+//! The requests of a connection.
 
-/// What requests do.
+/// The operation of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// READ.
@@ -9,13 +9,13 @@ pub enum Direction {
     Write,
 }
 
-/// What is asked for on one connection.
+/// The requests of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// What each request does.
+    /// The operation of each request.
     pub direction: Direction,
-    /// Bytes of each request.
+    /// The length of each request, in bytes.
     pub bytes: usize,
-    /// Requests in flight.
+    /// The number of requests in flight.
     pub depth: usize,
 }

@@ -1,4 +1,4 @@
-//! The comparison: every server under every load, in turns, and a table with spread.
+//! The comparison: measures every server under every load in turns, and prints a table with the spread.
 
 use super::client::Client;
 use super::load::Measured;
@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::io::{self, ErrorKind};
 use std::process::Command;
 
-/// What a column tells.
+/// The quantity of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
     /// Processor time of the server for each I/O.
@@ -17,12 +17,12 @@ enum Figure {
     Rate,
 }
 
-/// A column: a load on processors.
+/// A column: a load, and the processors of server and client.
 struct Column {
     name: &'static str,
     shape: Shape,
     connections: usize,
-    /// For the server and for the client, lists for `taskset`.
+    /// Processors of the server and of the client, as lists for `taskset`.
     cpus: [&'static str; 2],
     figure: Figure,
 }
@@ -32,7 +32,7 @@ const fn column(name: &'static str, direction: Direction, kib: usize, depth: usi
     Column { name, shape, connections: 1, cpus: ["0", "0"], figure: Figure::ServerTime }
 }
 
-/// On one processor but for the last, 4 KiB where nothing else is said.
+/// All columns but the last are on one processor. Requests have 4 KiB unless the name says otherwise.
 const COLUMNS: [Column; 7] = [
     column("read, depth 16 (us/IO)", Direction::Read, 4, 16),
     column("read, depth 64 (us/IO)", Direction::Read, 4, 64),
@@ -48,24 +48,24 @@ const COLUMNS: [Column; 7] = [
     },
 ];
 
-/// How the comparison is run.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How often each server is started and measured.
     pub turns: usize,
-    /// What one measurement takes, without its ramp.
+    /// The length of one measurement, without its ramp.
     pub time: Duration,
-    /// Where our programs are.
+    /// The paths of our programs.
     pub programs: Programs,
-    /// Whether only ours, the bare loop and nbdkit's memory are compared.
+    /// Whether to compare only our server, the bare loop and nbdkit's memory plugin.
     pub short: bool,
 }
 
-/// Measures, and prints a table in Markdown: the median of the turns, and the least and the most.
+/// Measures, and prints a table in Markdown: the median, the minimum and the maximum of the turns.
 ///
 /// # Errors
 ///
-/// If a measurement fails. Servers that are not installed are named, and have no row.
+/// Returns an error if a measurement fails. Servers that are not installed are named and have no row.
 pub fn compare(options: &Options) -> io::Result<()> {
     let short =
         [Peer::Blockyard("none"), Peer::Blockyard("mq-deadline"), Peer::Bare, Peer::NbdkitMemory];
@@ -102,7 +102,7 @@ pub fn compare(options: &Options) -> io::Result<()> {
 fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()]) -> io::Result<()> {
     for (column, figures) in COLUMNS.iter().zip(found) {
         let server = Server::start(peer, &options.programs, column.cpus[0])?;
-        // The bare loop has new memory for every connection, without holes.
+        // The bare loop gives each connection new memory without holes.
         if peer.keeps_data() && peer != Peer::Bare {
             Client::connect(&server.socket(), peer.export())?.fill()?;
         }
@@ -115,7 +115,7 @@ fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()])
     Ok(())
 }
 
-/// In a process of its own, on its processors.
+/// Runs the load in a process of its own, on the client's processors.
 fn load(column: &Column, peer: Peer, server: &Server, options: &Options) -> io::Result<Measured> {
     let Column { shape, connections, cpus: [_, cpus], .. } = column;
     let direction = match shape.direction {
@@ -139,7 +139,7 @@ fn load(column: &Column, peer: Peer, server: &Server, options: &Options) -> io::
     String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
 }
 
-/// Hundredths, as `median (least-most)`.
+/// Formats values in hundredths as `median (minimum-maximum)`.
 fn cell(figures: &mut [u64]) -> String {
     figures.sort_unstable();
     let tell = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);

@@ -1,4 +1,4 @@
-//! An arena: its log and its map held against each other, and what is certain in spite of damage.
+//! An arena: compares its log with its map, and derives what is certain despite damage.
 
 use super::chain::{InfoRepair, Link};
 use super::finding::{Finding, Problem, Report, Severity};
@@ -15,10 +15,10 @@ use crate::repair::Step;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Most sectors of an arena that are given a block again.
+/// The most sectors of an arena that get a new block.
 const LOST_MAX: usize = 4096;
 
-/// An arena that was looked at.
+/// The result of checking an arena.
 pub(super) struct ArenaCheck {
     number: usize,
     link: Link,
@@ -27,22 +27,22 @@ pub(super) struct ArenaCheck {
     finished: Vec<(PremapAba, MapEntry)>,
     owners: Owners,
     claims: Claims,
-    /// The first sector of each block that a sector has and somebody else too, as far as they are told.
+    /// The first sector of each block with two owners, as far as these are reported.
     first_owners: BTreeMap<PostmapAba, PremapAba>,
     unowned: Capped<PostmapAba>,
-    /// K3: who has which block is certain.
+    /// It is certain who owns which block ([owners-add-up]).
     is_certain: bool,
 }
 
-/// What lanes say of their free blocks.
+/// The free blocks according to the lanes.
 #[derive(Default)]
 struct Claims {
-    /// Lanes that have a block which no other lane and no sector has.
-    named: BTreeMap<PostmapAba, u32>,
-    /// Blocks of sectors that lanes have too.
+    /// Free blocks that no other lane and no sector has, with their lanes.
+    sole: BTreeMap<PostmapAba, u32>,
+    /// Free blocks that a sector has too, with their lanes.
     sectors: Vec<(PostmapAba, u32)>,
-    /// Free blocks of a lane that another one has too: the first lane, and the other.
-    twice: Vec<(u32, u32, PostmapAba)>,
+    /// Free blocks of two lanes: the first lane, the other lane, and the block.
+    shared: Vec<(u32, u32, PostmapAba)>,
     /// Lanes without a free block that is certainly theirs.
     lacking: Vec<u32>,
 }
@@ -56,21 +56,26 @@ impl Claims {
                 continue;
             };
             let block = newest.entry.old_block();
-            if let Some(&first) = claims.named.get(&block) {
-                claims.twice.push((first, lane, block));
+            if let Some(&first) = claims.sole.get(&block) {
+                claims.shared.push((first, lane, block));
                 claims.lacking.push(lane);
             } else if owners.blocks.put(block.0) {
-                claims.named.insert(block, lane);
+                claims.sole.insert(block, lane);
             } else {
                 claims.sectors.push((block, lane));
             }
         }
+        debug_assert_eq!(
+            claims.sole.len() + claims.sectors.len() + claims.lacking.len(),
+            lanes.len(),
+            "each lane is counted once"
+        );
         claims
     }
 }
 
 impl ArenaCheck {
-    /// Looks at the arena of `link`. Memory: a bit for each block, and a few bytes for each lane.
+    /// Checks the arena of `link`. This needs a bit for each block, and a few bytes for each lane.
     pub(super) fn new<M: Memory>(
         memory: &M,
         number: usize,
@@ -97,9 +102,9 @@ impl ArenaCheck {
         let keep = options.keep;
         let mut owners = map::owners(memory, &arena, &finished, keep, LOST_MAX, &mut done)?;
         let claims = Claims::of(&lanes, &mut owners);
-        let told = claims.sectors.iter().take(keep).map(|&(block, _)| block);
-        let told = told.chain(owners.twice.first.iter().map(|&(block, _)| block));
-        let first_owners = map::first_owners(memory, &arena, &finished, told)?;
+        let reported = claims.sectors.iter().take(keep).map(|&(block, _)| block);
+        let reported = reported.chain(owners.shared.first.iter().map(|&(block, _)| block));
+        let first_owners = map::first_owners(memory, &arena, &finished, reported)?;
         let mut unowned = Capped::new(keep.max(LOST_MAX));
         owners.blocks.missing().for_each(|block| unowned.push(PostmapAba(block)));
         let mut arena_check = Self {
@@ -118,18 +123,18 @@ impl ArenaCheck {
         Ok(arena_check)
     }
 
-    /// K3.
+    /// Decides whether the owners are certain ([owners-add-up]).
     fn owners_are_certain<M: Memory>(&self, memory: &M) -> Result<bool, MediaError> {
         let Self { owners, claims, unowned, .. } = self;
         let no_block = &owners.no_block;
         let lacking = claims.lacking.len() as u64;
-        // What was there may have been a write that was cut.
+        // A lost log may have held a cut write.
         let lost_log = self.lanes.iter().any(|lane| matches!(lane, Lane::Lost));
         let one_kind = lacking == 0 || no_block.count == 0;
-        // There are as many blocks as owners: one with two owners leaves another to nobody.
+        // There are as many blocks as owners, so a block with two owners leaves another one unowned.
         let add_up = unowned.count == lacking + no_block.count;
-        // Another lane may have written to the block that a cut write is to free: its sector still has it.
-        let cut_twice = claims.twice.iter().any(|&(a, b, _)| self.is_cut(a) || self.is_cut(b));
+        // Another lane may have written to the block that a cut write will free: its sector still has it.
+        let cut_twice = claims.shared.iter().any(|&(a, b, _)| self.is_cut(a) || self.is_cut(b));
         if lost_log || !one_kind || !add_up || cut_twice || no_block.dropped() > 0 {
             return Ok(false);
         }
@@ -152,12 +157,12 @@ impl ArenaCheck {
         self.arena.first_lba + u64::from(lba.0)
     }
 
-    /// Sectors.
+    /// The number of sectors.
     pub(super) const fn sectors(&self) -> u64 {
         self.arena.layout.external_nlba as u64
     }
 
-    /// Tells all that was found.
+    /// Adds all findings to a report.
     pub(super) fn report_to(&self, report: &mut Report) {
         self.report_info(report);
         self.report_log(report);
@@ -169,14 +174,14 @@ impl ArenaCheck {
         report.add(Finding { arena: self.number, at, problem, severity, at_risk });
     }
 
-    /// How bad damage is that is repaired where all is certain.
+    /// The severity of damage that a repair corrects if the owners are certain.
     const fn if_certain(&self) -> Severity {
         if self.is_certain { Severity::Repairable } else { Severity::Broken }
     }
 
     fn puts_at_risk(&self, problem: &Problem) -> bool {
         match problem {
-            // Some take the BTT for empty, and the next write lays a new one over it.
+            // Some readers take the BTT for empty, and the next write puts a new BTT over it.
             Problem::FirstInfo(_)
             | Problem::Log { .. }
             | Problem::LostLog { .. }
@@ -186,7 +191,7 @@ impl ArenaCheck {
             | Problem::LostEntry { .. }
             | Problem::TwoSectors { .. }
             | Problem::SectorAndLane { .. } => true,
-            // libpmemblk takes a cut write for finished by these, and its old block for free.
+            // libpmemblk takes a cut write in this form for finished, and its old block for free.
             Problem::Dialect { wanted, .. } => {
                 *wanted == Dialect::Flagged && !self.finished.is_empty()
             }
@@ -196,7 +201,7 @@ impl ArenaCheck {
 
     fn report_info(&self, report: &mut Report) {
         let (first, copy) = self.info_blocks();
-        let (at, problem, severity) = match self.link.mend {
+        let (at, problem, severity) = match self.link.repair {
             InfoRepair::Nothing => (0, None, Severity::Note),
             InfoRepair::First(error) => {
                 (first, Some(Problem::FirstInfo(error)), Severity::Repairable)
@@ -236,7 +241,7 @@ impl ArenaCheck {
                 }
             }
         }
-        for &(lane, other, block) in &self.claims.twice {
+        for &(lane, other, block) in &self.claims.shared {
             let problem = Problem::DuplicateFree { lane, other, block };
             self.add(report, self.arena.group_at(other), problem, self.if_certain());
         }
@@ -262,7 +267,7 @@ impl ArenaCheck {
     }
 
     fn report_map(&self, report: &mut Report) {
-        let Owners { twice, no_block, lost, .. } = &self.owners;
+        let Owners { shared, no_block, lost, .. } = &self.owners;
         for &(lba, entry) in &no_block.first {
             let problem = Problem::BadMapEntry { sector: self.sector(lba), entry };
             self.add(report, self.arena.map_at(lba), problem, self.if_certain());
@@ -273,11 +278,11 @@ impl ArenaCheck {
             self.add(report, self.arena.map_at(lba), problem, Severity::Broken);
         }
         report.count_only(Severity::Broken, lost.dropped(), true);
-        // Who else has a block is not found where somebody writes meanwhile.
-        let mut unseen = twice.dropped();
-        for &(block, lba) in &twice.first {
+        // The other owner is missing if somebody wrote to the BTT during the check.
+        let mut not_kept = shared.dropped();
+        for &(block, lba) in &shared.first {
             let Some(&first) = self.first_owners.get(&block) else {
-                unseen += 1;
+                not_kept += 1;
                 continue;
             };
             let (sector, other) = (self.sector(first), self.sector(lba));
@@ -286,13 +291,13 @@ impl ArenaCheck {
         }
         for &(block, lane) in &self.claims.sectors {
             let Some(&lba) = self.first_owners.get(&block) else {
-                unseen += 1;
+                not_kept += 1;
                 continue;
             };
             let problem = Problem::SectorAndLane { block, sector: self.sector(lba), lane };
             self.add(report, self.arena.block_at(block), problem, Severity::Broken);
         }
-        report.count_only(Severity::Broken, unseen, true);
+        report.count_only(Severity::Broken, not_kept, true);
         for &block in &self.unowned.first {
             let problem = Problem::Unowned { block };
             self.add(report, self.arena.block_at(block), problem, self.if_certain());
@@ -300,10 +305,10 @@ impl ArenaCheck {
         report.count_only(self.if_certain(), self.unowned.dropped(), false);
     }
 
-    /// What takes the arena's mark as broken away, if nothing else will be wrong with it.
+    /// Returns the step that removes the arena's broken mark, if nothing else will be wrong with it.
     pub(super) fn clear_error(&self) -> Option<Step> {
         let (first, copy) = self.info_blocks();
-        let is_sound = self.is_certain && !matches!(self.link.mend, InfoRepair::Neither(_));
+        let is_sound = self.is_certain && !matches!(self.link.repair, InfoRepair::Neither(_));
         (self.link.info.error && is_sound).then_some(Step::ClearError {
             arena: self.number,
             first,
@@ -311,12 +316,12 @@ impl ArenaCheck {
         })
     }
 
-    /// What is certain to be right (K3), in an order that may end anywhere.
+    /// Adds the steps that are certain ([owners-add-up]). They may be interrupted anywhere.
     pub(super) fn plan(&self, steps: &mut Vec<Step>) {
         let arena = self.number;
         let (first, copy) = self.info_blocks();
         let info = |from, to| Step::CopyInfo { arena, from, to };
-        match self.link.mend {
+        match self.link.repair {
             InfoRepair::First(_) => steps.push(info(copy, first)),
             InfoRepair::Copy(_) => steps.push(info(first, copy)),
             InfoRepair::CopyIfSound(_) if self.is_certain => steps.push(info(first, copy)),
@@ -325,13 +330,15 @@ impl ArenaCheck {
         if !self.is_certain {
             return;
         }
+        let takers = self.claims.lacking.len() + self.owners.no_block.first.len();
+        debug_assert_eq!(takers, self.unowned.first.len(), "[owners-add-up]");
         for &(lba, entry) in &self.finished {
             let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
             steps.push(Step::FinishWrite { arena, sector, at, entry });
         }
         for (lane, log) in (0..).zip(&self.lanes) {
             match log {
-                // As it is formatted, but for its number.
+                // The entry is as formatted, except for its number.
                 Lane::Sound(newest) if newest.is_misread_first() => {
                     let at = self.arena.entry_at(lane, 0);
                     let entry = self.arena.dialect.first_entry(lane, newest.entry.old_block());

@@ -1,4 +1,4 @@
-//! Which blocks of an arena have an owner: a bit for each.
+//! The blocks of an arena that have an owner: a bit for each block.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,21 +13,23 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// None of `len` blocks.
+    /// Returns an empty set that can hold `len` blocks.
     pub(super) fn new(len: u32) -> Self {
         Self { words: vec![0; len.div_ceil(WORD) as usize], len }
     }
 
-    /// Puts a block in; whether it was not there before.
+    /// Adds a block. Returns whether it is new.
     pub(super) fn put(&mut self, block: u32) -> bool {
+        debug_assert!(block < self.len, "block of the arena");
         let (word, bit) = (&mut self.words[(block / WORD) as usize], 1 << (block % WORD));
         let new = *word & bit == 0;
         *word |= bit;
         new
     }
 
-    /// Puts blocks `first` to before `end` in, if none of them is there; whether it did.
+    /// Adds the blocks from `first` to before `end` if all of them are new. Returns whether they are.
     pub(super) fn put_run(&mut self, first: u32, end: u32) -> bool {
+        debug_assert!(first <= end, "an ordered range of blocks");
         let is_free = |(word, bits): (usize, u64)| self.words[word] & bits == 0;
         if end > self.len || !words_of(first, end).all(is_free) {
             return false;
@@ -36,12 +38,13 @@ impl Blocks {
         true
     }
 
-    /// Whether a block is in.
+    /// Whether the set contains a block.
     pub(super) fn has(&self, block: u32) -> bool {
+        debug_assert!(block < self.len, "block of the arena");
         self.words[(block / WORD) as usize] & 1 << (block % WORD) != 0
     }
 
-    /// Those that are not in, in order.
+    /// Returns the blocks that the set does not contain, in order.
     pub(super) fn missing(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.words).filter(|&(_, &word)| word != u64::MAX).flat_map(|(n, &word)| {
             let all = n * WORD..(n * WORD + WORD).min(self.len);
@@ -50,7 +53,7 @@ impl Blocks {
     }
 }
 
-/// The words that hold blocks `first` to before `end`, and their bits in each.
+/// Returns the words that hold the blocks from `first` to before `end`, with their bits in each word.
 fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
     (first / WORD..end.div_ceil(WORD)).map(move |word| {
         let below = |block: u32| match block.saturating_sub(word * WORD) {
@@ -68,7 +71,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn it_is_as_a_set() {
+    fn blocks_behave_like_a_set() {
         let mut prng = Prng::new(1);
         for _ in 0..200 {
             let len = 1 + prng.below(300) as u32;
@@ -87,7 +90,7 @@ mod tests {
                 assert!((0..len).all(|block| blocks.has(block) == set.contains(&block)));
                 assert!(blocks.missing().eq((0..len).filter(|block| !set.contains(block))));
             }
-            assert!(!blocks.put_run(0, len + 1), "beyond the end");
+            assert!(!blocks.put_run(0, len + 1), "a run beyond the end");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The info blocks: which arenas there are, and whether both info blocks of each say the same.
+//! The info blocks: finds the arenas, and compares both info blocks of each.
 
 use super::finding::Problem;
 use crate::container::Container;
@@ -10,36 +10,36 @@ use alloc::vec::Vec;
 
 /// An arena, and what is wrong with its info blocks.
 pub(super) struct Link {
-    /// Its first byte.
+    /// First byte of the arena.
     pub(super) start: u64,
     /// The external LBA of its first sector.
     pub(super) first_lba: u64,
-    /// What the info block that counts says.
+    /// The info block that counts.
     pub(super) info: InfoBlock,
-    /// Which of the two can be brought back.
-    pub(super) mend: InfoRepair,
-    /// All else that is to be said.
+    /// Which of the two info blocks can be restored.
+    pub(super) repair: InfoRepair,
+    /// Other problems of the info blocks, and their positions.
     pub(super) problems: Vec<(u64, Problem)>,
 }
 
-/// An info block to be written over, by the other one.
+/// Which info block is to be overwritten with the other one.
 pub(super) enum InfoRepair {
-    /// Both are whole and equal.
+    /// None: both are intact and equal.
     Nothing,
-    /// The first one: it is damaged by its checksum, and the copy is whole.
+    /// The first one: its checksum or signature is wrong, and the copy is intact.
     First(InfoError),
-    /// The copy: it is damaged, and the first one is whole.
+    /// The copy: its checksum or signature is wrong, and the first one is intact.
     Copy(InfoError),
-    /// The copy: it is whole, but different; right if all else that the first one says is.
+    /// The copy: both are intact but differ. Certain if everything else fits the first one.
     CopyIfSound(Problem),
-    /// Neither: the first one is whole by its checksum, and cannot be read; it is not for us to change.
+    /// None: the checksum of the first one is right but it is unusable, so it is not ours to change.
     Neither(InfoError),
 }
 
 /// The arenas of a container, and how the search ended.
 pub(super) struct Chain {
     pub(super) links: Vec<Link>,
-    /// Why no more were looked for, and where: damage, unless it is `Beyond`.
+    /// Why the search ended, and where. This is damage, unless it is [`Problem::UnusedSpace`].
     pub(super) end: Option<(u64, Problem)>,
 }
 
@@ -74,6 +74,7 @@ pub(super) fn follow<M: Memory>(
         first_lba += u64::from(info.layout.external_nlba);
         chain.links.push(link);
         if info.nextoff == 0 {
+            // [info-fields-consistent]: the arena ends within the memory.
             let end = start + info.layout.infooff + INFO_BYTES;
             let bytes = memory.len() - end;
             if bytes >= ARENA_BYTES_MIN {
@@ -86,7 +87,7 @@ pub(super) fn follow<M: Memory>(
     Ok(chain)
 }
 
-/// Why an arena is none of this BTT, if it is not.
+/// Returns why an arena does not belong to this BTT, if it does not.
 fn foreign_problem(
     first: Option<&InfoBlock>,
     info: &InfoBlock,
@@ -103,6 +104,7 @@ fn foreign_problem(
     first.filter(|first| !find::same_btt(first, info)).map(|_| Problem::Foreign)
 }
 
+/// Reads both info blocks of the arena at `start`. The inner error says why there is no arena.
 fn link<M: Memory>(
     memory: &M,
     start: u64,
@@ -113,7 +115,7 @@ fn link<M: Memory>(
         return Ok(Err(Problem::TooSmall));
     }
     let first = half(memory, start, room)?;
-    let link = |info, mend| Link { start, first_lba, info, mend, problems: Vec::new() };
+    let link = |info, repair| Link { start, first_lba, info, repair, problems: Vec::new() };
     let info = match first.parsed {
         Ok(info) => info,
         Err(error) => {
@@ -123,28 +125,32 @@ fn link<M: Memory>(
                 Ok(info) if info.layout.infooff == infooff => info,
                 other => return Ok(Err(no_info(start, &first, error, other.err()))),
             };
+            // [checksum-proves-damage]
             let damaged = matches!(error, InfoError::Signature | InfoError::Checksum);
-            let mend = if damaged { InfoRepair::First(error) } else { InfoRepair::Neither(error) };
-            let mut link = link(info, mend);
+            let repair = match damaged {
+                true => InfoRepair::First(error),
+                false => InfoRepair::Neither(error),
+            };
+            let mut link = link(info, repair);
             link.inspect(start + infooff, &copy.bytes);
             return Ok(Ok(link));
         }
     };
     let copy = half(memory, start + info.layout.infooff, room)?;
-    let mend = match copy.parsed {
+    let repair = match copy.parsed {
         _ if copy.bytes == first.bytes => InfoRepair::Nothing,
         Err(error @ (InfoError::Signature | InfoError::Checksum)) => InfoRepair::Copy(error),
         Err(error) => InfoRepair::CopyIfSound(Problem::CopyInfo(error)),
         Ok(_) => InfoRepair::CopyIfSound(Problem::CopyDiffers),
     };
-    let mut link = link(info, mend);
+    let mut link = link(info, repair);
     link.inspect(start, &first.bytes);
     Ok(Ok(link))
 }
 
-/// Why there is no arena where neither info block is one.
+/// Returns why there is no arena when neither info block is usable.
 fn no_info(start: u64, first: &Half, error: InfoError, copy: Option<InfoError>) -> Problem {
-    // An arena, and the beginning of the next one.
+    // Room for an arena and the start of the next one.
     match InfoBlock::parse(&first.bytes, 2 * ARENA_BYTES_MAX) {
         Ok(info) => {
             Problem::Truncated { needs: start + info.nextoff.max(info.layout.infooff + INFO_BYTES) }
@@ -158,7 +164,7 @@ fn no_info(start: u64, first: &Half, error: InfoError, copy: Option<InfoError>) 
 fn half<M: Memory>(memory: &M, at: u64, room: u64) -> Result<Half, MediaError> {
     let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
     match memory.read(at, &mut bytes) {
-        // What the medium lost is as good as nothing.
+        // Lost bytes count as an info block without a signature.
         Err(MediaError::Bad) => bytes.fill(0),
         other => other?,
     }
@@ -166,9 +172,9 @@ fn half<M: Memory>(memory: &M, at: u64, room: u64) -> Result<Half, MediaError> {
 }
 
 impl Link {
-    /// Finds what readers do not look at in the info block that counts, which lies at `at`.
+    /// Adds the problems in the info block that counts, at `at`, which readers ignore.
     fn inspect(&mut self, at: u64, bytes: &InfoBytes) {
-        // All but the checksum, in which any difference shows again.
+        // Everything but the checksum, where any difference would appear again.
         const FIELDS: usize = INFO_BYTES as usize - 8;
         let plain = self.info.to_bytes();
         if let Some(byte) = (0..FIELDS).find(|&n| bytes[n] != plain[n]) {

@@ -1,4 +1,4 @@
-//! What a check finds, and how it is kept: all is counted, and so much of it remembered.
+//! The findings of a check: all are counted, and the first ones of each severity are kept.
 
 use crate::address::PostmapAba;
 use crate::container::{Container, Dialect};
@@ -10,83 +10,82 @@ use alloc::vec::Vec;
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// No damage: worth knowing.
+    /// No damage, but worth knowing.
     Note,
-    /// Damage, and what is right is certain: a repair brings it back.
+    /// Damage that a repair can correct with certainty.
     Repairable,
-    /// Damage, and what is right cannot be told from the image, or nobody can bring it back.
+    /// Damage that cannot be corrected, or only by a guess.
     Broken,
 }
 
 /// Something that a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The arena, by number from 0.
+    /// The arena, numbered from 0.
     pub arena: usize,
-    /// The first byte of it in the container.
+    /// Its first byte in the container.
     pub at: u64,
-    /// What it is.
+    /// The problem.
     pub problem: Problem,
     /// How bad it is.
     pub severity: Severity,
-    /// Whether bytes that somebody wrote are lost, may be, or will be if this BTT is used as it is.
+    /// Whether written data are lost, may be lost, or will be lost if the BTT is used as it is.
     pub at_risk: bool,
 }
 
-/// What can be found. Sectors are counted through all arenas, as those outside count them; lanes and blocks
-/// in each arena.
+/// The problems that a check can find. Sectors are counted through all arenas, lanes and blocks within one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// There is no room for an arena.
     TooSmall,
-    /// An arena has neither info block.
+    /// An arena has neither a usable info block nor a usable copy.
     NoInfo {
-        /// What is wrong with its first one.
+        /// What is wrong with the first info block.
         first: InfoError,
-        /// What is wrong with what is where the container's size puts the copy.
+        /// What is wrong with the bytes where the container's size puts the copy.
         copy: InfoError,
     },
     /// The container ends before the arena does.
     Truncated {
-        /// Bytes that a container of this arena has at least.
+        /// The smallest container with this arena, in bytes.
         needs: u64,
     },
-    /// The first info block is none; the copy is whole.
+    /// The first info block is unusable, and the copy is intact.
     FirstInfo(InfoError),
-    /// The copy of the info block is none; the first one is whole.
+    /// The copy of the info block is unusable, and the first one is intact.
     CopyInfo(InfoError),
-    /// Both info blocks are whole, and say different things: all readers believe the first one.
+    /// Both info blocks are intact, but they differ. All readers use the first one.
     CopyDiffers,
-    /// It is of another version than those who look in such a container want.
+    /// The BTT has another version than readers of this container look for.
     Version {
-        /// Its own.
+        /// The version of the BTT.
         found: Version,
-        /// The container's.
+        /// The version that belongs to the container.
         wanted: Version,
     },
-    /// It belongs to another namespace or pool.
+    /// The BTT belongs to another namespace or pool.
     Parent {
-        /// The UUID that it names.
+        /// The parent UUID of the BTT.
         found: Uuid,
-        /// The container's.
+        /// The UUID of the container.
         wanted: Uuid,
     },
-    /// The arena belongs to another BTT than the first.
+    /// The arena belongs to another BTT than the first arena.
     Foreign,
-    /// Bytes of the info block that no field has are not zeroes, or it says another size of itself.
+    /// Unused bytes of the info block are not zero, or its size field is wrong.
     NonzeroUnused,
-    /// The arena is marked as broken: whoever opens it may not write.
+    /// The arena is marked as broken, so it must not be written.
     ErrorFlag,
-    /// The container has room for an arena that is not there.
+    /// The container has room for another arena.
     UnusedSpace {
-        /// Bytes behind the last arena.
+        /// Bytes after the last arena.
         bytes: u64,
     },
-    /// The log of a lane cannot be read.
+    /// The log of a lane is invalid.
     Log {
         /// The lane.
         lane: u32,
-        /// Why.
+        /// The reason.
         error: FlogError,
     },
     /// The medium lost the log of a lane.
@@ -94,44 +93,44 @@ pub enum Problem {
         /// The lane.
         lane: u32,
     },
-    /// The log of a lane can be read, but others take its older entry for the newer one, or refuse it.
+    /// The log of a lane is valid, but other readers take its older entry for the newer one, or refuse it.
     Misread {
         /// The lane.
         lane: u32,
-        /// The numbers of its entries.
+        /// The sequence numbers of its entries.
         numbers: [u32; 2],
     },
-    /// A write was cut between log and map: it has happened, and whoever opens this BTT finishes it.
+    /// A write was cut between log and map. It is committed, and opening the BTT finishes it.
     CutWrite {
         /// The lane.
         lane: u32,
         /// The sector that was written.
         sector: u64,
-        /// The block it gets.
+        /// The new block of the sector.
         block: PostmapAba,
     },
     /// Two lanes have the same free block.
     DuplicateFree {
-        /// The one that may keep it.
+        /// The lane that may keep it.
         lane: u32,
-        /// The other.
+        /// The other lane.
         other: u32,
         /// The block.
         block: PostmapAba,
     },
-    /// Block numbers are written into the log in another way than the readers of such a container expect:
-    /// they refuse it, or do not recover it rightly.
+    /// The log has block numbers in another form than readers of this container expect. They refuse it, or
+    /// recover it wrongly.
     Dialect {
-        /// Lanes whose newest entry is so.
+        /// The number of lanes whose newest entry has the other form.
         lanes: u32,
-        /// How such a container has them.
+        /// The form that belongs to the container.
         wanted: Dialect,
     },
     /// A map entry names a block that the arena does not have.
     BadMapEntry {
         /// The sector.
         sector: u64,
-        /// Its entry.
+        /// Its map entry.
         entry: MapEntry,
     },
     /// The medium lost a map entry.
@@ -145,10 +144,10 @@ pub enum Problem {
         block: PostmapAba,
         /// The first sector.
         sector: u64,
-        /// Another one.
+        /// Another sector.
         other: u64,
     },
-    /// A block is a sector's, and a lane has it for a free one.
+    /// A block belongs to a sector, and is the free block of a lane.
     SectorAndLane {
         /// The block.
         block: PostmapAba,
@@ -157,7 +156,7 @@ pub enum Problem {
         /// The lane.
         lane: u32,
     },
-    /// No sector and no lane has this block.
+    /// A block belongs to no sector and is no lane's free block.
     Unowned {
         /// The block.
         block: PostmapAba,
@@ -186,81 +185,82 @@ impl core::fmt::Display for Problem {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::TooSmall => {
-                f.write_str("there is no room for an arena, which has 16 MiB at least")
+                f.write_str("there is no room for an arena, which needs at least 16 MiB")
             }
             Self::NoInfo { first, copy } => {
                 write!(f, "{first} here, and {copy} where its copy should be")
             }
             Self::Truncated { needs } => {
-                write!(f, "the container ends before the arena, and had {needs} bytes at least")
+                write!(f, "the container is truncated; it needs at least {needs} bytes")
             }
             Self::FirstInfo(error) => write!(f, "{error}; its copy is whole"),
-            Self::CopyInfo(error) => write!(f, "{error}, where the copy of one is to be"),
+            Self::CopyInfo(error) => write!(f, "{error} where the copy should be"),
             Self::CopyDiffers => f.write_str("the copy of the info block differs from the first"),
             Self::Version { found, wanted } => {
-                write!(f, "a BTT of version {found}, where {wanted} is looked for")
+                write!(f, "a BTT of version {found}, but this container needs version {wanted}")
             }
             Self::Parent { found, wanted } => {
-                write!(f, "a BTT of the namespace or pool {found}, not of {wanted}")
+                write!(f, "a BTT of the namespace or pool {found}, but this one is {wanted}")
             }
             Self::Foreign => f.write_str("this arena belongs to another BTT than the first"),
-            Self::NonzeroUnused => {
-                f.write_str("a byte of the info block that should be zero is not")
-            }
-            Self::ErrorFlag => {
-                f.write_str("the arena is marked as broken: nothing may write to it")
-            }
+            Self::NonzeroUnused => f.write_str("an unused byte of the info block is not zero"),
+            Self::ErrorFlag => f.write_str("the arena is marked as broken and must not be written"),
             Self::UnusedSpace { bytes } => {
-                write!(f, "{bytes} bytes behind the last arena, enough for another, are not used")
+                write!(f, "{bytes} bytes after the last arena are unused, enough for another arena")
             }
-            Self::Log { lane, error } => write!(f, "the log of lane {lane}: {error}"),
+            Self::Log { lane, error } => write!(f, "invalid log of lane {lane}: {error}"),
             Self::LostLog { lane } => write!(f, "the medium lost the log of lane {lane}"),
             Self::Misread { lane, numbers: [a, b] } => {
-                write!(f, "lane {lane}: sequence numbers {a} and {b}, which others misread")
+                write!(f, "lane {lane}: other readers misread the sequence numbers {a} and {b}")
             }
             Self::CutWrite { lane, sector, block } => write!(
                 f,
-                "lane {lane}: a write of sector {sector} to block {block} was cut, and is finished \
-                 when this is opened"
+                "lane {lane}: a write of sector {sector} to block {block} was cut; opening the BTT \
+                 finishes it"
             ),
             Self::DuplicateFree { lane, other, block } => {
-                write!(f, "lanes {lane} and {other} both have block {block} free")
+                write!(f, "lanes {lane} and {other} have the same free block {block}")
             }
             Self::Dialect { lanes, wanted } => {
                 let wanted = match wanted {
-                    Dialect::Plain => "without state bits, as Linux does",
-                    Dialect::Flagged => "as whole map entries, as libpmemblk does",
+                    Dialect::Plain => "plain numbers, which Linux needs",
+                    Dialect::Flagged => "whole map entries, which libpmemblk needs",
                 };
-                write!(f, "the log of {lanes} lanes does not have block numbers {wanted}")
+                write!(f, "the log of {lanes} lanes does not use {wanted}")
             }
             Self::BadMapEntry { sector, entry } => {
-                write!(f, "sector {sector}: its map entry {:#010x} names no block", entry.0)
+                write!(f, "sector {sector}: map entry {:#010x} names no existing block", entry.0)
             }
             Self::LostEntry { sector } => {
                 write!(f, "the medium lost the map entry of sector {sector}")
             }
             Self::TwoSectors { block, sector, other } => {
-                write!(f, "sectors {sector} and {other} both have block {block}")
+                write!(f, "sectors {sector} and {other} have the same block {block}")
             }
             Self::SectorAndLane { block, sector, lane } => {
-                write!(f, "block {block} is sector {sector}'s, and free by the log of lane {lane}")
+                write!(
+                    f,
+                    "block {block} belongs to sector {sector} but is free in lane {lane}'s log"
+                )
             }
-            Self::Unowned { block } => write!(f, "block {block} is no sector's, and not free"),
+            Self::Unowned { block } => {
+                write!(f, "block {block} belongs to no sector and is not free")
+            }
         }
     }
 }
 
-/// What a check found in all.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What is looked for.
+    /// The container that was checked.
     pub container: Container,
-    /// Arenas that were found.
+    /// The number of arenas that were found.
     pub arenas: usize,
-    /// Sectors that they have.
+    /// The number of their sectors.
     pub sectors: u64,
     findings: Vec<Finding>,
-    /// Most findings of a severity that are remembered.
+    /// The most findings of a severity to keep.
     keep: usize,
     counts: [u64; 3],
     at_risk: u64,
@@ -272,7 +272,9 @@ impl Report {
         Self { container, arenas: 0, sectors: 0, findings, keep, counts, at_risk: 0 }
     }
 
+    /// Counts a finding, and keeps it if there is room.
     pub(super) fn add(&mut self, finding: Finding) {
+        debug_assert!(self.at_risk <= self.counts.iter().sum(), "a finding at risk is counted");
         let count = &mut self.counts[finding.severity as usize];
         if *count < self.keep as u64 {
             self.findings.push(finding);
@@ -281,31 +283,31 @@ impl Report {
         self.at_risk += u64::from(finding.at_risk);
     }
 
-    /// Counts `count` more findings that are not told one by one.
+    /// Counts `count` findings that are not kept.
     pub(super) const fn count_only(&mut self, severity: Severity, count: u64, at_risk: bool) {
         self.counts[severity as usize] += count;
         self.at_risk += if at_risk { count } else { 0 };
     }
 
-    /// The first findings of each severity, as many as are remembered, in the order of the medium's parts.
+    /// Returns the first findings of each severity, in the order in which they were found.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// How many findings of a severity there are, remembered or not.
+    /// The number of findings of a severity, kept or not.
     #[must_use]
     pub const fn count(&self, severity: Severity) -> u64 {
         self.counts[severity as usize]
     }
 
-    /// How many findings put data at risk.
+    /// The number of findings that put data at risk.
     #[must_use]
     pub const fn at_risk(&self) -> u64 {
         self.at_risk
     }
 
-    /// The worst there is; notes do not count.
+    /// Returns the worst severity, apart from notes.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         [Severity::Broken, Severity::Repairable]
@@ -313,7 +315,7 @@ impl Report {
             .find(|&severity| self.count(severity) > 0)
     }
 
-    /// Whether there is no damage.
+    /// Whether no damage was found.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.worst().is_none()

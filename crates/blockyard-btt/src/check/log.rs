@@ -1,4 +1,4 @@
-//! The log of an arena, lane by lane.
+//! The log of an arena: reads each lane as its readers do.
 
 use crate::address::{PostmapAba, PremapAba};
 use crate::arena::Arena;
@@ -9,13 +9,13 @@ use crate::memory::{MediaError, Memory};
 use crate::repair::SEQ_UNREADABLE;
 use alloc::vec::Vec;
 
-/// A lane.
+/// The log of a lane.
 pub(super) enum Lane {
-    /// Its log names its free block.
+    /// The log names the lane's free block.
     Sound(Newest),
-    /// Its log does not.
+    /// The log is invalid.
     Unsound(FlogError, GroupBytes),
-    /// The medium lost its log.
+    /// The medium lost the log.
     Lost,
 }
 
@@ -23,40 +23,40 @@ pub(super) enum Lane {
 pub(super) struct Newest {
     pub(super) slot: usize,
     pub(super) entry: FlogEntry,
-    /// The numbers of both its entries.
+    /// The sequence numbers of both entries.
     pub(super) numbers: [u32; 2],
-    /// Its write was cut between log and map.
+    /// The write was cut between log and map.
     pub(super) is_cut: bool,
 }
 
 impl Newest {
-    /// Whether others do not find it: of pairs with a number that was never written, they read (1, 0) only.
+    /// Whether other readers misread the lane: of pairs with a 0, they understand only (1, 0).
     pub(super) const fn is_misread(&self) -> bool {
         let [a, b] = self.numbers;
         a == 0 || b == 0 && a > 1
     }
 
-    /// Whether it is, and all that is wrong is the number of the entry that the lane was made with.
+    /// Whether the lane is misread only because of the number of its formatted entry.
     pub(super) fn is_misread_first(&self) -> bool {
         self.is_misread() && self.slot == 0 && self.entry.is_unused()
     }
 
-    /// Whether its block numbers are written as `dialect` does, as far as they show it: libpmemblk sets state
-    /// bits in each of them, Linux never in the new one.
+    /// Whether the block numbers have the form of `dialect`, as far as that shows: libpmemblk sets state bits in
+    /// each of them, and Linux never in the new block.
     fn is_in(&self, dialect: Dialect) -> bool {
         let flagged = self.entry.new_map != self.entry.new_block().0;
         flagged == (dialect == Dialect::Flagged)
     }
 
-    /// The entry that others are to find for the older one: as if the lane had never been used before, and
-    /// had had the block that it gave away since. Numbers and blocks are those of the lane.
+    /// Returns the older entry that other readers should find, as if the lane had been unused before this write
+    /// and its free block had been the one it then gave away. The numbers and blocks fit this lane.
     pub(super) const fn older_entry(&self) -> FlogEntry {
         let FlogEntry { lba, new_map, seq, .. } = self.entry;
         FlogEntry { lba, old_map: new_map, new_map, seq: successor(successor(seq)) }
     }
 }
 
-/// The log of `arena`, and where its second entries are: where most of the groups that show it have them.
+/// Reads the log of `arena`. Returns the slot layout that most groups show, and the lanes.
 pub(super) fn read<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -81,7 +81,9 @@ pub(super) fn read<M: Memory>(
         None => Ok(Lane::Lost),
         Some(group) => lane(memory, &arena, group),
     });
-    Ok((slots, lanes.collect::<Result<_, _>>()?))
+    let lanes: Vec<_> = lanes.collect::<Result<_, _>>()?;
+    debug_assert_eq!(lanes.len(), arena.layout.nfree as usize, "one log per lane");
+    Ok((slots, lanes))
 }
 
 fn lane<M: Memory>(memory: &M, arena: &Arena, group: GroupBytes) -> Result<Lane, MediaError> {
@@ -99,7 +101,7 @@ fn lane<M: Memory>(memory: &M, arena: &Arena, group: GroupBytes) -> Result<Lane,
     Ok(Lane::Sound(Newest { slot, entry, numbers, is_cut }))
 }
 
-/// Whether the sector of an entry still has the old block (V1 of `recover`).
+/// Whether the sector of an entry still has its old block ([cut-write-finished]).
 fn is_cut<M: Memory>(memory: &M, arena: &Arena, entry: &FlogEntry) -> Result<bool, MediaError> {
     if entry.is_unused() {
         return Ok(false);
@@ -107,14 +109,14 @@ fn is_cut<M: Memory>(memory: &M, arena: &Arena, entry: &FlogEntry) -> Result<boo
     let lba = entry.sector();
     match arena.load_map_entry(memory, lba) {
         Ok(found) => Ok(found.block(lba) == entry.old_block()),
-        // Told where the map is looked at.
+        // The check of the map reports the loss.
         Err(MediaError::Bad) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Whether any bytes of a group that cannot be read look like an entry of a write that was cut: its sector
-/// still has the old block, and the new one is `unowned`. What a repair left that was cut itself does not.
+/// Whether any bytes of an invalid group look like the entry of a cut write: the sector still has its old
+/// block, and the new block is `unowned`. Bytes that an interrupted repair left do not look like one.
 pub(super) fn may_be_cut<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -135,13 +137,13 @@ pub(super) fn may_be_cut<M: Memory>(
     Ok(false)
 }
 
-/// Lanes whose block numbers are not written as the container's readers expect.
+/// Returns the number of lanes whose block numbers are not in the form that the container's readers expect.
 pub(super) fn lanes_in_other_dialect(lanes: &[Lane], dialect: Dialect) -> u32 {
-    let strange = |lane: &&Lane| matches!(lane, Lane::Sound(newest) if !newest.is_in(dialect));
-    lanes.iter().filter(strange).count() as u32
+    let other = |lane: &&Lane| matches!(lane, Lane::Sound(newest) if !newest.is_in(dialect));
+    lanes.iter().filter(other).count() as u32
 }
 
-/// Map entries as they are once writes that were cut are finished, by sector.
+/// Returns the map entries that finishing cut writes would give, ordered by sector.
 pub(super) fn finished(lanes: &[Lane]) -> Vec<(PremapAba, MapEntry)> {
     let cut = lanes.iter().filter_map(|lane| match lane {
         Lane::Sound(Newest { entry, is_cut: true, .. }) => {

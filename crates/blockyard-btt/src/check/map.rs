@@ -1,4 +1,4 @@
-//! The map of an arena: whose each block is.
+//! The map of an arena: finds the owner of each block.
 
 use super::blocks::Blocks;
 use crate::address::{PostmapAba, PremapAba};
@@ -11,10 +11,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Entries that are read at once.
+/// Entries to read at once.
 const PIECE: usize = 16 << 10;
 
-/// The first few of something, and how many there are.
+/// The first items of a list, and the number of all of them.
 pub(super) struct Capped<T> {
     pub(super) first: Vec<T>,
     pub(super) count: u64,
@@ -33,21 +33,22 @@ impl<T> Capped<T> {
         self.count += 1;
     }
 
-    /// Those that were not remembered.
+    /// The number of items that were not kept.
     pub(super) fn dropped(&self) -> u64 {
+        debug_assert!(self.first.len() as u64 <= self.count, "kept items are counted");
         self.count - self.first.len() as u64
     }
 }
 
-/// What a map says.
+/// The owners according to a map.
 pub(super) struct Owners {
-    /// Blocks that are a sector's.
+    /// The blocks that belong to a sector.
     pub(super) blocks: Blocks,
-    /// Blocks that are another sector's too, and that sector.
-    pub(super) twice: Capped<(PostmapAba, PremapAba)>,
-    /// Sectors whose block does not exist.
+    /// The blocks that belong to an earlier sector too, with the later sector.
+    pub(super) shared: Capped<(PostmapAba, PremapAba)>,
+    /// The sectors whose block does not exist.
     pub(super) no_block: Capped<(PremapAba, MapEntry)>,
-    /// Sectors whose entry the medium lost.
+    /// The sectors whose entry the medium lost.
     pub(super) lost: Capped<PremapAba>,
 }
 
@@ -55,13 +56,13 @@ pub(super) struct Owners {
 enum Piece {
     /// Sectors that were never written.
     Initial(Range<u32>),
-    /// A sector.
+    /// A sector and its entry.
     Entry(PremapAba, MapEntry),
     /// A sector whose entry the medium lost.
     Lost(PremapAba),
 }
 
-/// Looks at the whole map of `arena`, with entries of `finished` writes instead of those that are there.
+/// Reads the whole map of `arena`. The entries of `finished` writes replace the stored ones.
 pub(super) fn owners<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -70,9 +71,10 @@ pub(super) fn owners<M: Memory>(
     keep_no_block: usize,
     done: &mut dyn FnMut(u32),
 ) -> Result<Owners, MediaError> {
+    debug_assert!(finished.is_sorted_by_key(|&(lba, _)| lba), "ordered by sector");
     let mut owners = Owners {
         blocks: Blocks::new(arena.layout.internal_nlba),
-        twice: Capped::new(keep),
+        shared: Capped::new(keep),
         no_block: Capped::new(keep_no_block),
         lost: Capped::new(keep),
     };
@@ -100,12 +102,12 @@ impl Owners {
         if !arena.has_block(block) {
             self.no_block.push((lba, entry));
         } else if !self.blocks.put(block.0) {
-            self.twice.push((block, lba));
+            self.shared.push((block, lba));
         }
     }
 }
 
-/// The first sector that has each of `blocks`.
+/// Returns the first sector that has each of `blocks`.
 pub(super) fn first_owners<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -130,7 +132,7 @@ pub(super) fn first_owners<M: Memory>(
     Ok(wanted.into_iter().filter_map(|(block, lba)| Some((block, lba?))).collect())
 }
 
-/// Calls `visit` with all parts of a map in order, until it says that it has seen enough.
+/// Calls `visit` with all parts of a map in order, until it returns false.
 fn pieces<M: Memory>(
     memory: &M,
     arena: &Arena,

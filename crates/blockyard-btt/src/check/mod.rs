@@ -1,25 +1,23 @@
-//! Checking a BTT: every rule that its format has, and what becomes certain when they are held against each
-//! other. [`repair`](super::repair) does what a check planned.
+//! Checks a BTT against the rules of its format, and derives which corrections are certain.
+//! [`repair`](super::repair) carries out the corrections that a check planned.
 //!
 //! # Rules
 //!
-//! - **K1.** Nothing is written. All is looked at as it will be once writes that were cut are finished;
-//!   that there are such writes is no damage.
-//! - **K2.** Memory is bounded: a bit for each block of one arena at a time (128 MiB for the largest), some
-//!   hundred bytes for each lane, and the findings that are to be remembered.
-//! - **K3.** A sector has one block, a lane one free block, and there are as many blocks as of both together.
-//!   So if no block has two owners, the blocks that nobody has are those of the owners that have none.
-//!   Lanes may have them in any order. Sectors may too once they are marked as lost: nobody reads them.
-//!   Where both lanes and sectors lack blocks, nothing follows: a lane might write over a sector. Nor does
-//!   it where what cannot be read of a lane looks like a write that was cut: that write may have been
-//!   acknowledged, and its sector may have two blocks to choose from.
-//! - **K4.** Of an info block a wrong checksum proves that it is damaged, and a right one in the other
-//!   place, what it was. Where both are right and differ, the first is, as all readers believe it, if K3
-//!   finds nothing against it.
-//! - **K5.** An arena that is marked as broken is one: why, is not written anywhere. Whether anything else is
-//!   wrong with it is found as in any other.
+//! - **[owners-add-up]** Each sector has one block, each lane has one free block, and the arena has as many
+//!   blocks as sectors and lanes together. So if no block has two owners, the unowned blocks belong to the
+//!   owners without a block. Lanes may get them in any order. So may sectors, once they are marked as lost,
+//!   because nobody reads them. Nothing is certain if both lanes and sectors lack blocks, because a lane might
+//!   then write over a sector. Nothing is certain either if the unreadable log of a lane looks like a cut write:
+//!   the write may have been acknowledged, and its sector may have two blocks to choose from.
+//! - **[checksum-proves-damage]** A wrong checksum proves that an info block is damaged, and an intact one in the
+//!   other place shows its contents. If both are intact and differ, the first one counts, as for all readers, if
+//!   [owners-add-up] finds nothing against it.
 //!
-//! Data are not looked at: a BTT keeps no checksums of them.
+//! A check writes nothing. It looks at everything as it will be once cut writes are finished; a cut write is no
+//! damage. Its memory is bounded: a bit for each block of one arena at a time (128 MiB for the largest), some
+//! hundred bytes for each lane, and the findings to keep. An arena that is marked as broken is reported, and
+//! checked like any other; nothing on the medium says why it was marked. Data are not checked, because a BTT
+//! keeps no checksums of them.
 
 mod arena;
 mod blocks;
@@ -36,11 +34,11 @@ use super::memory::{MediaError, Memory};
 use super::repair::Plan;
 use alloc::vec::Vec;
 
-/// Checks the BTT in `memory`, which nobody writes meanwhile; `progress` is called now and then.
+/// Checks the BTT in `memory`, which nobody may write meanwhile. Calls `progress` from time to time.
 ///
 /// # Errors
 ///
-/// The medium failed, otherwise than by having lost bytes, which are findings.
+/// Returns the medium's error, unless it is about lost bytes: those are findings.
 pub fn check<M: Memory>(
     memory: &M,
     options: &Options,

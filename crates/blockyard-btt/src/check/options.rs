@@ -1,35 +1,35 @@
-//! What a check is asked for, and what it says while it works.
+//! The options of a check, and its progress.
 
 use crate::container::Container;
 use crate::info_block::Uuid;
 
-/// What is checked.
+/// The options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// What the BTT lies in.
     pub container: Container,
-    /// The container's UUID, where it is known.
+    /// The UUID of the container, if known.
     pub own_uuid: Option<Uuid>,
-    /// Most findings of each severity that are remembered; all are counted.
+    /// The most findings of each severity to keep. All findings are counted.
     pub keep: usize,
 }
 
 impl Options {
-    /// For a BTT of anybody's, remembering a thousand findings of each severity.
+    /// Accepts any parent UUID, and keeps a thousand findings of each severity.
     #[must_use]
     pub const fn new(container: Container) -> Self {
         Self { container, own_uuid: None, keep: 1000 }
     }
 }
 
-/// How far a check is.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The arena, by number from 0.
+    /// The arena, numbered from 0.
     pub arena: usize,
-    /// Its sectors that were looked at.
+    /// Sectors of the arena that were checked.
     pub done: u32,
-    /// Its sectors.
+    /// Sectors of the arena.
     pub of: u32,
 }
 

@@ -1,32 +1,33 @@
-//! What goes over the bus for the request that has it: its transfer, and what the card needs
-//! afterwards.
+//! What the bus does for the request that claims it: its transfer, and what the card needs afterwards.
 
-use super::cqe::Cqe;
-use super::errand::{BUSY_LIMIT, Errand, OnBus, Phase, TRANSACTION_LIMIT};
-use super::standby::Power;
-use super::unasked::Unasked;
-use super::{ActKind, Bounce, Context, Job, Mmc};
+use super::act::{ActKind, Context};
+use super::claim::{BUSY_LIMIT, BusStep, Claim, PackStep, Phase, REQUEST_LIMIT};
+use super::mmc::Mmc;
+use super::power::Power;
+use super::slot::Kind;
+use super::unconfirmed::UnconfirmedWrite;
 use crate::command::{BlockCount, Command, Direction};
 use crate::controller::{HostController, HostEvent, MmcRequest, NotNow, Payload, SlotId};
 use crate::exchange::{Cause, Exchange, Progress};
 use crate::host::BusyDetect;
+use crate::policy::{Bounce, Job};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<H: HostController> Mmc<H> {
-    /// The controller's interrupt handler says `event`. Only notes it: what follows is for
-    /// [`Self::step`], [`Context::Interrupt`] first.
+    /// Takes note of an `event` that the controller's interrupt handler reports. Contexts do what follows, by
+    /// [`Self::step`]: [`Context::Interrupt`] first.
     pub fn interrupt(&mut self, event: HostEvent, now: Instant) {
         self.tick(now);
         if let HostEvent::Engine(event) = event {
-            return self.engine_says(event, now);
+            return self.engine_event(event, now);
         }
         let progress = match &mut self.bus {
-            Some(OnBus { phase: Phase::Running(exchange, _), .. }) => {
+            Some(Claim { phase: Phase::Running(exchange, _), .. }) => {
                 let progress = exchange.event(event);
-                if self.unasked != Unasked::None {
+                if self.unconfirmed != UnconfirmedWrite::None {
                     let exchange = *exchange;
-                    self.heed_unasked(&exchange);
+                    self.check_unconfirmed_write(&exchange);
                 }
                 progress
             }
@@ -34,7 +35,7 @@ impl<H: HostController> Mmc<H> {
         };
         match event {
             HostEvent::CardGone => self.lose_card(),
-            HostEvent::RetuneNeeded => self.wants_retune = self.controller.is_tuned(),
+            HostEvent::RetuneNeeded => self.retune_needed = self.controller.is_tuned(),
             _ if progress == Progress::Stray => self.counts.strays += 1,
             _ => {}
         }
@@ -43,7 +44,7 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// The request on the bus, if `context` has something to do for it: its errand.
+    /// Returns the request on the bus, if a step of it is due for `context`.
     pub(super) fn due_on_bus(&self, context: Context, now: Instant) -> Option<SlotId> {
         let bus = self.bus.as_ref().filter(|bus| bus.by == context)?;
         match bus.phase {
@@ -52,21 +53,21 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// It is `now`: what has taken too long is given up.
+    /// Gives up what has taken too long at `now`.
     #[inline]
     pub(super) fn tick(&mut self, now: Instant) {
         if now > self.now {
             self.now = now;
-            self.look_at_limits(now);
+            self.check_limits(now);
         }
         if self.power != Power::On {
-            self.look_at_power(now);
+            self.check_power(now);
         }
     }
 
-    /// Time has passed. (At the same instant nothing new can have taken too long.)
-    fn look_at_limits(&mut self, now: Instant) {
-        if let Some(OnBus { phase: Phase::Running(_, limit), .. }) = &self.bus
+    /// Gives up what has taken too long, as time has passed. (At the same instant nothing new can have.)
+    fn check_limits(&mut self, now: Instant) {
+        if let Some(Claim { phase: Phase::Running(_, limit), .. }) = &self.bus
             && *limit <= now
         {
             self.give_up(now);
@@ -76,87 +77,91 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// The transaction on the bus has taken too long.
+    /// Gives up the MMC request on the bus, which has taken too long.
     #[cold]
     fn give_up(&mut self, now: Instant) {
-        let Some(OnBus { phase: Phase::Running(exchange, _), .. }) = &mut self.bus else {
-            unreachable!("it is on the bus");
+        let Some(Claim { phase: Phase::Running(exchange, _), .. }) = &mut self.bus else {
+            unreachable!("no MMC request is on the bus");
         };
         self.controller.abort(now);
         exchange.timed_out();
         let exchange = *exchange;
-        self.heed_unasked(&exchange);
+        self.check_unconfirmed_write(&exchange);
         self.exchange_ended(now);
     }
 
-    /// Ends the act `kind`, by which the request on the bus goes on.
-    pub(super) fn on_bus(&mut self, kind: ActKind, context: Context, now: Instant) {
-        let Some(bus) = self.bus else { unreachable!("{kind:?} was begun without the bus") };
-        if self.gone {
+    /// Ends the act `kind`, which performs a step of the request on the bus.
+    pub(super) fn finish_bus_act(&mut self, kind: ActKind, context: Context, now: Instant) {
+        let Some(bus) = self.bus else {
+            unreachable!("{kind:?} was begun without a claim on the bus")
+        };
+        if self.card_gone {
             return self.release_bus(Status::Gone);
         }
-        match bus.errand {
-            Errand::Line => {
+        match bus.step {
+            BusStep::PollLine => {
                 let busy = self.controller.card_busy(now);
-                self.looked(!busy, now);
+                self.status_known(!busy, now);
             }
-            Errand::Heed(answer) => {
-                self.bus.as_mut().expect("it has the bus").errand = Errand::Status; // if it is busy
-                self.status_came(&answer, now);
+            BusStep::HandleStatus(answer) => {
+                // For a card that is still busy:
+                self.bus.as_mut().expect("claim of an act").step = BusStep::Status;
+                self.status_received(&answer, now);
             }
-            Errand::Reset => self.reset(now),
-            Errand::CopyIn => {
+            BusStep::Reset => self.reset(now),
+            BusStep::CopyIn => {
                 self.controller.copy_in(bus.slot);
-                self.slots[bus.slot.index()].copied = true;
+                self.slots[bus.slot.index()].memory.copy_in();
                 self.next_transfer(now);
             }
-            Errand::Retune => self.retune(now),
-            Errand::CopyOut => {
+            BusStep::Retune => self.retune(now),
+            BusStep::CopyOut => {
                 self.controller.copy_out(bus.slot);
                 self.release_bus(Status::Ok);
             }
-            Errand::Transfer => {
+            BusStep::Transfer => {
                 let of = &self.slots[bus.slot.index()];
-                if of.direction == Direction::Write && !of.reliable {
-                    self.cache.written(); // O5
+                if of.kind == Kind::Write {
+                    self.cache.note_write(); // [reset-loss-fails-flush]
                 }
-                self.bus.as_mut().expect("it has the bus").done_before = of.done;
+                self.bus.as_mut().expect("claim of an act").done_before = of.done;
                 let transfer = match self.pack.is_empty() {
                     true => self.transfer_of(bus.slot),
                     false => self.packed_transfer(),
                 };
                 self.launch(transfer, context, now);
             }
-            Errand::Ask | Errand::Status => {
+            BusStep::AskBeforeTuning | BusStep::Status => {
                 let ask = Command::send_status(self.target.rca);
                 self.launch(MmcRequest::plain(ask, Duration::ZERO), context, now);
             }
-            Errand::Stop(direction) => {
+            BusStep::Stop(direction) => {
                 let stop = Command::stop_transmission(direction);
                 self.launch(MmcRequest::plain(stop, self.target.write_limit), context, now);
             }
-            Errand::Operate => {
-                let operation = self.operation_on_bus().expect("it has commands");
-                self.operate(operation, context, now);
+            BusStep::Command => {
+                let operation = self.operation_on_bus().expect("operation that sends a command");
+                self.send_operation(operation, context, now);
             }
-            Errand::Look | Errand::Upkeep | Errand::Interrupt => {
-                self.launch(self.upkeep_of(bus.errand), context, now);
+            BusStep::ReadExtCsd | BusStep::StartBackground | BusStep::InterruptBackground => {
+                self.launch(self.background_request(bus.step), context, now);
             }
         }
     }
 
+    /// Puts `transaction` on the bus for the request that holds the claim.
     pub(super) fn launch(&mut self, transaction: MmcRequest, context: Context, now: Instant) {
         let exchange =
-            Exchange::new(&transaction, self.policy.busy).after_write(self.has_unasked());
+            Exchange::new(&transaction, self.policy.busy).after_write(self.has_unconfirmed_write());
         let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
-        let limit = own_limit.unwrap_or(TRANSACTION_LIMIT);
+        let limit = own_limit.unwrap_or(REQUEST_LIMIT);
         let started = if context == Context::Interrupt {
             self.controller.start_atomic(&transaction, now)
         } else {
             self.controller.start(&transaction, now);
             Ok(())
         };
-        let bus = self.bus.as_mut().expect("the act has the bus");
+        let bus = self.bus.as_mut().expect("claim of an act");
         match started {
             Ok(()) => (bus.phase, bus.started) = (Phase::Running(exchange, now + limit), now),
             Err(NotNow) => {
@@ -165,174 +170,186 @@ impl<H: HostController> Mmc<H> {
                 if self.pack.is_empty() {
                     self.pack.push(slot);
                 }
-                self.scatter();
-                self.handed = true;
+                self.undo_pack();
+                self.start_deferred = true;
                 self.counts.not_now += 1;
             }
         }
     }
 
-    /// The next transfer of the request in `slot`.
+    /// Returns the next transfer of the request in `slot`.
     fn transfer_of(&self, slot: SlotId) -> MmcRequest {
         let of = &self.slots[slot.index()];
         let sector = of.sector + u64::from(of.done);
-        let address = self.target.addressing.argument(sector).expect("looked at when it was taken");
-        let blocks = u16::try_from(of.blocks_next()).expect("looked at when it was taken");
+        let address =
+            self.target.addressing.argument(sector).expect("address of an accepted request");
+        let blocks = u16::try_from(of.next_blocks()).expect("blocks of an accepted request");
         let several = blocks > 1;
         let close_ended = several && self.policy.close_ended && self.target.set_block_count;
-        let announced = close_ended || of.reliable;
-        // Without flags it is the same command on both standards.
-        let count = BlockCount { reliable: of.reliable, ..BlockCount::new(blocks) };
+        let reliable = of.kind == Kind::ReliableWrite;
+        let announced = close_ended || reliable;
+        // Without flags the command is the same in both standards.
+        let count = BlockCount { reliable, ..BlockCount::new(blocks) };
         let count = Command::set_block_count(count);
         MmcRequest {
             announce: announced.then_some(count),
-            command: match (of.direction, several) {
+            command: match (of.direction(), several) {
                 (Direction::Read, false) => Command::read_single(address),
                 (Direction::Read, true) => Command::read_multiple(address, blocks),
                 (Direction::Write, false) if !announced => Command::write_single(address),
                 (Direction::Write, _) => Command::write_multiple(address, blocks),
             },
-            stop: (several && !announced).then(|| Command::stop_transmission(of.direction)),
+            stop: (several && !announced).then(|| Command::stop_transmission(of.direction())),
             payload: Payload::Slot { slot, skip: of.done },
-            limit: self.target.transfer_limit(of.direction),
+            limit: self.target.transfer_limit(of.direction()),
         }
     }
 
-    /// The transaction on the bus is over.
+    /// Acts on the end of the MMC request on the bus.
     fn exchange_ended(&mut self, now: Instant) {
-        let Some(OnBus { phase: Phase::Running(exchange, _), errand, .. }) = self.bus else {
-            return self.engine_sent(now);
+        let Some(Claim { phase: Phase::Running(exchange, _), step, .. }) = self.bus else {
+            return self.engine_request_ended(now);
         };
         self.counts.exceptions += u64::from(exchange.exception());
-        self.bus.as_mut().expect("it was its transaction").exception |= exchange.exception();
-        if self.gone || exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone) {
+        if exchange.exception() {
+            self.bus.as_mut().expect("claim of an MMC request").note_exception();
+        }
+        if self.card_gone || exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone)
+        {
             return self.release_bus(Status::Gone);
         }
-        match errand {
-            Errand::Transfer => self.transferred(&exchange, now),
-            Errand::Status => {
-                self.bus.as_mut().expect("it was asked for it").next(Errand::Heed(exchange), now);
+        match step {
+            BusStep::Transfer => self.transfer_ended(&exchange, now),
+            BusStep::Status => {
+                let bus = self.bus.as_mut().expect("claim of a CMD13");
+                bus.next(BusStep::HandleStatus(exchange), now);
             }
-            Errand::Ask => self.asked(&exchange, now),
-            Errand::Stop(_) => self.stopped(&exchange, now),
-            Errand::Operate | Errand::Upkeep | Errand::Interrupt => self.obeyed(&exchange, now),
-            Errand::Look => self.looked_up(&exchange, now),
-            _ => unreachable!("no transaction"),
+            BusStep::AskBeforeTuning => self.status_before_tuning(&exchange, now),
+            BusStep::Stop(_) => self.stop_ended(&exchange, now),
+            BusStep::Command | BusStep::StartBackground | BusStep::InterruptBackground => {
+                self.command_ended(&exchange, now)
+            }
+            BusStep::ReadExtCsd => self.ext_csd_read(&exchange, now),
+            step => unreachable!("{step:?} is no MMC request"),
         }
     }
 
-    fn transferred(&mut self, exchange: &Exchange, now: Instant) {
-        let by = self.who_ends();
-        let bus = self.bus.as_mut().expect("its transfer has ended");
+    /// Acts on the end of a transfer.
+    fn transfer_ended(&mut self, exchange: &Exchange, now: Instant) {
+        let by = self.ending_context();
+        let bus = self.bus.as_mut().expect("claim of a transfer");
         bus.by = by;
         if !self.pack.is_empty() {
-            return self.packed_transferred(exchange, now);
+            return self.packed_transfer_ended(exchange, now);
         }
         let slot = &mut self.slots[bus.slot.index()];
-        let reads = slot.direction == Direction::Read;
-        slot.came_over(u32::from(exchange.blocks()));
+        let reads = slot.direction() == Direction::Read;
+        slot.note_blocks(u32::from(exchange.blocks()));
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
             return self.recover(now);
         }
         if !reads && self.policy.busy != BusyDetect::Status {
-            self.unasked = Unasked::Held(bus.slot); // A1
+            self.unconfirmed = UnconfirmedWrite::Held(bus.slot); // [late-error-is-the-writes]
         }
         match self.policy.busy {
-            _ if reads => self.went_well(now),
-            BusyDetect::Hardware => self.went_well(now),
-            BusyDetect::Line => bus.watch(Errand::Line, now + BUSY_LIMIT, now),
-            BusyDetect::Status => bus.watch(Errand::Status, now + BUSY_LIMIT, now),
+            _ if reads => self.transfer_succeeded(now),
+            BusyDetect::Hardware => self.transfer_succeeded(now),
+            BusyDetect::Line => bus.watch(BusStep::PollLine, now + BUSY_LIMIT, now),
+            BusyDetect::Status => bus.watch(BusStep::Status, now + BUSY_LIMIT, now),
         }
     }
 
-    /// Something has failed on the bus: how is the card?
+    /// Begins to recover from a failure on the bus: the card is asked for its status.
     pub(super) fn recover(&mut self, now: Instant) {
-        let bus = self.bus.as_mut().expect("something of it has failed");
-        bus.watch(Errand::Status, now + BUSY_LIMIT, now);
+        let bus = self.bus.as_mut().expect("claim of a failed step");
+        bus.watch(BusStep::Status, now + BUSY_LIMIT, now);
     }
 
-    /// A look says whether the card `is_ready`.
-    pub(super) fn looked(&mut self, is_ready: bool, now: Instant) {
-        let is_apart = self.operation_on_bus().is_some();
-        let bus = self.bus.as_mut().expect("it was looked for it");
-        let asks_then = is_apart || bus.over.is_some() || !self.pack.is_empty();
-        if is_ready && bus.failure.is_none() {
-            match bus.errand {
-                Errand::Line if asks_then => bus.next(Errand::Status, now), // O3
-                _ => self.went_well(now),
+    /// Acts on a check that found out whether the card `is_ready`.
+    pub(super) fn status_known(&mut self, is_ready: bool, now: Instant) {
+        let is_exclusive = self.operation_on_bus().is_some();
+        let bus = self.bus.as_mut().expect("claim of a check");
+        let asks_then = is_exclusive || bus.ended().is_some() || !self.pack.is_empty();
+        if is_ready && bus.failure().is_none() {
+            match bus.step {
+                BusStep::PollLine if asks_then => bus.next(BusStep::Status, now), // [exclusive-asks-status]
+                _ => self.transfer_succeeded(now),
             }
         } else if is_ready {
             self.decide(now);
         } else if !bus.look_again(now) {
-            self.busy_for_ever(now);
+            self.busy_too_long(now);
         }
     }
 
-    /// A transfer went well, and the card is ready: the rest follows, or the request has ended.
-    pub(super) fn went_well(&mut self, now: Instant) {
-        let bus = self.bus.as_mut().expect("its transfer went well");
-        if let Some(status) = bus.over {
+    /// Acts on a transfer that went well, with the card ready: the rest follows, or the request ends.
+    pub(super) fn transfer_succeeded(&mut self, now: Instant) {
+        let bus = self.bus.as_mut().expect("claim of a transfer");
+        if let Some(status) = bus.ended() {
             return self.release_bus(status);
         }
         if !self.pack.is_empty() {
-            return self.packed_well(now);
+            return self.packed_transfer_succeeded(now);
         }
         let slot = &mut self.slots[bus.slot.index()];
-        slot.sector_tries = 0;
-        if slot.operation.is_some() {
-            self.step_done(now);
+        slot.restart_tries();
+        if slot.is_exclusive() {
+            self.operation_command_done(now);
         } else if slot.left() > 0 {
             self.next_transfer(now);
         } else {
-            self.all_over(now);
+            self.finish_request(now);
         }
     }
 
-    /// The request on the bus is transferred next, and first what must come before.
+    /// Makes the next transfer of the request on the bus due, or what must come before it.
     pub(super) fn next_transfer(&mut self, now: Instant) {
-        let slot = self.bus.as_ref().expect("it has the bus").slot;
-        let errand = self.next_errand(slot);
-        self.bus.as_mut().expect("it has the bus").next(errand, now);
+        let slot = self.bus.as_ref().expect("claim of a request").slot;
+        let step = self.next_bus_step(slot);
+        self.bus.as_mut().expect("claim of a request").next(step, now);
     }
 
-    /// All that the request on the bus is to transfer has come over, or to do is done.
-    pub(super) fn all_over(&mut self, now: Instant) {
-        let bus = self.bus.as_mut().expect("it had the bus");
+    /// Ends the request on the bus, which has nothing left to transfer or to do.
+    pub(super) fn finish_request(&mut self, now: Instant) {
+        let bus = self.bus.as_mut().expect("claim of a request");
         let slot = &self.slots[bus.slot.index()];
-        let reads = slot.direction == Direction::Read && slot.operation.is_none();
+        debug_assert!(slot.is_exclusive() || slot.left() == 0, "{} sectors are left", slot.left());
+        let reads = slot.kind.is_read();
         if reads && self.policy.bounce == Bounce::Sync {
-            bus.next(Errand::CopyOut, now);
+            bus.next(BusStep::CopyOut, now);
         } else {
             self.release_bus(Status::Ok);
         }
     }
 
-    /// The request on the bus has ended; the bus is free, unless the card needs it.
+    /// Ends the request on the bus with `status`. The bus is free, unless the card needs it.
     pub(super) fn release_bus(&mut self, status: Status) {
-        if self.begins_upkeep(status) {
+        if self.begins_background(status) {
             return;
         }
-        let Some(bus) = self.bus.take() else { unreachable!("it has the bus") };
-        let status = bus.over.unwrap_or(status); // U3
-        let settled = bus.failed_once || bus.over.is_some() || !self.pack.is_empty();
+        let Some(bus) = self.bus.take() else { unreachable!("no claim on the bus to release") };
+        let status = bus.ended().unwrap_or(status); // [background-failure-not-reported]
+        let settled = bus.had_trouble() || !self.pack.is_empty();
         if self.pack.is_empty() {
             self.retire(bus.slot, status, bus.by);
             self.ready.advance();
         } else {
-            self.retire_packed(bus.packed_done, status, bus.by);
+            let done = if let PackStep::Done(done) = bus.pack_step { done } else { 0 };
+            self.retire_packed(done, status, bus.by);
         }
-        // Deferred work that had to see to the card does not leave the start to an interrupt that does
-        // not come.
-        let is_deferred = self.defers_start || (settled && bus.by == Context::Deferred);
-        let is_apart = self.slots[bus.slot.index()].operation.is_some();
-        self.handed =
-            is_deferred && !is_apart && !self.gone && self.plan.deferred.contains(&Job::Start);
+        // Deferred work that recovered the card does the next start itself: no interrupt follows that could.
+        let is_deferred = self.defers_starts || (settled && bus.by == Context::Deferred);
+        let is_exclusive = self.slots[bus.slot.index()].is_exclusive();
+        self.start_deferred = is_deferred
+            && !is_exclusive
+            && !self.card_gone
+            && self.plan.deferred.contains(&Job::Start);
     }
 
-    /// Whether an error is being recovered from, or the card cared for (P4).
+    /// Returns whether a recovery or a background operation is under way ([no-intake-in-recovery]).
     pub(super) fn is_recovering(&self) -> bool {
-        self.bus.as_ref().is_some_and(|bus| bus.failure.is_some() || bus.over.is_some())
-            || self.cqe.as_ref().is_some_and(Cqe::is_recovering)
+        self.bus.as_ref().is_some_and(|bus| bus.failure().is_some() || bus.ended().is_some())
+            || self.cqe.as_ref().is_some_and(|cqe| cqe.is_recovering())
     }
 }

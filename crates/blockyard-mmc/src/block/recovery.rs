@@ -1,143 +1,141 @@
 //! What becomes of a request whose transfer failed.
 //!
-//! First the card is asked how it is (CMD13), told to stop if it is still at the transfer (CMD12),
-//! and asked until it is ready; if it does not answer or does not become ready, it is reset. Then:
+//! First CMD13 asks for the card's status, CMD12 stops a transfer that the card is still at, and CMD13 is
+//! repeated until the card is ready. A card that does not answer, or does not become ready, is reset. Then
+//! the request is tried again, or ends.
 //!
-//! - **E1.** A request is tried again [`RETRIES_MAX`] times. After an error of the data there are at
-//!   most [`DATA_RETRIES`] left.
-//! - **E2.** Before the last of these, controller and card are reset.
-//! - **E3.** A read that still fails is read by the card's own sectors, one by one, each tried [`SECTOR_TRIES`] times. The
-//!   first that cannot be read ends the request with an error.
-//! - **E4.** Blocks that came before an error of the bus stay read, as far as they are whole sectors of
-//!   the card's own. Of a transfer of which the card
-//!   says that it failed, in any response up to the one to CMD13, and of a write, nothing counts. A write has
-//!   failed, too, if a question about it was not answered. An SD card would say how many blocks of a write
-//!   are good (ACMD22, which Linux asks): it is not asked, as no partial success of a write is reported (P6),
-//!   and to write the same blocks again costs time and wear after an error, and nothing else.
-//! - **E5.** What came damaged has the bus tuned again before the next transfer, where it is tuned.
-//!   Where that fails, controller and card are reset.
-//! - **E6.** What comes back from a reset is looked at. The same card goes on: by the address that it has
-//!   now, and what is not on any more (cache, packed commands, background operations) is not used any
-//!   more. Another card, or one that does not hold what was promised of it, is none.
+//! An SD card could say how many blocks of a failed write are good (ACMD22, which Linux sends). It is not
+//! asked: no partial success of a write is reported, and writing the same blocks again costs nothing but time
+//! and wear after an error.
+//!
+//! # Rules
+//!
+//! - **[retries-bounded]** A request is tried again [`RETRIES_MAX`](super::RETRIES_MAX) times. After an error of
+//!   its data, at most [`DATA_RETRIES`](super::DATA_RETRIES) tries are left.
+//! - **[reset-before-last-try]** Controller and card are reset before the last of these tries.
+//! - **[failed-read-by-sector]** A read that still fails is read by the card's own sectors, one by one, each
+//!   tried [`SECTOR_TRIES`](super::SECTOR_TRIES) times. The first sector that cannot be read ends the request
+//!   with an error.
+//! - **[only-good-blocks-count]** Blocks that came before an error of the bus stay read and are not read again,
+//!   as far as they are whole sectors of the card's own. Nothing counts of a write, nor of a transfer of which
+//!   the card reports a failure in any response up to the one to CMD13. A write has also failed if a CMD13
+//!   after it was not answered.
+//! - **[damage-forces-tuning]** Data or a response that came damaged has a tuned bus tuned again before the next
+//!   transfer. If tuning fails, controller and card are reset.
+//! - **[returned-card-is-checked]** The card that comes back from a reset is checked. If it is the same card,
+//!   requests go on with the address that it has now, and without what is no longer on (cache, packed commands,
+//!   background operations). If it is another card, or one that no longer has what was promised of it, the card
+//!   counts as removed.
 
-use super::errand::Errand;
-use super::packed::Most;
-use super::slot::Slot;
-use super::unasked::Unasked;
-use super::{Mmc, Target};
-use crate::command::Direction;
+use super::claim::{AfterRecovery, BusStep, Health};
+use super::mmc::Mmc;
+use super::pack_limit::PackLimit;
+use super::unconfirmed::UnconfirmedWrite;
+use super::verdict::{COMMAND_TRIES, Verdict, status_of};
 use crate::command::state::CardState;
-use crate::command::status::Status as CardStatus;
 use crate::controller::{HostController, HostError, Part};
 use crate::exchange::{Cause, Exchange, Failure};
+use crate::target::Target;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 
-/// How often a request is tried again.
-pub const RETRIES_MAX: u8 = 5;
-/// How often at most after an error of the data.
-pub const DATA_RETRIES: u8 = 2;
-/// How often a sector is tried that is read alone.
-pub const SECTOR_TRIES: u8 = 2;
-/// How often commands of the recovery may fail, or not help.
-pub(super) const COMMAND_TRIES: u8 = 3;
-
-/// The card has not come back from a transfer.
+/// The failure of a card that has not come back from a transfer.
 const NOT_BACK: Failure = Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
 
 impl<H: HostController> Mmc<H> {
-    /// The card has said how it is, or has not: whoever asked has seen it by `now`.
-    pub(super) fn status_came(&mut self, exchange: &Exchange, now: Instant) {
+    /// Acts on the end of a CMD13, whose response the asking context has seen by `now`.
+    pub(super) fn status_received(&mut self, exchange: &Exchange, now: Instant) {
         let Some(status) = exchange.status() else { return self.command_failed(exchange, now) };
-        // A write that was sent well can still have failed.
+        // A write whose transfer went well can still have failed.
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
         }
         match status.state() {
             Some(CardState::Transfer | CardState::Programming) => {
-                self.looked(status.is_ready(), now);
+                self.status_known(status.is_ready(), now);
             }
             state => {
-                let errand = match state.and_then(CardState::transfers) {
-                    Some(direction) => self.errand_after_try(Errand::Stop(direction)),
-                    None => Errand::Reset,
+                let step = match state.and_then(CardState::transfers) {
+                    Some(direction) => self.step_after_try(BusStep::Stop(direction)),
+                    None => BusStep::Reset,
                 };
-                self.go_on(NOT_BACK, errand, now);
+                self.recover_with(NOT_BACK, step, now);
             }
         }
     }
 
-    /// A transfer failed with `failure`, if with nothing before: nothing else happens before the
-    /// card is well.
+    /// Notes `failure` of a step. The first failure counts, and the card is recovered before anything else
+    /// happens.
     pub(super) fn failed(&mut self, failure: Failure) {
-        let bus = self.bus.as_mut().expect("its transfer has failed");
+        let bus = self.bus.as_mut().expect("claim of a failed step");
         if failure.cause == Cause::Host(HostError::Damaged) {
-            self.wants_retune = self.controller.is_tuned(); // E5
+            self.retune_needed = self.controller.is_tuned(); // [damage-forces-tuning]
         }
         let slot = &mut self.slots[bus.slot.index()];
-        if slot.direction == Direction::Write || matches!(failure.cause, Cause::Card(_)) {
-            slot.done = bus.done_before; // E4
+        if slot.is_write() || matches!(failure.cause, Cause::Card(_)) {
+            slot.done = bus.done_before; // [only-good-blocks-count]
         }
-        if bus.failure.is_none() {
-            (bus.failure, bus.failed_once) = (Some(failure), true);
+        if bus.fail(failure) {
             self.counts.failures += 1;
         }
     }
 
-    /// As [`Self::failed`], and `errand` is next.
-    fn go_on(&mut self, failure: Failure, errand: Errand, now: Instant) {
+    /// Notes `failure` and makes `step` due.
+    fn recover_with(&mut self, failure: Failure, step: BusStep, now: Instant) {
         self.failed(failure);
-        self.bus.as_mut().expect("it has failed").next(errand, now);
+        self.bus.as_mut().expect("claim of a failed step").next(step, now);
     }
 
-    /// CMD12 was answered, or was not.
-    pub(super) fn stopped(&mut self, exchange: &Exchange, now: Instant) {
+    /// Acts on the end of a CMD12.
+    pub(super) fn stop_ended(&mut self, exchange: &Exchange, now: Instant) {
         match exchange.status() {
-            // Whatever it says of the transfer is known; how the card is, CMD13 says.
-            Some(_) => self.bus.as_mut().expect("it has the bus").next(Errand::Status, now),
+            // The failure of the transfer is known, and CMD13 asks for the card's state.
+            Some(_) => self.bus.as_mut().expect("claim of a CMD12").next(BusStep::Status, now),
             None => self.command_failed(exchange, now),
         }
     }
 
-    /// A command of the recovery got no answer: again, or the card is reset.
+    /// Acts on a command of the recovery without a response: it is sent again, or the card is reset.
     fn command_failed(&mut self, exchange: &Exchange, now: Instant) {
-        match self.errand_after_try(Errand::Status) {
-            Errand::Reset => {
-                let failure = exchange.failure().expect("no answer is a failure");
-                self.go_on(failure, Errand::Reset, now);
+        match self.step_after_try(BusStep::Status) {
+            BusStep::Reset => {
+                let failure = exchange.failure().expect("failure of a command without a response");
+                self.recover_with(failure, BusStep::Reset, now);
             }
-            // The answer may have got lost, and a card says only once that a write failed (E4).
-            errand => {
+            // The response may have got lost, and a card reports only once that a write failed
+            // ([only-good-blocks-count]).
+            step => {
                 if let Some(failure) = exchange.failure().filter(Failure::hides_answer) {
                     self.failed(failure);
                 }
-                self.bus.as_mut().expect("its command failed").next(errand, now);
+                self.bus.as_mut().expect("claim of a failed command").next(step, now);
             }
         }
     }
 
-    /// `errand`, unless what was tried has not helped too often.
-    fn errand_after_try(&mut self, errand: Errand) -> Errand {
-        let bus = self.bus.as_mut().expect("something was tried for it");
+    /// Returns `step`, or a reset if the steps tried before have failed too often.
+    fn step_after_try(&mut self, step: BusStep) -> BusStep {
+        let bus = self.bus.as_mut().expect("claim of a recovery");
         bus.tries += 1;
-        if bus.tries < COMMAND_TRIES { errand } else { Errand::Reset }
+        if bus.tries < COMMAND_TRIES { step } else { BusStep::Reset }
     }
 
-    /// The card has been busy for longer than any may.
-    pub(super) fn busy_for_ever(&mut self, now: Instant) {
-        if self.interrupts(now) {
+    /// Acts on a card that has been busy beyond its limit.
+    pub(super) fn busy_too_long(&mut self, now: Instant) {
+        if self.interrupts_background(now) {
             return;
         }
-        let bus = self.bus.as_mut().expect("it was looked for it");
-        bus.overdue = true;
-        if self.unasked == Unasked::Held(bus.slot) {
-            self.unasked = Unasked::None; // it has failed itself, and is tried again or ends so
+        let bus = self.bus.as_ref().expect("claim of a check");
+        if self.unconfirmed == UnconfirmedWrite::Held(bus.slot) {
+            self.unconfirmed = UnconfirmedWrite::None; // the write has failed, and is tried again or ends
         }
-        self.go_on(NOT_BACK, Errand::Reset, now);
+        self.recover_with(NOT_BACK, BusStep::Reset, now);
+        let bus = self.bus.as_mut().expect("claim of a check");
+        bus.after_recovery(AfterRecovery::EndOperation);
     }
 
-    /// The card was asked before the bus is tuned, and what it says of a write before was heeded (A4).
-    pub(super) fn asked(&mut self, exchange: &Exchange, now: Instant) {
+    /// Acts on the end of the CMD13 before the bus is tuned ([status-before-tuning]).
+    pub(super) fn status_before_tuning(&mut self, exchange: &Exchange, now: Instant) {
         match exchange.failure() {
             None => self.next_transfer(now),
             Some(failure) => {
@@ -147,49 +145,49 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Tunes the bus again. The card has said all that it had to of a write before (A4): to [`Errand::Ask`], or
-    /// as the engine was turned off.
-    pub(super) fn tune_again(&mut self, now: Instant) -> Result<(), HostError> {
-        debug_assert!(!self.has_unasked(), "A4");
-        self.wants_retune = false;
+    /// Tunes the bus again. No write is unconfirmed: the card has answered [`BusStep::AskBeforeTuning`], or a
+    /// command that turned the engine off.
+    pub(super) fn retune_bus(&mut self, now: Instant) -> Result<(), HostError> {
+        debug_assert!(!self.has_unconfirmed_write(), "[status-before-tuning]");
+        self.retune_needed = false;
         self.controller.retune(now)
     }
 
     /// Tunes the bus again, and goes on with the request.
     pub(super) fn retune(&mut self, now: Instant) {
-        match self.tune_again(now) {
+        match self.retune_bus(now) {
             Ok(()) => self.next_transfer(now),
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
-                self.go_on(failure, Errand::Reset, now); // E5
-                self.wants_retune = false;
+                self.recover_with(failure, BusStep::Reset, now); // [damage-forces-tuning]
+                self.retune_needed = false;
             }
         }
     }
 
-    /// Resets controller and card. `false`: the card does not come back, and is lost.
+    /// Resets controller and card. Returns `false` if the card does not come back.
     pub(super) fn reset_host(&mut self, now: Instant) -> bool {
         self.counts.resets += 1;
         let back = self.controller.reset(now).ok();
-        let comes_back = back.is_some_and(|back| self.goes_on_with(back));
+        let comes_back = back.is_some_and(|back| self.accept_returned(back));
         if comes_back {
-            self.wants_retune = false;
-            self.lose_cache(); // O5
-            self.unasked_in_doubt(); // A3: a card that was reset says nothing of before
+            self.retune_needed = false;
+            self.lose_cache(); // [reset-loss-fails-flush]
+            self.unconfirmed_write_in_doubt(); // a card that was reset reports nothing of earlier writes
         } else {
             self.lose_card();
         }
         comes_back
     }
 
-    /// Goes on with the card that came `back`, if it can (E6).
-    fn goes_on_with(&mut self, back: Target) -> bool {
+    /// Accepts the card that came `back`, if the requests can go on with it ([returned-card-is-checked]).
+    fn accept_returned(&mut self, back: Target) -> bool {
         let can = self.target.is_still(&back);
         if can {
             let capabilities = self.controller.capabilities();
-            self.most_packed = Most::of(&self.policy, &back, capabilities).unwrap_or_default();
+            self.pack_limit = PackLimit::of(&self.policy, &back, capabilities).unwrap_or_default();
             self.cache.is_off = self.target.cache_on && !back.cache_on;
-            // Flushes were promised, and tell of what was lost (O5).
+            // Flushes were promised, and report what was lost ([reset-loss-fails-flush]).
             self.target = Target { cache_on: self.target.cache_on, ..back };
         }
         can
@@ -200,92 +198,46 @@ impl<H: HostController> Mmc<H> {
         if !self.reset_host(now) {
             return self.release_bus(Status::Gone);
         }
-        let bus = self.bus.as_mut().expect("it was reset for it");
-        if core::mem::take(&mut bus.reset_before_last) {
-            bus.failure = None;
-            self.next_transfer(now); // E2
+        let bus = self.bus.as_mut().expect("claim of a reset");
+        if matches!(bus.health, Health::Failed(_, AfterRecovery::LastTry)) {
+            bus.recovered();
+            self.next_transfer(now); // [reset-before-last-try]
         } else {
             self.decide(now);
         }
     }
 
-    /// The card is ready again: what becomes of the request?
+    /// Decides what becomes of the request, as the card is ready again.
     pub(super) fn decide(&mut self, now: Instant) {
-        let bus = self.bus.as_mut().expect("it was recovered for it");
-        let Some(failure) = bus.failure else { unreachable!("it was recovered from something") };
-        if let Some(status) = bus.over {
-            return self.release_bus(status); // U3
+        let bus = self.bus.as_mut().expect("claim of a recovery");
+        let Health::Failed(failure, then) = bus.health else {
+            unreachable!("nothing was recovered from")
+        };
+        if let Some(status) = bus.ended() {
+            return self.release_bus(status); // [background-failure-not-reported]
         }
         if !self.pack.is_empty() {
             return self.packed_failed(failure, now);
         }
         let slot = &mut self.slots[bus.slot.index()];
-        let is_apart = slot.operation.is_some();
-        if is_apart && bus.overdue {
-            return self.release_bus(status_of(failure)); // O4
+        let is_exclusive = slot.is_exclusive();
+        if is_exclusive && then == AfterRecovery::EndOperation {
+            return self.release_bus(status_of(failure)); // [overdue-operation-ends]
         }
-        if !is_apart && slot.left() == 0 {
-            return self.all_over(now); // E4: only the stop failed
+        if !is_exclusive && slot.left() == 0 {
+            return self.finish_request(now); // only the stop failed
         }
-        slot.begin_again();
+        slot.restart_operation();
         match slot.verdict(failure) {
             Verdict::Again => {
-                bus.failure = None;
+                bus.recovered();
                 self.next_transfer(now);
             }
             Verdict::AgainAfterReset => {
-                bus.reset_before_last = true;
-                bus.next(Errand::Reset, now);
+                bus.after_recovery(AfterRecovery::LastTry);
+                bus.next(BusStep::Reset, now);
             }
             Verdict::Ends(status) => self.release_bus(status),
         }
-    }
-}
-
-/// What becomes of a request of which a transfer failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is tried again.
-    Again,
-    /// As [`Self::Again`], once controller and card have been reset.
-    AgainAfterReset,
-    /// It ends.
-    Ends(Status),
-}
-
-impl Slot {
-    /// A transfer failed with `failure`, and something is left to transfer.
-    pub(super) fn verdict(&mut self, failure: Failure) -> Verdict {
-        if self.single {
-            self.sector_tries += 1;
-            if self.sector_tries >= SECTOR_TRIES {
-                return Verdict::Ends(status_of(failure)); // E3
-            }
-        } else if self.retries == RETRIES_MAX {
-            let is_whole = self.direction == Direction::Write || self.operation.is_some();
-            if is_whole || self.left() == self.unit {
-                return Verdict::Ends(status_of(failure));
-            }
-            self.single = true; // E3
-        } else {
-            if failure.part == Part::Data {
-                self.retries = self.retries.max(RETRIES_MAX - DATA_RETRIES); // E1
-            }
-            self.retries += 1;
-            if self.retries == RETRIES_MAX {
-                return Verdict::AgainAfterReset; // E2
-            }
-        }
-        Verdict::Again
-    }
-}
-
-/// How a request ends that failed with `failure`.
-const fn status_of(failure: Failure) -> Status {
-    match failure.cause {
-        Cause::Gone => Status::Gone,
-        Cause::Host(HostError::Timeout) => Status::Timeout,
-        Cause::Card(status) if status.has(CardStatus::CARD_ECC_FAILED) => Status::Medium,
-        Cause::Host(_) | Cause::Card(_) => Status::IoError,
     }
 }

@@ -1,57 +1,151 @@
 //! A request in its slot.
 
-use super::cqe::Mark;
-use super::exclusive::Operation;
-use super::{Context, Target};
+use super::act::Context;
+use super::cqe::mark::Mark;
+use super::operation::Operation;
 use crate::card::ReliableWrite;
 use crate::command::Direction;
+use crate::target::Target;
 use blockyard::bio::{Flags, Op, PrioClass};
 use blockyard::driver::Issue;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::{DriverTag, QueueId};
 
-/// Where the request of a slot is (P3).
+/// The stage of the request in a slot ([one-act-per-request]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is none.
+    /// The slot holds no request.
     Free,
-    /// Taken.
+    /// The request is accepted.
     Fresh,
-    /// An act prepares it.
+    /// An act prepares the request.
     Preparing,
-    /// It waits for the bus.
+    /// The request waits for the bus.
     Ready,
-    /// It waits for the bus, and for all others that want it.
-    Apart,
-    /// It has the bus.
+    /// The request, an exclusive operation, waits until no other request wants the bus.
+    Exclusive,
+    /// The request holds the claim on the bus.
     OnBus,
-    /// An act gives it to the command queue engine.
+    /// An act gives the request to the command queue engine.
     Starting,
-    /// It is a task of the command queue engine.
+    /// The request is a task of the command queue engine.
     Queued,
-    /// Its command is the engine's direct one.
+    /// The request's command is the engine's direct command.
     Direct,
-    /// Its transfers are over.
+    /// The request's transfers are over.
     Ended,
-    /// An act cleans it up.
-    Cleaning,
-    /// It waits to be reported.
-    Cleaned,
-    /// An act reports it.
+    /// An act posts the request.
+    Posting,
+    /// The request waits to be reported.
+    Posted,
+    /// An act reports the request.
     Completing,
 }
 
 impl Stage {
-    /// Whether its transfers are not over.
+    /// Returns whether the request has transfers to come.
     pub(super) const fn is_before_its_end(self) -> bool {
         match self {
             Self::Fresh | Self::Preparing | Self::Ready | Self::OnBus => true,
             Self::Starting | Self::Queued | Self::Direct => true,
-            Self::Free | Self::Apart => false,
-            Self::Ended | Self::Cleaning | Self::Cleaned | Self::Completing => false,
+            Self::Free | Self::Exclusive => false,
+            Self::Ended | Self::Posting | Self::Posted | Self::Completing => false,
         }
     }
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It reads.
+    Read,
+    /// It writes.
+    Write,
+    /// It writes past the cache.
+    ReliableWrite,
+    /// It transfers no data.
+    Operation(Operation),
+}
+
+impl Kind {
+    /// Returns whether the request reads data.
+    pub(super) const fn is_read(self) -> bool {
+        matches!(self, Self::Read)
+    }
+
+    /// Returns the direction of the data. An operation, which has none, counts as a read.
+    pub(super) const fn direction(self) -> Direction {
+        match self {
+            Self::Write | Self::ReliableWrite => Direction::Write,
+            Self::Read | Self::Operation(_) => Direction::Read,
+        }
+    }
+
+    /// Returns the exclusive operation; `None` for reads and writes.
+    pub(super) const fn operation(self) -> Option<Operation> {
+        match self {
+            Self::Operation(operation) => Some(operation),
+            Self::Read | Self::Write | Self::ReliableWrite => None,
+        }
+    }
+}
+
+/// The state of the request's memory ([memory-prepared-once]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// The memory is not prepared.
+    Unprepared,
+    /// The memory is not prepared. The data of the write is in the bounce buffer.
+    Copied,
+    /// The memory is prepared.
+    Prepared,
+    /// The memory is prepared. The data of the write is in the bounce buffer.
+    PreparedAndCopied,
+}
+
+impl Memory {
+    /// Returns whether the memory has to be posted.
+    pub(super) const fn is_prepared(self) -> bool {
+        matches!(self, Self::Prepared | Self::PreparedAndCopied)
+    }
+
+    /// Returns whether the data of the write is in the bounce buffer.
+    pub(super) const fn is_copied(self) -> bool {
+        matches!(self, Self::Copied | Self::PreparedAndCopied)
+    }
+
+    /// Notes that the data of the write has been copied into the bounce buffer.
+    pub(super) fn copy_in(&mut self) {
+        debug_assert!(!self.is_copied(), "the data of a write is copied once");
+        *self = if self.is_prepared() { Self::PreparedAndCopied } else { Self::Copied };
+    }
+
+    /// Notes that the memory has been prepared.
+    pub(super) fn prepare(&mut self) {
+        debug_assert!(!self.is_prepared(), "[memory-prepared-once]");
+        *self = if self.is_copied() { Self::PreparedAndCopied } else { Self::Prepared };
+    }
+
+    /// Notes that the memory has been posted.
+    pub(super) fn post(&mut self) {
+        debug_assert!(self.is_prepared(), "[memory-prepared-once]");
+        *self = Self::Unprepared;
+    }
+}
+
+/// How much of the request one transfer moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Everything that is left, and other requests may join in a packed command.
+    Packable,
+    /// Everything that is left, alone: a pack with this request failed.
+    Alone,
+    /// One of the card's own sectors, which has been tried `tries` times.
+    BySector {
+        /// How often the present sector has been tried.
+        tries: u8,
+    },
 }
 
 /// A place for one request.
@@ -60,44 +154,33 @@ pub(super) struct Slot {
     pub(super) stage: Stage,
     pub(super) queue: QueueId,
     pub(super) tag: DriverTag,
-    /// What it does, if it transfers nothing.
-    pub(super) operation: Option<Operation>,
-    /// Commands of the operation that have done what they are for.
-    pub(super) step: u8,
-    pub(super) direction: Direction,
-    /// It was held when something in the cache was lost; or it is a flush, taken beside such.
+    pub(super) kind: Kind,
+    /// Commands of the operation that are done.
+    pub(super) commands_done: u8,
+    /// The request was in its slot when data in the cache was lost; or it is a flush that was accepted while
+    /// such a request was in its slot.
     pub(super) held_at_loss: bool,
     /// Memory segments.
     pub(super) segments: u16,
-    /// It is not packed: a pack with it has failed.
-    pub(super) alone: bool,
-    /// Sectors in one of the card's own.
+    /// Sectors of 512 bytes in one of the card's own.
     pub(super) unit: u32,
-    /// Its data goes past the cache.
-    pub(super) reliable: bool,
     pub(super) sector: u64,
     pub(super) sectors: u32,
-    /// Its priority is of the real time class.
+    /// The request's priority is of the real-time class.
     pub(super) real_time: bool,
-    /// Sectors that have come over well (P5).
+    /// Sectors that have been transferred well.
     pub(super) done: u32,
-    /// Its memory was prepared, so it is to be cleaned up (P2).
-    pub(super) prepared: bool,
-    /// What it writes is in the bounce buffer.
-    pub(super) copied: bool,
-    /// How often it was tried again.
+    pub(super) memory: Memory,
+    pub(super) scope: Scope,
+    /// How often the request has been tried again.
     pub(super) retries: u8,
-    /// It is read sector by sector.
-    pub(super) single: bool,
-    /// How often the sector at hand was tried, where [`Self::single`].
-    pub(super) sector_tries: u8,
-    /// Since when it is a task.
+    /// The instant at which the request became a task.
     pub(super) since: Instant,
-    /// What is known of it while the command queue engine is recovered.
+    /// What is known of the task while the command queue engine is recovered.
     pub(super) mark: Mark,
-    /// How it ended.
+    /// The status with which the request has ended.
     pub(super) status: Status,
-    /// Who does what is left when its transfers are over.
+    /// The context that posts and reports the request.
     pub(super) ended_by: Context,
 }
 
@@ -106,30 +189,25 @@ impl Slot {
         stage: Stage::Free,
         queue: QueueId(0),
         tag: DriverTag(0),
-        operation: None,
-        step: 0,
-        direction: Direction::Read,
+        kind: Kind::Read,
+        commands_done: 0,
         held_at_loss: false,
         segments: 0,
-        alone: false,
-        reliable: false,
         unit: 1,
         sector: 0,
         sectors: 0,
         real_time: false,
         done: 0,
-        prepared: false,
-        copied: false,
+        memory: Memory::Unprepared,
+        scope: Scope::Packable,
         retries: 0,
-        single: false,
-        sector_tries: 0,
         since: Instant::ZERO,
         mark: Mark::None,
         status: Status::Ok,
         ended_by: Context::Thread,
     };
 
-    /// A slot that has just got the request of `issue`; `None` where `target` cannot do it.
+    /// Returns a slot that has just accepted the request of `issue`; `None` where `target` cannot do it.
     pub(super) fn of(issue: &Issue<'_>, target: &Target) -> Option<Self> {
         let request = issue.request();
         let (sector, sectors) = (request.sector, request.sectors);
@@ -144,67 +222,102 @@ impl Slot {
             segments: request.segments,
             ..Self::FREE
         };
-        let direction = match request.op {
-            Op::Read => Direction::Read,
-            Op::Write => Direction::Write,
-            op => return slot.apart(Operation::of(op, target)?, target),
+        let is_reliable = target.cache_on && request.flags.contains(Flags::FUA);
+        let kind = match request.op {
+            Op::Read => Kind::Read,
+            Op::Write if is_reliable => Kind::ReliableWrite,
+            Op::Write => Kind::Write,
+            op => return slot.with_operation(Operation::of(op, target)?, target),
         };
         let last = sector + u64::from(sectors.checked_sub(1)?);
         let fits = u16::try_from(sectors).is_ok() && target.addressing.argument(last).is_some();
-        let reliable = target.cache_on && request.flags.contains(Flags::FUA);
-        let can = !reliable || target.reliable_write == ReliableWrite::Any;
+        let can = kind != Kind::ReliableWrite || target.reliable_write == ReliableWrite::Any;
         let is_whole =
             sector.is_multiple_of(u64::from(slot.unit)) && sectors.is_multiple_of(slot.unit);
-        (fits && can && is_whole).then_some(Self { direction, reliable, ..slot })
+        (fits && can && is_whole).then_some(Self { kind, ..slot })
     }
 
-    /// The same with `operation`, held to what `target` takes. A discard is of the whole units within
-    /// its range, of which there may be none: then it has nothing to do.
-    fn apart(self, operation: Operation, target: &Target) -> Option<Self> {
-        let slot = Self { stage: Stage::Apart, operation: Some(operation), ..self };
-        let Some(way) = target.erases(operation).first() else { return Some(slot) };
+    /// Returns the same slot with `operation`, within what `target` takes. A discard covers the whole units
+    /// within its range; where there are none, it has nothing to do.
+    fn with_operation(self, operation: Operation, target: &Target) -> Option<Self> {
+        let slot = Self { stage: Stage::Exclusive, kind: Kind::Operation(operation), ..self };
+        let Some(way) = operation.erases(target).first() else { return Some(slot) };
         let whole = way.whole_units(slot.sector, u64::from(slot.sectors));
         let (sector, sectors) = match whole {
             None if operation == Operation::Discard => {
-                return Some(Self { stage: Stage::Cleaned, sectors: 0, ..slot });
+                return Some(Self { stage: Stage::Posted, sectors: 0, ..slot });
             }
             _ if operation == Operation::Discard => whole?,
             _ => (slot.sector, u64::from(slot.sectors)),
         };
         way.commands(sector, sectors)?;
-        let sectors = u32::try_from(sectors).expect("no more than were asked for");
+        let sectors = u32::try_from(sectors).expect("whole units within 32 bits of sectors");
         Some(Self { sector, sectors, ..slot })
     }
 
+    /// Returns whether the slot holds a request.
     pub(super) fn is_in_use(&self) -> bool {
         self.stage != Stage::Free
     }
 
-    /// Sectors that have not come over yet.
-    pub(super) const fn left(&self) -> u32 {
+    /// Returns whether the request is an exclusive operation.
+    pub(super) const fn is_exclusive(&self) -> bool {
+        self.kind.operation().is_some()
+    }
+
+    /// Returns the direction of the request's data.
+    pub(super) const fn direction(&self) -> Direction {
+        self.kind.direction()
+    }
+
+    /// Returns whether the request writes data.
+    pub(super) fn is_write(&self) -> bool {
+        self.direction() == Direction::Write
+    }
+
+    /// Returns whether the request needs nothing but its blocks, and all of them ([pack-keeps-order]).
+    pub(super) fn can_be_packed(&self) -> bool {
+        matches!(self.kind, Kind::Read | Kind::Write) && self.scope == Scope::Packable
+    }
+
+    /// Returns the sectors that have not been transferred yet.
+    pub(super) fn left(&self) -> u32 {
+        debug_assert!(self.done <= self.sectors, "{} of {} sectors", self.done, self.sectors);
         self.sectors - self.done
     }
 
-    /// Blocks of its next transfer.
-    pub(super) const fn blocks_next(&self) -> u32 {
-        if self.single { self.unit } else { self.left() }
+    /// Returns the number of blocks of the next transfer.
+    pub(super) fn next_blocks(&self) -> u32 {
+        match self.scope {
+            Scope::BySector { .. } => self.unit,
+            Scope::Packable | Scope::Alone => self.left(),
+        }
     }
 
-    /// So many blocks of its transfer have come over; of the card's own sectors, whole ones count (E4).
-    pub(super) const fn came_over(&mut self, blocks: u32) {
+    /// Notes that `blocks` blocks have been transferred. Whole sectors of the card's own count
+    /// ([only-good-blocks-count]).
+    pub(super) fn note_blocks(&mut self, blocks: u32) {
+        debug_assert!(blocks <= self.left(), "{blocks} blocks for {} sectors", self.left());
         self.done += blocks;
         self.done -= self.done % self.unit;
     }
 
-    /// A transfer of its next blocks went well; `false`: more are left.
-    pub(super) const fn went_well(&mut self) -> bool {
-        self.done += self.blocks_next();
-        self.sector_tries = 0;
+    /// Notes that the transfer of the next blocks went well. Returns whether it was the last one.
+    pub(super) fn note_transfer(&mut self) -> bool {
+        self.done += self.next_blocks();
+        self.restart_tries();
         self.left() == 0
     }
 
-    /// Whether it is one of the writes for which a dynamic limit grows.
+    /// Forgets how often the present sector has been tried: it has been transferred.
+    pub(super) const fn restart_tries(&mut self) {
+        if let Scope::BySector { tries } = &mut self.scope {
+            *tries = 0;
+        }
+    }
+
+    /// Returns whether the request is one of the writes for which a dynamic limit grows.
     pub(super) fn is_small_write(&self) -> bool {
-        self.direction == Direction::Write && self.sectors == 8
+        self.is_write() && self.sectors == 8
     }
 }

@@ -1,57 +1,57 @@
-//! [`Deed`]: what a device that decides itself what it holds did with data.
+//! [`Deed`]: a report of a device that keeps its own data.
 //!
-//! A model of a device moves no bytes. One that knows when which of them are on its medium says so, deed
-//! by deed; a [`Medium`](super::medium::Medium) over it keeps the marks that lie where.
+//! A model of a device moves no bytes. A model that knows when data reaches its medium reports each
+//! step as a deed; the [`Medium`](super::medium::Medium) over it keeps the stamps of the data.
 
 use blockyard::driver::Device;
 use blockyard::time::Instant;
 use blockyard::unit::DriverTag;
 use core::ops::Range;
 
-/// Something happened to data. `P` says whose it is, and from where in it on.
+/// An event in the life of data. `P` names the data: whose it is, and its first sector there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deed<P> {
-    /// These sectors are received: reads find them.
+    /// The device received data for these sectors: reads find it.
     Received {
         /// The data.
         place: P,
-        /// Where it lies.
+        /// The sectors on the disk.
         sectors: Range<u64>,
-        /// The page that it is in, counted in the order in which they came, from 1.
+        /// The page that holds it. Pages are numbered from 1 in order of arrival.
         page: u64,
     },
-    /// What these sectors hold went to the host.
+    /// The device sent the content of these sectors to the host.
     Sent {
-        /// The data that it is for.
+        /// The request's data that it fills.
         place: P,
-        /// Where it lies.
+        /// The sectors on the disk.
         sectors: Range<u64>,
     },
-    /// These sectors were given up, by the one operation under way that does such.
+    /// The erase under way gave up these sectors.
     Erased {
-        /// They.
+        /// The sectors.
         sectors: Range<u64>,
-        /// No loss of power brings back what was there.
+        /// Whether no loss of power can bring back the old content.
         certain: bool,
     },
-    /// A page is on the medium, whatever happens.
+    /// A page is on the medium and survives any loss of power.
     Certain {
         /// Its number.
         page: u64,
         /// Its sectors.
         sectors: Range<u64>,
     },
-    /// All pages up to this one are on the medium, whatever happens.
+    /// All pages up to this one are on the medium and survive any loss of power.
     Flushed {
-        /// Its number.
+        /// The number of the last page.
         page: u64,
     },
-    /// Power was gone: of all that was not certain anything may be left.
+    /// The power failed: any of the data that was not certain may be lost.
     Lost,
 }
 
 impl<P> Deed<P> {
-    /// The same, with its data named by `to`; `None`: nobody is to know whose it is.
+    /// Converts the name of the data by `to`; `None` if `to` knows no name for it.
     pub fn of<Q>(self, to: impl FnOnce(P) -> Option<Q>) -> Option<Deed<Q>> {
         Some(match self {
             Self::Received { place, sectors, page } => {
@@ -66,28 +66,28 @@ impl<P> Deed<P> {
     }
 }
 
-/// A part of a request's data: that with the tag, from this sector of it on.
+/// A part of a request's data: the sectors from `from` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The request.
+    /// The tag of the request.
     pub tag: DriverTag,
-    /// Sectors of the request that come before.
+    /// Sectors of the request before the part.
     pub from: u32,
 }
 
-/// A device, which may decide itself what it holds.
+/// A device that may keep its own data.
 pub trait Keeper: Device {
-    /// Whether it does. Does not change while it has requests.
+    /// Whether the device keeps its own data. Constant while the device has requests.
     fn keeps_data(&self) -> bool {
         false
     }
 
-    /// It is `now`: deeds that time alone has done are done.
+    /// Advances the device to `now`, so that it reports the deeds that need only time.
     fn keep_up(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// The next deed that was not told, in their order.
+    /// Returns the next deed that was not returned yet, in order.
     fn next_deed(&mut self) -> Option<Deed<Place>> {
         None
     }

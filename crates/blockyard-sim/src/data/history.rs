@@ -1,27 +1,28 @@
-//! [`History`]: a sequential model of one disk, that says what may be found on it.
+//! [`History`]: a sequential model of one disk that says which data may be found on it.
 //!
-//! It knows bios as their submitter sees them, and nothing else: when each was submitted, when and
-//! how it ended. Time is a counter of these events. One bio is *before* another if it ended before
-//! the other was submitted; else they are concurrent, and any order of both is right.
+//! The model knows only bios, as their submitter sees them: when each was submitted, and when and
+//! how it ended. Time is a counter of these events. A bio is *before* another bio if it ended before
+//! the other was submitted; otherwise the two are concurrent, and either order is legal.
 //!
 //! # Rules
 //!
-//! - **Y1.** A read finds data of a write that was submitted before the read ended, and that is not
-//!   before another write that ended well before the read was submitted.
-//! - **Y2.** A write is *durable* when it has ended well, and the device had no volatile cache, or
-//!   the write asked for it ([`Flags::FUA`]), or a flush that it was before has ended well. What
-//!   asks for a flush before its own data ([`Flags::PREFLUSH`]) is a flush, too.
-//! - **Y3.** After a loss of power a sector holds data of a write that is not before a durable one.
-//! - **Y4.** A write that failed may be found or not, as one that ended well; nothing is overwritten
-//!   by it for certain.
-//! - **Y5.** Where data of a discard may be found, anything may.
-//! - **Y6.** Data is found where it was meant to be.
-//! - **Y7.** When a device loses power under way, writes submitted before that are *lost* if they were
-//!   not durable: data of those before them may be found, too. A flush makes durable what was lost, so
-//!   it must not end well; what had ended when one that failed told of it is never durable.
+//! - **[read-finds-latest-write]** A read finds data of a write that was submitted before the read
+//!   ended. No other successful write may lie between the two: after that write and before the read.
+//! - **[durable-write-survives]** After a loss of power, a sector holds data of a write that is not
+//!   before a durable one. A write is *durable* when it has succeeded, and the device has no volatile
+//!   cache, or the write had [`Flags::FUA`], or a flush submitted after its end has succeeded. A write
+//!   with [`Flags::PREFLUSH`] counts as such a flush.
+//! - **[data-at-its-own-sector]** Data is found at the sector for which it was written.
+//! - **[lost-write-fails-flush]** When a device loses power during a run, all earlier writes that are
+//!   not durable are *lost*: older data may be found in their place. A flush that succeeds makes even
+//!   lost writes durable, so the device must fail the first flush. Writes that had ended when a flush
+//!   reported the loss by failing never become durable.
 //!
-//! What can be found no longer, by a read to come or after a loss of power, is forgotten; so memory
-//! is bounded by what is written, but for versions that no flush has made durable.
+//! A failed write may be found or not, but it certainly overwrites nothing. Where data of a discard
+//! may be found, anything may be found.
+//!
+//! Versions that neither a later read nor a reader after a loss of power can find are forgotten. Memory
+//! is bounded by the written sectors, plus the versions that no flush has made durable.
 
 use super::image::{Content, Image, Stamp};
 use super::medium::Sample;
@@ -32,42 +33,50 @@ use core::fmt;
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A number of an event: 0 is before all of them.
+/// The number of an event; 0 is before all events.
 type Tick = u64;
 
-/// Ended at no time yet.
+/// The end of a bio in flight.
 const UNDER_WAY: Tick = Tick::MAX;
 
-/// A bio that changes data, while its data may be found.
+/// A bio that changes data, kept while its data may be found.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     submitted: Tick,
     ended: Tick,
-    /// It ended well.
-    done: bool,
-    /// Durable as soon as it has ended well (Y2).
+    /// It succeeded.
+    succeeded: bool,
+    /// Durable as soon as it has succeeded.
     through: bool,
     discards: bool,
-    /// It may be lost, and whether that was told (Y7).
-    lost: bool,
-    told: bool,
-    /// In the versions of how many sectors it is.
+    /// Whether it may be lost, and whether a flush has reported that ([lost-write-fails-flush]).
+    loss: WriteLoss,
+    /// Number of sectors whose versions include it.
     sectors: u64,
 }
 
-/// As it were before all others.
+/// Whether a loss of power during the run may have taken a write ([lost-write-fails-flush]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteLoss {
+    None,
+    /// It may be lost; no flush has failed since it ended.
+    Unreported,
+    /// A flush has reported the loss by failing.
+    Reported,
+}
+
+/// The state before all writes.
 const NEVER: Write = Write {
     submitted: 0,
     ended: 0,
-    done: true,
+    succeeded: true,
     through: true,
     discards: false,
-    lost: false,
-    told: false,
+    loss: WriteLoss::None,
     sectors: u64::MAX,
 };
 
-/// Whose data a sector may hold, now or after a loss of power, in the order of submission.
+/// The writes whose data a sector may hold, now or after a loss of power, in order of submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Versions(Vec<Stamp>);
 
@@ -77,26 +86,26 @@ impl Default for Versions {
     }
 }
 
-/// A read under way.
+/// A read in flight.
 #[derive(Clone, Debug)]
 struct Read {
     submitted: Tick,
     found: Vec<(Range<u64>, Content)>,
 }
 
-/// Something was found that may not be there, or nothing was.
+/// Wrong data in some sectors, or no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// In these sectors.
+    /// The sectors.
     pub sectors: Range<u64>,
-    /// What was found; `None`: a read that ended well brought no data.
+    /// The data found; `None`: a successful read brought no data.
     pub found: Option<Content>,
-    /// Whose data would have been right.
+    /// The writes whose data would have been right.
     pub right: Vec<Stamp>,
 }
 
 impl Wrong {
-    /// How many sectors hold it.
+    /// Number of sectors.
     #[must_use]
     pub const fn sectors(&self) -> u64 {
         self.sectors.end - self.sectors.start
@@ -119,44 +128,44 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// What a loss of power took.
+/// The effect of a loss of power.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// Sectors whose last write had ended well, and no longer hold it nor anything newer; by right
-    /// (Y3), as no flush had made it durable.
+    /// Sectors that no longer hold their last successful write nor anything newer, legally: no flush
+    /// had made it durable ([durable-write-survives]).
     pub by_right: u64,
-    /// The others.
+    /// All other sectors that hold wrong data.
     pub wrong: Vec<Wrong>,
 }
 
-/// How a device treats what is written to it.
+/// The cache of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// What has ended well is durable.
+    /// A successful write is durable.
     WriteThrough,
-    /// It is durable when a flush has ended well (Y2).
+    /// A write is durable after a successful flush ([durable-write-survives]).
     Volatile,
 }
 
-/// The model.
+/// A sequential model of one disk.
 #[derive(Clone, Debug)]
 pub struct History {
     cache: Cache,
     now: Tick,
     writes: BTreeMap<Stamp, Write>,
     versions: Spans<Versions>,
-    /// Bios under way, by cookie: reads, writes, and when flushes were submitted.
+    /// Bios in flight, by cookie: reads, writes, and the submission of flushes.
     reads: BTreeMap<u64, Read>,
     writing: BTreeMap<u64, Stamp>,
     flushing: BTreeMap<u64, Tick>,
-    /// When the reads under way were submitted.
+    /// Submission of each read in flight.
     reading_since: BTreeSet<Tick>,
-    /// Writes that ended before this are durable (Y2).
+    /// Successful writes that ended before this are durable.
     flushed: Tick,
 }
 
 impl History {
-    /// A disk that nobody has written to.
+    /// Returns the history of a disk without writes.
     #[must_use]
     pub fn new(cache: Cache) -> Self {
         Self {
@@ -172,7 +181,7 @@ impl History {
         }
     }
 
-    /// `bio` was taken. What it may change becomes `stamp`, which is greater than all before.
+    /// Notes that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all before.
     pub fn submitted(&mut self, bio: &Bio, stamp: Stamp) {
         self.now += 1;
         let asks_for_flush = bio.flags.contains(Flags::PREFLUSH) && !bio.op.is_read();
@@ -181,7 +190,9 @@ impl History {
         }
         match bio.op {
             Op::Read => {
-                self.reads.insert(bio.cookie, Read { submitted: self.now, found: Vec::new() });
+                let read = Read { submitted: self.now, found: Vec::new() };
+                let other = self.reads.insert(bio.cookie, read);
+                debug_assert!(other.is_none(), "cookie {} is in flight", bio.cookie);
                 self.reading_since.insert(self.now);
             }
             Op::Write | Op::WriteZeroes | Op::Discard | Op::SecureErase => {
@@ -195,22 +206,22 @@ impl History {
         let write = Write {
             submitted: self.now,
             ended: UNDER_WAY,
-            done: false,
+            succeeded: false,
             through: self.cache == Cache::WriteThrough || bio.flags.contains(Flags::FUA),
             discards: bio.op == Op::Discard,
-            lost: false,
-            told: false,
+            loss: WriteLoss::None,
             sectors: u64::from(bio.sectors),
         };
         let last = self.writes.insert(stamp, write);
-        assert!(last.is_none() && stamp != Stamp::NEVER, "{stamp} is not new");
-        self.writing.insert(bio.cookie, stamp);
+        assert!(last.is_none() && stamp != Stamp::NEVER, "the stamp of {stamp} is not new");
+        let other = self.writing.insert(bio.cookie, stamp);
+        debug_assert!(other.is_none(), "cookie {} is in flight", bio.cookie);
         self.versions.update(bio.sector..bio.end_sector(), |_, versions| versions.0.push(stamp));
         self.forget(bio.sector..bio.end_sector());
     }
 
-    /// What a read found when the device was done with it. Of what was found for the same sectors
-    /// more than once, as after a requeue, the last counts.
+    /// Notes the data that a read found when the device completed it. The last sample of a sector
+    /// counts, as a requeued request may find the same sectors again.
     pub fn found(&mut self, sample: Sample) {
         let Some(read) = self.reads.get_mut(&sample.cookie) else { return };
         let again = |(range, _): &(Range<u64>, Content)| {
@@ -220,27 +231,29 @@ impl History {
         read.found.extend(sample.found);
     }
 
-    /// `bio` has ended with `status`: what its submitter is to complain of.
+    /// Notes that `bio` has ended with `status`. Returns the wrong data that its submitter got.
     pub fn ended(&mut self, bio: &Bio, status: Status) -> Vec<Wrong> {
         self.now += 1;
-        let done = status == Status::Ok;
+        debug_assert!(self.flushed < self.now && self.now < UNDER_WAY, "the clock of events");
+        let succeeded = status == Status::Ok;
         match self.flushing.remove(&bio.cookie) {
-            Some(submitted) if done => self.flushed = self.flushed.max(submitted),
-            // Forced data may have a flush behind it.
-            None if done || !bio.flags.contains(Flags::FUA) => {}
-            _ => self.tell_loss(),
+            Some(submitted) if succeeded => self.flushed = self.flushed.max(submitted),
+            // A FUA write may be followed by a postflush.
+            None if succeeded || !bio.flags.contains(Flags::FUA) => {}
+            _ => self.report_loss(),
         }
         if let Some(stamp) = self.writing.remove(&bio.cookie) {
-            let write = self.writes.get_mut(&stamp).expect("it is under way");
-            (write.ended, write.done) = (self.now, done);
+            let write = self.writes.get_mut(&stamp).expect("a write in flight should be known");
+            (write.ended, write.succeeded) = (self.now, succeeded);
             self.forget(bio.sector..bio.end_sector());
         }
         let Some(read) = self.reads.remove(&bio.cookie) else { return Vec::new() };
-        self.reading_since.remove(&read.submitted);
-        if done { self.check_read(bio, read) } else { Vec::new() }
+        let known = self.reading_since.remove(&read.submitted);
+        debug_assert!(known, "a read in flight holds back the forgetting of versions");
+        if succeeded { self.check_read(bio, read) } else { Vec::new() }
     }
 
-    /// Y1.
+    /// Checks the data of a successful read ([read-finds-latest-write]).
     fn check_read(&self, bio: &Bio, read: Read) -> Vec<Wrong> {
         let hides = |write: &Write| write.ended < read.submitted && self.hides_now(write);
         let mut wrong = Vec::new();
@@ -258,7 +271,7 @@ impl History {
         wrong
     }
 
-    /// Holds what a read of the whole disk would find now against Y1.
+    /// Checks the data that a read of the whole disk would find now ([read-finds-latest-write]).
     #[must_use]
     pub fn check_live(&self, image: &Image) -> Vec<Wrong> {
         let mut wrong = Vec::new();
@@ -268,45 +281,53 @@ impl History {
         wrong
     }
 
-    /// Holds what is left after a loss of power against Y3. The history goes on as if there had been
-    /// none.
+    /// Checks the data left by a loss of power ([durable-write-survives]). The history goes on as if
+    /// there had been no loss.
     #[must_use]
     pub fn check_survivors(&self, image: &Image) -> Loss {
         let mut loss = Loss::default();
-        let mut gone = Vec::new();
+        let mut lost = Vec::new();
         for (range, content) in image.pieces(0..u64::MAX) {
             self.check(range.clone(), *content, |write| self.is_durable(write), &mut loss.wrong);
-            self.check(range, *content, |write| self.hides_now(write), &mut gone);
+            self.check(range, *content, |write| self.hides_now(write), &mut lost);
         }
+        // Every check against durable writes is weaker than one against all successful ones.
+        debug_assert!(loss.wrong.len() <= lost.len(), "durable writes are successful writes");
         let sectors = |all: &[Wrong]| all.iter().map(Wrong::sectors).sum::<u64>();
-        // What is wrong after a loss of power would be wrong without: what is durable has ended well.
-        loss.by_right = sectors(&gone) - sectors(&loss.wrong);
+        // Data that is wrong after a loss of power is wrong without one: durable writes have ended.
+        loss.by_right = sectors(&lost) - sectors(&loss.wrong);
         loss
     }
 
-    /// Y2.
+    /// Whether `write` is durable ([durable-write-survives]).
     fn is_durable(&self, write: &Write) -> bool {
-        write.done && (write.through || write.ended < self.flushed && !write.told)
+        debug_assert!(!write.succeeded || write.ended != UNDER_WAY, "only an ended write succeeds");
+        let flushed = write.ended < self.flushed && write.loss != WriteLoss::Reported;
+        write.succeeded && (write.through || flushed)
     }
 
-    /// Y1, for a read from now on.
+    /// Whether a later read cannot find data of writes before `write` ([read-finds-latest-write]).
     fn hides_now(&self, write: &Write) -> bool {
-        write.done && (!write.lost || self.is_durable(write)) // Y7
+        write.succeeded && (write.loss == WriteLoss::None || self.is_durable(write))
     }
 
-    /// The device has lost power, and goes on (Y7).
+    /// Notes that the device has lost power during the run ([lost-write-fails-flush]).
     pub fn lost_power(&mut self) {
         let mut writes = core::mem::take(&mut self.writes);
         for write in writes.values_mut() {
-            write.lost |= !write.through && !self.is_durable(write);
+            if write.loss == WriteLoss::None && !write.through && !self.is_durable(write) {
+                write.loss = WriteLoss::Unreported;
+            }
         }
         self.writes = writes;
     }
 
-    /// A flush has failed: whoever asks knows of what was lost (Y7).
-    fn tell_loss(&mut self) {
-        for write in self.writes.values_mut().filter(|write| write.lost) {
-            write.told |= write.ended != UNDER_WAY;
+    /// Notes that a flush has failed: the submitter knows of the loss ([lost-write-fails-flush]).
+    fn report_loss(&mut self) {
+        for write in self.writes.values_mut() {
+            if write.loss == WriteLoss::Unreported && write.ended != UNDER_WAY {
+                write.loss = WriteLoss::Reported;
+            }
         }
     }
 
@@ -314,12 +335,14 @@ impl History {
         if stamp == Stamp::NEVER { &NEVER } else { &self.writes[&stamp] }
     }
 
-    /// What of `versions` may be found, where all before a write that `hides` may not.
+    /// Returns the writes of `versions` that may be found if `hides` says which writes hide all
+    /// earlier ones.
     fn right<'a>(
         &'a self,
         versions: &'a Versions,
         hides: impl Fn(&Write) -> bool,
     ) -> impl Iterator<Item = Stamp> + 'a {
+        debug_assert!(!versions.0.is_empty(), "a sector has at least one version");
         let hiding = versions.0.iter().map(|stamp| self.write(*stamp)).filter(|one| hides(one));
         let horizon = hiding.map(|write| write.submitted).max().unwrap_or(0);
         versions.0.iter().copied().filter(move |stamp| self.write(*stamp).ended >= horizon)
@@ -330,7 +353,7 @@ impl History {
         versions.flat_map(|versions| self.right(versions, &hides)).collect()
     }
 
-    /// `content` was found in all of `range`.
+    /// Checks that `content` may be found in all of `range`.
     fn check(
         &self,
         range: Range<u64>,
@@ -340,8 +363,8 @@ impl History {
     ) {
         for (sectors, versions) in self.versions.pieces(range) {
             let fits = |stamp: Stamp| {
-                self.write(stamp).discards // Y5
-                    || content == Content::of(stamp) // Y6
+                self.write(stamp).discards // a discard allows any content
+                    || content == Content::of(stamp) // [data-at-its-own-sector]
             };
             if !self.right(versions, &hides).any(fits) {
                 let right = self.right(versions, &hides).collect();
@@ -350,7 +373,7 @@ impl History {
         }
     }
 
-    /// Forgets what in `range` neither a read may find any more, nor who looks after a loss of power.
+    /// Forgets the versions in `range` that nobody can find any more.
     fn forget(&mut self, range: Range<u64>) {
         let oldest_read = self.reading_since.first().copied().unwrap_or(UNDER_WAY);
         let mut versions = core::mem::take(&mut self.versions);
@@ -358,9 +381,9 @@ impl History {
             let hides = |write: &Write| write.ended < oldest_read && self.is_durable(write);
             let mut right: Vec<_> = self.right(versions, hides).collect();
             core::mem::swap(&mut right, &mut versions.0);
-            let gone = right.iter().filter(|stamp| !versions.0.contains(stamp));
-            for stamp in gone.filter(|stamp| **stamp != Stamp::NEVER) {
-                let write = self.writes.get_mut(stamp).expect("it is among the versions");
+            let forgotten = right.iter().filter(|stamp| !versions.0.contains(stamp));
+            for stamp in forgotten.filter(|stamp| **stamp != Stamp::NEVER) {
+                let write = self.writes.get_mut(stamp).expect("a version should have its write");
                 write.sectors -= sectors.end - sectors.start;
                 if write.sectors == 0 {
                     self.writes.remove(stamp);
@@ -382,7 +405,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Submit(Op, Range<u64>, Flags),
-        /// One of those under way ends, well or not.
+        /// A bio in flight ends, with or without success.
         End(prop::sample::Index, bool),
     }
 
@@ -397,7 +420,7 @@ mod tests {
         prop_oneof![submit, end]
     }
 
-    /// A bio as the slow model keeps it, for ever.
+    /// A bio in the slow model, which never forgets one.
     #[derive(Clone, Debug)]
     struct Known {
         bio: Bio,
@@ -420,7 +443,8 @@ mod tests {
         }
     }
 
-    /// Every rule as it is written, over all that ever happened.
+    /// The rules applied literally to all bios of the past ([read-finds-latest-write],
+    /// [durable-write-survives]).
     #[derive(Debug, Default)]
     struct Slow {
         bios: Vec<Known>,
@@ -428,7 +452,7 @@ mod tests {
     }
 
     impl Slow {
-        /// What is not before one of those that hide it.
+        /// Returns the writes that are not before a write that hides them.
         fn right(&self, sector: u64, hides: impl Fn(&Known) -> bool) -> Vec<Stamp> {
             let writes = || self.bios.iter().filter(|known| known.writes(sector));
             let hidden = |one: &Known| writes().any(|other| hides(other) && one.is_before(other));
@@ -451,7 +475,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_says_what_the_rules_say(steps in proptest::collection::vec(step(), 1..80)) {
+        fn the_history_agrees_with_its_rules(steps in proptest::collection::vec(step(), 1..80)) {
             let mut history = History::new(Cache::Volatile);
             let mut slow = Slow::default();
             for step in steps {
@@ -487,7 +511,7 @@ mod tests {
                             known.done().is_some_and(|at| at < *since)
                         });
                         let said = history.right_at(sector, |write| {
-                            write.done && write.ended < *since
+                            write.succeeded && write.ended < *since
                         });
                         prop_assert_eq!(said, right, "sector {}, read since {}", sector, since);
                     }
@@ -500,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_found_no_longer_is_forgotten() {
+    fn versions_that_nobody_can_find_are_forgotten() {
         let mut history = History::new(Cache::WriteThrough);
         for number in 1..10_000 {
             let bio = Bio::write(number % 7 * 8, 8, number);
@@ -520,8 +544,9 @@ mod tests {
         history.ended(&bio, Status::Ok).iter().map(Wrong::to_string).collect()
     }
 
+    // [read-finds-latest-write], [data-at-its-own-sector]
     #[test]
-    fn what_is_wrong_is_said_in_words() {
+    fn wrong_data_is_described_in_words() {
         let mut history = History::new(Cache::WriteThrough);
         let bio = Bio::write(0, 8, 1);
         history.submitted(&bio, Stamp(1));
@@ -552,8 +577,9 @@ mod tests {
         assert_eq!(read_finds(&mut history, &[(0..8, Content::of(Stamp(77)))]), [words]);
     }
 
+    // [durable-write-survives]
     #[test]
-    fn a_loss_of_power_takes_by_right_what_nobody_flushed() {
+    fn a_loss_of_power_may_take_writes_that_were_not_flushed() {
         let mut history = History::new(Cache::Volatile);
         let mut image = Image::new();
         for (number, flags) in [(1, Flags::NONE), (2, Flags::FUA)] {
@@ -562,7 +588,7 @@ mod tests {
             let _ = history.ended(&bio, Status::Ok);
         }
         let loss = history.check_survivors(&image);
-        assert_eq!((loss.by_right, loss.wrong.len()), (8, 1), "the second was to be durable");
+        assert_eq!((loss.by_right, loss.wrong.len()), (8, 1), "the second write is durable");
         assert_eq!(loss.wrong[0].sectors, 16..24);
         image.set(16..24, Content::of(Stamp(2)));
         let loss = history.check_survivors(&image);

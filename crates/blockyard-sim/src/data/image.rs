@@ -1,14 +1,14 @@
-//! What lies where on a medium.
+//! The content of a medium.
 
 use super::spans::Spans;
 use core::fmt;
 
-/// The mark of a bio that changes data, in place of its bytes: no two have the same.
+/// The mark of a bio that changes data, in place of its bytes. Each such bio has its own stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
-    /// Of sectors that nobody has written.
+    /// The stamp of sectors that were never written.
     pub const NEVER: Self = Self(0);
 }
 
@@ -21,22 +21,22 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// What a sector holds.
+/// The content of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// Whose data.
+    /// The write that it belongs to.
     pub stamp: Stamp,
-    /// The sector it was meant for, minus the sector it is in: 0 where it belongs.
+    /// The sector for which it was written minus the sector that holds it; normally 0.
     pub shift: i64,
 }
 
 impl Content {
-    /// Data of `stamp` where it belongs.
+    /// Data of `stamp` at its own sector.
     #[must_use]
     pub const fn of(stamp: Stamp) -> Self {
         Self { stamp, shift: 0 }
     }
 }
 
-/// What each sector of a disk holds: of those nobody has written, [`Stamp::NEVER`].
+/// The content of each sector of a disk; [`Stamp::NEVER`] in sectors that were never written.
 pub type Image = Spans<Content>;

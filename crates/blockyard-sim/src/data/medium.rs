@@ -1,25 +1,27 @@
-//! [`Medium`]: a layer that gives a device something to hold, and to lose.
+//! [`Medium`]: a layer that gives a device data to keep and to lose.
 //!
-//! It stands right above a model, which knows nothing of data. What a request does to the data, it
-//! does when the model names it as finished.
+//! The layer stands directly above a model, which knows nothing of data. A request changes the data
+//! when the model completes it.
 //!
 //! # Rules
 //!
-//! - **V1.** A write that is done is what reads find, and is durable at once where there is no
-//!   volatile cache or it was asked to be ([`Flags::FUA`]); else it is in the cache.
-//! - **V2.** A flush that is done has made durable all that was done before it was accepted.
-//! - **V3.** What is only in the cache may be made durable at any time, in any order.
-//! - **V4.** A request that is not done well may have done its part to any of its logical blocks;
-//!   so may one that is under way when the power goes. Of each block all or nothing.
-//! - **V5.** When the power goes, each block keeps what is durable, or anything in the cache that is
-//!   newer.
-//! - **V6.** A discard may do nothing.
+//! - **[completed-write-is-read]** Reads find the data of a write as soon as the write has completed.
+//!   The write is durable at once if there is no volatile cache or if it had [`Flags::FUA`];
+//!   otherwise its data is in the cache.
+//! - **[flush-empties-cache]** A completed flush has made durable all data that was in the cache when
+//!   the device accepted the flush.
+//! - **[block-is-never-torn]** A request that fails, or that is in flight when the power fails, may have
+//!   changed any of its logical blocks. Each block is changed as a whole.
+//! - **[power-loss-keeps-durable-data]** After a loss of power, each block holds its durable data or any
+//!   newer version in the cache.
 //!
-//! - **V7.** A device that decides itself what it holds ([`Keeper`]) is believed instead: V1 to V4 are
-//!   then its own affair, and what it lost (V5) it lost for good. Only of requests with another
-//!   [`DataEffect`] than the usual it knows nothing.
+//! The cache may make data durable at any time and in any order. A discard may have no effect. Random
+//! draws decide these cases. A [`DataEffect`] is carried out as given, even if no sound device would
+//! do so.
 //!
-//! What is not determined is drawn. A [`DataEffect`] is honoured as it is told, also where no sound
+//! A device that keeps its own data ([`Keeper`]) reports what it does, and its reports replace the
+//! rules above: the data that it loses is lost for good. It knows nothing of requests with an unusual
+//! [`DataEffect`]; the rules apply to those.
 //! device would do such a thing.
 
 use super::deed::{Deed, Keeper, Place};
@@ -37,32 +39,32 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// Most versions of a sector that a cache holds; the oldest is then made durable.
+/// The most versions of a sector in a cache. One more makes the oldest version durable.
 const VERSIONS_MAX: usize = 8;
-/// Once in so many writes into the cache, some of it becomes durable at once (V3).
+/// One in this many cached writes makes some of its blocks durable at once.
 const EARLY_ONE_IN: u64 = 8;
-/// Once in so many discards, nothing happens (V6).
+/// One in this many discards has no effect.
 const IGNORED_ONE_IN: u64 = 4;
-/// Most draws over one range: longer ranges are drawn by several logical blocks at once.
+/// The most draws over one range: longer ranges are drawn in pieces of several logical blocks.
 const DRAWS_MAX: u64 = 256;
 
-/// What a read found in a part of its range when it was done.
+/// The data that a read found in a part of its range when it completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The bio's queue.
     pub queue: QueueId,
-    /// The bio.
+    /// The bio's cookie.
     pub cookie: u64,
-    /// These sectors of it.
+    /// The part of the bio's range.
     pub range: Range<u64>,
-    /// What they held, in order.
+    /// The content of its sectors, in order.
     pub found: Vec<(Range<u64>, Content)>,
 }
 
 /// A version of some sectors that is not durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cached {
-    /// The number of the write that brought it, in the order in which they were done.
+    /// The number of its write, counted in order of completion.
     done: u64,
     content: Content,
 }
@@ -73,38 +75,38 @@ struct Disk {
     block_sectors: u64,
     volatile: bool,
     fua: bool,
-    /// What reads find.
+    /// The data that reads find.
     live: Image,
-    /// What is there in any case when the power goes.
+    /// The data that certainly survives a loss of power.
     durable: Image,
-    /// What is newer than that, oldest version first.
+    /// Newer versions than that, the oldest first.
     cache: Spans<Vec<Cached>>,
-    /// Writes done.
+    /// Number of completed writes.
     done: u64,
 }
 
-/// A request that the model has.
+/// A request in the model.
 #[derive(Clone, Debug)]
 struct UnderWay {
     queue: QueueId,
     work: Work,
-    /// The device decides what it does to data (V7).
+    /// The device decides its effect on data.
     by_device: bool,
-    /// It gives up what was there.
+    /// It erases data.
     erases: bool,
-    /// What a device sent for it, by sectors of the request.
-    came: Spans<Option<Content>>,
+    /// The data that the device sent for it, by sector of the request.
+    sent: Spans<Option<Content>>,
 }
 
 #[derive(Clone, Debug)]
 enum Work {
-    /// Parts of bios, to be read from here.
+    /// Parts of bios, with the sector to read each from.
     Read(Vec<(Piece, u64)>),
-    /// What is to lie where, and whether it is to be durable at once.
+    /// Ranges to write, and whether they become durable at once.
     Write { parts: Vec<(Range<u64>, Content)>, durable: bool, optional: bool },
-    /// Everything up to this number is to become durable.
+    /// All writes up to this number become durable.
     Flush { up_to: u64 },
-    /// None of our matter.
+    /// No effect on data.
     Nothing,
 }
 
@@ -121,7 +123,7 @@ impl Disk {
         }
     }
 
-    /// V1.
+    /// Applies a completed write ([completed-write-is-read]).
     fn write(&mut self, range: Range<u64>, content: Content, durable: bool, draws: &mut Prng) {
         self.live.set(range.clone(), content);
         if durable || !self.volatile {
@@ -134,6 +136,8 @@ impl Disk {
             if versions.len() == VERSIONS_MAX {
                 image.set(range, versions.remove(0).content);
             }
+            debug_assert!(versions.len() < VERSIONS_MAX, "at most {VERSIONS_MAX} versions");
+            debug_assert!(versions.last().is_none_or(|last| last.done <= done), "oldest first");
             versions.push(Cached { done, content });
         });
         if draws.below(EARLY_ONE_IN) == 0 {
@@ -144,7 +148,7 @@ impl Disk {
         }
     }
 
-    /// Calls `then` for some of the logical blocks of `range`, each as a coin falls.
+    /// Calls `then` for each logical block of `range` with probability one half.
     fn some_of(
         &mut self,
         range: Range<u64>,
@@ -158,8 +162,8 @@ impl Disk {
         }
     }
 
-    /// V2: makes durable what was done up to number `up_to`; all of it, or of each range as a coin
-    /// falls.
+    /// Makes the writes up to number `up_to` durable, in each range for which `all_of` returns true
+    /// ([flush-empties-cache]).
     fn flush(&mut self, up_to: u64, mut all_of: impl FnMut() -> bool) {
         let (durable, mut rest) = (&mut self.durable, Spans::new());
         for (range, versions) in self.cache.iter() {
@@ -174,7 +178,7 @@ impl Disk {
         self.cache = rest;
     }
 
-    /// What came in page number `page` lies there (V7).
+    /// Stores `content`, which sent in page number `page` of a device that keeps its own data.
     fn put(&mut self, range: Range<u64>, content: Content, page: u64) {
         self.done = page;
         self.live.set(range.clone(), content);
@@ -183,11 +187,12 @@ impl Disk {
             if versions.len() == VERSIONS_MAX {
                 image.set(range, versions.remove(0).content);
             }
+            debug_assert!(versions.last().is_none_or(|last| last.done <= page), "oldest first");
             versions.push(Cached { done: page, content });
         });
     }
 
-    /// What came to `range` in pages up to `page` is certain (V7).
+    /// Makes the pages up to `page` in `range` durable.
     fn settle(&mut self, range: Range<u64>, page: u64) {
         let image = &mut self.durable;
         self.cache.update(range, |range, versions| {
@@ -198,7 +203,7 @@ impl Disk {
         });
     }
 
-    /// Power was gone (V5).
+    /// Loses power ([power-loss-keeps-durable-data]).
     fn lose(&mut self, draws: &mut Prng) {
         self.durable = self.survivors(draws);
         self.live = self.durable.clone();
@@ -217,13 +222,15 @@ impl Disk {
         }
     }
 
-    /// What is there after the power has gone (V5), but for what is under way.
+    /// Returns the data left after a loss of power, without the requests in flight
+    /// ([power-loss-keeps-durable-data]).
     fn survivors(&self, draws: &mut Prng) -> Image {
         let mut image = self.durable.clone();
         for (range, versions) in self.cache.iter() {
             for blocks in blocks_of(range, self.block_sectors) {
                 let choices = versions.len() as u64 + 1;
-                let newest = usize::try_from(draws.below(choices)).expect("a few versions");
+                let newest = usize::try_from(draws.below(choices))
+                    .expect("a cache should hold few versions of a sector");
                 if let Some(version) = newest.checked_sub(1) {
                     image.set(blocks, versions[version].content);
                 }
@@ -233,10 +240,11 @@ impl Disk {
     }
 }
 
-/// `range` in pieces that end at logical blocks: single blocks, unless there are very many.
+/// Cuts `range` at logical blocks into single blocks, or into larger pieces if there are many blocks.
 fn blocks_of(range: Range<u64>, block_sectors: u64) -> impl Iterator<Item = Range<u64>> {
     let blocks = (range.end - range.start) / block_sectors;
     let step = blocks.div_ceil(DRAWS_MAX).max(1) * block_sectors;
+    debug_assert!(step > 0, "a logical block has a sector");
     let mut at = range.start;
     core::iter::from_fn(move || {
         let end = (at - at % block_sectors).saturating_add(step).min(range.end);
@@ -246,27 +254,27 @@ fn blocks_of(range: Range<u64>, block_sectors: u64) -> impl Iterator<Item = Rang
     })
 }
 
-/// What the disks of a host hold, and what its requests under way will do to it.
+/// The data of a host's disks, and the effects of the requests in flight.
 #[derive(Clone, Debug)]
 pub struct Media {
     disks: Vec<Disk>,
     depth: usize,
-    /// By hardware queue and tag.
+    /// Requests in flight, by hardware queue and tag.
     under_way: Vec<Option<UnderWay>>,
-    /// Of bios under way, by cookie.
+    /// Stamps of the bios in flight, by cookie.
     stamps: BTreeMap<u64, Stamp>,
     samples: Vec<Sample>,
-    /// The device has lost something since this was asked for (V7).
+    /// The device has lost data since [`Self::take_loss`] was called.
     lost: bool,
     draws: Prng,
 }
 
-/// Of sectors that nobody meant to erase.
+/// The content of erased sectors outside of every erase request.
 const WIPED: Content = Content::of(Stamp(u64::MAX));
 
 impl Media {
-    /// Disks with `limits`, by the numbers of their queues, on a host with `tags`; nobody has
-    /// written to them. `draws` decides what is not determined.
+    /// Returns the data of disks with `limits`, in order of their queues, on a host with `tags`. The
+    /// disks were never written. `draws` decides what the rules leave open.
     #[must_use]
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a Limits>,
@@ -274,6 +282,7 @@ impl Media {
         draws: Prng,
     ) -> Self {
         let depth = usize::from(tags.depth);
+        assert!(depth > 0, "a host has a tag");
         Self {
             disks: limits.into_iter().map(Disk::new).collect(),
             depth,
@@ -285,14 +294,15 @@ impl Media {
         }
     }
 
-    /// Whether the device has lost data, other than by a look, since this was asked for.
+    /// Whether the device has lost power since the last call. [`Self::survivors`] does not count.
     pub const fn take_loss(&mut self) -> bool {
         core::mem::replace(&mut self.lost, false)
     }
 
-    /// The device did something (V7): it has one disk and one hardware queue.
-    fn done(&mut self, deed: Deed<Place>) {
+    /// Applies a report of the device, which has one disk and one hardware queue.
+    fn apply(&mut self, deed: Deed<Place>) {
         let Self { disks, under_way, samples: _, lost, draws, .. } = self;
+        debug_assert!(disks.len() == 1, "a device that keeps its own data has one disk");
         let disk = &mut disks[0];
         match deed {
             Deed::Received { place, sectors, page } => {
@@ -302,9 +312,9 @@ impl Media {
                     return;
                 };
                 let Work::Write { parts, .. } = &of.work else {
-                    unreachable!("the ledger of the device checks the direction")
+                    unreachable!("a deed received data for a request that is not a write")
                 };
-                // Its data, as it lies in the memory of the host: where each was meant to be.
+                // Where the data lies in the memory of the host, in sectors of its request.
                 let first =
                     parts.first().map_or(0, |(range, _)| range.start) + u64::from(place.from);
                 for (range, content) in parts {
@@ -323,7 +333,7 @@ impl Media {
                 let held: Vec<_> = disk.live.pieces(sectors.clone()).collect();
                 for (at, content) in held {
                     let from = u64::from(place.from) + (at.start - sectors.start);
-                    of.came.set(from..from + (at.end - at.start), Some(*content));
+                    of.sent.set(from..from + (at.end - at.start), Some(*content));
                 }
             }
             Deed::Erased { sectors, certain } => {
@@ -354,34 +364,35 @@ impl Media {
         }
     }
 
-    /// The data of the bio called `cookie`, which is about to be submitted, is `stamp`.
+    /// Gives the bio with `cookie`, which is about to be submitted, the data `stamp`.
     pub fn name(&mut self, cookie: u64, stamp: Stamp) {
         self.stamps.insert(cookie, stamp);
     }
 
-    /// The bio called `cookie` has ended, or was not taken.
+    /// Forgets the bio with `cookie`, which has ended or was refused.
     pub fn forget(&mut self, cookie: u64) {
         self.stamps.remove(&cookie);
     }
 
-    /// What reads found since the last call.
+    /// Returns the data that reads found since the last call.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         core::mem::take(&mut self.samples)
     }
 
-    /// What reads of the disk of `queue` find.
+    /// The data that reads of the disk of `queue` find.
     #[must_use]
     pub fn live(&self, queue: QueueId) -> &Image {
         &self.disks[queue.index()].live
     }
 
-    /// Sectors of the disk of `queue` with data that is not durable.
+    /// Number of sectors of the disk of `queue` whose data is not durable.
     #[must_use]
     pub fn cached_sectors(&self, queue: QueueId) -> u64 {
         self.disks[queue.index()].cache.iter().map(|(range, _)| range.end - range.start).sum()
     }
 
-    /// What would be on the disk of `queue` if the power went now, as `draws` has it (V4, V5).
+    /// Returns the data that a loss of power would leave now on the disk of `queue`, by `draws`
+    /// ([power-loss-keeps-durable-data], [block-is-never-torn]).
     #[must_use]
     pub fn survivors(&self, queue: QueueId, draws: &mut Prng) -> Image {
         let disk = &self.disks[queue.index()];
@@ -401,10 +412,11 @@ impl Media {
     }
 
     fn slot(&self, hctx: HctxId, tag: DriverTag) -> usize {
+        debug_assert!(tag.index() < self.depth, "{tag:?} of a host with {} tags", self.depth);
         hctx.index() * self.depth + tag.index()
     }
 
-    /// The model has taken a request; `by_device`: it decides what becomes of data (V7).
+    /// Notes that the model has accepted a request. `by_device`: the device keeps its own data.
     fn begin(&mut self, issue: &Issue<'_>, by_device: bool) {
         let rq = issue.request();
         let disk = &self.disks[issue.queue.index()];
@@ -419,29 +431,30 @@ impl Media {
             Op::DriverIn | Op::DriverOut => Work::Nothing,
         };
         let slot = self.slot(issue.hctx, issue.tag);
+        debug_assert!(self.under_way[slot].is_none(), "{:?} is in flight", issue.tag);
         self.under_way[slot] = Some(UnderWay {
             queue: issue.queue,
             work,
             by_device: by_device && issue.effect() == DataEffect::Whole,
             erases: matches!(rq.op, Op::WriteZeroes | Op::Discard | Op::SecureErase),
-            came: Spans::new(),
+            sent: Spans::new(),
         });
     }
 
-    /// The data of `piece`, to lie at `at`.
+    /// Returns the range at `at` for `piece`, with its content.
     fn placed(&self, piece: &Piece, at: u64) -> (Range<u64>, Content) {
         let stamp = self.stamps.get(&piece.cookie);
-        let stamp = *stamp.expect("the data of a bio is named before it is submitted");
+        let stamp = *stamp.expect("a bio with data should be named before it is submitted");
         let shift = piece.sector.wrapping_sub(at).cast_signed();
         (at..at.saturating_add(u64::from(piece.sectors)), Content { stamp, shift })
     }
 
-    /// The model is done with a request.
+    /// Applies a request that the model has completed.
     fn end(&mut self, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
         let slot = self.slot(hctx, tag);
         let under_way = self.under_way[slot].take();
-        let under_way = under_way.expect("D1: a model ends what it took, once");
-        let UnderWay { queue, work, by_device, came, .. } = under_way;
+        let under_way = under_way.expect("a model should end each accepted request once");
+        let UnderWay { queue, work, by_device, sent, .. } = under_way;
         let (disk, draws) = (&mut self.disks[queue.index()], &mut self.draws);
         let well = outcome == Outcome::Done(Status::Ok);
         match work {
@@ -451,7 +464,7 @@ impl Media {
                     _ if well => u32::MAX,
                     _ => 0,
                 };
-                // Pieces that came over whole: the others fail.
+                // After a partial success, the pieces that were transferred whole.
                 let whole = pieces.iter().take_while(|(piece, _)| {
                     let rest = left.checked_sub(piece.sectors);
                     left = rest.unwrap_or(left);
@@ -460,15 +473,15 @@ impl Media {
                 let first = pieces.first().map_or(0, |(_, at)| *at);
                 let read = |(piece, at): &(Piece, u64)| {
                     if by_device {
-                        sample_of(queue, piece, at - first, &came)
+                        sample_of(queue, piece, at - first, &sent)
                     } else {
                         disk.read(queue, piece, *at)
                     }
                 };
                 self.samples.extend(whole.map(read));
             }
-            _ if by_device => {} // V7
-            Work::Write { optional: true, .. } if draws.below(IGNORED_ONE_IN) == 0 => {} // V6
+            _ if by_device => {} // its deeds have changed the data
+            Work::Write { optional: true, .. } if draws.below(IGNORED_ONE_IN) == 0 => {}
             Work::Write { parts, durable, .. } => {
                 disk.done += 1;
                 for (range, content) in parts {
@@ -476,23 +489,23 @@ impl Media {
                         disk.write(range, content, durable, draws);
                     } else {
                         disk.some_of(range, draws, |disk, blocks, draws| {
-                            disk.write(blocks, content, durable, draws); // V4
+                            disk.write(blocks, content, durable, draws); // [block-is-never-torn]
                         });
                     }
                 }
             }
             Work::Flush { up_to } if well => disk.flush(up_to, || true),
-            Work::Flush { up_to } => disk.flush(up_to, || draws.below(2) == 0), // V4
+            Work::Flush { up_to } => disk.flush(up_to, || draws.below(2) == 0),
             Work::Nothing => {}
         }
     }
 }
 
-/// What came for `piece`, which is that of a request from its sector `from` on.
-fn sample_of(queue: QueueId, piece: &Piece, from: u64, came: &Spans<Option<Content>>) -> Sample {
+/// Returns the data sent for `piece`, which begins at sector `from` of its request.
+fn sample_of(queue: QueueId, piece: &Piece, from: u64, sent: &Spans<Option<Content>>) -> Sample {
     let to_own = |at: u64| at - from + piece.sector;
-    let came = came.pieces(from..from + u64::from(piece.sectors));
-    let found = came.filter_map(|(at, held)| Some((to_own(at.start)..to_own(at.end), (*held)?)));
+    let sent = sent.pieces(from..from + u64::from(piece.sectors));
+    let found = sent.filter_map(|(at, held)| Some((to_own(at.start)..to_own(at.end), (*held)?)));
     Sample {
         queue,
         cookie: piece.cookie,
@@ -501,7 +514,7 @@ fn sample_of(queue: QueueId, piece: &Piece, from: u64, came: &Spans<Option<Conte
     }
 }
 
-/// The parts of bios that a request does anything to, and where on the medium.
+/// Returns the parts of bios that a request reads or changes, each with its sector on the medium.
 fn affected(issue: &Issue<'_>) -> impl Iterator<Item = (Piece, u64)> {
     let first = issue.request().sector;
     let (mut left, moved_to) = match issue.effect() {
@@ -513,23 +526,23 @@ fn affected(issue: &Issue<'_>) -> impl Iterator<Item = (Piece, u64)> {
     issue.pieces().map_while(move |piece| {
         let sectors = left.min(u64::from(piece.sectors));
         left -= sectors;
-        let sectors = u32::try_from(sectors).expect("no more than the piece has");
+        let sectors = u32::try_from(sectors).expect("a part should be no longer than its piece");
         let at = moved_to.map_or(piece.sector, |to| to.saturating_add(piece.sector - first));
         (sectors > 0).then_some((Piece { sectors, ..piece }, at))
     })
 }
 
-/// The layer.
+/// A layer that keeps the data of the model below.
 #[derive(Clone, Debug)]
 pub struct Medium<D> {
-    /// The model.
+    /// The model below.
     pub below: D,
-    /// What it holds.
+    /// Its data.
     pub media: Media,
 }
 
 impl<D: Keeper> Medium<D> {
-    /// What is below has done what it has done.
+    /// Advances the model to `now` and applies its reports.
     pub fn keep_up(&mut self, now: Instant) {
         self.below.keep_up(now);
         self.take_deeds();
@@ -537,7 +550,7 @@ impl<D: Keeper> Medium<D> {
 
     fn take_deeds(&mut self) {
         while let Some(deed) = self.below.next_deed() {
-            self.media.done(deed);
+            self.media.apply(deed);
         }
     }
 }
@@ -562,7 +575,7 @@ impl<D: Keeper> Driver for Medium<D> {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = self.below.queue_rq(issue);
         if answer == Accept::Queued {
-            self.take_deeds(); // all of them of others
+            self.take_deeds(); // they belong to earlier requests
             self.media.begin(issue, self.below.keeps_data());
         }
         answer
@@ -624,10 +637,10 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        /// These blocks; durable at once or not.
+        /// A write of these blocks; durable at once or not.
         Write(Range<u64>, bool),
         Flush,
-        /// A flush that covers only what was done so many writes ago.
+        /// A flush that was accepted this many writes ago.
         OldFlush(u64),
     }
 
@@ -646,9 +659,11 @@ mod tests {
     }
 
     proptest! {
-        /// Beside every version of every sector, and the oldest that may be left.
+        /// Compares the disk with a list of all versions of each sector and the oldest that may be left
+        /// ([completed-write-is-read], [flush-empties-cache], [power-loss-keeps-durable-data],
+        /// [block-is-never-torn]).
         #[test]
-        fn what_is_flushed_stays_and_what_is_not_may_go(
+        fn flushed_data_stays_and_cached_data_may_be_lost(
             steps in proptest::collection::vec(step(), 1..60),
             seed in any::<u64>(),
         ) {
@@ -690,14 +705,14 @@ mod tests {
                     prop_assert!(may.any(|may| may == held), "sector {} holds {:?}", at, held);
                     let first = at - at % BLOCK;
                     let of_block = left.pieces(first..first + 1).next().map(|(_, held)| *held);
-                    prop_assert_eq!(held, of_block, "half a block");
+                    prop_assert_eq!(held, of_block, "a block was torn");
                 }
             }
         }
     }
 
     #[test]
-    fn without_power_a_cached_block_is_there_or_not_and_older_ones_may_outlast_newer() {
+    fn after_a_loss_of_power_a_block_holds_any_of_its_versions() {
         let draws = &mut Prng::new(1);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..200 {
@@ -710,11 +725,11 @@ mod tests {
             let stamp_at = |at| left.pieces(at..at + 1).next().map(|(_, held)| held.stamp.0);
             seen.insert((stamp_at(0), stamp_at(BLOCK)));
         }
-        assert_eq!(seen.len(), 9, "each of two blocks in each of three versions: {seen:?}");
+        assert_eq!(seen.len(), 9, "two blocks with three versions each: {seen:?}");
     }
 
     #[test]
-    fn long_ranges_are_drawn_by_many_blocks_at_once() {
+    fn a_long_range_is_drawn_in_pieces_of_several_blocks() {
         for (range, most) in [(4..8, 1), (2..9, 3), (0..4096, 256), (0..1 << 20, 256)] {
             let pieces: Vec<_> = blocks_of(range.clone(), 4).collect();
             assert!(pieces.len() <= most, "{range:?}: {}", pieces.len());

@@ -1,21 +1,21 @@
-//! What is on a device: data as the marks of the writes that put it there, and who checks it.
+//! The data on a device, as stamps of the writes that put it there, and its checks.
 //!
 //! ```text
-//! submitter ──► History ◄── what reads found        which marks may be found, and where
+//! submitter ──► History ◄── data of reads           which stamps may be found, and where
 //!     │ bio        ▲
 //!  queues          │ an image
 //!     │ request    │
-//!  Medium ─────► Image, live and durable            which marks are there
+//!  Medium ─────► Image, live and durable            which stamps are there
 //!     │
 //!  any model of a device
 //! ```
 //!
-//! No bytes are moved. Every bio that changes data has a [`Stamp`](image::Stamp) of its own, which
-//! is written in place of them, so that whoever finds it can tell whose it is, and where it was
-//! meant to be. [`medium`] keeps what a device holds and loses, decided by itself or, of a device that
-//! knows better, by its [`deed`]s; [`history`] knows nothing of it, nor
-//! of the queues: it is told of bios alone, as their submitter sees them, and says what may be found.
-//! [`verify`] joins both for a simulation. [`spans`] is the map that all of them keep.
+//! No bytes are moved. Every bio that changes data has its own [`Stamp`](image::Stamp) in place of
+//! bytes. A stamp that is found names its write and the sector for which it was written. [`medium`]
+//! keeps the data of a device and loses it, by its own model or by the [`deed`]s of a device that keeps
+//! its own data. [`history`] knows neither the medium nor the queues: it sees bios as their submitter
+//! does, and says which data may be found. [`verify`] joins the two for a simulation. [`spans`] is the
+//! map that all of them use.
 
 pub mod deed;
 pub mod history;

@@ -1,26 +1,25 @@
-//! A value for each sector of a disk, kept by ranges.
+//! A value for each sector of a disk, stored by ranges.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// A value for each sector. One that was never changed has the default; neighbours that are equal
-/// are kept as one range.
+/// A value for each sector. Sectors that were never changed have the default. Adjacent ranges with
+/// equal values are one range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans<T> {
-    /// By first sector: the sector behind the last one, and a value that is not the default.
+    /// By first sector: the end of the range, and its value, which is not the default.
     spans: BTreeMap<u64, (u64, T)>,
     default: T,
 }
 
 impl<T: Clone + Default + Eq> Spans<T> {
-    /// The default everywhere.
+    /// Returns a map with the default for all sectors.
     #[must_use]
     pub fn new() -> Self {
         Self { spans: BTreeMap::new(), default: T::default() }
     }
 
-    /// Lets `change` change the value of every sector of `range`: called once for each longest
-    /// range of equal values, in order.
+    /// Calls `change` once for each maximal range of equal values in `range`, in order.
     pub fn update(&mut self, range: Range<u64>, mut change: impl FnMut(Range<u64>, &mut T)) {
         if range.is_empty() {
             return;
@@ -31,9 +30,12 @@ impl<T: Clone + Default + Eq> Spans<T> {
         while at < range.end {
             let next = self.spans.range(at..range.end).next().map(|(first, _)| *first);
             let (end, mut value) = match next {
-                Some(first) if first == at => self.spans.remove(&at).expect("it was just found"),
+                Some(first) if first == at => {
+                    self.spans.remove(&at).expect("a range that was just found should exist")
+                }
                 next => (next.unwrap_or(range.end), T::default()),
             };
+            debug_assert!(end <= range.end, "the range was cut at its ends");
             change(at..end, &mut value);
             self.put(at..end, value);
             at = end;
@@ -41,7 +43,7 @@ impl<T: Clone + Default + Eq> Spans<T> {
         self.join(range.end);
     }
 
-    /// Gives every sector of `range` the value `value`.
+    /// Sets the value of every sector of `range`.
     pub fn set(&mut self, range: Range<u64>, value: T) {
         if range.is_empty() {
             return;
@@ -56,7 +58,7 @@ impl<T: Clone + Default + Eq> Spans<T> {
         self.join(end);
     }
 
-    /// The values of the sectors of `range`, in order, by longest ranges.
+    /// Returns the values in `range`, in order, by maximal ranges.
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
         let mut at = range.start;
         let before = self.spans.range(..range.start).next_back();
@@ -74,18 +76,19 @@ impl<T: Clone + Default + Eq> Spans<T> {
                 Some((first, _)) => (**first, &self.default),
                 None => (range.end, &self.default),
             };
+            debug_assert!(at < end, "each piece advances");
             let piece = at..end;
             at = end;
             Some((piece, value))
         })
     }
 
-    /// The ranges whose value is not the default, in order.
+    /// Returns the ranges whose value is not the default, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, &T)> {
         self.spans.iter().map(|(first, (end, value))| (*first..*end, value))
     }
 
-    /// In how many ranges it is kept.
+    /// Number of ranges whose value is not the default.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
@@ -97,7 +100,7 @@ impl<T: Clone + Default + Eq> Spans<T> {
         self.spans.is_empty()
     }
 
-    /// Makes `at` the boundary of whatever range it lies in.
+    /// Cuts the range around `at` in two.
     fn cut(&mut self, at: u64) {
         let Some((_, (end, value))) = self.spans.range_mut(..at).next_back() else { return };
         if *end > at {
@@ -106,8 +109,11 @@ impl<T: Clone + Default + Eq> Spans<T> {
         }
     }
 
-    /// `range`, which has the default, gets `value`; it joins an equal range before it.
+    /// Sets `range`, which has the default, to `value`, and joins it to an equal range before it.
     fn put(&mut self, range: Range<u64>, value: T) {
+        debug_assert!(range.start < range.end, "an empty range has no value");
+        let next = self.spans.range(range.start..).next().map(|(first, _)| *first);
+        debug_assert!(next.is_none_or(|next| next >= range.end), "{range:?} overlaps {next:?}");
         if value == self.default {
             return;
         }
@@ -117,7 +123,7 @@ impl<T: Clone + Default + Eq> Spans<T> {
         }
     }
 
-    /// What begins at `at` joins an equal range before it.
+    /// Joins the range that begins at `at` to an equal range before it.
     fn join(&mut self, at: u64) {
         if let Some((end, value)) = self.spans.remove(&at) {
             self.put(at..end, value);
@@ -150,9 +156,9 @@ mod tests {
     }
 
     proptest! {
-        /// Beside an array with a value for each sector.
+        /// Compares the map with an array.
         #[test]
-        fn they_hold_what_an_array_holds(steps in proptest::collection::vec(step(), 1..60)) {
+        fn a_map_holds_the_same_values_as_an_array(steps in proptest::collection::vec(step(), 1..60)) {
             let mut spans = Spans::new();
             let mut array = vec![0_u8; index(SECTORS)];
             for step in steps {
@@ -178,7 +184,7 @@ mod tests {
                 let mut last = 0;
                 for (range, value) in spans.iter() {
                     prop_assert!(*value != 0 && !range.is_empty());
-                    prop_assert!(end != Some(range.start) || last != *value, "not joined");
+                    prop_assert!(end != Some(range.start) || last != *value, "equal ranges not joined");
                     (end, last) = (Some(range.end), *value);
                 }
                 for from in 0..SECTORS {

@@ -1,4 +1,4 @@
-//! [`Verifier`]: the media of a simulation held against a history of each disk.
+//! [`Verifier`]: checks the media of a simulation against the history of each disk.
 
 use super::history::{Cache, History, Wrong};
 use super::image::Stamp;
@@ -10,89 +10,89 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
 use core::fmt;
 
-/// Most violations that are kept in full, unless told otherwise; of the others only their number.
+/// The default number of violations that are kept in full. The others are only counted.
 pub const VIOLATIONS_KEPT: usize = 16;
 
-/// What is to be verified of a simulation beside what reads find, and what is there at the end: what
-/// would be left if the power went. The run goes on as if it had not.
+/// The checks of a simulation besides the data of reads and the data at the end of the run: the data
+/// that a loss of power would leave. The run goes on as if the power had not failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verify {
-    /// So long after the begin.
+    /// Times after the start of the run.
     pub power_cuts: Vec<Duration>,
-    /// Again and again, with so much time in between; not zero.
+    /// An interval, not zero.
     pub power_cut_every: Option<Duration>,
-    /// Most violations that are kept in full; of the others only their number.
+    /// The most violations that are kept in full. The others are only counted.
     pub violations_kept: usize,
 }
 
 impl Default for Verify {
-    /// What reads find, and what is there at the end.
+    /// Checks the data of reads and the data at the end of the run, without power cuts.
     fn default() -> Self {
         Self { power_cuts: Vec::new(), power_cut_every: None, violations_kept: VIOLATIONS_KEPT }
     }
 }
 
 impl Verify {
-    /// Whether the power is ever cut.
+    /// Whether there are power cuts.
     #[must_use]
     pub const fn cuts_power(&self) -> bool {
         !self.power_cuts.is_empty() || self.power_cut_every.is_some()
     }
 }
 
-/// What was verified.
+/// The result of the checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Reads that ended well, each sector of which was checked.
+    /// Successful reads; all of their sectors were checked.
     pub reads: u64,
-    /// Sectors of those.
+    /// Sectors of these reads.
     pub read_sectors: u64,
-    /// Bios that changed data and ended well.
+    /// Successful bios that change data.
     pub writes: u64,
-    /// Bios that were nothing but a flush, and ended well.
+    /// Successful flush bios.
     pub flushes: u64,
-    /// Sectors whose data was in the volatile cache at the end.
+    /// Sectors with data in the volatile cache at the end.
     pub cached_sectors: u64,
-    /// What each loss of power took.
+    /// The power cuts.
     pub power_cuts: Vec<PowerCut>,
-    /// What is not as it ought to be, the first ones found.
+    /// The first violations found.
     pub violations: Vec<Violation>,
-    /// How many there were.
+    /// Number of violations.
     pub violation_count: u64,
 }
 
-/// What a loss of power took.
+/// The effect of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerCut {
-    /// When.
+    /// The instant of the cut.
     pub at: Instant,
-    /// Sectors of writes that had ended well, which are lost by right: no flush had followed.
+    /// Sectors with successful writes that are lost legally, as no flush had followed.
     pub lost_by_right: u64,
-    /// Sectors that hold what they may not.
+    /// Sectors with wrong data.
     pub lost_by_wrong: u64,
 }
 
-/// Where something was found.
+/// How wrong data was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// By this read.
     Read(Bio),
-    /// On the disk when all had ended.
+    /// On the disk at the end of the run.
     AtEnd,
-    /// On the disk after a loss of power.
+    /// On the disk after a power cut.
     AfterPowerCut,
 }
 
-/// Something that is not as it ought to be.
+/// Wrong data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// On this disk.
+    /// The disk.
     pub disk: QueueId,
     /// When it was found.
     pub at: Instant,
-    /// By whom.
+    /// How it was found.
     pub found: Found,
-    /// What.
+    /// The data.
     pub wrong: Wrong,
 }
 
@@ -104,39 +104,39 @@ impl fmt::Display for Violation {
             Found::Read(bio) => {
                 write!(f, "read of {}..{} that ended at {at} s", bio.sector, bio.end_sector())?;
             }
-            Found::AtEnd => f.write_str("when all had ended")?,
+            Found::AtEnd => f.write_str("at the end of the run")?,
             Found::AfterPowerCut => write!(f, "after a loss of power at {at} s")?,
         }
         write!(f, ": {wrong}")
     }
 }
 
-/// Whether a bio leaves data of its own.
+/// Whether a bio with `op` changes data.
 #[must_use]
 pub const fn changes_data(op: Op) -> bool {
     matches!(op, Op::Write | Op::WriteZeroes | Op::Discard | Op::SecureErase)
 }
 
-/// The histories of the disks, and what they have said.
+/// The histories of the disks, and the results so far.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     histories: Vec<History>,
     /// The greatest stamp so far.
     last: Stamp,
     draws: Prng,
-    /// Most violations that are kept.
+    /// The most violations to keep.
     kept: usize,
     verified: Verified,
 }
 
 impl Verifier {
-    /// Losses of power looked at so far.
+    /// Number of power cuts so far.
     #[must_use]
     pub const fn power_cuts(&self) -> usize {
         self.verified.power_cuts.len()
     }
 
-    /// For `disks` that nobody has written to; what a loss of power takes is drawn from `draws`.
+    /// Returns a verifier for `disks` that were never written. `draws` decides what power cuts take.
     #[must_use]
     pub fn new(disks: u16, cache: Cache, draws: Prng) -> Self {
         let histories = (0..disks).map(|_| History::new(cache)).collect();
@@ -144,14 +144,15 @@ impl Verifier {
         Self { histories, last, draws, kept: VIOLATIONS_KEPT, verified }
     }
 
-    /// The same; it keeps so many violations in full.
+    /// Sets the number of violations to keep in full.
     #[must_use]
     pub const fn keeping(mut self, violations: usize) -> Self {
+        debug_assert!(self.verified.violation_count == 0, "the limit is set before any check");
         self.kept = violations;
         self
     }
 
-    /// `bio` is about to be submitted: then say [`Self::submitted`], or [`Self::refused`].
+    /// Call this before `bio` is submitted, and then [`Self::submitted`] or [`Self::refused`].
     pub fn submitting(&mut self, media: &mut Media, bio: &Bio) {
         self.take_loss(media);
         if changes_data(bio.op) {
@@ -159,18 +160,19 @@ impl Verifier {
         }
     }
 
-    /// It was not taken.
+    /// Notes that `bio` was refused.
     pub fn refused(&self, media: &mut Media, bio: &Bio) {
         media.forget(bio.cookie);
     }
 
-    /// It was taken.
+    /// Notes that `bio` was accepted.
     pub fn submitted(&mut self, queue: QueueId, bio: &Bio) {
+        debug_assert!(self.last.0 < u64::MAX - 1, "the last stamp marks erased sectors");
         self.last.0 += u64::from(changes_data(bio.op));
         self.histories[queue.index()].submitted(bio, self.last);
     }
 
-    /// A bio of `queue` has ended.
+    /// Notes that a bio of `queue` has ended.
     pub fn ended(&mut self, media: &mut Media, queue: QueueId, ended: &Ended, now: Instant) {
         self.take_loss(media);
         self.take_samples(media);
@@ -193,14 +195,14 @@ impl Verifier {
         }
     }
 
-    /// A device that loses what is not certain has lost it on all of its disks.
+    /// Passes a loss of power on to the histories: the device loses data on all of its disks.
     fn take_loss(&mut self, media: &mut Media) {
         if media.take_loss() {
             self.histories.iter_mut().for_each(History::lost_power);
         }
     }
 
-    /// What would be left if the power went now?
+    /// Checks the data that a loss of power at `now` would leave.
     pub fn power_cut(&mut self, media: &mut Media, now: Instant) {
         self.take_loss(media);
         let mut cut = PowerCut { at: now, lost_by_right: 0, lost_by_wrong: 0 };
@@ -215,10 +217,11 @@ impl Verifier {
         self.verified.power_cuts.push(cut);
     }
 
-    /// All has ended: what was verified, with what is on the media.
+    /// Returns the result at the end of the run, including a check of the media.
     #[must_use]
     pub fn finish(&self, media: &Media, now: Instant) -> Verified {
         let mut verified = self.verified.clone();
+        debug_assert!(verified.violations.len() as u64 <= verified.violation_count);
         for (at, history) in self.histories.iter().enumerate() {
             let disk = disk(at);
             verified.cached_sectors += media.cached_sectors(disk);
@@ -230,7 +233,7 @@ impl Verifier {
 }
 
 impl Verified {
-    /// Something is wrong; at most `most` violations are kept.
+    /// Adds violations, of which at most `most` are kept.
     fn complain(
         &mut self,
         most: usize,
@@ -240,6 +243,7 @@ impl Verified {
         wrong: Vec<Wrong>,
     ) {
         self.violation_count += wrong.len() as u64;
+        debug_assert!(self.violations.len() <= most, "at most {most} violations are kept");
         let room = most - self.violations.len();
         let kept = wrong.into_iter().take(room);
         self.violations.extend(kept.map(|wrong| Violation { disk, at, found, wrong }));
@@ -247,5 +251,5 @@ impl Verified {
 }
 
 fn disk(at: usize) -> QueueId {
-    QueueId(u16::try_from(at).expect("as many disks as queues"))
+    QueueId(u16::try_from(at).expect("the number of a disk should be that of its queue"))
 }

@@ -1,12 +1,12 @@
 //! Log files and their lines.
 
-use super::LogError;
+use super::error::LogError;
 use crate::job::Op;
 use core::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::Write;
 
-/// Bytes that are written at a time, at least.
+/// Bytes to collect before a write.
 const PIECE_BYTES: usize = 1 << 14;
 
 /// One line of a log.
@@ -16,17 +16,17 @@ pub(super) struct Line {
     pub(super) value: u64,
     pub(super) op: Op,
     pub(super) len_bytes: u32,
-    /// `None`: offsets are not logged.
+    /// `None` if offsets are not logged.
     pub(super) offset_bytes: Option<u64>,
     pub(super) priority: Priority,
 }
 
-/// A priority as it is logged.
+/// A priority in a log.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Priority {
     /// Whether it is real-time.
     RealTime(bool),
-    /// As Linux encodes it.
+    /// In Linux's encoding.
     Encoded(u16),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// A file, and the lines that are still to be written to it.
+/// A file, and its lines that were not written yet.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: String,
@@ -52,7 +52,7 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// An empty file at `path`.
+    /// Creates an empty file at `path`.
     pub(super) fn create(path: String) -> Result<Self, LogError> {
         match File::create(&path) {
             Ok(_) => Ok(Self { path, lines: String::new() }),
@@ -66,16 +66,17 @@ impl LogFile {
 
     /// Adds a line, to be written later.
     pub(super) fn put(&mut self, line: Line) {
-        writeln!(self.lines, "{line}").expect("a string takes everything");
+        writeln!(self.lines, "{line}").expect("writing to a string should not fail");
     }
 
-    /// Whether there is enough to be written.
+    /// Whether a whole piece is waiting.
     pub(super) const fn is_due(&self) -> bool {
         self.lines.len() >= PIECE_BYTES
     }
 
-    /// Writes all lines there are.
+    /// Writes all lines.
     pub(super) fn write(&mut self) -> Result<(), LogError> {
+        debug_assert!(self.lines.is_empty() || self.lines.ends_with('\n'), "whole lines");
         if self.lines.is_empty() {
             return Ok(());
         }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_look_like_fios() {
+    fn lines_look_like_those_of_fio() {
         let line = Line {
             at_ms: 12,
             value: 3456,

@@ -1,62 +1,46 @@
-//! Logs of I/Os over time, in the files and the format of fio's `write_lat_log` and its kin.
+//! Logs of I/Os over time, in the files and the format of fio's `write_lat_log` and related options.
 //!
-//! A line is `time, value, kind, bytes, offset, priority`: milliseconds since measuring began, then
-//! nanoseconds, kilobytes or I/Os per second; 0 for a read, 1 for a write, 2 for a trim; the length
-//! of the I/O; its offset, only where the job says `log_offset`; 1 for real-time priority, or with
-//! `log_prio` the priority as Linux encodes it.
+//! A line is `time, value, kind, bytes, offset, priority`: milliseconds since the start of measuring;
+//! nanoseconds, kilobytes per second or I/Os per second; 0 for a read, 1 for a write, 2 for a trim; the
+//! length of the I/O; its offset, only with `log_offset`; 1 for real-time priority, or the priority in
+//! Linux's encoding with `log_prio`.
 //!
 //! # Rules
 //!
-//! - **L1.** Files are called `PREFIX_TYPE.N.log`, where N counts the instances of the whole job
-//!   file from 1; without `per_job_logs` `PREFIX_TYPE.log`, which instances then share. What was in
-//!   them is gone.
-//! - **L2.** Without windows there is a line for each I/O. Its bandwidth is its length over its
-//!   completion latency, in units of 1000 bytes; as I/Os per second it is 1.
-//! - **L3.** With windows (`log_avg_msec`) latencies are told once a window, kind by kind: the first
-//!   I/O that ends beyond a window is still of it, and closes it. Bandwidth, in KiB per second, and
-//!   I/Os per second are told as they are sampled. Length, offset and priority are 0.
-//! - **L4.** An I/O of a synchronous engine has no submission latency: all of it is completion
-//!   latency. Syncs are not logged.
-//! - **L5.** Lines are written as they come, in large pieces. A file is open only meanwhile, so that
-//!   there may be more of them than a process may open. The first that cannot be written ends all
-//!   logging.
+//! - **[io-in-one-log-window]** With windows (`log_avg_msec`) each I/O counts in exactly one window.
+//!
+//! Files are called `PREFIX_TYPE.N.log`, where N counts the instances of the whole job file from 1.
+//! Without `per_job_logs` the instances share `PREFIX_TYPE.log`. Older files are overwritten.
+//!
+//! Without windows each I/O has a line. Its bandwidth is its length over its completion latency, in
+//! units of 1000 bytes; its I/Os per second are 1. With windows, each kind of I/O has a latency line per
+//! window: the first I/O that ends after a window still belongs to the window and closes it.
+//! Bandwidth (in KiB per second) and I/Os per second have a line per sample. Length, offset and priority
+//! are 0. An I/O of a synchronous engine has no submission latency: all of it is completion latency.
+//! Syncs are not logged.
+//!
+//! Lines are written in large pieces. A file is open only during a write, so that there may be more
+//! files than a process may open. The first write error ends all logging.
 
+mod error;
 mod file;
 mod window;
+
+pub use error::LogError;
 
 use crate::job::{Job, LogPrefix, Op, PriorityClass};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Rate;
 use crate::task::Taken;
-use crate::words::Words;
 use blockyard::time::Duration;
 use file::{Line, LogFile, Priority};
-use std::fmt;
-use std::io;
 use window::Windows;
-
-/// Why a log cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogError {
-    /// The file.
-    pub path: String,
-    /// Why.
-    pub kind: io::ErrorKind,
-}
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot write the log: {}", self.path, Words(self.kind))
-    }
-}
-
-impl core::error::Error for LogError {}
 
 /// The logs of a run.
 #[derive(Debug, Default)]
 pub struct Logs {
     files: Vec<LogFile>,
-    /// By task.
+    /// The logs of each task.
     instances: Vec<InstanceLogs>,
     failed: Option<LogError>,
 }
@@ -66,11 +50,11 @@ pub struct Logs {
 struct Log {
     /// An index into [`Logs::files`].
     file: usize,
-    /// L3; `None` without windows, and for what is sampled.
+    /// The windows of latencies. `None` without windows, and for sampled values.
     windows: Option<Windows>,
 }
 
-/// What one instance logs.
+/// The logs of one instance.
 #[derive(Debug)]
 struct InstanceLogs {
     slat: Option<Log>,
@@ -81,7 +65,7 @@ struct InstanceLogs {
     shape: Shape,
 }
 
-/// What lines of an instance look like.
+/// The form of an instance's lines.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     is_async: bool,
@@ -105,8 +89,9 @@ impl Shape {
         }
     }
 
-    /// The line of one I/O (L2).
+    /// Returns the line of one I/O.
     fn of_io(&self, op: Op, value: u64, at: Duration, taken: &Taken) -> Line {
+        debug_assert!(!self.windowed, "a log with windows has no lines for I/Os");
         Line {
             at_ms: milliseconds(at),
             value,
@@ -117,8 +102,9 @@ impl Shape {
         }
     }
 
-    /// The line of a window (L3).
+    /// Returns the line of a window.
     fn of_window(&self, op: Op, value: u64, at: Duration) -> Line {
+        debug_assert!(self.windowed, "a log without windows has lines for I/Os only");
         Line {
             at_ms: milliseconds(at),
             value,
@@ -137,7 +123,7 @@ const fn milliseconds(time: Duration) -> u64 {
     time.as_ns() / 1_000_000
 }
 
-/// The priority of a job as Linux encodes it: the class from bit 13 on, the level below.
+/// Returns a job's priority in Linux's encoding: the class from bit 13 up, the level below.
 fn encoded_priority(job: &Job) -> u16 {
     let class = match (job.priority_class, job.priority) {
         (PriorityClass::None, None) => 0,
@@ -149,11 +135,11 @@ fn encoded_priority(job: &Job) -> u16 {
 }
 
 impl Logs {
-    /// The logs that `jobs` ask for (L1), their files made and empty.
+    /// Creates the logs of `jobs`, with empty files.
     ///
     /// # Errors
     ///
-    /// A [`LogError`] for the first file that cannot be made.
+    /// A [`LogError`] for the first file that cannot be created.
     pub fn create(jobs: &[Job]) -> Result<Self, LogError> {
         let mut logs = Self::default();
         if !jobs.iter().any(|job| job.reporting.logging.any()) {
@@ -168,7 +154,7 @@ impl Logs {
         Ok(logs)
     }
 
-    /// The logs of the instance that counts as number `number`.
+    /// Creates the logs of instance `number` of the job file.
     fn instance(&mut self, job: &Job, number: u32) -> Result<InstanceLogs, LogError> {
         let reporting = &job.reporting;
         let logging = &reporting.logging;
@@ -184,6 +170,7 @@ impl Logs {
             } else {
                 format!("{prefix}_{kind}.log")
             };
+            debug_assert!(number > 0, "instances are counted from 1");
             let windows = || Windows::new(logging.window_ms, logging.largest);
             let file = self.file(path)?;
             Ok(Some(Log { file, windows: (averaged && windowed).then(windows) }))
@@ -193,14 +180,14 @@ impl Logs {
             slat: if reporting.disable_slat { None } else { log(latency, "slat", true)? },
             clat: log(latency, "clat", true)?,
             lat: if reporting.disable_lat { None } else { log(latency, "lat", true)? },
-            // What is not measured leaves the file empty.
+            // A value that is not measured leaves its file empty.
             bandwidth: log(&logging.bandwidth, "bw", false)?.filter(|_| !reporting.disable_bw),
             iops: log(&logging.iops, "iops", false)?,
             shape: Shape::of(job),
         })
     }
 
-    /// The file at `path`, made unless it is there already.
+    /// Returns the index of the file at `path`, which is created unless it is known.
     fn file(&mut self, path: String) -> Result<usize, LogError> {
         if let Some(at) = self.files.iter().position(|file| file.path() == path) {
             return Ok(at);
@@ -209,20 +196,20 @@ impl Logs {
         Ok(self.files.len() - 1)
     }
 
-    /// A task took the result of an I/O of kind `op`, `at` so long after measuring it began.
+    /// Logs that a task reaped an I/O of kind `op`, `at` after the start of measuring.
     pub fn io(&mut self, task: TaskId, op: Op, taken: &Taken, at: Duration) {
         let Some(logs) = self.instances.get_mut(task.0 as usize) else { return };
         let shape = logs.shape;
         let (slat, lat) = (taken.slat.as_ns(), taken.slat.as_ns() + taken.clat.as_ns());
-        let clat = if shape.is_async { taken.clat.as_ns() } else { lat }; // L4
+        let clat = if shape.is_async { taken.clat.as_ns() } else { lat };
         let latencies = [(&mut logs.slat, slat), (&mut logs.clat, clat), (&mut logs.lat, lat)];
         for (log, ns) in latencies.into_iter().skip(usize::from(!shape.is_async)) {
             let Some(log) = log else { continue };
             let line = match &mut log.windows {
                 None => Some(shape.of_io(op, ns, at, taken)),
                 Some(windows) => {
-                    let told = windows.add(op, ns, milliseconds(at));
-                    told.map(|value| shape.of_window(op, value, at))
+                    let value = windows.add(op, ns, milliseconds(at));
+                    value.map(|value| shape.of_window(op, value, at))
                 }
             };
             if let Some(line) = line {
@@ -230,23 +217,24 @@ impl Logs {
             }
         }
         if shape.windowed {
-            return; // L3
+            return; // these logs take samples instead
         }
         let kilobytes = u64::from(taken.len_bytes) * 1_000_000;
         let kilobytes_per_s = kilobytes.checked_div(clat).unwrap_or(0);
         for (log, value) in [(&logs.bandwidth, kilobytes_per_s), (&logs.iops, 1)] {
             if let Some(log) = log {
-                self.files[log.file].put(shape.of_io(op, value, at, taken)); // L2
+                self.files[log.file].put(shape.of_io(op, value, at, taken));
             }
         }
     }
 
-    /// A rate of a task was sampled (L3).
+    /// Logs a sampled rate of a task.
     pub fn rate(&mut self, task: TaskId, rate: Rate) {
         let Some(logs) = self.instances.get(task.0 as usize).filter(|logs| logs.shape.windowed)
         else {
             return;
         };
+        debug_assert!((logs.bandwidth.iter().chain(&logs.iops)).all(|log| log.windows.is_none()));
         let (log, sample) = match rate {
             Rate::Bandwidth(sample) => (&logs.bandwidth, sample),
             Rate::Iops(sample) => (&logs.iops, sample),
@@ -257,7 +245,7 @@ impl Logs {
         }
     }
 
-    /// A task has ended, `at` so long after measuring it began: what its windows hold is told.
+    /// Logs the open windows of a task that has ended, `at` after the start of measuring.
     pub fn end(&mut self, task: TaskId, at: Duration) {
         let Some(logs) = self.instances.get_mut(task.0 as usize) else { return };
         for log in [&mut logs.slat, &mut logs.clat, &mut logs.lat].into_iter().flatten() {
@@ -267,20 +255,20 @@ impl Logs {
         }
     }
 
-    /// Writes what has come together and is due.
+    /// Writes the files that have a whole piece.
     ///
     /// # Errors
     ///
-    /// A [`LogError`], from then on always (L5).
+    /// The first [`LogError`], on every call after it.
     pub fn write_due(&mut self) -> Result<(), LogError> {
         self.write(LogFile::is_due)
     }
 
-    /// Writes everything.
+    /// Writes all files.
     ///
     /// # Errors
     ///
-    /// As [`Self::write_due`].
+    /// Like [`Self::write_due`].
     pub fn write_all(&mut self) -> Result<(), LogError> {
         self.write(|_| true)
     }

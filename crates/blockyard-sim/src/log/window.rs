@@ -1,9 +1,8 @@
-//! Latencies told once a window.
+//! Latencies by window.
 //!
-//! Each kind of I/O has windows of its own. An I/O that ends when its window has lasted so many
-//! milliseconds still belongs to it, and closes it: the window is told with the time of that I/O,
-//! and the next one begins at the last whole multiple of its length. A window without I/Os is not
-//! told.
+//! Each kind of I/O has its own windows. An I/O that ends when its window has reached its length still
+//! belongs to the window and closes it. The window is logged with the time of that I/O, and the next one
+//! begins at the last multiple of the length. A window without I/Os is not logged.
 
 use crate::job::Op;
 
@@ -11,7 +10,7 @@ use crate::job::Op;
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     window_ms: u64,
-    /// Told is the largest value, not the mean.
+    /// Log the largest value instead of the mean.
     largest: bool,
     of: [Window; 3],
 }
@@ -29,8 +28,9 @@ impl Windows {
         Self { window_ms, largest, of: [Window::default(); 3] }
     }
 
-    /// Adds the value of an I/O that ended at `at_ms`; what is told of the window, if that closes it.
+    /// Adds the value of an I/O that ended at `at_ms`. Returns the value of the window if this closes it.
     pub(super) fn add(&mut self, op: Op, value: u64, at_ms: u64) -> Option<u64> {
+        debug_assert!(self.window_ms > 0, "a log without windows has no `Windows`");
         let window = &mut self.of[op as usize];
         window.count += 1;
         window.sum += u128::from(value);
@@ -38,25 +38,25 @@ impl Windows {
         if at_ms.saturating_sub(window.begun_ms) < self.window_ms {
             return None;
         }
-        let told = window.told(self.largest);
+        let value = window.value(self.largest);
         *window = Window { begun_ms: at_ms - at_ms % self.window_ms, ..Window::default() };
-        told
+        value
     }
 
-    /// What is told of the windows that nothing has closed; empties them.
+    /// Returns the values of the open windows, and empties them.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = (Op, u64)> + use<> {
         let (of, largest) = (core::mem::take(&mut self.of), self.largest);
         let ops = [Op::Read, Op::Write, Op::Trim].into_iter().zip(of);
-        ops.filter_map(move |(op, window)| Some((op, window.told(largest)?)))
+        ops.filter_map(move |(op, window)| Some((op, window.value(largest)?)))
     }
 }
 
 impl Window {
-    /// The largest value, or the mean, rounded to the nearest; `None` if there are no values.
-    fn told(&self, largest: bool) -> Option<u64> {
+    /// Returns the largest value or the rounded mean; `None` if there are no values.
+    fn value(&self, largest: bool) -> Option<u64> {
         let count = u128::from(self.count);
         let mean = (self.sum + count / 2).checked_div(count)?;
-        let mean = u64::try_from(mean).expect("a mean is not above the largest value");
+        let mean = u64::try_from(mean).expect("a mean should not exceed the largest value");
         Some(if largest { self.largest } else { mean })
     }
 }
@@ -66,12 +66,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// I/Os as (ms, kind, value), in their order, and what is told of them.
-    fn told(window_ms: u64, largest: bool, ios: &[(u64, Op, u64)]) -> Vec<(u64, Op, u64)> {
+    /// Returns the logged lines of I/Os, which are given as (ms, kind, value) in order.
+    fn lines(window_ms: u64, largest: bool, ios: &[(u64, Op, u64)]) -> Vec<(u64, Op, u64)> {
         let mut windows = Windows::new(window_ms, largest);
         let mut all = Vec::new();
         for &(at_ms, op, value) in ios {
-            all.extend(windows.add(op, value, at_ms).map(|told| (at_ms, op, told)));
+            all.extend(windows.add(op, value, at_ms).map(|value| (at_ms, op, value)));
         }
         all.extend(windows.rest().map(|(op, value)| (u64::MAX, op, value)));
         all
@@ -79,26 +79,26 @@ mod tests {
 
     /// The instants at which fio closed windows of 300 ms with an I/O every 250 ms.
     #[test]
-    fn windows_close_when_fios_do() {
+    fn windows_close_at_the_same_times_as_in_fio() {
         let ios: Vec<_> = (0..12).map(|n| (250 * n, Op::Read, n)).collect();
-        let told = told(300, false, &ios);
-        let at: Vec<_> = told.iter().map(|told| told.0).collect();
+        let lines = lines(300, false, &ios);
+        let at: Vec<_> = lines.iter().map(|line| line.0).collect();
         assert_eq!(at, [500, 750, 1000, 1250, 1500, 2000, 2250, 2500, 2750]);
-        assert_eq!(told[0].2, 1, "the mean of 0, 1 and 2: the I/O that closes a window is in it");
+        assert_eq!(lines[0].2, 1, "the mean of 0, 1 and 2: a window includes its last I/O");
     }
 
     #[test]
-    fn kinds_have_windows_of_their_own() {
+    fn each_kind_has_its_own_windows() {
         let ios = [(0, Op::Read, 8), (1, Op::Write, 3), (10, Op::Read, 5), (11, Op::Read, 1)];
         let of_read = [(10, Op::Read, 7), (u64::MAX, Op::Read, 1)];
-        assert_eq!(told(10, false, &ios), [of_read[0], of_read[1], (u64::MAX, Op::Write, 3)]);
-        assert_eq!(told(10, true, &ios)[0], (10, Op::Read, 8));
+        assert_eq!(lines(10, false, &ios), [of_read[0], of_read[1], (u64::MAX, Op::Write, 3)]);
+        assert_eq!(lines(10, true, &ios)[0], (10, Op::Read, 8));
     }
 
     proptest! {
-        /// However windows fall, each value is in exactly one of them.
+        /// [io-in-one-log-window]
         #[test]
-        fn nothing_is_lost_or_counted_twice(
+        fn each_value_is_in_exactly_one_window(
             mut ios in proptest::collection::vec((0u64..500, 1u64..1000), 1..60),
             window_ms in 1u64..80,
         ) {
@@ -116,7 +116,7 @@ mod tests {
                 begun = at / window_ms * window_ms;
                 rest = others;
             }
-            prop_assert_eq!(told(window_ms, false, &ios), expected);
+            prop_assert_eq!(lines(window_ms, false, &ios), expected);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What `blktrace` writes: a binary file for each processor, for `blkparse` and `btt`.
+//! blktrace's binary files, one for each processor, for `blkparse` and `btt`.
 //!
-//! The file of processor N is `PREFIX.blktrace.N`. It holds one record after the other, all numbers
+//! The file of processor N is `PREFIX.blktrace.N`. It is a sequence of records; all numbers are
 //! little-endian:
 //!
-//! | offset | bytes | holds |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | magic `0x65617400`, the version (7) in the lowest byte |
 //! | 4 | 4 | number within the file, from 1; 0 in a note |
@@ -19,20 +19,20 @@
 //!
 //! # Rules
 //!
-//! - **K1.** A record stands in the file of the processor that did it, as blktrace has it: a
-//!   completion in that of the processor which handled it. So each file is in the order of time.
-//!   A lane is a processor, and writes to its own file only.
-//! - **K2.** What blktrace has no letter for is left out: a request leaving the elevator, a hold, a
-//!   refusal. Two requests that become one are an `M` with the range of the one that ends.
-//! - **K3.** A note gives each process its name before its first record. Job instances are processes
-//!   from 1000 on, in the order they began, and so are lanes; a worker is a `kworker`; interrupts and
-//!   timers are process 0.
-//! - **K4.** Disk N is device 8, 16 N.
-//! - **K5.** The payload of `U` is how many requests were released, that of `X` the first sector of
-//!   what remains; 8 bytes each, big-endian.
+//! - **[record-in-file-of-its-cpu]** A record stands in the file of the processor that did the step: a
+//!   completion in that of the processor which handled it. Each file is therefore in the order of
+//!   time. A lane is a processor and writes only to its own file.
+//! - **[process-named-first]** A note with the name of a process precedes the first record of the
+//!   process.
+//!
+//! Events without a blktrace letter are left out: a request that leaves the elevator, a hold, a refusal.
+//! The join of two requests is an `M` with the range of the request that ends. Job instances and lanes
+//! are processes from 1000 on, in order of their start; a worker is a `kworker`; interrupts and timers
+//! are process 0. Disk N is device 8, 16 N. A payload has 8 bytes, big-endian: the number of requests
+//! for `U`, the first sector of the rest for `X`.
 
-use super::Output;
 use super::file::{OutputError, OutputFile};
+use super::format::Output;
 use super::record::{LaneId, Record, Step, Thread};
 use crate::machine::cpu::TaskId;
 use crate::observe::Setting;
@@ -49,7 +49,7 @@ const VERSION: u32 = 7;
 const RECORD_BYTES: usize = 48;
 /// Bytes of a process's name in a note, the last of them zero.
 const COMM_BYTES: usize = 16;
-/// Job instances are processes from a multiple of this on (K3).
+/// Job instances are processes from a multiple of this on.
 const FIRST_TASK_STEP: u32 = 1000;
 const FIRST_WORKER: u32 = 10;
 
@@ -70,23 +70,23 @@ mod category {
     pub(super) const FUA: u32 = 1 << 31;
 }
 
-/// The files of one world: another one that begins takes its place.
+/// The files of the current world. The next world replaces them.
 #[derive(Debug)]
 pub(super) struct Blktrace {
     prefix: PathBuf,
-    /// One for each processor.
+    /// One file for each processor.
     files: Vec<OutputFile>,
     /// The number of the last record of each file.
     sequence: Vec<u32>,
-    /// Names of the job instances.
+    /// Names of the tasks.
     tasks: Vec<String>,
     first_task: u32,
-    /// Whether each process has its note, by [`Thread`]: interrupts, workers, job instances.
+    /// Whether each process has its note: interrupts, workers, tasks.
     noted: (bool, Vec<bool>, Vec<bool>),
 }
 
 impl Blktrace {
-    /// Files that begin with `prefix`.
+    /// Returns an output whose files begin with `prefix`.
     pub(super) const fn new(prefix: PathBuf) -> Self {
         Self {
             prefix,
@@ -99,7 +99,8 @@ impl Blktrace {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), OutputError> {
-        let Some(action) = action_of(step.action) else { return Ok(()) }; // K2
+        // blktrace has no letter for the other events.
+        let Some(action) = action_of(step.action) else { return Ok(()) };
         let process = self.process(step);
         let (mut kind, mut sector, mut bytes) =
             (kind_of(step.op, step.flags), step.sector, bytes_of(step.sectors));
@@ -108,13 +109,14 @@ impl Blktrace {
             Action::Plug => (kind, sector, bytes) = (category::READ, 0, 0),
             Action::Unplug { requests, .. } => {
                 (kind, sector, bytes) = (category::READ, 0, 0);
-                payload = Some(u64::from(requests)); // K5
+                payload = Some(u64::from(requests));
             }
             Action::Split => payload = Some(step.sector + u64::from(step.sectors)),
             Action::Complete(status) | Action::SequenceEnd(status) => error = errno(status),
             _ => {}
         }
-        let at = step.on.index(); // K1
+        let at = step.on.index(); // [record-in-file-of-its-cpu]
+        debug_assert!(at < self.files.len(), "each processor of the world has a file");
         self.sequence[at] += 1;
         let header = Header {
             sequence: self.sequence[at],
@@ -136,8 +138,9 @@ impl Blktrace {
         file.spill()
     }
 
-    /// The process of whose doing `step` is, which has its note by now (K3).
+    /// Returns the process that did `step`, after writing its note ([process-named-first]).
     fn process(&mut self, step: &Step) -> u32 {
+        debug_assert_eq!(self.noted.2.len(), self.tasks.len(), "each task may get its note");
         let (process, noted) = match step.by {
             Thread::None => (0, &mut self.noted.0),
             Thread::Worker => {
@@ -169,6 +172,7 @@ impl Blktrace {
             error: 0,
             payload_bytes: 16,
         };
+        debug_assert!(usize::from(header.payload_bytes) == COMM_BYTES, "the payload is the name");
         let mut comm = [0; COMM_BYTES];
         let len = name.len().min(COMM_BYTES - 1);
         comm[..len].copy_from_slice(&name.as_bytes()[..len]);
@@ -191,11 +195,12 @@ impl Output for Blktrace {
         self.noted.1 = vec![false; cpus];
         self.first_task =
             (FIRST_WORKER + u32::from(setting.cpus)).next_multiple_of(FIRST_TASK_STEP);
+        debug_assert!(self.first_task > 0, "process 0 stands for interrupts");
         Ok(())
     }
 
     fn task(&mut self, task: TaskId, name: &str) -> Result<(), OutputError> {
-        assert_eq!(task.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        assert_eq!(task.0 as usize, self.tasks.len(), "tasks should be numbered in order");
         self.tasks.push(name.to_owned());
         self.noted.2.push(false);
         Ok(())
@@ -215,7 +220,7 @@ impl Output for Blktrace {
     }
 }
 
-/// What stands before the payload of a record.
+/// A record without its payload.
 struct Header {
     sequence: u32,
     time: Instant,
@@ -247,7 +252,7 @@ impl Header {
     }
 }
 
-/// The number of an action and the category it belongs to, where blktrace has it (K2).
+/// Returns blktrace's number for an action, with its category; `None` if blktrace has none.
 const fn action_of(action: Action) -> Option<u32> {
     Some(match action {
         Action::Queue => 1 | category::QUEUE,
@@ -267,7 +272,7 @@ const fn action_of(action: Action) -> Option<u32> {
     })
 }
 
-/// The categories of an operation and its flags.
+/// Returns the categories of an operation and its flags.
 fn kind_of(op: Op, flags: Flags) -> u32 {
     let op = match op {
         Op::Read => category::READ,
@@ -288,17 +293,17 @@ fn kind_of(op: Op, flags: Flags) -> u32 {
     .fold(op, |all, (_, category)| all | category)
 }
 
-/// K4.
+/// Returns the device number of a disk.
 fn device_of(disk: u16) -> u32 {
     8 << 20 | u32::from(disk) << 4
 }
 
-/// Linux counts the bytes of a bio in 32 bits; one that is longer here is told as the longest.
+/// Returns the length in bytes, capped at 32 bits: Linux has no longer bios.
 fn bytes_of(sectors: u32) -> u32 {
     sectors.min(u32::MAX / SECTOR_BYTES) * SECTOR_BYTES
 }
 
-/// The negative errno by which Linux tells a status.
+/// Returns Linux's negative errno for a status.
 const fn errno(status: Status) -> u16 {
     let errno: u16 = match status {
         Status::Ok => 0,

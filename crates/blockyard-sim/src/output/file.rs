@@ -1,11 +1,11 @@
-//! A file that is written in large pieces, and errors that name it.
+//! A file that is written in large pieces, and its errors.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are collected before they are written.
+/// Bytes to collect before a write.
 const PIECE_BYTES: usize = 1 << 18;
 
 /// An output that could not be written.
@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 1 << 18;
 pub struct OutputError {
     /// The file.
     pub path: PathBuf,
-    /// What the system says.
+    /// The error of the system.
     pub error: io::Error,
 }
 
@@ -29,17 +29,17 @@ impl core::error::Error for OutputError {
     }
 }
 
-/// A file, and what is yet to be written to it.
+/// A file with a buffer.
 #[derive(Debug)]
 pub(super) struct OutputFile {
     path: PathBuf,
     file: File,
-    /// Append here; then call [`Self::spill`].
+    /// The buffer: append here, then call [`Self::spill`].
     pub(super) bytes: Vec<u8>,
 }
 
 impl OutputFile {
-    /// An empty file at `path`, in place of one that was there.
+    /// Creates an empty file at `path`, in place of an older one.
     pub(super) fn create(path: &Path) -> Result<Self, OutputError> {
         let path = path.to_owned();
         match File::create(&path) {
@@ -48,13 +48,13 @@ impl OutputFile {
         }
     }
 
-    /// Writes what has been collected if it is enough for a piece.
+    /// Writes the buffer if it holds a whole piece.
     #[inline]
     pub(super) fn spill(&mut self) -> Result<(), OutputError> {
         if self.bytes.len() >= PIECE_BYTES { self.write() } else { Ok(()) }
     }
 
-    /// Writes what has been collected.
+    /// Writes the buffer.
     pub(super) fn write(&mut self) -> Result<(), OutputError> {
         let written = self.file.write_all(&self.bytes);
         self.bytes.clear();

@@ -1,4 +1,4 @@
-//! Numbers and strings as JSON has them, appended to bytes.
+//! Numbers and strings in JSON, appended to bytes.
 
 use blockyard::time::Duration;
 
@@ -8,16 +8,16 @@ pub(super) fn number(to: &mut Vec<u8>, number: u64) {
     to.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends `ns` nanoseconds as microseconds with three decimals: exact.
+/// Appends `ns` nanoseconds as microseconds with three decimals ([exact-trace-times]).
 #[inline]
 pub(super) fn micros(to: &mut Vec<u8>, ns: Duration) {
     let (us, below_us) = (ns.as_ns() / 1000, ns.as_ns() % 1000);
     number(to, us);
-    let digit = |value: u64| b'0' + u8::try_from(value % 10).expect("a digit");
+    let digit = |value: u64| b'0' + u8::try_from(value % 10).expect("a remainder of 10 is a digit");
     to.extend_from_slice(&[b'.', digit(below_us / 100), digit(below_us / 10), digit(below_us)]);
 }
 
-/// `text` with what JSON does not allow within quotes escaped.
+/// Returns `text` with the escapes that JSON needs within quotes.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -34,6 +34,7 @@ pub(super) fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
+    // [exact-trace-times]
     #[test]
     fn microseconds_keep_their_nanoseconds() {
         for (ns, expected) in

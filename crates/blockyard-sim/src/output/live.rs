@@ -1,8 +1,9 @@
-//! Traces of request queues that are driven in real time, by several threads at once.
+//! Traces of request queues that several threads drive in real time.
 
+use super::file::OutputError;
+use super::files::Files;
 use super::record::{LaneId, Record, Step, Thread};
 use super::writer::{Notes, Writer};
-use super::{Files, OutputError};
 use crate::machine::cpu::TaskId;
 use crate::observe::Setting;
 use blockyard::time::Instant;
@@ -10,33 +11,33 @@ use blockyard::trace::{Action, Event};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 use std::sync::OnceLock;
 
-/// What is traced, as far as a trace has to know.
+/// The lanes of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
-    /// What its processes are called.
+    /// The name of its processes.
     pub name: String,
-    /// Threads, each with a request queue of its own for each disk.
+    /// Number of threads. Each has a request queue for each disk.
     pub lanes: u16,
-    /// Disks.
+    /// Number of disks.
     pub disks: u16,
-    /// Most driver tags that a request queue has.
+    /// The largest number of driver tags of a request queue.
     pub depth: u16,
 }
 
 /// Writes traces of request queues in real time.
 ///
-/// Say [`Self::finish`] when every [`LaneRecorder`] is gone: only that tells whether everything was
-/// written. Said before, it closes the files without what these have not handed over.
+/// Call [`Self::finish`] after every [`LaneRecorder`] is dropped: only its result says whether the
+/// files are complete. An earlier call closes the files without the records still in the recorders.
 #[derive(Debug)]
 pub struct LiveRecorder {
     writer: Writer,
     lanes: Lanes,
-    /// When the trace begins: at its time zero.
+    /// Time zero of the trace.
     begin: OnceLock<Instant>,
 }
 
 impl LiveRecorder {
-    /// A recorder that writes `files`, which are created now.
+    /// Creates `files` and returns their recorder.
     ///
     /// # Errors
     ///
@@ -44,7 +45,7 @@ impl LiveRecorder {
     ///
     /// # Panics
     ///
-    /// If the system does not give it a thread.
+    /// If the system cannot start a thread.
     pub fn create(files: &Files, lanes: Lanes) -> Result<Self, OutputError> {
         let setting = Setting {
             name: lanes.name.clone(),
@@ -62,14 +63,14 @@ impl LiveRecorder {
         Ok(Self { writer, lanes, begin: OnceLock::new() })
     }
 
-    /// What `lane` tells of its queues; it begins at `now`, and the trace with the first one.
+    /// Returns the recorder of `lane`, which begins at `now`. The first lane begins the trace.
     ///
     /// # Panics
     ///
-    /// If there are not as many lanes.
+    /// If there is no such lane.
     #[must_use]
     pub fn lane(&self, lane: u16, now: Instant) -> LaneRecorder {
-        assert!(lane < self.lanes.lanes, "lane {lane} of {}", self.lanes.lanes);
+        assert!(lane < self.lanes.lanes, "lane {lane} of a recorder for {}", self.lanes.lanes);
         let slots = usize::from(self.lanes.disks) * usize::from(self.lanes.depth);
         LaneRecorder {
             notes: self.writer.notes(LaneId(lane)),
@@ -80,34 +81,34 @@ impl LiveRecorder {
         }
     }
 
-    /// Writes what is left, and closes the files. What a [`LaneRecorder`] that is still there holds, and
-    /// notes from now on, is lost.
+    /// Writes the remaining records and closes the files. Records that a [`LaneRecorder`] still holds or
+    /// takes later are lost.
     ///
     /// # Errors
     ///
-    /// [`OutputError`] if anything could not be written, now or before.
+    /// [`OutputError`] if a record could not be written, now or before.
     pub fn finish(self) -> Result<(), OutputError> {
         self.writer.finish()
     }
 }
 
-/// Notes what happens in the queues of one lane. Where more is noted than can be written, it waits;
-/// once a file could not be written, what it notes is lost.
+/// Records the events of one lane's queues. It waits while too many records are unwritten, and drops
+/// all records after a file could not be written.
 ///
-/// In the trace a lane is a processor, a disk's queue in it hardware queue N of disk N. The device is done
-/// with a request when the lane hears of it.
+/// In the trace a lane is a processor, and its queue of disk N is hardware queue N of disk N. The device
+/// completes a request when the lane learns of it.
 #[derive(Debug)]
 pub struct LaneRecorder {
     notes: Notes,
     lane: u16,
     begin: Instant,
     depth: usize,
-    /// By disk and driver tag: whether a request is at the device.
+    /// By disk and driver tag: whether the device has a request.
     issued: Vec<bool>,
 }
 
 impl LaneRecorder {
-    /// `event` is of this lane's queue of `disk`.
+    /// Records `event` of this lane's queue of `disk`.
     #[inline]
     pub fn event(&mut self, disk: u16, event: &Event<'_>) {
         let event = Event {
@@ -132,6 +133,7 @@ impl LaneRecorder {
     }
 
     fn is_issued(&mut self, disk: u16, tag: DriverTag) -> &mut bool {
+        debug_assert!(tag.index() < self.depth, "{tag:?} of a queue with {}", self.depth);
         &mut self.issued[usize::from(disk) * self.depth + tag.index()]
     }
 }

@@ -1,4 +1,4 @@
-//! Traces that other tools read, written while a world runs.
+//! Traces for other tools, written while a world runs.
 //!
 //! ```text
 //! World ──────► Recorder ════╗ batches
@@ -6,20 +6,21 @@
 //! lane 1 ──► LaneRecorder ═══╝ of records
 //! ```
 //!
-//! A [`Recorder`] is an [`Observer`](crate::observe::Observer) that notes what it is told in
-//! records of fixed size. A thread of its own turns them into each format asked for, so that
-//! the simulation pays for little more than the copy. The order of the records is that of the
-//! world, and so are the bytes: the same seed, the same files.
+//! A [`Recorder`] is an [`Observer`](crate::observe::Observer) that stores what it sees in records
+//! of fixed size. A separate thread formats them, so that the simulation pays for little more than
+//! the copy. The records have the order of the world, so the same seed gives the same files.
 //!
-//! A [`LiveRecorder`] does the same for request queues that are driven in real time, by several
-//! threads at once: each of these *lanes* has a [`LaneRecorder`], a sink of the core's events. What one
-//! lane notes is in the order of time; of two lanes that is not so, and formats keep them apart.
+//! A [`LiveRecorder`] does the same for request queues that several threads drive in real time. Each
+//! of these *lanes* has a [`LaneRecorder`], a sink of the core's events. The records of one lane are in
+//! the order of time; those of two lanes are not, so the formats keep the lanes apart.
 //!
 //! - [`perfetto`]: Chrome's trace-event JSON, which <https://ui.perfetto.dev> opens.
-//! - [`blktrace`]: what `blktrace` writes, which `blkparse` and `btt` read.
+//! - [`blktrace`]: blktrace's binary files, which `blkparse` and `btt` read.
 
 pub mod blktrace;
 mod file;
+mod files;
+mod format;
 mod json;
 mod live;
 pub mod perfetto;
@@ -28,34 +29,6 @@ mod recorder;
 mod writer;
 
 pub use file::OutputError;
+pub use files::Files;
 pub use live::{LaneRecorder, Lanes, LiveRecorder};
 pub use recorder::Recorder;
-
-use crate::machine::cpu::TaskId;
-use crate::observe::Setting;
-use record::{LaneId, Record};
-use std::path::PathBuf;
-
-/// Where traces go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
-    /// A file of [`perfetto`] JSON.
-    pub perfetto: Option<PathBuf>,
-    /// The prefix of [`blktrace`] files.
-    pub blktrace: Option<PathBuf>,
-}
-
-/// A format: receives what a recorder noted, in order, on the recorder's thread.
-trait Output: Send {
-    /// A world begins; another one may have ended before it.
-    fn world(&mut self, setting: &Setting) -> Result<(), OutputError>;
-
-    /// What a task of this world is called.
-    fn task(&mut self, task: TaskId, name: &str) -> Result<(), OutputError>;
-
-    /// More has happened in `lane`.
-    fn records(&mut self, lane: LaneId, records: &[Record]) -> Result<(), OutputError>;
-
-    /// Nothing more will come: everything is to reach the file.
-    fn finish(&mut self) -> Result<(), OutputError>;
-}

@@ -1,4 +1,4 @@
-//! What a recorder notes: everything by value, so that it can go to another thread.
+//! Records, which own all of their data so that they can go to another thread.
 
 use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
@@ -7,14 +7,14 @@ use blockyard::time::Instant;
 use blockyard::trace::{Action, Event};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 
-/// Who notes: all of one lane is in the order of time.
+/// The lane of a record. The records of one lane are in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LaneId(pub(super) u16);
 
-/// Whose doing something is.
+/// The thread that did something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thread {
-    /// No thread's: an interrupt, or a timer.
+    /// No thread: an interrupt or a timer.
     None,
     /// The worker of the processor, which runs hardware queues.
     Worker,
@@ -32,14 +32,14 @@ impl From<&Work> for Thread {
     }
 }
 
-/// An event of a queue, and where it happened.
+/// An event of a queue, and the processor and thread that caused it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) at: Instant,
     pub(super) sector: u64,
     pub(super) sectors: u32,
     pub(super) request: Option<RequestId>,
-    /// The processor that did it.
+    /// The processor that did the step.
     pub(super) on: CpuId,
     pub(super) by: Thread,
     pub(super) queue: QueueId,
@@ -53,7 +53,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// What `event` tells, that happened on processor `on` by the doing of `by`.
+    /// Returns the record of `event`, which thread `by` caused on processor `on`.
     #[inline]
     pub(super) fn of(event: &Event<'_>, on: CpuId, by: Thread) -> Self {
         Self {
@@ -74,19 +74,19 @@ impl Step {
     }
 }
 
-/// One thing that happened.
+/// Something that happened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Record {
-    /// In a queue.
+    /// An event of a queue.
     Step(Step),
-    /// A processor did this; commands handed over meanwhile reach the device at its end.
+    /// A processor did this work. Its commands reach the device at its end.
     Work { on: CpuId, work: Work, begin: Instant, end: Instant },
     /// A processor waited for the lock.
     Spin { on: CpuId, begin: Instant, end: Instant },
-    /// A processor looked for polled completions in vain.
+    /// A processor polled and found no completion.
     Poll { on: CpuId, begin: Instant, end: Instant },
     /// The bus to a card was used.
     Bus(BusUse),
-    /// The device is done with a command.
+    /// The device completed a command.
     DeviceDone { hctx: HctxId, tag: DriverTag, at: Instant },
 }

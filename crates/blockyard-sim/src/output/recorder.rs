@@ -1,8 +1,9 @@
-//! The observer that hands everything to a thread which writes files.
+//! The observer that sends its records to the thread that writes files.
 
+use super::file::OutputError;
+use super::files::Files;
 use super::record::{LaneId, Record, Step, Thread};
 use super::writer::{Notes, Writer};
-use super::{Files, OutputError};
 use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
 use crate::observe::{Observer, Setting};
@@ -11,21 +12,21 @@ use blockyard::time::Instant;
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
 
-/// Writes traces of the worlds it watches.
+/// Writes traces of the worlds that it observes.
 ///
-/// Say [`Self::finish`] when the last of them has ended: only that tells whether everything was
-/// written. Dropped without it, the files are left as far as they got.
+/// Call [`Self::finish`] after the last world has ended: only its result says whether the files are
+/// complete. A recorder that is dropped leaves incomplete files.
 #[derive(Debug)]
 pub struct Recorder {
     notes: Notes,
-    /// What is being done, where, and since when (rule W2 of [`observe`](crate::observe)).
+    /// The work under way, with its processor and its start ([event-within-work]).
     doing: Option<(CpuId, Work, Instant)>,
     writer: Writer,
 }
 
 impl Recorder {
-    /// A recorder that writes `files`, of which a Perfetto file is created now and those of
-    /// blktrace, one for each processor, when a world begins.
+    /// Returns a recorder that writes `files`. The Perfetto file is created now; blktrace's files, one
+    /// for each processor, when a world begins.
     ///
     /// # Errors
     ///
@@ -33,24 +34,23 @@ impl Recorder {
     ///
     /// # Panics
     ///
-    /// If the system does not give it a thread.
+    /// If the system cannot start a thread.
     pub fn create(files: &Files) -> Result<Self, OutputError> {
         let writer = Writer::create(files, None)?;
         Ok(Self { notes: writer.notes(LaneId(0)), doing: None, writer })
     }
 
-    /// Whether a file could not be written: [`Self::finish`] says which. What is recorded from then
-    /// on is lost.
+    /// Whether a file could not be written; [`Self::finish`] returns the error. Later records are lost.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.notes.is_broken()
     }
 
-    /// Writes what is left.
+    /// Writes the remaining records.
     ///
     /// # Errors
     ///
-    /// [`OutputError`] if anything could not be written, now or before.
+    /// [`OutputError`] if a record could not be written, now or before.
     pub fn finish(self) -> Result<(), OutputError> {
         drop(self.notes);
         self.writer.finish()
@@ -62,7 +62,7 @@ impl Sink for Recorder {
     fn event(&mut self, event: &Event<'_>) {
         let (on, by) = match &self.doing {
             Some((cpu, work, _)) => (*cpu, Thread::from(work)),
-            None => (event.cpu, Thread::None), // W2
+            None => (event.cpu, Thread::None), // [event-within-work]
         };
         self.notes.note(Record::Step(Step::of(event, on, by)));
     }
@@ -82,21 +82,25 @@ impl Observer for Recorder {
 
     #[inline]
     fn work_begins(&mut self, cpu: CpuId, work: &Work, now: Instant) {
+        debug_assert!(self.doing.is_none(), "{work:?} begins within other work");
         self.doing = Some((cpu, *work, now));
     }
 
     #[inline]
     fn work_ends(&mut self, end: Instant) {
         if let Some((on, work, begin)) = self.doing.take() {
+            debug_assert!(begin <= end, "[observed-in-time-order]");
             self.notes.note(Record::Work { on, work, begin, end });
         }
     }
 
     fn spun(&mut self, cpu: CpuId, since: Instant, now: Instant) {
+        debug_assert!(since <= now, "[observed-in-time-order]");
         self.notes.note(Record::Spin { on: cpu, begin: since, end: now });
     }
 
     fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
+        debug_assert!(since <= now, "[observed-in-time-order]");
         self.notes.note(Record::Poll { on: cpu, begin: since, end: now });
     }
 

@@ -1,33 +1,35 @@
-//! The thread that writes files, and how what was noted comes to it.
+//! The thread that writes files, and the channel to it.
 //!
-//! Who notes sends batches of records and waits where too many have not been written yet: memory is
-//! bounded, and nothing is left out.
+//! A recorder sends its records in batches, and waits while too many batches are unwritten. Memory is
+//! therefore bounded, and no record is left out.
 
 use super::blktrace::Blktrace;
+use super::file::OutputError;
+use super::files::Files;
+use super::format::Output;
 use super::perfetto::Perfetto;
 use super::record::{LaneId, Record};
-use super::{Files, Output, OutputError};
 use crate::machine::cpu::TaskId;
 use crate::observe::Setting;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Records that go to the thread at once.
+/// Number of records in a batch.
 const BATCH: usize = 1 << 13;
-/// Batches that may wait for the thread before who notes waits for it.
+/// Number of batches that may wait for the thread before a recorder waits.
 const BATCHES: usize = 8;
 
-/// What the thread is told.
+/// A message to the thread.
 enum Message {
     World(Setting),
     Task(TaskId, String),
-    /// What a lane noted, and where the memory of it goes back to.
+    /// Records of a lane, and the channel that returns their memory.
     Records(LaneId, Vec<Record>, SyncSender<Vec<Record>>),
-    /// Nothing that comes after this is written.
+    /// Later messages are not written.
     End,
 }
 
-/// The thread, and whatever it was told so far.
+/// The thread, and the channel to it.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` once the thread has ended.
@@ -36,12 +38,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// A thread that writes `files`, of which a Perfetto file is created now and those of blktrace
-    /// when a world begins, as one does now where there is a `setting`.
+    /// Starts a thread that writes `files`. The Perfetto file is created now. blktrace's files are
+    /// created when a world begins, or now if there is a `setting`.
     ///
     /// # Panics
     ///
-    /// If the system does not give a thread.
+    /// If the system cannot start a thread.
     pub(super) fn create(files: &Files, setting: Option<&Setting>) -> Result<Self, OutputError> {
         let mut outputs: Vec<Box<dyn Output>> = Vec::new();
         if let Some(path) = &files.perfetto {
@@ -66,15 +68,15 @@ impl Writer {
         send(&mut self.messages, Message::Task(task, name.to_owned()));
     }
 
-    /// What `lane` notes goes to the thread.
+    /// Returns the channel for the records of `lane`.
     pub(super) fn notes(&self, lane: LaneId) -> Notes {
         let (give_back, back) = sync_channel(BATCHES + 1);
         let batch = Vec::with_capacity(BATCH);
         Notes { lane, batch, messages: self.messages.clone(), give_back, back }
     }
 
-    /// Waits until everything that was handed over is written, and files are closed. What notes that
-    /// are still there hold is lost.
+    /// Waits until all batches that were sent are written, and closes the files. Records in other
+    /// [`Notes`] are lost.
     pub(super) fn finish(mut self) -> Result<(), OutputError> {
         send(&mut self.messages, Message::End);
         match self.thread.join() {
@@ -84,7 +86,7 @@ impl Writer {
     }
 }
 
-/// What one lane has noted and not handed over. It is handed over at the latest when this is dropped.
+/// The records of one lane that were not sent yet. Dropping this sends them.
 #[derive(Debug)]
 pub(super) struct Notes {
     lane: LaneId,
@@ -92,7 +94,7 @@ pub(super) struct Notes {
     /// `None` once the thread has ended.
     messages: Option<SyncSender<Message>>,
     give_back: SyncSender<Vec<Record>>,
-    /// Emptied batches.
+    /// Empty batches, to be used again.
     back: Receiver<Vec<Record>>,
 }
 
@@ -106,7 +108,9 @@ impl Notes {
     }
 
     pub(super) fn hand_over(&mut self) {
+        debug_assert!(self.batch.len() <= BATCH, "a batch is sent as soon as it is full");
         let mut empty = self.back.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+        debug_assert!(empty.is_empty(), "the thread clears a batch before it returns it");
         core::mem::swap(&mut self.batch, &mut empty);
         send(&mut self.messages, Message::Records(self.lane, empty, self.give_back.clone()));
     }
@@ -129,7 +133,8 @@ fn send(messages: &mut Option<SyncSender<Message>>, message: Message) {
     }
 }
 
-/// What the thread does: `messages` to every one of `outputs`, until the end or who sends has gone.
+/// The body of the thread: passes `messages` on to every output until the end, or until all senders
+/// are gone.
 fn write(
     mut outputs: Vec<Box<dyn Output>>,
     messages: &Receiver<Message>,
@@ -142,7 +147,7 @@ fn write(
             Message::Records(lane, mut records, give_back) => {
                 outputs.try_for_each(|output| output.records(lane, &records))?;
                 records.clear();
-                // Where nobody wants it back, it is freed.
+                // If nobody takes the memory back, it is freed.
                 drop(give_back.try_send(records));
             }
             Message::End => break,

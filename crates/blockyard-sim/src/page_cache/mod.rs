@@ -1,25 +1,25 @@
-//! The page cache, for reading: what buffered reads find, what is on its way for them, who waits.
+//! The page cache for reads: the pages in the cache, the pages being read, and the waiting tasks.
 //!
 //! ```text
 //! a call ─► page there? ─► copied to the caller, page by page
-//!                 │ no, or it is marked
+//!                 │ no, or marked
 //!                 ▼
 //!            read_ahead ─► a window ─► its absent pages: a bio for each run of them
 //! ```
 //!
 //! # Rules
 //!
-//! - **G1.** There is one cache: whoever reads the same file finds what others have read, and waits for
-//!   what others are having read. What a reader knows of his own stream is his own.
-//! - **G2.** A page is asked for once: from then on it is present, and read by exactly one bio.
-//! - **G3.** Pages become ready when their bio ends, all together. One that fails leaves them absent:
-//!   who waits for one of them then asks for that page alone, and fails if that fails.
-//! - **G4.** Memory is never short: a page leaves the cache when a job that begins drops what there is of
-//!   its files (fio's `invalidate`), and not before.
-//! - **G5.** Nobody waits at his end for what is still being read ahead of him. Where he was the last,
-//!   the run ends over it.
+//! - **[page-read-once]** From the moment a page is claimed, it is present and exactly one bio reads it.
+//! - **[pages-ready-together]** All pages of a bio become ready when the bio ends. If the bio fails, they
+//!   are absent again; a task that waits for one of them then reads that page alone, and fails if that
+//!   fails.
 //!
-//! Not here: writing, mapping, and what other programs do to a real cache.
+//! All readers of a file share its pages and wait for each other's reads. Each reader has its own stream
+//! for read-ahead. Memory is never short: a page leaves the cache only when a job that starts drops
+//! its files' pages (fio's `invalidate`). A task that ends does not wait for pages that are still being
+//! read ahead; if the task is the last one, the run ends over them.
+//!
+//! Writing, mapping, and the effects of other programs on a real cache are not modelled.
 
 mod pages;
 mod read_ahead;
@@ -32,16 +32,16 @@ use crate::placement::Placement;
 use crate::profile::PAGE_BYTES;
 use core::ops::Range;
 
-/// A file of which pages may be in the cache.
+/// A file whose pages may be in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(usize);
 
-/// Pages that one bio reads.
+/// The pages of one bio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Of this file.
+    /// The file.
     pub file: FileId,
-    /// These.
+    /// Its pages.
     pub pages: Range<u64>,
 }
 
@@ -58,18 +58,18 @@ struct File {
     pages: FilePages,
 }
 
-/// The cache of a machine.
+/// The page cache of a machine.
 #[derive(Clone, Debug, Default)]
 pub struct PageCache {
     files: Vec<File>,
-    /// Runs whose bios are under way, by the number in their cookie; `None` is free.
+    /// Runs with a bio in flight, by the number in its cookie; `None` is free.
     runs: Vec<Option<Run>>,
     free: Vec<u32>,
     waiters: Vec<Waiter>,
 }
 
 impl PageCache {
-    /// The file that lies at `placement`.
+    /// Returns the file at `placement`.
     pub fn open(&mut self, placement: Placement) -> FileId {
         let known = self.files.iter().position(|file| file.placement == placement);
         FileId(known.unwrap_or_else(|| {
@@ -78,7 +78,7 @@ impl PageCache {
         }))
     }
 
-    /// Where `file` lies.
+    /// The placement of `file`.
     #[must_use]
     pub fn placement(&self, file: FileId) -> Placement {
         self.files[file.0].placement
@@ -90,42 +90,44 @@ impl PageCache {
         &self.files[file.0].pages
     }
 
-    /// Takes the mark of a page away; whether it had one.
+    /// Clears the mark of a page. Returns whether the page had one.
     pub fn take_mark(&mut self, file: FileId, page: u64) -> bool {
         self.files[file.0].pages.take_mark(page)
     }
 
-    /// Has `window` read, as far as the file goes and its pages are absent (G2): gives `each` the
-    /// runs for which a bio is to be submitted.
+    /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to `each`
+    /// the runs that need a bio.
     pub fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
         let File { placement, pages } = &mut self.files[file.0];
         let end = window.pages.end.min(placement.len_bytes.div_ceil(PAGE_BYTES));
         pages.claim(window.pages.start..end, window.marker, |pages| each(Run { file, pages }));
     }
 
-    /// The number by which [`Self::ended`] will know the run that is submitted next.
+    /// Returns the number of the run that is submitted next, for [`Self::ended`].
     #[must_use]
     pub fn next_number(&self) -> u32 {
-        let fresh = || u32::try_from(self.runs.len()).expect("as many as there is memory for bios");
+        let fresh = || u32::try_from(self.runs.len()).expect("runs should fit in 32 bits");
         self.free.last().copied().unwrap_or_else(fresh)
     }
 
-    /// The bio of `run` is under way, by the number that was next.
+    /// Notes that the bio of `run` was submitted, with the number of [`Self::next_number`].
     pub fn submitted(&mut self, run: Run) {
+        debug_assert!(run.pages.start < run.pages.end, "a run has a page");
         match self.free.pop() {
             Some(number) => self.runs[number as usize] = Some(run),
             None => self.runs.push(Some(run)),
         }
     }
 
-    /// The bio of the run so numbered has ended, `well` or not (G3). Gives `wake` each task that
-    /// waited for one of its pages, in the order in which they began to.
+    /// Notes that the bio of run `number` has ended, with success if `well` ([pages-ready-together]).
+    /// Passes to `wake` each task that waited for one of its pages, in the order of their waits.
     ///
     /// # Panics
     ///
-    /// If no such run is under way.
+    /// If no such run is in flight.
     pub fn ended(&mut self, number: u32, well: bool, mut wake: impl FnMut(TaskId)) {
-        let Run { file, pages } = self.runs[number as usize].take().expect("it is under way");
+        let run = self.runs[number as usize].take();
+        let Run { file, pages } = run.expect("a run that ends should be in flight");
         self.free.push(number);
         self.files[file.0].pages.finish(pages.clone(), well);
         self.waiters.retain(|waiter| {
@@ -137,18 +139,20 @@ impl PageCache {
         });
     }
 
-    /// Bios under way.
+    /// Number of bios in flight.
     #[must_use]
     pub fn under_way(&self) -> usize {
+        debug_assert!(self.free.len() <= self.runs.len(), "free numbers are used numbers");
         self.runs.len() - self.free.len()
     }
 
-    /// `task` waits for a page that is on its way.
+    /// Notes that `task` waits for a page that is being read.
     pub fn wait(&mut self, file: FileId, page: u64, task: TaskId) {
+        debug_assert!(self.pages(file).state(page) == PageState::Reading, "no bio reads {page}");
         self.waiters.push(Waiter { file, page, task });
     }
 
-    /// Drops what there is of `file` (G4).
+    /// Drops the pages of `file`, except those being read.
     pub fn drop_pages(&mut self, file: FileId) {
         self.files[file.0].pages.drop_ready();
     }
@@ -163,7 +167,7 @@ mod tests {
         Placement { queue: QueueId(0), base_bytes, len_bytes: 100 * PAGE_BYTES - 1 }
     }
 
-    /// The pages that are to be read, of which `pages` leave one run.
+    /// Claims `pages`. Returns the pages to read, which form one run.
     fn claim(cache: &mut PageCache, file: FileId, pages: Range<u64>) -> Range<u64> {
         let mut runs = Vec::new();
         let window = Window { pages, marker: None };
@@ -180,11 +184,12 @@ mod tests {
         assert_eq!(claim(&mut cache, first, 0..4), 0..4);
         assert_eq!(claim(&mut cache, first, 2..6), 4..6);
         assert_eq!(claim(&mut cache, other, 2..6), 2..6);
-        assert_eq!(claim(&mut cache, first, 98..120), 98..100, "that is where the file ends");
+        assert_eq!(claim(&mut cache, first, 98..120), 98..100, "the file ends there");
     }
 
+    // [page-read-once], [pages-ready-together]
     #[test]
-    fn those_who_wait_for_a_page_are_woken_by_the_bio_that_reads_it() {
+    fn tasks_that_wait_for_a_page_are_woken_by_the_bio_that_reads_it() {
         let mut cache = PageCache::default();
         let file = cache.open(placement(0));
         claim(&mut cache, file, 0..8);

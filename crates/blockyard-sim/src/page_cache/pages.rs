@@ -1,24 +1,24 @@
-//! The pages of one file: which are in the cache, which are on their way, which are marked.
+//! The state of each page of one file.
 
 use super::read_ahead::Pages;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// Pages that share a word.
+/// Number of pages in a word.
 const WORD_PAGES: u64 = 64;
 
-/// What the cache has of a page.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageState {
-    /// Nothing.
+    /// The page is not in the cache.
     Absent,
-    /// It is being read.
+    /// The page is being read.
     Reading,
-    /// It has been read.
+    /// The page has been read.
     Ready,
 }
 
-/// Three bits of each of 64 pages. Ready and marked pages are present.
+/// Three bits for each of 64 pages. Ready pages and marked pages are present.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     present: u64,
@@ -26,13 +26,20 @@ struct Word {
     marked: u64,
 }
 
-/// The pages of a file, by 64; nothing is kept of those that are absent.
+impl Word {
+    /// Whether each ready page and each marked page is present.
+    const fn is_sound(self) -> bool {
+        (self.ready | self.marked) & !self.present == 0
+    }
+}
+
+/// The pages of a file in words of 64. Words without present pages need no memory.
 #[derive(Clone, Debug, Default)]
 pub struct FilePages {
     words: BTreeMap<u64, Word>,
 }
 
-/// The word of `page`, and its bit there.
+/// Returns the word of `page`, and its bit there.
 const fn place(page: u64) -> (u64, u64) {
     (page / WORD_PAGES, 1 << (page % WORD_PAGES))
 }
@@ -43,7 +50,7 @@ impl FilePages {
         (self.words.get(&at).copied().unwrap_or_default(), bit)
     }
 
-    /// What there is of `page`.
+    /// Returns the state of `page`.
     #[must_use]
     pub fn state(&self, page: u64) -> PageState {
         match self.word(page) {
@@ -60,7 +67,7 @@ impl FilePages {
         word.marked & bit != 0
     }
 
-    /// Takes the mark of `page` away; whether it had one.
+    /// Clears the mark of `page`. Returns whether the page had one.
     pub fn take_mark(&mut self, page: u64) -> bool {
         let (at, bit) = place(page);
         self.words.get_mut(&at).is_some_and(|word| {
@@ -70,8 +77,8 @@ impl FilePages {
         })
     }
 
-    /// Has those of `pages` read that are absent, with a mark on `marker` if it is one of them.
-    /// Gives `each` the longest runs of them, in order.
+    /// Claims the absent pages among `pages`, and marks `marker` if it is one of them. Passes their
+    /// maximal runs to `each`, in order.
     pub fn claim(
         &mut self,
         pages: Range<u64>,
@@ -91,6 +98,7 @@ impl FilePages {
             }
             word.present |= bit;
             word.marked |= if marker == Some(page) { bit } else { 0 };
+            debug_assert!(word.is_sound(), "{word:?}");
             run.end = page + 1;
         }
         if !run.is_empty() {
@@ -98,26 +106,30 @@ impl FilePages {
         }
     }
 
-    /// `pages`, which were being read, have been: `well`, or they are absent again.
+    /// Makes `pages`, which were being read, ready; or absent again unless `well`.
     pub fn finish(&mut self, pages: Range<u64>, well: bool) {
         for page in pages {
             let (at, bit) = place(page);
-            let word = self.words.get_mut(&at).expect("what is being read is present");
+            let word = self.words.get_mut(&at).expect("a page being read should be present");
+            // [pages-ready-together]
+            debug_assert!(word.present & !word.ready & bit != 0, "page {page} was not being read");
             if well {
                 word.ready |= bit;
             } else {
                 word.present &= !bit;
                 word.marked &= !bit;
             }
+            debug_assert!(word.is_sound(), "{word:?}");
         }
     }
 
-    /// Drops every page that is not on its way.
+    /// Drops every page that is ready.
     pub fn drop_ready(&mut self) {
         self.words.retain(|_, word| {
             word.present &= !word.ready;
             word.ready = 0;
             word.marked &= word.present;
+            debug_assert!(word.is_sound(), "{word:?}");
             word.present != 0
         });
     }
@@ -140,7 +152,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One entry for each page: whether it has been read, and whether it is marked.
+    /// For each present page: whether it is ready, and whether it is marked.
     #[derive(Default)]
     struct Oracle(BTreeMap<u64, (bool, bool)>);
 

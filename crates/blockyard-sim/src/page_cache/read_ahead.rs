@@ -1,94 +1,93 @@
-//! Read-ahead: which pages of a file are read, and when, by somebody who asks for some of them.
+//! Read-ahead: which pages of a file to read, and when, for a reader that needs some of them.
 //!
-//! This is Linux's on-demand read-ahead, as its documentation and its source tell it (4.10 to 6.6).
-//! A [`ReadAhead`] belongs to a file as one reader has it open. It is asked where the reader misses a
-//! page ([`Trigger::Miss`]) and where he comes to a page that an earlier window left marked
-//! ([`Trigger::Marker`]); it answers with the [`Window`] to read.
+//! This is Linux's on-demand read-ahead (4.10 to 6.6). A [`ReadAhead`] belongs to a file that one
+//! reader has open. It is called when the reader misses a page ([`Trigger::Miss`]), and when the reader
+//! reaches a page that an earlier window has marked ([`Trigger::Marker`]). It returns the [`Window`] to
+//! read.
 //!
 //! # Rules
 //!
-//! - **A1.** A window is no longer than the reach, which a single request can widen
+//! - **[window-within-reach]** A window is no longer than the reach, which a long request can widen
 //!   ([`Reach::for_request`]).
-//! - **A2.** Who begins at the front of the file, asks for more than the reach, or goes on where he
-//!   stopped begins a stream: its first window grows with the request (four times a small one, twice
-//!   a middling one).
-//! - **A3.** In a stream each window follows on the one before and is twice as long, four times
-//!   while it is small, until it is as long as the reach.
-//! - **A4.** What of a window was not asked for begins with its marker. Windows of a stream that is under
-//!   way are marked at their first page: whoever comes to it has the next window read while this one
-//!   may still be on its way, so that up to two are.
-//! - **A5.** A first window nothing of which is ahead is joined with the next one if both fit the
-//!   reach; if not, it is marked in its middle.
-//! - **A6.** Where neither the reader nor the cache knows of pages before, what is asked for is read,
-//!   and nothing else: a random read. It leaves the stream as it was.
+//! - **[marker-before-next-window]** The part of a window that was not requested begins with its marker.
+//!   Later windows of a stream are marked at their first page. A reader that reaches the marker has the
+//!   next window read while this one may still be in flight, so at most two are.
+//! - **[random-read-alone]** If neither the reader nor the cache knows of earlier pages, only the
+//!   requested pages are read, and the stream stays as it was.
+//!
+//! A reader starts a stream when it begins at the front of the file, requests more than the reach, or
+//! continues where it stopped. The first window grows with the request: four times a small request,
+//! twice a medium one. Each later window follows the previous one and is twice as long (four times
+//! while it is small), up to the reach. If the whole first window was requested, it is joined with
+//! the next window when both fit the reach, and otherwise marked in its middle.
 
 use crate::profile::Reach;
 use core::ops::Range;
 
-/// What the reader said he would do (`posix_fadvise`).
+/// The reader's announced access pattern (`posix_fadvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing.
+    /// No announcement.
     Normal,
-    /// Read in order: windows reach twice as far.
+    /// Sequential: windows reach twice as far.
     Sequential,
-    /// Read at random: what is asked for is read, and nothing else.
+    /// Random: only the requested pages are read.
     Random,
 }
 
-/// Why a window is asked for.
+/// The reason to read a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// The page is not in the cache.
     Miss,
-    /// The page is there, and marked.
+    /// The page is in the cache and marked.
     Marker,
 }
 
-/// Pages to read, as far as they are not in the cache and the file has them.
+/// Pages to read, except those in the cache and those beyond the end of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The pages.
     pub pages: Range<u64>,
-    /// Which of them is marked.
+    /// The page to mark.
     pub marker: Option<u64>,
 }
 
-/// What the cache has of a file.
+/// The pages of a file in the cache.
 pub trait Pages {
-    /// How many pages directly before `page` are there, `max` at most.
+    /// Returns how many pages directly before `page` are present, at most `max`.
     fn run_before(&self, page: u64, max: u64) -> u64;
-    /// The first page from `page` on that is not there, among the next `max`.
+    /// Returns the first absent page from `page` on, among the next `max`.
     fn next_absent(&self, page: u64, max: u64) -> Option<u64>;
 }
 
-/// The stream of one reader in one file.
+/// The read-ahead stream of one reader in one file.
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
     advice: Advice,
     /// The latest window.
     start: u64,
     len: u64,
-    /// Its last pages, which begin with the marker.
+    /// The number of its last pages that begin with the marker.
     ahead: u64,
-    /// The page that was read last.
+    /// The page read last.
     last: Option<u64>,
 }
 
 impl ReadAhead {
-    /// A file just opened, with `advice`.
+    /// Returns the stream of a file that was just opened, with `advice`.
     #[must_use]
     pub const fn new(advice: Advice) -> Self {
         Self { advice, start: 0, len: 0, ahead: 0, last: None }
     }
 
-    /// The reader has read of `page`.
+    /// Notes that the reader has read from `page`.
     pub const fn has_read(&mut self, page: u64) {
         self.last = Some(page);
     }
 
-    /// The window to read because of `trigger` at `page`, where the reader still wants `wanted`
-    /// pages (at least 1) from it on; `None`: nothing is read ahead.
+    /// Returns the window to read because of `trigger` at `page`; `None` if nothing is read ahead. The
+    /// reader still needs `wanted` pages (at least 1) from `page` on.
     pub fn window(
         &mut self,
         trigger: Trigger,
@@ -97,6 +96,7 @@ impl ReadAhead {
         reach: Reach,
         cache: &impl Pages,
     ) -> Option<Window> {
+        debug_assert!(wanted > 0, "a reader that wants no page reads nothing ahead");
         let reach = match self.advice {
             Advice::Normal => reach,
             Advice::Sequential => Reach { usual: reach.usual * 2, ..reach },
@@ -113,10 +113,10 @@ impl ReadAhead {
         if page == 0 {
             self.begin(page, wanted, max);
         } else if page == self.start + self.len - self.ahead || page == self.start + self.len {
-            self.set(self.start + self.len, longer(self.len, max)); // A3
+            self.set(self.start + self.len, longer(self.len, max));
         } else if trigger == Trigger::Marker {
-            // The marker of another stream, or of one that has gone elsewhere meanwhile: go on
-            // behind what is there.
+            // The marker belongs to another stream, or to an earlier one of this reader. Continue after
+            // the pages in the cache.
             let begin = cache.next_absent(page + 1, max)?;
             self.set(begin, longer(begin - page + wanted, max));
         } else if wanted > max || self.last.is_some_and(|last| page.wrapping_sub(last) <= 1) {
@@ -124,14 +124,15 @@ impl ReadAhead {
         } else {
             let before = cache.run_before(page, max);
             if before <= wanted {
-                return Some(Window { pages: page..page + wanted, marker: None }); // A6
+                // [random-read-alone]
+                return Some(Window { pages: page..page + wanted, marker: None });
             }
             let all = if before >= page { before * 2 } else { before };
             self.set(page, (all + wanted).min(max));
             self.ahead = 1;
         }
         if self.start == page && self.len == self.ahead {
-            let more = longer(self.len, max); // A5
+            let more = longer(self.len, max);
             if self.len + more <= max {
                 self.ahead = more;
                 self.len += more;
@@ -140,16 +141,18 @@ impl ReadAhead {
                 self.ahead = max / 2;
             }
         }
+        debug_assert!(0 < self.len && self.len <= max, "[window-within-reach]: {self:?}, {max}");
+        debug_assert!(self.ahead <= self.len, "[marker-before-next-window]: {self:?}");
         let end = self.start + self.len;
         Some(Window { pages: self.start..end, marker: Some(end - self.ahead) })
     }
 
-    /// A window of a stream that is under way (A4).
+    /// Sets the next window of a stream ([marker-before-next-window]).
     const fn set(&mut self, start: u64, len: u64) {
         (self.start, self.len, self.ahead) = (start, len, len);
     }
 
-    /// The first window of a stream (A2).
+    /// Sets the first window of a stream.
     const fn begin(&mut self, page: u64, wanted: u64, max: u64) {
         self.set(page, first(wanted, max));
         if self.len > wanted {
@@ -158,7 +161,7 @@ impl ReadAhead {
     }
 }
 
-/// Pages of the first window for a request of so many (A2).
+/// Returns the length of the first window for a request of `wanted` pages.
 const fn first(wanted: u64, max: u64) -> u64 {
     let whole = if wanted >= max { max } else { wanted.next_power_of_two() };
     if whole <= max / 32 {
@@ -170,7 +173,7 @@ const fn first(wanted: u64, max: u64) -> u64 {
     }
 }
 
-/// Pages of the window after one of so many (A3).
+/// Returns the length of the window after one of `len` pages.
 const fn longer(len: u64, max: u64) -> u64 {
     if len < max / 16 {
         len * 4
@@ -186,7 +189,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// 128 KiB, whatever is asked for.
+    /// 128 KiB, for any request.
     const REACH: Reach = Reach { usual: 32, widest: 32 };
 
     #[derive(Default)]
@@ -202,7 +205,7 @@ mod tests {
         }
     }
 
-    /// A reader with a cache that answers at once, and the windows he had read.
+    /// A reader with a cache that reads at once, and its windows.
     struct Reader {
         ahead: ReadAhead,
         reach: Reach,
@@ -231,7 +234,7 @@ mod tests {
             self.cache.0.extend(pages);
         }
 
-        /// One call that reads `pages`; which windows it led to.
+        /// Reads `pages` in one call. Returns the windows that this caused.
         fn read(&mut self, pages: Range<u64>) -> Vec<(u64, u64, Option<u64>)> {
             for page in pages.clone() {
                 if !self.cache.0.contains(&page) {
@@ -247,8 +250,8 @@ mod tests {
         }
     }
 
-    /// Page by page from the front: 4 pages, of which 3 are ahead, then 8, 16, 32 and 32 for ever,
-    /// each asked for where the one before begins.
+    /// Page by page from the front: 4 pages, of which 3 are ahead, then 8, 16, 32 and always 32. Each
+    /// is requested at the start of the previous one ([marker-before-next-window]).
     #[test]
     fn a_stream_of_single_pages_doubles_its_windows() {
         let mut reader = Reader::new(Advice::Normal, REACH);
@@ -268,7 +271,8 @@ mod tests {
         assert_eq!(windows, expected);
     }
 
-    /// `dd bs=1M`: a first window marked in its middle (A5), then full ones, one ahead.
+    /// `dd bs=1M`: a first window marked in its middle, then full windows, one ahead
+    /// ([window-within-reach]).
     #[test]
     fn long_requests_take_full_windows() {
         let mut reader = Reader::new(Advice::Normal, REACH);
@@ -280,13 +284,13 @@ mod tests {
         assert_eq!(reader.read(256..512).len(), 8);
     }
 
-    /// A request longer than the reach is read as it is asked for, as far as the device lets it.
+    /// A request longer than the reach is read as one, as far as the device allows.
     #[test]
     fn a_long_request_widens_the_windows() {
         let mut reader = Reader::new(Advice::Normal, Reach { usual: 32, widest: 128 });
         let first = reader.read(0..256);
         assert_eq!(first[..2], [(0, 128, Some(64)), (128, 128, Some(128))]);
-        // What is left of the request at the marker decides: 128 of 256 pages, then 64 of them.
+        // The rest of the request at the marker counts: 128 of 256 pages, then 64 of them.
         assert_eq!(first[2], (256, 128, Some(256)));
         let mut reader = Reader::new(Advice::Normal, Reach { usual: 32, widest: 128 });
         assert_eq!(reader.read(0..33)[0], (0, 33, Some(17)), "33 / 2 = 16 pages are ahead");
@@ -299,22 +303,23 @@ mod tests {
         let mut reader = Reader::new(Advice::Normal, REACH);
         assert_eq!(reader.read(0..2), [(0, 4, Some(2))]);
         assert_eq!(reader.read(2..4), [(4, 8, Some(4))]);
-        // 16 pages are more than a quarter of the reach: they become all of it.
+        // 16 pages are more than a quarter of the reach, so the window is the whole reach.
         let mut reader = Reader::new(Advice::Normal, REACH);
         assert_eq!(reader.read(0..16), [(0, 32, Some(16))]);
     }
 
+    // [random-read-alone]
     #[test]
-    fn random_reads_read_what_was_asked_for() {
+    fn a_random_read_reads_only_the_requested_pages() {
         let mut reader = Reader::new(Advice::Normal, REACH);
         assert_eq!(reader.read(1000..1001), [(1000, 1, None)]);
         assert_eq!(reader.read(500..504), [(500, 4, None)]);
         assert_eq!(reader.read(9000..9001), [(9000, 1, None)]);
-        // The next page: somebody goes on where he stopped, so a stream begins.
+        // The next page continues where the reader stopped, so a stream begins.
         assert_eq!(reader.read(9001..9002), [(9001, 4, Some(9002))]);
     }
 
-    /// A jump out of a stream and back: the stream's markers are still there.
+    /// A jump out of a stream and back: the stream's markers are still there ([random-read-alone]).
     #[test]
     fn a_miss_elsewhere_leaves_the_stream_as_it_was() {
         let mut reader = Reader::new(Advice::Normal, REACH);
@@ -324,37 +329,37 @@ mod tests {
         assert_eq!(reader.read(4..5), [(12, 16, Some(12))]);
     }
 
-    /// Pages before that somebody else read are as good as a stream of one's own.
+    /// Earlier pages that another reader has read count like the reader's own stream.
     #[test]
-    fn history_in_the_cache_begins_a_stream() {
+    fn earlier_pages_in_the_cache_start_a_stream() {
         let mut reader = Reader::new(Advice::Normal, REACH);
         reader.cache.0.extend(100..105);
         assert_eq!(reader.read(105..106), [(105, 6, Some(110))]);
-        // From the very front on it counts twice.
+        // A run from the front of the file counts twice.
         let mut reader = Reader::new(Advice::Normal, REACH);
         reader.cache.0.extend(0..5);
         assert_eq!(reader.read(5..6), [(5, 11, Some(15))]);
     }
 
-    /// A marker that another reader left: on behind what is there, at the next length.
+    /// At another reader's marker the stream continues after the cached pages, with the next length.
     #[test]
-    fn a_foreign_marker_goes_on_behind_what_is_there() {
+    fn a_foreign_marker_continues_after_the_cached_pages() {
         let mut reader = Reader::new(Advice::Normal, REACH);
         reader.cache.0.extend(200..208);
         reader.marked.insert(202);
-        // 6 pages ahead and 1 asked for: 7, then twice that.
+        // 6 pages ahead and 1 requested are 7; the window is twice as long.
         assert_eq!(reader.read(202..203), [(208, 14, Some(208))]);
     }
 
     #[test]
-    fn advice_is_heeded() {
+    fn advice_changes_the_windows() {
         let mut reader = Reader::new(Advice::Sequential, REACH);
         assert_eq!(reader.read(0..64)[0], (0, 64, Some(32)));
         let mut reader = Reader::new(Advice::Random, REACH);
         assert_eq!(reader.read(0..4), [(0, 4, None)]);
         assert_eq!(reader.read(4..8), [(4, 4, None)]);
         let asked: u64 = reader.read(100..164).iter().map(|window| window.1).sum();
-        assert_eq!(asked, 64, "in two pieces, as the reach is 32");
+        assert_eq!(asked, 64, "in two pieces, as the reach is 32 pages");
     }
 
     #[test]

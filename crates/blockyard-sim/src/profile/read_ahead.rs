@@ -29,7 +29,7 @@ impl Reach {
         self.widest.max(self.usual * 2).max(1)
     }
 
-    /// The longest window for a request of so many pages (A1).
+    /// The longest window for a request of so many pages ([window-within-reach]).
     #[must_use]
     pub fn for_request(self, pages: u64) -> u64 {
         if pages > self.usual { pages.min(self.widest).max(self.usual) } else { self.usual }

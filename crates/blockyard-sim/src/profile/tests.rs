@@ -6,7 +6,8 @@ use blockyard::policy::{
     SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
-use blockyard_btt::{LaneChoice, Policy};
+use blockyard_btt::{LaneChoice, Policy, ReadTracking};
+use blockyard_mmc::policy::Bounce;
 use toml::de::{DeTable, DeValue};
 
 use super::*;
@@ -574,4 +575,39 @@ fn a_fault_in_a_profile_is_refused_with_a_hint_at_fault_files() {
     ] {
         assert_eq!(Device::parse("mine", text).unwrap_err().to_string(), format!("{told}{hint}"));
     }
+}
+
+#[test]
+fn every_value_of_a_historical_policy_has_a_builtin_design() {
+    let designs: Vec<_> =
+        builtin_designs().iter().map(|of| Design::lookup(of.name).unwrap()).collect();
+    for dispatch in
+        [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget]
+    {
+        assert!(designs.iter().any(|of| of.policies.dispatch == dispatch), "{dispatch:?}");
+    }
+    for bounce in [Bounce::None, Bounce::Sync, Bounce::Async] {
+        let has = |of: &Design| of.host.is_some_and(|host| host.bounce == bounce);
+        assert!(designs.iter().any(has), "{bounce:?}");
+    }
+    for tracking in [
+        ReadTracking::Versions,
+        ReadTracking::Indexed,
+        ReadTracking::Scan,
+        ReadTracking::ScanPadded,
+    ] {
+        let has = |of: &Design| of.btt.is_some_and(|btt| btt.tracking == tracking);
+        assert!(designs.iter().any(has), "{tracking:?}");
+    }
+}
+
+#[test]
+fn each_mode_of_refusal_has_a_builtin_device() {
+    let refusal = |name| match Device::lookup(name).unwrap().model {
+        DeviceModel::Hba(hba) => hba.refusal.unwrap().mode,
+        _ => panic!("{name} is no SCSI host"),
+    };
+    assert_eq!(refusal("lpfc-host-full"), RefusalMode::HostFull);
+    assert_eq!(refusal("lpfc-target-full"), RefusalMode::TargetFull);
+    assert!(matches!(refusal("lpfc-lun-full"), RefusalMode::LunFull { .. }));
 }

@@ -1,28 +1,29 @@
-//! Which completion belongs to which I/O, where a trace tells them apart.
+//! Matches completions to I/Os in the traces that record the two separately.
 //!
-//! An I/O is complete when all of its range is: a completion may end many I/Os that were merged,
-//! or a part of one that was split. A flush has no range: a completion without one ends the earliest
-//! flush of its disk. I/Os are given out in their order once their end is known, or
-//! is given up: at the end of the trace, or when [`OPEN_MAX`] others have been read since.
+//! An I/O is complete when its whole range is complete: one completion may end many merged I/Os, or
+//! a part of a split one. A flush has no range: a completion without a range ends the earliest
+//! flush of its disk. I/Os come out in their order once their end is known or given up. The end is
+//! given up at the end of the trace, or after [`OPEN_MAX`] later I/Os.
 
-use super::OPEN_MAX;
+use super::limits::OPEN_MAX;
 use super::record::Issue;
 use blockyard::bio::Op;
 use blockyard::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-/// I/Os whose completion may still be read.
+/// I/Os whose completion may still follow.
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     /// In the order of the trace.
     open: VecDeque<Open>,
-    /// Number of the first of `open`.
+    /// Number of the first I/O in `open`.
     first: u64,
-    /// By disk: which of `open` are flushes that wait.
+    /// By disk: numbers of the open flushes.
     flushes: BTreeMap<u16, VecDeque<u64>>,
-    /// By disk and first byte: which others wait.
+    /// By disk and first byte: numbers of the other open I/Os.
     waiting: BTreeMap<(u16, u64), VecDeque<u64>>,
-    /// The longest of `waiting`, bytes: how far before a completion an I/O it touches may begin.
+    /// Length of the longest I/O in `waiting`, bytes: how far before a completion an I/O in its
+    /// range may begin.
     len_bytes_max: u64,
 }
 
@@ -36,14 +37,18 @@ struct Open {
 
 impl Open {
     fn end(&mut self, at_ns: u64) {
+        debug_assert!(!self.done, "an I/O ends once");
         self.done = true;
         self.issue.took = Some(Duration::from_ns(at_ns.saturating_sub(self.at_ns)));
     }
 }
 
 impl Completions {
-    /// An I/O was asked for.
+    /// Notes that an I/O was issued.
     pub(super) fn issued(&mut self, at_ns: u64, issue: Issue) {
+        debug_assert!(issue.len_bytes > 0 || issue.op == Op::Flush, "only a flush has no range");
+        // [bounded-trace-memory]
+        debug_assert!(self.open.len() <= OPEN_MAX, "the reader drains I/Os before it adds one");
         let number = self.first + self.open.len() as u64;
         if issue.op == Op::Flush {
             self.flushes.entry(issue.disk).or_default().push_back(number);
@@ -55,7 +60,7 @@ impl Completions {
         self.open.push_back(Open { at_ns, issue, left_bytes: issue.len_bytes, done: false });
     }
 
-    /// A range was completed.
+    /// Notes that a range was completed.
     pub(super) fn completed(&mut self, at_ns: u64, disk: u16, offset_bytes: u64, len_bytes: u32) {
         if len_bytes == 0 {
             let flush = self.flushes.get_mut(&disk).and_then(VecDeque::pop_front);
@@ -68,7 +73,7 @@ impl Completions {
         let from = offset_bytes.saturating_sub(self.len_bytes_max);
         let mut ended = Vec::new();
         for (&key, numbers) in self.waiting.range((disk, from)..(disk, end)) {
-            // Of two I/Os to the same place the earlier one is ended.
+            // Of two I/Os at the same place, the earlier one ends first.
             let Some(number) = numbers.front() else { continue };
             let open = &mut self.open[index(*number, self.first)];
             let begin = open.issue.offset_bytes.max(offset_bytes);
@@ -85,7 +90,7 @@ impl Completions {
         }
     }
 
-    /// The next I/O whose end is known or given up; `at_end`: there is no more to be read.
+    /// Returns the next I/O whose end is known or given up. `at_end`: the trace holds no more.
     pub(super) fn next(&mut self, at_end: bool) -> Option<(u64, Issue)> {
         let front = self.open.front()?;
         if !front.done && !at_end && self.open.len() <= OPEN_MAX {
@@ -94,8 +99,10 @@ impl Completions {
         let number = self.first;
         let open = self.open.pop_front()?;
         self.first += 1;
+        debug_assert_eq!(open.done, open.issue.took.is_some(), "an I/O that ended has a duration");
         if !open.done && open.issue.op == Op::Flush {
-            self.flushes.entry(open.issue.disk).or_default().pop_front();
+            let flush = self.flushes.entry(open.issue.disk).or_default().pop_front();
+            debug_assert_eq!(flush, Some(number), "the earliest open flush of its disk");
         } else if !open.done {
             self.forget((open.issue.disk, open.issue.offset_bytes), number);
         }
@@ -104,6 +111,7 @@ impl Completions {
 
     fn forget(&mut self, key: (u16, u64), number: u64) {
         if let Some(numbers) = self.waiting.get_mut(&key) {
+            debug_assert!(numbers.contains(&number), "an open I/O waits at its first byte");
             numbers.retain(|known| *known != number);
             if numbers.is_empty() {
                 self.waiting.remove(&key);
@@ -116,7 +124,8 @@ impl Completions {
 }
 
 fn index(number: u64, first: u64) -> usize {
-    usize::try_from(number - first).expect("as many as are open")
+    debug_assert!(number >= first, "I/O {number} has left the window, which begins at {first}");
+    usize::try_from(number - first).expect("an open I/O should have a number in the window")
 }
 
 #[cfg(test)]
@@ -136,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn one_completion_ends_all_that_were_merged() {
+    fn one_completion_ends_all_merged_ios() {
         let mut completions = Completions::default();
         completions.issued(10, issue(0, 4096));
         completions.issued(20, issue(4096, 4096));
@@ -177,6 +186,6 @@ mod tests {
         assert_eq!(completions.next(false).map(|(at, issue)| (at, issue.took)), Some((0, None)));
         assert_eq!(completions.next(false), None);
         completions.completed(9, 0, 0, 512);
-        assert_eq!(completions.next(false), None, "a late completion finds nobody");
+        assert_eq!(completions.next(false), None, "a late completion matches no I/O");
     }
 }

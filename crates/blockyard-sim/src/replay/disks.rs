@@ -1,19 +1,20 @@
-//! The disks of a trace, numbered by order of appearance.
+//! The disks of a trace, numbered in order of appearance.
 
-use super::DISKS_MAX;
 use super::error::TraceFault;
+use super::limits::DISKS_MAX;
 
-/// Names of disks, each with its number.
+/// Disk names; a name's index is its number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disks {
     names: Vec<String>,
-    /// Most traces name the same disk again and again.
+    /// The disk found last: most traces name the same disk many times in a row.
     last: usize,
 }
 
 impl Disks {
-    /// The number of the disk called `name`.
+    /// Returns the number of the disk called `name`; a new name takes the next number.
     pub(super) fn number(&mut self, name: &str) -> Result<u16, TraceFault> {
+        debug_assert!(self.names.len() <= DISKS_MAX, "[bounded-trace-memory]");
         let known = |at: &usize| self.names.get(*at).is_some_and(|last| last == name);
         let found = Some(self.last).filter(known);
         let found = found.or_else(|| self.names.iter().position(|known| known == name));
@@ -25,6 +26,7 @@ impl Disks {
                 self.names.len() - 1
             }
         };
+        debug_assert_eq!(self.names[self.last], name, "the number found is that of the name");
         u16::try_from(self.last).map_err(|_| TraceFault::TooManyDisks)
     }
 

@@ -1,19 +1,19 @@
-//! What can be wrong with a trace, and where.
+//! Errors in traces and their places.
 
-use super::{DISKS_MAX, LINE_BYTES_MAX, PARTS_MAX, REORDER_MAX, SUBMITTERS_MAX};
+use super::limits::{DISKS_MAX, LINE_BYTES_MAX, PARTS_MAX, REORDER_MAX, SUBMITTERS_MAX};
 use crate::words::Words;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Where in a file.
+/// A position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Position {
     /// The file as a whole.
     Whole,
-    /// This line, from 1.
+    /// A line, counted from 1.
     Line(u64),
-    /// This byte, from 0.
+    /// A byte, counted from 0.
     Byte(u64),
 }
 
@@ -22,7 +22,7 @@ pub enum Position {
 pub struct Place {
     /// The file as it was named.
     pub file: Arc<str>,
-    /// Where in it.
+    /// The position in that file.
     pub position: Position,
 }
 
@@ -36,12 +36,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// A trace that cannot be replayed: the fault and where it is. Displayed as `FILE:LINE: message`.
+/// A trace that cannot be replayed: the fault and its place. Displays as `FILE:LINE: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// Where.
+    /// The place of the fault.
     pub place: Place,
-    /// What.
+    /// The fault.
     pub fault: TraceFault,
 }
 
@@ -57,97 +57,97 @@ impl core::error::Error for TraceError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceFault {
-    /// It could not be read.
+    /// The file could not be read.
     Unreadable(io::ErrorKind),
-    /// It begins like none of the formats known.
+    /// The beginning matches no known format.
     UnknownFormat,
-    /// It is packed by this program.
+    /// The file is compressed by this program.
     Compressed(&'static str),
-    /// A version of a known format that is not read.
+    /// An unsupported version of a known format.
     Version {
         /// The format.
         format: &'static str,
-        /// The version found.
+        /// The version in the file.
         found: u32,
-        /// The versions read.
+        /// The supported versions.
         known: &'static str,
     },
-    /// It holds no I/O.
+    /// The trace holds no I/O.
     NoRecords,
     /// A line is longer than [`LINE_BYTES_MAX`].
     LineTooLong,
-    /// A line is not text.
+    /// A line is not UTF-8 text.
     NotText,
-    /// A line has too few parts, or too many.
+    /// A line has too few fields, or too many.
     Fields {
-        /// What it should look like.
+        /// The expected fields.
         expected: &'static str,
     },
-    /// A part of a line or record cannot be understood.
+    /// A field of a line or record cannot be parsed.
     Value {
-        /// Which part.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its text.
         found: String,
-        /// What it should be.
+        /// The expected text.
         expected: &'static str,
     },
-    /// A word that is not one of those known.
+    /// An unknown word.
     Word {
-        /// What it stands for.
+        /// The field.
         field: &'static str,
         /// The word.
         found: String,
-        /// The nearest one known, if any is near.
+        /// The nearest known word, if one is close.
         nearest: Option<&'static str>,
-        /// All that are known.
+        /// All known words.
         known: &'static str,
     },
     /// A number that can only be in another unit than the format's.
     Unit {
-        /// Which number.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// The number.
         found: u64,
         /// The format's unit.
         expected: &'static str,
-        /// What it looks like.
+        /// The unit that the number suggests.
         looks_like: &'static str,
     },
-    /// I/O to a file that was not added before.
+    /// I/O to a file that no earlier line added.
     NotAdded(String),
-    /// Time goes back by more than can be put in order.
+    /// An entry is too late to be put in order.
     Backwards {
-        /// Nanoseconds.
+        /// How late, nanoseconds.
         by_ns: u64,
     },
-    /// A `wait` that is not later than the one before.
+    /// A `wait` that is not later than the previous one.
     WaitBackwards {
-        /// As written.
+        /// The time of this wait, as written.
         found: u64,
-        /// The one before.
+        /// The time of the previous wait.
         before: u64,
     },
     /// The file ends within a record.
     Truncated {
-        /// Bytes the record needs.
+        /// Bytes that the record needs.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes left in the file.
         left: u64,
     },
-    /// No record begins here.
+    /// This first word does not begin a blktrace record.
     BadMagic(u32),
-    /// A range that ends beyond what 64 bits of bytes can name.
+    /// The range ends beyond the largest byte offset.
     Beyond,
     /// More disks than [`DISKS_MAX`].
     TooManyDisks,
-    /// More processes than [`SUBMITTERS_MAX`], where each is to be replayed in its own time.
+    /// More processes than [`SUBMITTERS_MAX`] in a replay that keeps each process's think time.
     TooManySubmitters,
     /// More files than [`PARTS_MAX`].
     TooManyParts,
-    /// It is a device, or standard input: a trace is read more than once.
+    /// A device or standard input: a trace must be a file, as it is read more than once.
     NotAFile,
-    /// It is not what it was when it was opened.
+    /// The file changed after it was opened.
     Changed,
 }
 
@@ -155,14 +155,14 @@ impl fmt::Display for TraceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(kind) => write!(f, "cannot read the file: {}", Words(*kind)),
-            Self::NotAFile => f.write_str("not a file: a trace is read more than once"),
+            Self::NotAFile => f.write_str("not a regular file: a trace is read more than once"),
             Self::UnknownFormat => f.write_str(
                 "not a trace of a known format: fio iolog (version 2 or 3), blktrace, output of \
                  blkparse, or MSR-Cambridge CSV",
             ),
-            Self::Compressed(by) => write!(f, "packed by {by}: unpack it first"),
+            Self::Compressed(by) => write!(f, "compressed by {by}: decompress it first"),
             Self::Version { format, found, known } => {
-                write!(f, "{format} of version {found}: known are {known}")
+                write!(f, "{format} has version {found}: the supported versions are {known}")
             }
             Self::NoRecords => f.write_str("no I/O in this trace"),
             Self::LineTooLong => write!(f, "the line is longer than {LINE_BYTES_MAX} bytes"),
@@ -182,7 +182,7 @@ impl fmt::Display for TraceFault {
                 write!(f, "{field} {found}: expected {expected}, this looks like {looks_like}")
             }
             Self::NotAdded(name) => {
-                write!(f, "I/O to `{name}`, which no line before has added")
+                write!(f, "I/O to `{name}`, which no earlier line has added")
             }
             Self::Backwards { by_ns } => write!(
                 f,
@@ -191,8 +191,8 @@ impl fmt::Display for TraceFault {
             ),
             Self::WaitBackwards { found, before } => write!(
                 f,
-                "wait until {found} after a wait until {before}: fio counts milliseconds from the \
-                 begin of the run; these look like spans"
+                "wait until {found} after a wait until {before}: fio counts milliseconds since the \
+                 start of the run; these numbers look like durations"
             ),
             Self::Truncated { needed, left } => {
                 write!(f, "the record needs {needed} bytes, and the file ends after {left}")
@@ -200,11 +200,11 @@ impl fmt::Display for TraceFault {
             Self::BadMagic(found) => {
                 write!(f, "no blktrace record begins here: its first word is {found:#010x}")
             }
-            Self::Beyond => f.write_str("the range ends beyond the largest byte number"),
+            Self::Beyond => f.write_str("the range ends beyond the largest byte offset"),
             Self::TooManyDisks => write!(f, "more than {DISKS_MAX} disks"),
             Self::TooManySubmitters => write!(
                 f,
-                "more than {SUBMITTERS_MAX} processes: replay by timestamps, or as fast as can be"
+                "more than {SUBMITTERS_MAX} processes: replay by timestamps or in a closed loop"
             ),
             Self::TooManyParts => write!(f, "more than {PARTS_MAX} files"),
             Self::Changed => f.write_str("the file changed while it was replayed"),

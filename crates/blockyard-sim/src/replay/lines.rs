@@ -1,7 +1,7 @@
-//! Lines of a text, one after the other, each of bounded length.
+//! The lines of a text file, each of bounded length.
 
-use super::LINE_BYTES_MAX;
 use super::error::{Place, Position, TraceError, TraceFault};
+use super::limits::LINE_BYTES_MAX;
 use super::source::Part;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -30,7 +30,7 @@ impl Lines {
         Ok(Self { name: Arc::clone(&part.name), text, line: Vec::new(), number: 0 })
     }
 
-    /// The next line without its end; `None` after the last.
+    /// Returns the next line without its line end, or `None` after the last line.
     pub(super) fn next(&mut self) -> Result<Option<&str>, TraceError> {
         self.line.clear();
         self.number += 1;
@@ -40,6 +40,7 @@ impl Lines {
         if read == 0 {
             return Ok(None);
         }
+        debug_assert!(self.line.len() <= LINE_BYTES_MAX + 2, "[bounded-trace-memory]");
         let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         if text.len() > LINE_BYTES_MAX {
@@ -51,7 +52,7 @@ impl Lines {
         }
     }
 
-    /// An error about the line read last.
+    /// Returns an error at the line read last.
     pub(super) fn fault(&self, fault: TraceFault) -> TraceError {
         let position = Position::Line(self.number);
         TraceError { place: Place { file: Arc::clone(&self.name), position }, fault }

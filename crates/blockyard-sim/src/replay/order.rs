@@ -1,27 +1,27 @@
-//! Puts in order what stands a little too late (P3).
+//! Sorts entries that stand a little too late in their file.
 
-use super::REORDER_MAX;
+use super::limits::REORDER_MAX;
 use super::record::Entry;
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Holds back up to [`REORDER_MAX`] entries and gives out the earliest; entries of the same instant
-/// stay in the order of the file.
+/// Holds back up to [`REORDER_MAX`] entries and returns the earliest ([records-in-time-order]).
+/// Entries of the same instant keep the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     held: BinaryHeap<Reverse<Held>>,
     next: u64,
-    /// The latest instant read.
+    /// The latest instant pushed.
     latest_ns: u64,
-    /// The latest instant given out.
+    /// The latest instant popped.
     given_ns: u64,
-    /// Entries that stood too late.
+    /// Number of entries that stood too late.
     pub(super) moved: u64,
-    /// The most that one stood too late, nanoseconds.
+    /// The largest delay of an entry, nanoseconds.
     pub(super) moved_ns_max: u64,
 }
 
-/// An entry with its number in the file; ordered by instant, then number.
+/// An entry with its number in the file; ordered by instant, then by number.
 #[derive(Debug)]
 struct Held {
     number: u64,
@@ -55,13 +55,14 @@ impl Ord for Held {
 }
 
 impl Order {
-    /// Whether another entry is needed before the earliest is known.
+    /// Whether the earliest entry is known only after another push.
     pub(super) fn wants(&self) -> bool {
         self.held.len() <= REORDER_MAX
     }
 
-    /// Takes the next entry of the file; an error says by how many nanoseconds it comes too late.
+    /// Takes the next entry of the file. The error is how late the entry is, nanoseconds.
     pub(super) fn push(&mut self, entry: Entry) -> Result<(), u64> {
+        debug_assert!(self.wants(), "[bounded-trace-memory]: the window is full, pop first");
         if entry.at_ns < self.given_ns {
             return Err(self.given_ns - entry.at_ns);
         }
@@ -75,9 +76,10 @@ impl Order {
         Ok(())
     }
 
-    /// The earliest entry held.
+    /// Returns the earliest entry.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let Reverse(held) = self.held.pop()?;
+        debug_assert!(held.entry.at_ns >= self.given_ns, "[records-in-time-order]");
         self.given_ns = held.entry.at_ns;
         Some(held.entry)
     }
@@ -85,19 +87,19 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::What;
+    use super::super::record::EntryKind;
     use super::*;
 
     fn entry(at_ns: u64) -> Entry {
-        Entry { at_ns, what: What::Other }
+        Entry { at_ns, kind: EntryKind::Other }
     }
 
-    /// Whatever is at most the window out of place comes out sorted, and stably so.
+    /// [records-in-time-order]: an entry that is late by at most the window comes out in its place.
     #[test]
-    fn a_window_of_disorder_is_put_in_order() {
+    fn entries_late_by_at_most_the_window_are_sorted() {
         let mut order = Order::default();
         let late = REORDER_MAX as u64;
-        // Every instant from `late` on, and the first ones behind them.
+        // All instants from 1 to `late`, then instant 0.
         let instants: Vec<u64> = (1..=late).chain([0]).collect();
         let mut given = Vec::new();
         for at in &instants {
@@ -111,8 +113,9 @@ mod tests {
         assert_eq!((order.moved, order.moved_ns_max), (1, late));
     }
 
+    // [records-in-time-order]
     #[test]
-    fn what_is_later_than_the_window_is_refused() {
+    fn an_entry_later_than_the_window_is_refused() {
         let mut order = Order::default();
         for at in 1..=REORDER_MAX as u64 + 1 {
             order.push(entry(at)).unwrap();

@@ -1,155 +1,71 @@
-//! How a trace is to be replayed, and whether it can be on a device.
+//! A replay: a trace, its pace and its place on a device.
 
 use super::error::{TraceError, TraceFault};
+use super::limits::OUTSTANDING_MAX;
+use super::options::{Options, Pace};
+use super::placing::{Placing, Submitters};
 use super::player::Player;
 use super::summary::DiskSummary;
-use super::{OUTSTANDING_MAX, Trace};
+use super::trace::Trace;
 use crate::job::{JobFile, NoSource, Op, parse_args};
 use crate::profile::Device;
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
-use core::str::FromStr;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// When a record is issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// At its own instant, whatever is outstanding: an open loop. Each processor of the trace is a
-    /// submitter.
-    Open,
-    /// In the order of the trace, as soon as fewer than this many are outstanding: a closed loop,
-    /// one submitter.
-    Closed(u32),
-    /// As long after what went before as in the trace. Each process is a submitter; what went
-    /// before is its latest issue or completion, with no more I/Os outstanding than it had then.
-    Think,
-}
-
-/// How much faster than it was recorded a trace goes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Speed {
-    /// Thousandths; 1000 is as recorded.
-    thousandths: u64,
-}
-
-impl Speed {
-    /// As recorded.
-    pub const RECORDED: Self = Self { thousandths: 1000 };
-
-    /// A span of the trace, in virtual time.
-    pub(super) fn scale_ns(self, ns: u64) -> u64 {
-        if self == Self::RECORDED {
-            return ns;
-        }
-        let scaled = u128::from(ns) * 1000 / u128::from(self.thousandths);
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-}
-
-/// `2`, `2x`, `0.5x`: up to three decimals.
-impl FromStr for Speed {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WRONG: &str = "a factor from 0.001 to 1000000, such as 2x or 0.5x";
-        let digits = text.strip_suffix('x').unwrap_or(text);
-        let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
-        let plain = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            if digits { text.parse::<u64>().ok() } else { None }
-        };
-        let (Some(whole), Some(_)) = (plain(whole), plain(part)) else { return Err(WRONG) };
-        if part.len() > 3 || whole > 1_000_000 {
-            return Err(WRONG);
-        }
-        let part = plain(&format!("{part:0<3}")).ok_or(WRONG)?;
-        let thousandths = whole * 1000 + part;
-        if thousandths == 0 { Err(WRONG) } else { Ok(Self { thousandths }) }
-    }
-}
-
-/// What becomes of addresses beyond the end of the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Map {
-    /// They begin again at its start. What was contiguous stays so.
-    Wrap,
-    /// All are scaled so that the end of the trace's disk is that of the device. Distances keep
-    /// their proportions; what was contiguous does not stay so.
-    Scale,
-}
-
-/// How a trace is to be replayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// When a record is issued.
-    pub pace: Pace,
-    /// How fast the trace's clock goes. Without effect in a closed loop.
-    pub speed: Speed,
-    /// What becomes of addresses beyond the end; `None`: they are an error.
-    pub map: Option<Map>,
-    /// The one disk to replay, by name or by number; `None`: all.
-    pub disk: Option<String>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { pace: Pace::Open, speed: Speed::RECORDED, map: None, disk: None }
-    }
-}
-
-/// Why a trace cannot be replayed as asked.
+/// Why a trace cannot be replayed as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayError {
-    /// Something is wrong with the trace.
+    /// The trace is at fault.
     Trace(TraceError),
-    /// It reaches beyond the end of the device.
+    /// The trace reaches beyond the end of the device.
     BeyondDevice {
         /// The trace.
         trace: String,
         /// The disk in it.
         disk: String,
-        /// Bytes that disk has at least.
+        /// The smallest size that disk can have, bytes.
         end_bytes: u64,
-        /// Bytes of the device.
+        /// Size of the device, bytes.
         device_bytes: u64,
     },
-    /// One I/O is longer than the device.
+    /// An I/O is longer than the device.
     LongerThanDevice {
         /// The trace.
         trace: String,
     },
-    /// It has more disks than the device.
+    /// The trace has more disks than the device.
     TooFewDisks {
         /// The trace.
         trace: String,
         /// Its disks.
         names: Vec<String>,
-        /// How many the device has.
+        /// Number of disks of the device.
         disks: u16,
     },
-    /// It has no such disk.
+    /// The trace has no such disk.
     NoSuchDisk {
         /// The trace.
         trace: String,
-        /// What was asked for.
+        /// The requested disk.
         found: String,
         /// Its disks.
         names: Vec<String>,
     },
-    /// Its offsets or lengths are not multiples of the logical block.
+    /// Offsets or lengths are not multiples of the logical block.
     Misaligned {
         /// The trace.
         trace: String,
-        /// What they are multiples of.
+        /// The largest power of two that divides all of them.
         alignment_bytes: u64,
-        /// Bytes of a logical block.
+        /// Size of a logical block, bytes.
         block_bytes: u64,
     },
-    /// It discards, and the device does not.
+    /// The trace has discards, and the device does not support them.
     NoDiscard {
         /// The trace.
         trace: String,
-        /// How often.
+        /// Number of discards.
         discards: u64,
     },
 }
@@ -160,15 +76,15 @@ impl fmt::Display for ReplayError {
             Self::Trace(error) => error.fmt(f),
             Self::BeyondDevice { trace, disk, end_bytes, device_bytes } => write!(
                 f,
-                "{trace}: disk `{disk}` has {end_bytes} bytes at least, the device {device_bytes}: \
-                 map its addresses by `wrap` or `scale`, or take a larger device"
+                "{trace}: disk `{disk}` has at least {end_bytes} bytes, the device {device_bytes}: \
+                 map its addresses with `wrap` or `scale`, or choose a larger device"
             ),
             Self::LongerThanDevice { trace } => {
                 write!(f, "{trace}: an I/O is longer than the device")
             }
             Self::TooFewDisks { trace, names, disks } => write!(
                 f,
-                "{trace}: {} disks ({}), and the device has {disks}: choose one of them",
+                "{trace}: {} disks ({}), but the device has {disks}: choose one of them",
                 names.len(),
                 listed(names)
             ),
@@ -177,11 +93,11 @@ impl fmt::Display for ReplayError {
             }
             Self::Misaligned { trace, alignment_bytes, block_bytes } => write!(
                 f,
-                "{trace}: offsets and lengths are multiples of {alignment_bytes} bytes only, and \
+                "{trace}: offsets and lengths are multiples of only {alignment_bytes} bytes, but \
                  the device's logical block has {block_bytes}"
             ),
             Self::NoDiscard { trace, discards } => {
-                write!(f, "{trace}: {discards} discards, and the device does not take them")
+                write!(f, "{trace}: {discards} discards, but the device does not support discard")
             }
         }
     }
@@ -195,7 +111,7 @@ impl From<TraceError> for ReplayError {
     }
 }
 
-/// Names for a message, each with its number.
+/// Lists names for a message, each with its number.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let name = |(number, name): (usize, &String)| format!("{number} = {name}");
@@ -206,64 +122,21 @@ fn listed(names: &[String]) -> String {
     shown.join(", ")
 }
 
-/// Where the records of one disk of a trace go.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placing {
-    pub(super) queue: QueueId,
-    pub(super) map: Option<Map>,
-    pub(super) end_bytes: u64,
-    pub(super) device_bytes: u64,
-    pub(super) block_bytes: u64,
-}
-
-impl Placing {
-    /// The first byte on the device of a range of the trace's disk; whole where that is.
-    pub(super) fn place(&self, offset_bytes: u64, len_bytes: u32) -> u64 {
-        let last = self.device_bytes - u64::from(len_bytes).min(self.device_bytes);
-        match self.map {
-            None => offset_bytes,
-            Some(Map::Wrap) => (offset_bytes % self.device_bytes).min(last),
-            Some(Map::Scale) => {
-                let end = u128::from(self.end_bytes.max(1));
-                let scaled = u128::from(offset_bytes) * u128::from(self.device_bytes) / end;
-                let scaled = u64::try_from(scaled).unwrap_or(last);
-                (scaled - scaled % self.block_bytes).min(last)
-            }
-        }
-    }
-}
-
-/// What a record's submitter is told by.
-#[derive(Clone, Debug)]
-pub(super) enum Submitters {
-    /// By the processor of the machine on which that of the trace falls.
-    Cpus {
-        /// Processors of the machine.
-        cpus: u16,
-        /// Each in use, with its task.
-        tasks: BTreeMap<u16, u32>,
-    },
-    /// There is one.
-    One,
-    /// By the process.
-    Processes(BTreeMap<u32, u32>),
-}
-
-/// A trace and how it is to be replayed.
+/// A trace with its options for a replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
     trace: Trace,
     options: Options,
-    /// By number of the trace's disks: whether it is replayed.
+    /// By number of the trace's disks: whether the disk is replayed.
     chosen: Vec<bool>,
 }
 
 impl Replay {
-    /// `trace` is to be replayed as `options` say.
+    /// Returns a replay of `trace` with `options`.
     ///
     /// # Errors
     ///
-    /// If it has no such disk, or too many processes for that pace.
+    /// If the trace has no such disk, or too many processes for that pace.
     pub fn new(trace: Trace, options: Options) -> Result<Self, ReplayError> {
         let summary = trace.summary();
         if options.pace == Pace::Think && summary.more_processes {
@@ -291,19 +164,19 @@ impl Replay {
         &self.trace
     }
 
-    /// How it is replayed.
+    /// The options.
     #[must_use]
     pub const fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The disks that are replayed, by number in the trace.
+    /// The disks to replay, with their numbers in the trace.
     fn disks(&self) -> impl Iterator<Item = (usize, &DiskSummary)> {
         let all = self.trace.summary().disks.iter().enumerate();
         all.filter(|(at, _)| self.chosen[*at])
     }
 
-    /// Kinds of I/O in it.
+    /// The kinds of I/O in the trace.
     #[must_use]
     pub fn kinds(&self) -> Vec<Op> {
         let any = |of: fn(&DiskSummary) -> u64| self.disks().any(|(_, disk)| of(disk) > 0);
@@ -314,14 +187,16 @@ impl Replay {
         kinds
     }
 
-    /// The job as which it appears in reports: named after the trace, its submitters the instances.
+    /// Returns the job that stands for the replay in answers. It has the trace's name, and each
+    /// submitter is an instance.
     ///
     /// # Panics
     ///
-    /// Never: the options it is made of are sound.
+    /// Never: the options of the job are valid.
     #[must_use]
     pub fn job_file(&self, device: &Device) -> JobFile {
         let submitters = self.submitters(device).1.len();
+        debug_assert!(submitters > 0, "a trace has a record, so it has a submitter");
         let each = OUTSTANDING_MAX / u32::try_from(submitters).unwrap_or(u32::MAX).max(1);
         let depth = match self.options.pace {
             Pace::Closed(depth) => depth,
@@ -338,13 +213,15 @@ impl Replay {
             "--rw=rw".to_owned(),
             format!("--bs={}", longest.clamp(512, crate::job::BLOCK_BYTES_MAX)),
         ];
-        parse_args(args.iter().map(String::as_str), &NoSource).expect("sound options")
+        let parsed = parse_args(args.iter().map(String::as_str), &NoSource);
+        parsed.expect("options of a replay's job should be valid")
     }
 
-    /// Who submits: how records tell, and for each task its processor on the machine of `device`.
+    /// Returns the submitters, and for each task its processor on the machine of `device`.
     pub(super) fn submitters(&self, device: &Device) -> (Submitters, Vec<CpuId>) {
         let summary = self.trace.summary();
         let cpus = device.machine.cpus;
+        assert!(cpus > 0, "a machine has a processor");
         match self.options.pace {
             Pace::Closed(_) => (Submitters::One, vec![CpuId(0)]),
             Pace::Open => {
@@ -362,24 +239,24 @@ impl Replay {
         }
     }
 
-    /// The processor of each task on the machine of `device`.
+    /// Returns the processor of each task on the machine of `device`.
     #[must_use]
     pub fn task_cpus(&self, device: &Device) -> Vec<CpuId> {
         self.submitters(device).1
     }
 
-    /// A player of it on `device`.
+    /// Returns a player for `device`.
     ///
     /// # Errors
     ///
-    /// A [`ReplayError`] if the device is too small for it, or lacks what it asks for.
+    /// A [`ReplayError`] if the device is too small or lacks a feature that the trace needs.
     pub fn player(&self, device: &Device) -> Result<Player, ReplayError> {
         let placings = self.placings(device)?;
         let submitters = self.submitters(device).0;
         Ok(Player::new(self.trace.records()?, &self.options, placings, submitters))
     }
 
-    /// By number of the trace's disks; `None`: it is not replayed.
+    /// Returns the place of each disk of the trace; `None` for a disk that is not replayed.
     fn placings(&self, device: &Device) -> Result<Vec<Option<Placing>>, ReplayError> {
         let trace = || self.trace.name().to_owned();
         let limits = &device.limits;
@@ -390,6 +267,7 @@ impl Replay {
             let names = self.trace.summary().disks.iter().map(|disk| disk.name.clone()).collect();
             return Err(ReplayError::TooFewDisks { trace: trace(), names, disks });
         }
+        debug_assert!(block_bytes.is_power_of_two(), "logical block of {block_bytes} bytes");
         let mut placings = vec![None; self.chosen.len()];
         for ((at, disk), queue) in self.disks().zip(0..) {
             let end_bytes = disk.end_bytes;
@@ -416,42 +294,5 @@ impl Replay {
             placings[at] = Some(Placing { queue, map, end_bytes, device_bytes, block_bytes });
         }
         Ok(placings)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_speed_is_a_factor() {
-        let ns = |text: &str| text.parse::<Speed>().map(|speed| speed.scale_ns(3_000));
-        assert_eq!(ns("1"), Ok(3_000));
-        assert_eq!(ns("2x"), Ok(1_500));
-        assert_eq!(ns("0.5"), Ok(6_000));
-        assert_eq!(ns("1.5x"), Ok(2_000));
-        for wrong in ["", "x", "0", "-1", "2 x", "1e3", "0.0001", ".5", "0.+1", "2000000"] {
-            assert!(wrong.parse::<Speed>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn mapped_addresses_lie_on_the_device() {
-        let queue = QueueId(0);
-        let placing = |map| Placing {
-            queue,
-            map,
-            end_bytes: 10_000 * 512,
-            device_bytes: 1000 * 512,
-            block_bytes: 4096,
-        };
-        let wrap = placing(Some(Map::Wrap));
-        assert_eq!(wrap.place(2008 * 512, 4096), 8 * 512);
-        assert_eq!(wrap.place(999 * 512, 1024), 998 * 512, "not across the end");
-        let scale = placing(Some(Map::Scale));
-        assert_eq!(scale.place(0, 4096), 0);
-        assert_eq!(scale.place(5000 * 512, 4096), 496 * 512, "the middle, on a block");
-        assert_eq!(scale.place(9992 * 512, 4096), 992 * 512);
-        assert_eq!(placing(None).place(123 * 512, 512), 123 * 512);
     }
 }

@@ -1,16 +1,17 @@
-//! Hands the records of a trace to tasks, not earlier than they have to be known.
+//! Hands the records of a trace to tasks just before they are due.
 //!
-//! A task need not know a record before it may be due. In an open loop that is its own instant. With
-//! think time kept, a submitter that is ahead of the trace, because the device is faster than the
-//! recorded one was, has to know its records as much earlier: the *lead* is by how much the
-//! foremost submitter is ahead. So what is kept in memory is what lies between the submitters of a
-//! trace, not the trace.
+//! A task must know a record by the time the record may be due. In an open loop that is the record's
+//! own instant. With think time, a submitter can be ahead of the trace, because the device is faster
+//! than the recorded one. It must then know its records earlier by the *lead*, which is how far the
+//! foremost submitter is ahead. Memory therefore holds only the records between the slowest and the
+//! fastest submitter.
 
 use super::error::{TraceError, TraceFault};
-use super::plan::{Options, Pace, Placing, Speed, Submitters};
+use super::limits::{BACKLOG_MAX, OPEN_MAX};
+use super::options::{Options, Pace, Speed};
+use super::placing::{Placing, Submitters};
 use super::reader::Reader;
 use super::record::Record;
-use super::{BACKLOG_MAX, OPEN_MAX};
 use crate::job::Op as Kind;
 use crate::machine::cpu::TaskId;
 use blockyard::bio::{Bio, Op};
@@ -19,21 +20,22 @@ use blockyard::unit::{QueueId, SECTOR_BYTES};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Bytes of a memory page: one segment of a payload.
+/// Bytes of a memory page, which is one segment of a payload.
 const PAGE_BYTES: u32 = 4096;
 
 /// When a task issues a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// As soon as there is room.
+    /// As soon as the task has room.
     AtOnce,
     /// At this instant.
     At(Instant),
-    /// So long after the task's latest issue, and after it had no more than so many outstanding.
+    /// This long after both the task's latest issue and the instant when no more than this many I/Os
+    /// were outstanding.
     After {
-        /// I/Os outstanding at most.
+        /// The most I/Os outstanding.
         outstanding: u32,
-        /// How long after.
+        /// The time after them.
         gap: Duration,
     },
 }
@@ -43,21 +45,21 @@ pub enum Due {
 pub struct Delivery {
     /// The request queue of its disk.
     pub queue: QueueId,
-    /// What is submitted, without a cookie.
+    /// The bio to submit, without a cookie.
     pub bio: Bio,
-    /// The kind it counts as; `None` for a flush or a command of a driver.
+    /// The kind of I/O for the statistics; `None` for a flush or a driver command.
     pub kind: Option<Kind>,
-    /// Bytes.
+    /// Length, bytes.
     pub len_bytes: u32,
-    /// When.
+    /// When the task issues the record.
     pub due: Due,
-    /// When it was issued, in virtual time at the trace's speed.
+    /// When the trace issued the record, in virtual time at the replay's speed.
     pub at: Instant,
-    /// When it was completed, likewise.
+    /// When the trace completed the record, likewise.
     pub ended: Option<Instant>,
 }
 
-/// Reads a trace as virtual time goes on.
+/// Reads a trace as virtual time advances.
 #[derive(Debug)]
 pub struct Player {
     reader: Reader,
@@ -69,20 +71,20 @@ pub struct Player {
     placings: Vec<Option<Placing>>,
     submitters: Submitters,
     thinking: BTreeMap<u32, Thinking>,
-    /// By how much the foremost submitter is ahead of the trace.
+    /// How far the foremost submitter is ahead of the trace.
     lead: Duration,
-    /// Records handed out and not submitted yet.
+    /// Records that were handed out and have not been submitted.
     backlog: usize,
 }
 
-/// What a submitter did last in the trace, and what it had outstanding.
+/// The latest event of a submitter in the trace, and its outstanding I/Os.
 #[derive(Debug, Default)]
 struct Thinking {
-    /// Of what it has outstanding: when each will complete, if that is known.
+    /// Outstanding I/Os with a known completion: its instant.
     completions: BinaryHeap<Reverse<Instant>>,
-    /// Those of which it is not known.
+    /// Number of outstanding I/Os whose completion is unknown.
     unknown: u32,
-    /// Its latest issue or completion.
+    /// The latest issue or completion.
     last: Instant,
 }
 
@@ -96,6 +98,8 @@ impl Thinking {
         }
         let known = u32::try_from(self.completions.len()).unwrap_or(u32::MAX);
         let outstanding = known.saturating_add(self.unknown);
+        debug_assert!(self.last <= at, "[records-in-time-order]");
+        debug_assert!(self.completions.len() <= OPEN_MAX, "[bounded-trace-memory]");
         let gap = at.since(self.last);
         self.last = at;
         match ended {
@@ -129,13 +133,13 @@ impl Player {
         }
     }
 
-    /// The next record that has to be known at `now`, and the task it is for; `None` if there is
-    /// none yet. Ask again at [`Self::next_at`], and after [`Self::submitted`] and
-    /// [`Self::reached`].
+    /// Returns the next record that a task must know at `now`, with that task; `None` if no record
+    /// is needed yet. Call this again at [`Self::next_at`], and after [`Self::submitted`] or
+    /// [`Self::reached`] returns true.
     ///
     /// # Errors
     ///
-    /// If the trace cannot be read any more, or is not what it was.
+    /// If the trace cannot be read any more, or has changed.
     pub fn take(&mut self, now: Instant) -> Result<Option<(TaskId, Delivery)>, TraceError> {
         if !self.begun {
             self.begun = true;
@@ -143,7 +147,7 @@ impl Player {
         }
         let Some(record) = self.next else { return Ok(None) };
         let room = match self.pace {
-            // As much again as can be outstanding, so that the task never runs out.
+            // Twice the depth, so that the task never runs out of records.
             Pace::Closed(depth) => self.backlog < 2 * depth as usize,
             Pace::Open | Pace::Think => self.backlog < BACKLOG_MAX && self.known_at(&record) <= now,
         };
@@ -151,13 +155,14 @@ impl Player {
             return Ok(None);
         }
         self.read()?;
+        debug_assert!(self.backlog < BACKLOG_MAX, "[bounded-trace-memory]");
         self.backlog += 1;
         let delivered = self.deliver(&record);
         delivered.map(Some).ok_or_else(|| self.reader.fault(TraceFault::Changed))
     }
 
-    /// When the next record has to be known; `None` if there is none, or that depends on
-    /// something else than time.
+    /// Returns when a task must know the next record; `None` if no record is left, or if that does
+    /// not depend on time.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         let record = self.next.as_ref()?;
@@ -171,9 +176,10 @@ impl Player {
         self.begun && self.next.is_none()
     }
 
-    /// A task has submitted a record. Whether there is room for more because of it.
-    #[must_use = "records may be waiting for the room"]
+    /// Notes that a task has submitted a record. Returns whether that made room for more records.
+    #[must_use = "the player may have room for more records"]
     pub const fn submitted(&mut self) -> bool {
+        assert!(self.backlog > 0, "a task can only submit a record that it was handed");
         self.backlog -= 1;
         match self.pace {
             Pace::Closed(depth) => self.backlog <= depth as usize,
@@ -181,9 +187,9 @@ impl Player {
         }
     }
 
-    /// At `now` a submitter has reached what it did in the trace at `then`. Whether records have to
-    /// be known earlier because of it.
-    #[must_use = "records may have to be known"]
+    /// Notes that at `now` a submitter has reached the event that the trace has at `then`. Returns
+    /// whether tasks must know records earlier because of it.
+    #[must_use = "tasks may have to know records earlier"]
     pub fn reached(&mut self, then: Instant, now: Instant) -> bool {
         let ahead = then.since(now);
         let earlier = self.pace == Pace::Think && ahead > self.lead;
@@ -194,11 +200,12 @@ impl Player {
     }
 
     fn known_at(&self, record: &Record) -> Instant {
+        debug_assert!(!matches!(self.pace, Pace::Closed(_)), "a closed loop has no instants");
         let at = self.speed.scale_ns(record.at.as_ns());
         Instant::from_ns(at.saturating_sub(self.lead.as_ns()))
     }
 
-    /// Reads on to the next record of a disk that is replayed.
+    /// Advances `next` to the next record of a disk that is replayed.
     fn read(&mut self) -> Result<(), TraceError> {
         loop {
             self.next = self.reader.next()?;
@@ -210,7 +217,8 @@ impl Player {
         }
     }
 
-    /// `None`: no such disk, processor or process was there when the trace was opened.
+    /// Returns the task of `record` and its delivery; `None` if its disk, processor or process was
+    /// not in the trace when the trace was opened.
     fn deliver(&mut self, record: &Record) -> Option<(TaskId, Delivery)> {
         let placing = self.placings.get(usize::from(record.disk)).copied().flatten()?;
         let task = match &self.submitters {
@@ -221,6 +229,7 @@ impl Player {
         let scaled = |instant: Instant| Instant::from_ns(self.speed.scale_ns(instant.as_ns()));
         let at = scaled(record.at);
         let ended = record.took.map(|took| scaled(record.at + took));
+        debug_assert!(ended.is_none_or(|ended| at <= ended), "a record ends after its issue");
         let due = match self.pace {
             Pace::Open => Due::At(at),
             Pace::Closed(_) => Due::AtOnce,
@@ -268,14 +277,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_submitter_waited_for_is_its_latest_completion_or_issue() {
+    fn think_time_counts_from_the_latest_issue_or_completion() {
         let at = Instant::from_ns;
         let mut thinking = Thinking::default();
         let after = |outstanding, gap| Due::After { outstanding, gap: Duration::from_ns(gap) };
         assert_eq!(thinking.due(at(5), Some(at(100))), after(0, 5));
         assert_eq!(thinking.due(at(20), Some(at(60))), after(1, 15), "after the issue at 5");
         assert_eq!(thinking.due(at(70), None), after(1, 10), "after the completion at 60");
-        assert_eq!(thinking.due(at(100), None), after(1, 0), "the one unknown is outstanding");
+        assert_eq!(thinking.due(at(100), None), after(1, 0), "the unknown one is outstanding");
         assert_eq!(thinking.due(at(130), None), after(2, 30));
     }
 }

@@ -1,4 +1,4 @@
-//! The records of a trace, one after the other.
+//! The records of a trace, one at a time.
 
 use super::completions::Completions;
 use super::error::{TraceError, TraceFault};
@@ -7,21 +7,22 @@ use super::format::blktrace::Blktrace;
 use super::format::iolog::Iolog;
 use super::format::msr::Msr;
 use super::order::Order;
-use super::record::{Entry, Issue, Record, What};
-use super::sniff::Format;
+use super::record::{Entry, EntryKind, Issue, Record};
 use super::source::{Part, Source};
+use super::trace_format::Format;
+use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};
 
-/// Which entries of blktrace become records.
+/// The blktrace events that become records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// What was asked for: `Q`.
+    /// Bios as they were submitted: `Q`.
     Queued,
-    /// What the driver was given: `D`, where a trace holds no `Q`.
+    /// Requests as the driver got them: `D`, for a trace without `Q`.
     Dispatched,
 }
 
-/// What a reader has passed so far.
+/// Counts of the entries that a reader has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub(super) dispatched: u64,
@@ -29,7 +30,7 @@ pub(super) struct Passed {
     pub(super) remapped: u64,
 }
 
-/// Reads a trace from its begin to its end, in memory that does not grow with it (P1).
+/// Reads a trace from start to end ([bounded-trace-memory]).
 #[derive(Debug)]
 pub struct Reader {
     parser: Parser,
@@ -37,7 +38,7 @@ pub struct Reader {
     at_end: bool,
     taken: Taken,
     completions: Completions,
-    /// The trace's clock at its first record.
+    /// The trace's clock at the first record.
     first_ns: Option<u64>,
     passed: Passed,
 }
@@ -70,7 +71,7 @@ impl Parser {
         }
     }
 
-    /// An error about the entry read last.
+    /// Returns an error at the entry read last.
     fn fault(&self, fault: TraceFault) -> TraceError {
         match self {
             Self::Iolog(parser) => parser.fault(fault),
@@ -89,7 +90,7 @@ impl Parser {
         }
     }
 
-    /// Whether an I/O and its completion are entries of their own.
+    /// Whether the format has separate entries for issue and completion.
     const fn tells_completions(&self) -> bool {
         matches!(self, Self::Blktrace(_) | Self::Blkparse(_))
     }
@@ -108,12 +109,12 @@ impl Reader {
         })
     }
 
-    /// The next record; `None` after the last.
+    /// Returns the next record, or `None` after the last one.
     ///
     /// # Errors
     ///
-    /// A [`TraceError`]; there is nothing to be read after it.
-    #[expect(clippy::should_implement_trait, reason = "it may fail at any record")]
+    /// A [`TraceError`]. No record can be read after an error.
+    #[expect(clippy::should_implement_trait, reason = "each record may be an error")]
     pub fn next(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             if let Some((at_ns, issue)) = self.completions.next(self.at_end) {
@@ -122,33 +123,33 @@ impl Reader {
             if self.at_end {
                 return Ok(None);
             }
-            let Some(Entry { at_ns, what }) = self.next_entry()? else {
+            let Some(Entry { at_ns, kind }) = self.next_entry()? else {
                 self.at_end = true;
                 continue;
             };
-            self.passed.dispatched += u64::from(matches!(what, What::Dispatch(_)));
-            match (what, self.taken) {
-                (What::Queue(issue), Taken::Queued)
-                | (What::Dispatch(issue), Taken::Dispatched) => {
+            self.passed.dispatched += u64::from(matches!(kind, EntryKind::Dispatch(_)));
+            match (kind, self.taken) {
+                (EntryKind::Queue(issue), Taken::Queued)
+                | (EntryKind::Dispatch(issue), Taken::Dispatched) => {
                     if !self.parser.tells_completions() {
                         return Ok(Some(self.record(at_ns, issue)));
                     }
                     self.completions.issued(at_ns, issue);
                 }
-                (What::Complete { disk, offset_bytes, len_bytes }, _) => {
+                (EntryKind::Complete { disk, offset_bytes, len_bytes }, _) => {
                     self.passed.completed += 1;
                     self.completions.completed(at_ns, disk, offset_bytes, len_bytes);
                 }
-                (What::Remap, _) => self.passed.remapped += 1,
-                (What::Queue(_) | What::Dispatch(_) | What::Other, _) => {}
+                (EntryKind::Remap, _) => self.passed.remapped += 1,
+                (EntryKind::Queue(_) | EntryKind::Dispatch(_) | EntryKind::Other, _) => {}
             }
         }
     }
 
-    /// The next entry in the order of time (P3).
+    /// Returns the next entry in the order of time ([records-in-time-order]).
     fn next_entry(&mut self) -> Result<Option<Entry>, TraceError> {
         if matches!(self.parser, Parser::Blktrace(_)) {
-            // Its files are put in order one by one.
+            // Each of its files is sorted separately.
             return self.parser.next();
         }
         while self.order.wants() {
@@ -162,17 +163,19 @@ impl Reader {
 
     fn record(&mut self, at_ns: u64, issue: Issue) -> Record {
         let first_ns = *self.first_ns.get_or_insert(at_ns);
+        debug_assert!(at_ns >= first_ns, "[records-in-time-order]");
+        debug_assert!(issue.len_bytes > 0 || issue.op == Op::Flush, "only a flush has no range");
         let Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took } = issue;
         let at = Instant::from_ns(at_ns - first_ns);
         Record { at, took, disk, cpu, pid, op, offset_bytes, len_bytes, flags }
     }
 
-    /// Names of the disks met so far, by number.
+    /// Names of the disks found so far, by number.
     pub(super) fn disks(&self) -> &[String] {
         self.parser.disks()
     }
 
-    /// An error about the entry read last.
+    /// Returns an error at the entry read last.
     pub(super) fn fault(&self, fault: TraceFault) -> TraceError {
         self.parser.fault(fault)
     }
@@ -181,7 +184,7 @@ impl Reader {
         self.passed
     }
 
-    /// How many entries stood too late in their file, and by how long at most.
+    /// Returns how many entries stood too late in their file, and the largest delay.
     pub(super) fn moved(&self) -> (u64, Duration) {
         let (moved, most_ns) = match &self.parser {
             Parser::Blktrace(parser) => parser.moved(),

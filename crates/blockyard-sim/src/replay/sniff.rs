@@ -1,40 +1,13 @@
-//! Which format a trace has, from how it begins.
+//! Detects the format of a trace from its first bytes.
 
-use super::error::TraceFault;
+use super::error::{TraceError, TraceFault};
 use super::format::{blkparse, blktrace, iolog, msr};
+use super::limits::LINE_BYTES_MAX;
 use super::source::Part;
-use super::{LINE_BYTES_MAX, TraceError};
-use std::fmt;
+use super::trace_format::Format;
 use std::io::Read;
 
-/// Format of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// fio's log of I/O, version 2: waits between lines.
-    IologV2,
-    /// The same, version 3: an instant in each line.
-    IologV3,
-    /// What blktrace writes: binary, a file for each processor or one for all.
-    Blktrace,
-    /// What blkparse prints unless told otherwise.
-    Blkparse,
-    /// The CSV of the traces of Microsoft Research Cambridge.
-    MsrCambridge,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::IologV2 => "fio iolog version 2",
-            Self::IologV3 => "fio iolog version 3",
-            Self::Blktrace => "blktrace",
-            Self::Blkparse => "output of blkparse",
-            Self::MsrCambridge => "MSR-Cambridge CSV",
-        })
-    }
-}
-
-/// What packed files begin with.
+/// First bytes of compressed files.
 const PACKED: &[(&[u8], &str)] = &[
     (&[0x1f, 0x8b], "gzip"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
@@ -43,7 +16,7 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"PK\x03\x04", "zip"),
 ];
 
-/// The format of `part`.
+/// Detects the format of `part`.
 pub(super) fn sniff(part: &Part) -> Result<Format, TraceError> {
     let mut head = Vec::new();
     let read = part.open()?.take(LINE_BYTES_MAX as u64).read_to_end(&mut head);
@@ -63,7 +36,7 @@ fn of_head(head: &[u8]) -> Result<Format, TraceFault> {
     }
     let text = match core::str::from_utf8(head) {
         Ok(text) => text,
-        // A letter of several bytes may be cut at the end of what was read.
+        // The last character may be cut off.
         Err(error) => core::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or(""),
     };
     if let Some(version) = iolog::version(text) {
@@ -102,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_told_from_what_is_not_read() {
+    fn unknown_empty_and_unsupported_files_give_different_errors() {
         assert_eq!(of_head(b""), Err(TraceFault::NoRecords));
         assert_eq!(of_head(b"[job]\nrw=read\n"), Err(TraceFault::UnknownFormat));
         assert_eq!(of_head(&[0x1f, 0x8b, 8]), Err(TraceFault::Compressed("gzip")));

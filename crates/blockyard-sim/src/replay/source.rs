@@ -1,16 +1,16 @@
-//! Where the bytes of a trace are.
+//! The files of a trace.
 
-use super::PARTS_MAX;
 use super::error::{Place, Position, TraceError, TraceFault};
+use super::limits::PARTS_MAX;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What stands in a per-processor file's name before the number.
+/// The part of a per-processor file's name before the number.
 const PER_CPU: &str = ".blktrace.";
 
-/// One file of a trace, which can be read again and again.
+/// One file of a trace, which can be read repeatedly.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) name: Arc<str>,
@@ -23,19 +23,19 @@ enum Bytes {
     Memory(Arc<[u8]>),
 }
 
-/// A trace as it was named: one file, or the files of all processors.
+/// The files of a trace: one, or one for each processor.
 #[derive(Clone, Debug)]
 pub struct Source {
     parts: Vec<Part>,
 }
 
 impl Source {
-    /// The trace at `path`: a file, one of blktrace's files per processor (`x.blktrace.0`), or what
-    /// their names begin with (`x`). In the last two cases it is all of them.
+    /// Returns the trace at `path`: a file, one of blktrace's per-processor files (`x.blktrace.0`),
+    /// or the common prefix of their names (`x`). The last two name all files of the prefix.
     ///
     /// # Errors
     ///
-    /// A [`TraceError`] if there is no such file, or too many.
+    /// A [`TraceError`] if there is no such file, or if there are too many.
     pub fn at(path: &str) -> Result<Self, TraceError> {
         let whole = |fault| TraceError {
             place: Place { file: Arc::from(path), position: Position::Whole },
@@ -62,14 +62,15 @@ impl Source {
         }
     }
 
-    /// Bytes in memory, under `name`.
+    /// Returns a trace of `bytes` in memory, called `name`.
     #[must_use]
     pub fn memory(name: &str, bytes: &[u8]) -> Self {
         Self { parts: vec![Part { name: Arc::from(name), bytes: Bytes::Memory(Arc::from(bytes)) }] }
     }
 
-    /// At least one.
+    /// The files: at least one.
     pub(super) fn parts(&self) -> &[Part] {
+        debug_assert!(!self.parts.is_empty(), "a source has a file");
         &self.parts
     }
 }
@@ -82,7 +83,7 @@ impl Part {
         }
     }
 
-    /// Its bytes from the begin.
+    /// Opens the file at its first byte.
     pub(super) fn open(&self) -> Result<Box<dyn Read>, TraceError> {
         match &self.bytes {
             Bytes::Memory(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes)))),
@@ -94,14 +95,14 @@ impl Part {
         }
     }
 
-    /// An error about the file as a whole.
+    /// Returns an error about the file as a whole.
     pub(super) fn fault(&self, fault: TraceFault) -> TraceError {
         let place = Place { file: Arc::clone(&self.name), position: Position::Whole };
         TraceError { place, fault }
     }
 }
 
-/// The files `PREFIX.blktrace.N`, by rising N.
+/// Returns the files `PREFIX.blktrace.N`, by ascending N.
 fn per_cpu(prefix: &str) -> io::Result<Vec<Part>> {
     let prefix = Path::new(prefix);
     let folder = match prefix.parent() {

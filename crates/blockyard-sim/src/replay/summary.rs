@@ -1,84 +1,85 @@
-//! What a trace holds, found by reading it once.
+//! The contents of a trace, summed in one pass.
 
+use super::limits::SUBMITTERS_MAX;
 use super::reader::{Passed, Taken};
 use super::record::Record;
-use super::{Format, SUBMITTERS_MAX};
+use super::trace_format::Format;
 use blockyard::bio::Op;
 use blockyard::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Records from which a common alignment of all says something about the unit.
+/// With at least this many records, their common alignment suggests the unit.
 const ALIGNED_RECORDS_MIN: u64 = 64;
-/// Sectors counted as if they were bytes are all aligned to this.
+/// Sectors that are counted in place of bytes are all aligned to this.
 const ALIGNED_SUSPECT_BYTES: u64 = 512 * 512;
-/// An answer that took longer says something about the unit.
+/// A longer response time suggests another unit.
 const TOOK_SUSPECT: Duration = Duration::from_secs(600);
-/// A trace that lasts longer says something about the unit.
+/// A longer trace suggests another unit.
 const SPAN_SUSPECT: Duration = Duration::from_secs(60 * 86_400);
 
-/// What a trace holds of one disk.
+/// The I/O of one disk in a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskSummary {
     /// Its name in the trace.
     pub name: String,
-    /// Its records.
+    /// Number of records.
     pub records: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written, zeroes among them.
+    /// Bytes written, including zeroes.
     pub written_bytes: u64,
-    /// Bytes discarded or erased.
+    /// Bytes discarded or securely erased.
     pub discarded_bytes: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes, those of zeroes among them.
+    /// Number of writes, including writes of zeroes.
     pub writes: u64,
-    /// Discards and secure erases.
+    /// Number of discards and secure erases.
     pub discards: u64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// The byte behind the last one that a record touches: the disk has at least this size.
+    /// The end of the last record, bytes: the smallest size that the disk can have.
     pub end_bytes: u64,
-    /// The longest read or write, bytes.
+    /// Length of the longest read or write, bytes.
     pub len_bytes_max: u32,
-    /// Offsets and lengths joined bit by bit: its lowest bit is the alignment of all.
+    /// Bitwise OR of all offsets and lengths: its lowest set bit is their common alignment.
     pub(super) positions: u64,
 }
 
 impl DiskSummary {
-    /// The largest power of two that divides every offset and length; 0 where there is none but 0.
+    /// Returns the largest power of two that divides every offset and length; 0 if all are 0.
     #[must_use]
     pub const fn alignment_bytes(&self) -> u64 {
         self.positions & self.positions.wrapping_neg()
     }
 }
 
-/// What a trace holds.
+/// The contents of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Its format.
+    /// The format.
     pub format: Format,
-    /// I/Os.
+    /// Number of I/Os.
     pub records: u64,
-    /// Of those, how many tell how long they took.
+    /// Number of I/Os with a known response time.
     pub timed: u64,
-    /// From the first issue to the last.
+    /// Time from the first issue to the last.
     pub span: Duration,
-    /// By number: the order of appearance.
+    /// The disks, in order of appearance.
     pub disks: Vec<DiskSummary>,
-    /// What looks wrong, or is worth knowing.
+    /// Warnings about the trace.
     pub warnings: Vec<Warning>,
-    /// Processors that issued something.
+    /// Processors that issued I/O.
     pub(super) cpus: BTreeSet<u16>,
-    /// Processes, each with the processor it ran on first; no more than [`SUBMITTERS_MAX`].
+    /// Processes, each with the first processor it ran on; at most [`SUBMITTERS_MAX`].
     pub(super) processes: BTreeMap<u32, u16>,
-    /// There are more.
+    /// Whether there are more processes.
     pub(super) more_processes: bool,
 }
 
 impl Summary {
-    /// Bytes of all disks, read, written and discarded.
+    /// Returns the bytes of all disks that were read, written and discarded.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let of = |disk: &DiskSummary| [disk.read_bytes, disk.written_bytes, disk.discarded_bytes];
@@ -86,21 +87,21 @@ impl Summary {
     }
 }
 
-/// Something about a trace that is possible and looks wrong, or that changes what is replayed.
+/// A trace that looks wrong but may be right, or that is replayed differently from its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// There was no `Q`: what the driver was given is replayed.
+    /// The trace has no `Q`: the requests of the driver are replayed instead.
     Dispatches,
-    /// Entries stood later than their time.
+    /// Entries stood too late in the file.
     Moved {
-        /// How many.
+        /// Number of entries.
         entries: u64,
-        /// By how much at most.
+        /// The largest delay.
         by: Duration,
     },
-    /// I/O was passed on from disk to disk.
+    /// I/O was remapped from one disk to another.
     Remapped {
-        /// How often.
+        /// Number of remaps.
         times: u64,
     },
     /// All offsets and lengths are multiples of 256 KiB.
@@ -108,7 +109,7 @@ pub enum Warning {
         /// The number of the disk.
         disk: usize,
     },
-    /// An answer took very long.
+    /// A response time is very long.
     LongAnswer(Duration),
     /// The trace lasts very long.
     LongSpan(Duration),
@@ -118,24 +119,24 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dispatches => f.write_str(
-                "no I/O was recorded as it was queued (Q): what the driver was given (D) is \
-                 replayed, merged and ordered as it was then",
+                "the trace has no submitted bios (Q): the requests of the driver (D) are \
+                 replayed, merged and ordered as in the recording",
             ),
             Self::Moved { entries, by } => write!(
                 f,
-                "{entries} entries stood later than their time, by {} us at most, and were put in \
+                "{entries} entries stood too late in the file, by at most {} us, and were put in \
                  order",
                 by.as_ns().div_ceil(1000)
             ),
             Self::Remapped { times } => write!(
                 f,
-                "I/O was passed on from disk to disk {times} times: the same I/O is in the trace \
-                 once for each; choose one disk"
+                "I/O was remapped from disk to disk {times} times: the trace holds it once for \
+                 each disk; choose one disk"
             ),
             Self::Coarse { disk } => write!(
                 f,
-                "disk {disk}: every offset and length is a multiple of 256 KiB: bytes where \
-                 sectors should be?"
+                "disk {disk}: every offset and length is a multiple of 256 KiB: bytes in place of \
+                 sectors?"
             ),
             Self::LongAnswer(took) => write!(
                 f,
@@ -151,7 +152,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Takes records and makes a summary of them.
+/// Collects records into a summary.
 #[derive(Debug)]
 pub(super) struct Summing {
     summary: Summary,
@@ -176,6 +177,7 @@ impl Summing {
 
     pub(super) fn add(&mut self, record: &Record) {
         let all = &mut self.summary;
+        debug_assert!(all.span.as_ns() <= record.at.as_ns(), "[records-in-time-order]");
         all.records += 1;
         all.span = Duration::from_ns(record.at.as_ns());
         if let Some(took) = record.took {
@@ -203,11 +205,13 @@ impl Summing {
         moved: (u64, Duration),
     ) -> Summary {
         let mut summary = self.summary;
+        debug_assert!(summary.disks.len() <= names.len(), "every disk of a record has a name");
+        debug_assert!(summary.processes.len() <= SUBMITTERS_MAX, "[bounded-trace-memory]");
         for (disk, name) in summary.disks.iter_mut().zip(names) {
             disk.name.clone_from(name);
         }
         let mut warnings = Vec::new();
-        let mut warn = |so: bool, warning| warnings.extend(so.then_some(warning));
+        let mut warn = |applies: bool, warning| warnings.extend(applies.then_some(warning));
         warn(taken == Taken::Dispatched, Warning::Dispatches);
         warn(moved.0 > 0, Warning::Moved { entries: moved.0, by: moved.1 });
         let stacked = passed.remapped > 0 && summary.disks.len() > 1;
@@ -234,7 +238,7 @@ impl DiskSummary {
                 self.flushes += 1;
                 return;
             }
-            Op::DriverIn | Op::DriverOut => return, // no sectors are read or written
+            Op::DriverIn | Op::DriverOut => return, // driver commands transfer no sectors
         };
         *count += 1;
         *bytes = bytes.saturating_add(record.len_bytes.into());

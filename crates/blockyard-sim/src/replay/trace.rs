@@ -1,12 +1,13 @@
-//! A trace that has been read once and found sound.
+//! A trace that has been read once without a fault.
 
 use super::error::{TraceError, TraceFault};
 use super::reader::{Reader, Taken};
-use super::sniff::{self, Format};
+use super::sniff;
 use super::source::Source;
 use super::summary::{Summary, Summing};
+use super::trace_format::Format;
 
-/// A trace, its format known and its records counted.
+/// A trace with a known format and counted records.
 #[derive(Clone, Debug)]
 pub struct Trace {
     source: Source,
@@ -16,8 +17,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Tells the format of `source` and reads it to its end; costs as much time as the trace is
-    /// long, and memory for one disk, processor and process each.
+    /// Detects the format of `source` and reads it to the end. The time is proportional to the
+    /// length of the trace; the memory to its disks, processors and processes.
     ///
     /// # Errors
     ///
@@ -41,45 +42,46 @@ impl Trace {
         Err(source.parts()[0].fault(TraceFault::NoRecords))
     }
 
-    /// What it holds.
+    /// The contents of the trace.
     #[must_use]
     pub const fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// How it is called: its first file.
+    /// The name of the trace: its first file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.source.parts()[0].name
     }
 
-    /// How many files it has.
+    /// Number of files.
     #[must_use]
     pub fn files(&self) -> usize {
         self.source.parts().len()
     }
 
-    /// Its records from the first.
+    /// Returns a reader at the first record.
     ///
     /// # Errors
     ///
-    /// If it cannot be read any more.
+    /// If the trace cannot be read any more.
     pub fn records(&self) -> Result<Reader, TraceError> {
+        debug_assert!(self.summary.records > 0, "an open trace has a record");
         Reader::new(&self.source, self.format, self.taken)
     }
 
-    /// An error about it as a whole.
+    /// Returns an error about the trace as a whole.
     pub(super) fn fault(&self, fault: TraceFault) -> TraceError {
         self.source.parts()[0].fault(fault)
     }
 }
 
-/// The format of all files of `source`.
+/// Detects the common format of all files of `source`.
 fn format_of(source: &Source) -> Result<Format, TraceError> {
     let mut known = None;
     for part in source.parts() {
         let found = match sniff::sniff(part) {
-            // A processor that did nothing leaves an empty file.
+            // A processor without I/O leaves an empty file.
             Err(error) if error.fault == TraceFault::NoRecords => continue,
             found => found?,
         };

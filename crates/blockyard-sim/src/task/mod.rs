@@ -1,8 +1,8 @@
-//! Job instances: when each asks for its next I/O, and what it waits for in between.
+//! Job instances: when each issues its next I/O, and what it waits for in between.
 //!
-//! A [`Task`] is a value that the world steps on a processor. It says what it wants to do
-//! ([`Task::plan`]); the world does it and tells the task how it went. Its I/Os come from a source:
-//! generated from a job, or recorded in a trace and handed to it one by one ([`Task::deliver`]).
+//! A [`Task`] is a value that the world steps on a processor. The task returns what it wants to do
+//! ([`Task::plan`]); the world does it and reports the result to the task. Its I/Os are generated from
+//! a job, or recorded in a trace and delivered one by one ([`Task::deliver`]).
 
 mod reader;
 mod source;
@@ -23,37 +23,37 @@ use blockyard::unit::{CpuId, QueueId};
 use source::{Ask, Generated, Recorded, Source, When};
 use std::collections::VecDeque;
 
-/// A call that submits more I/Os than this plugs them: Linux has it so for libaio and `io_uring`.
+/// A call that submits more I/Os than this plugs them, as Linux does for libaio and `io_uring`.
 const UNPLUGGED_MAX: u32 = 2;
 
-/// One instance of a job, with everything decided that differs between instances.
+/// The properties of one instance of a job.
 #[derive(Clone, Debug)]
 pub struct Instance {
     /// Its number among the instances of its job, from 0.
     pub number: u32,
-    /// Where its I/Os come from.
+    /// The source of its I/Os.
     pub origin: Origin,
     /// The processor it runs on.
     pub cpu: CpuId,
-    /// Which statistics it counts into.
+    /// The index of its statistics.
     pub stats: usize,
 }
 
-/// Where the I/Os of an instance come from.
+/// The source of an instance's I/Os.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// They are generated from its job.
+    /// Generated from its job.
     Generated {
-        /// What it covers.
+        /// The regions of its files.
         resolved: Resolved,
-        /// Where its files lie.
+        /// The places of its files on the disks.
         placements: Vec<Placement>,
     },
-    /// They are recorded, and handed to it.
+    /// Recorded in a trace, and delivered to the task.
     Recorded,
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     op: Option<Op>,
@@ -64,64 +64,64 @@ struct Slot {
     completed: Instant,
     status: Status,
     polled: bool,
-    /// When it was completed in the trace that it comes from.
+    /// When it was completed in its trace.
     recorded_end: Option<Instant>,
 }
 
-/// What a task does next.
+/// The next action of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Take results and ask for more, as far as there is room.
+    /// Reap results and issue more I/Os, as far as there is room.
     Go,
-    /// Go on at once with the call that it is in, and have pages read.
+    /// Continue the current call at once: request pages.
     Ask,
-    /// Go on at once with the call that it is in, and copy from a page.
+    /// Continue the current call at once: copy from a page.
     Copy,
     /// Sleep until enough I/Os have completed, a page has been read or a tag is free.
     AwaitCompletions,
     /// Sleep until this instant.
     AwaitInstant(Instant),
-    /// Sleep until a record is handed to it, or an I/O has completed.
+    /// Sleep until a record is delivered or an I/O has completed.
     AwaitRecord,
-    /// It has done all it had to do.
+    /// The task has ended.
     End,
 }
 
-/// What a task sleeps for.
+/// The event that a task sleeps for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asleep {
-    /// It is running or ready.
+    /// None: the task is running or ready.
     No,
-    /// For this many completed I/Os.
+    /// This many completed I/Os.
     Completions(u32),
-    /// For an instant.
+    /// An instant.
     Instant,
-    /// For this instant, or for a completed I/O.
+    /// This instant, or a completed I/O.
     InstantOrCompletion(Instant),
-    /// For a record, or for a completed I/O.
+    /// A record, or a completed I/O.
     Record,
-    /// For a page that is being read, or for a bio of its own to end.
+    /// A page that is being read, or the end of a bio of the task's own.
     Page,
-    /// For a tag.
+    /// A tag.
     Tag,
 }
 
-/// An I/O that was completed and taken.
+/// An I/O that was completed and reaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
-    /// What it was; `None` for a sync.
+    /// Its kind; `None` for a sync.
     pub op: Option<Op>,
-    /// Its bytes.
+    /// Length, bytes.
     pub len_bytes: u32,
-    /// Where in its file it begins.
+    /// Offset in its file, bytes.
     pub offset_bytes: u64,
     /// Submission latency.
     pub slat: Duration,
     /// Completion latency.
     pub clat: Duration,
-    /// When the device's answer was there for it.
+    /// When the device completed it.
     pub completed: Instant,
-    /// How it ended.
+    /// Its result.
     pub status: Status,
 }
 
@@ -132,46 +132,46 @@ pub struct Task {
     pub id: TaskId,
     /// The processor it runs on.
     pub cpu: CpuId,
-    /// Which statistics it counts into.
+    /// The index of its statistics.
     pub stats: usize,
-    /// Samples of what it does over time.
+    /// Its samples over time.
     pub meter: Meter,
-    /// Its latest sleep, while it lasts.
+    /// The latest sleep, until it is over.
     pub rest: Option<Rest>,
-    /// Its end is the end of all (`exitall`).
+    /// Whether its end ends all jobs (`exitall`).
     pub ends_all: bool,
     continue_on_error: ContinueOnError,
     source: Source,
-    /// How it reads, where that is through the page cache.
+    /// The reader, if it reads through the page cache.
     reader: Option<Box<Reader>>,
     shape: Shape,
     slots: Vec<Slot>,
     free: Vec<u32>,
     completed: VecDeque<u32>,
-    /// Polled I/Os that have not completed.
+    /// Number of polled I/Os in flight.
     polled: u32,
-    /// Slots that the current step submits.
+    /// The slots that the current step has submitted.
     submitting: Vec<u32>,
     call: Call,
-    /// Drawn from the source, not submitted yet.
+    /// The next I/O from the source.
     drawn: Option<Ask>,
     exhausted: bool,
-    /// The depth was reached, and has not fallen to the low mark again.
+    /// The depth was reached, and the number in flight is still above the low mark.
     draining: bool,
-    /// The next step takes results.
+    /// The next step reaps results.
     taking: bool,
     asleep: Asleep,
-    /// When the queue first refused the I/O drawn, for want of a tag.
+    /// When the queue first refused the next I/O for lack of a tag.
     refused_at: Option<Instant>,
     started: Instant,
-    /// What completes from here on is measured.
+    /// Completions from this instant on are measured.
     measured_from: Instant,
     stop_at: Instant,
     think: Think,
     pause_until: Instant,
 }
 
-/// What of a job decides how an instance proceeds.
+/// The options of the job that decide how an instance proceeds.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     engine: Engine,
@@ -182,34 +182,35 @@ struct Shape {
     low: u32,
 }
 
-/// A call that submits I/Os. It may sleep for a tag on the way and goes on where it stopped.
+/// A call that submits I/Os. It may sleep for a tag and then continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// I/Os it has still to submit.
+    /// Number of I/Os that it has yet to submit.
     pub left: u32,
     /// Whether it plugs them.
     pub plugs: bool,
 }
 
-/// Pauses between I/Os.
+/// The pauses between I/Os.
 #[derive(Clone, Copy, Debug)]
 struct Think {
     pause: Duration,
     spin: Duration,
     every: u32,
     since: u32,
-    /// A pause is due once everything under way has completed.
+    /// A pause begins once all I/Os in flight have completed.
     due: bool,
-    /// Of the pause that has just begun, this much is spent computing.
+    /// The part of the pause that has just begun in which the task computes.
     spin_now: Duration,
 }
 
 impl Task {
-    /// `instance` of `job`, as task `id`; `seed` is the run's.
+    /// Returns `instance` of `job` as task `id`; `seed` is that of the run.
     #[must_use]
     pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
         let Instance { number, origin, cpu, stats } = instance;
         let depth = job.depth();
+        assert!(depth > 0, "a job has a depth of at least 1");
         let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
         let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
         let idle = Slot {
@@ -283,42 +284,41 @@ impl Task {
         }
     }
 
-    /// The instance begins at `now`, is measured after `ramp`, and stops asking for more `limit`
-    /// after that.
+    /// Starts the instance at `now`. Measuring begins after `ramp`, and the instance issues no more
+    /// I/Os `limit` after that.
     pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
+        debug_assert!(self.outstanding() == 0, "an instance begins without I/Os");
         self.started = now;
         self.measured_from = now + ramp;
         self.meter.begin(self.measured_from);
         self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
     }
 
-    /// When measuring it begins.
+    /// When measuring begins.
     #[must_use]
     pub const fn measured_from(&self) -> Instant {
         self.measured_from
     }
 
-    /// Whether more than one I/O can be in flight, and completions are asked for by a call of
-    /// their own.
+    /// Whether more than one I/O can be in flight, so that a separate call reaps completions.
     #[must_use]
     pub const fn is_async(&self) -> bool {
         self.shape.engine.is_async()
     }
 
-    /// Whether it polls rather than sleeps while it waits: where polled I/Os of its are under way.
+    /// Whether the task polls while it waits, because polled I/Os are in flight.
     #[must_use]
     pub const fn polls(&self) -> bool {
         self.polled > 0
     }
 
-    /// I/Os submitted and not taken yet.
+    /// Number of I/Os that were submitted and not reaped.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        self.shape.depth - u32::try_from(self.free.len()).expect("as many as the depth")
+        self.shape.depth - u32::try_from(self.free.len()).expect("free slots should fit the depth")
     }
 
-    /// What to do from `now` on. The task sleeps, or has ended, unless the answer is
-    /// [`Plan::Go`].
+    /// Returns the next action at `now`. Unless it is [`Plan::Go`], the task now sleeps or has ended.
     pub fn plan(&mut self, now: Instant) -> Plan {
         self.asleep = Asleep::No;
         self.taking = false;
@@ -346,8 +346,8 @@ impl Task {
         } else if outstanding <= self.shape.low {
             self.draining = false;
         }
-        // Before it pauses, and at its end, a job waits for everything it has under way, so that
-        // no result lies untaken meanwhile.
+        // Before a pause and at its end, a job waits for all I/Os in flight, so that no result
+        // waits to be reaped meanwhile.
         let settles = finishing || self.think.due || due > now;
         if settles && outstanding > 0 {
             return self.await_completions(outstanding);
@@ -365,8 +365,8 @@ impl Task {
         Plan::Go
     }
 
-    /// As [`Self::plan`] for recorded I/Os that have their times, and of which there are `more`: a
-    /// result is taken when it is there, and what is due does not wait for it.
+    /// Like [`Self::plan`], for recorded I/Os with times. `more`: the records have not ended. Results
+    /// are reaped as they come, and an I/O that is due does not wait for them.
     fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
         let outstanding = self.outstanding();
         if !more {
@@ -393,6 +393,7 @@ impl Task {
     }
 
     fn await_completions(&mut self, wanted: u32) -> Plan {
+        debug_assert!(0 < wanted && wanted <= self.outstanding(), "{wanted} will not complete");
         self.taking = true;
         if self.completed.len() >= wanted as usize {
             return Plan::Go;
@@ -401,29 +402,30 @@ impl Task {
         Plan::AwaitCompletions
     }
 
-    /// The job ends: it asks for nothing more from `now` on.
+    /// Ends the job: it issues no I/O from `now` on.
     pub fn stop(&mut self, now: Instant) {
         self.stop_at = self.stop_at.min(now);
     }
 
-    /// Whether results are to be taken in this step; not while a call goes on that slept for a tag.
+    /// Whether this step reaps results. A call that slept for a tag comes first.
     #[must_use]
     pub const fn takes_now(&self) -> bool {
         self.taking && self.call.left == 0
     }
 
-    /// Whether it goes on after an error of `op`; `None` is a sync.
+    /// Whether the job continues after an error of `op`; `None` is a sync.
     #[must_use]
-    pub const fn goes_on_after_error_of(&self, op: Option<Op>) -> bool {
+    pub const fn continues_after_error_of(&self, op: Option<Op>) -> bool {
         match op {
             Some(Op::Read) => self.continue_on_error.reads,
             Some(Op::Write | Op::Trim) | None => self.continue_on_error.writes,
         }
     }
 
-    /// Takes one result; at most `complete_max` are taken in a step.
+    /// Reaps one result. A step reaps at most `complete_max`.
     pub fn take_completed(&mut self, now: Instant) -> Option<Taken> {
         let at = self.completed.pop_front()?;
+        debug_assert!(self.free.len() < self.slots.len(), "slot {at} is in use");
         let slot = self.slots[at as usize];
         self.free.push(at);
         Some(Taken {
@@ -437,29 +439,30 @@ impl Task {
         })
     }
 
-    /// Most results that one step takes.
+    /// The most results that one step reaps.
     #[must_use]
     pub const fn take_max(&self) -> u32 {
         self.shape.complete_max
     }
 
-    /// The call that this step makes, or goes on with.
+    /// Returns the call of this step, which may be one that slept.
     pub fn call(&mut self) -> Call {
         if self.call.left == 0 {
-            let room = u32::try_from(self.free.len()).expect("as many as the depth");
+            let room = u32::try_from(self.free.len()).expect("free slots should fit the depth");
             let left = self.shape.batch.min(room);
+            debug_assert!(self.shape.batch > 0, "a batch has an I/O");
             self.call = Call { left, plugs: left > UNPLUGGED_MAX };
         }
         self.call
     }
 
-    /// The call has returned.
+    /// Notes that the call has returned.
     pub const fn call_ended(&mut self) {
         self.call.left = 0;
     }
 
-    /// The next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, nothing
-    /// left, or it is too early. Say [`Self::submitted`] or leave it: it is offered again.
+    /// Returns the next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, no
+    /// I/O is left, or it is too early. The same I/O is returned until [`Self::submitted`].
     pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
         if self.outstanding() <= self.shape.low.min(self.shape.depth - 1) {
             self.draining = false;
@@ -477,13 +480,13 @@ impl Task {
         Some((ask.queue, Bio { cookie, ..ask.bio }))
     }
 
-    /// What [`Self::next_bio`] offered was taken by the queue in a step that began at `now`. Says
-    /// how long the call that submits it waited for a tag before.
+    /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at `now`.
+    /// Returns how long its call had waited for a tag.
     pub fn submitted(&mut self, now: Instant) -> Duration {
         let waited = self.tag_wait_ends(now);
         let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
-        let ask = self.drawn.take().expect("an I/O was offered");
-        let at = self.free.pop().expect("a slot was offered");
+        let ask = self.drawn.take().expect("a submitted bio should come from `next_bio`");
+        let at = self.free.pop().expect("a submitted bio should have a slot");
         self.think.since += u32::from(ask.kind.is_some());
         match &mut self.source {
             Source::Generated(generated) => generated.submitted(&ask),
@@ -503,6 +506,7 @@ impl Task {
             recorded_end: ask.recorded_end,
         };
         self.submitting.push(at);
+        debug_assert!(self.call.left > 0, "a call submits at most its batch");
         self.call.left -= 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
@@ -511,73 +515,75 @@ impl Task {
         waited
     }
 
-    /// It has the tag that it needed at `now`: how long it waited for it.
+    /// Ends a wait for a tag at `now`. Returns how long it lasted.
     pub fn tag_wait_ends(&mut self, now: Instant) -> Duration {
         self.refused_at.take().map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Whether a call that reads through the page cache is what it does next, at `now`.
+    /// Whether the next I/O at `now` is a read through the page cache.
     pub fn reads_next(&mut self, now: Instant) -> bool {
         self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
     }
 
-    /// How it reads.
+    /// The reader.
     ///
     /// # Panics
     ///
-    /// If that is not through the page cache.
+    /// If the task does not read through the page cache.
     pub fn reader(&mut self) -> &mut Reader {
-        self.reader.as_mut().expect("it reads through the page cache")
+        self.reader.as_mut().expect("a task with a read step should have a reader")
     }
 
-    /// What the call does next that it is in; `None`: it is in none that reads through the cache.
+    /// Returns the next step of the current call; `None` if no call reads through the page cache.
     #[must_use]
     pub fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
         let reader = self.reader.as_ref().filter(|reader| reader.in_call())?;
         Some(reader.next(cache))
     }
 
-    /// What [`Self::next_bio`] offered is a read, and a call for it begins at `now`.
+    /// Begins a call at `now` for the read of [`Self::next_bio`].
     pub fn begin_read(&mut self, now: Instant) {
-        let ask = self.drawn.expect("an I/O was offered");
-        let slot = *self.free.last().expect("a slot was offered");
+        let ask = self.drawn.expect("a read should come from `next_bio`");
+        let slot = *self.free.last().expect("a read should have a slot");
         self.call();
         self.submitted(now);
         self.call_ended();
         self.reader().begin(slot, ask.file, ask.offset_bytes, ask.len_bytes, ask.bio.prio);
     }
 
-    /// The call returns at `now`.
+    /// Returns from the call at `now`.
     pub fn read_returns(&mut self, status: Status, now: Instant) {
-        let slot = self.reader().returns().expect("a call is under way");
+        let slot = self.reader().returns().expect("a call that returns should have begun");
         self.completed(slot, status, now);
     }
 
-    /// It sleeps until a page has been read, or a bio of its own has ended.
+    /// Sleeps until a page has been read or a bio of the task's own has ended.
     pub const fn sleep_for_page(&mut self) {
+        debug_assert!(self.reader.is_some(), "only a reader waits for a page");
         self.asleep = Asleep::Page;
     }
 
-    /// Whether that is what it sleeps for.
+    /// Whether the task sleeps for a page.
     #[must_use]
     pub fn waits_for_page(&self) -> bool {
         self.asleep == Asleep::Page
     }
 
-    /// The step is over at `now`: what it submitted has been submitted.
+    /// Ends a step at `now`: the I/Os of the step count as submitted now.
     pub fn step_ended(&mut self, now: Instant) {
         for at in self.submitting.drain(..) {
             self.slots[at as usize].submitted = now;
         }
     }
 
-    /// How long the pause that [`Self::plan`] has just begun keeps the processor busy.
+    /// Returns how long the pause that [`Self::plan`] has just begun keeps the processor busy.
     pub fn take_spin(&mut self) -> Duration {
         core::mem::take(&mut self.think.spin_now)
     }
 
-    /// The I/O of `slot` has completed at `now`. Whether the task is to be woken.
+    /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
     pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+        debug_assert!(self.completed.len() < self.outstanding() as usize, "slot {slot} is idle");
         let done = &mut self.slots[slot as usize];
         (done.status, done.completed) = (status, now);
         self.polled -= u32::from(done.polled);
@@ -596,33 +602,33 @@ impl Task {
         wakes
     }
 
-    /// When the I/O of `slot` was completed in the trace it comes from, if that is known.
+    /// When the I/O of `slot` was completed in its trace, if that is known.
     #[must_use]
     pub fn recorded_end(&self, slot: u32) -> Option<Instant> {
         self.slots[slot as usize].recorded_end
     }
 
-    /// When the record that [`Self::next_bio`] offered was issued in its trace.
+    /// When the record of [`Self::next_bio`] was issued in its trace.
     #[must_use]
     pub fn recorded_at(&self) -> Option<Instant> {
         self.drawn.and_then(|ask| ask.recorded_at)
     }
 
-    /// A record to be issued, behind those it has. Whether the task is to run because of it.
+    /// Delivers a record, to be issued after the earlier ones. Returns whether the task must run.
     ///
     /// # Panics
     ///
-    /// If its I/Os are generated.
+    /// If the task's I/Os are generated.
     pub fn deliver(&mut self, delivery: &Delivery) -> bool {
         self.recorded().push(delivery);
         self.stop_waiting_for_records()
     }
 
-    /// There are no more records. Whether the task is to run because of it.
+    /// Notes that there are no more records. Returns whether the task must run.
     ///
     /// # Panics
     ///
-    /// If its I/Os are generated.
+    /// If the task's I/Os are generated.
     pub fn end_of_records(&mut self) -> bool {
         self.recorded().end();
         self.stop_waiting_for_records()
@@ -631,7 +637,7 @@ impl Task {
     fn recorded(&mut self) -> &mut Recorded {
         match &mut self.source {
             Source::Recorded(recorded) => recorded,
-            Source::Generated(_) => panic!("records are for tasks that replay"),
+            Source::Generated(_) => panic!("{:?} generates its I/Os and takes no records", self.id),
         }
     }
 
@@ -643,8 +649,8 @@ impl Task {
         waits
     }
 
-    /// The instant it slept until has come, unless something else has woken it since. Whether it
-    /// is to run.
+    /// Notes that the instant of a sleep has come. Returns whether the task must run: another event may
+    /// have woken it before.
     pub fn alarm(&mut self, now: Instant) -> bool {
         let due = match self.asleep {
             Asleep::Instant => true,
@@ -657,19 +663,20 @@ impl Task {
         due
     }
 
-    /// What [`Self::next_bio`] offered was refused at `now`: it sleeps until it is woken for a tag.
+    /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
     pub fn sleep_for_tag(&mut self, now: Instant) {
+        debug_assert!(self.drawn.is_some(), "only an I/O waits for a tag");
         self.refused_at.get_or_insert(now);
         self.asleep = Asleep::Tag;
     }
 
-    /// Whether it sleeps for a tag.
+    /// Whether the task sleeps for a tag.
     #[must_use]
     pub fn waits_for_tag(&self) -> bool {
         self.asleep == Asleep::Tag
     }
 
-    /// It runs again.
+    /// Wakes the task.
     pub const fn wake(&mut self) {
         self.asleep = Asleep::No;
     }
@@ -687,7 +694,7 @@ impl Task {
         }
     }
 
-    /// The earliest instant for the I/O drawn; `None`: it waits for a completion.
+    /// Returns the earliest instant for the next I/O; `None` if it must wait for a completion.
     fn next_due(&mut self) -> Option<Instant> {
         let Some(ask) = self.drawn else { return Some(Instant::ZERO) };
         match (ask.when, &mut self.source) {
@@ -696,7 +703,7 @@ impl Task {
                 Some(paced.max(self.pause_until))
             }
             (When::Recorded(due), Source::Recorded(recorded)) => recorded.due(due),
-            _ => unreachable!("an I/O drawn is due by its own source"),
+            _ => unreachable!("a task issues I/Os of its own source"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A task that reads through the page cache: the call it is in, page by page.
+//! A task that reads through the page cache: its current call, page by page.
 
 use crate::job::{FadviseHint, Job};
 use crate::page_cache::{Advice, FileId, PageCache, PageState, ReadAhead, Run, Trigger, Window};
@@ -9,26 +9,26 @@ use blockyard::status::Status;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use std::collections::VecDeque;
 
-/// Most bios that one reader has under way: two windows are far less, unless others have read
-/// here and there among their pages, or the reader leaves window after window behind.
+/// The most bios that one reader may have in flight. Two windows need far fewer, unless other readers
+/// have read single pages among theirs, or the reader leaves many windows behind.
 pub const READER_BIOS_MAX: u32 = 64;
 
-/// What a reader does next.
+/// The next step of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadStep {
-    /// Have pages read.
+    /// Request pages.
     Ask,
-    /// Copy from the page that is due.
+    /// Copy from the current page.
     Copy,
     /// Sleep until this page has been read.
     AwaitPage(FileId, u64),
-    /// Sleep until a bio of its own has ended.
+    /// Sleep until one of its own bios has ended.
     AwaitRoom,
-    /// The call returns.
+    /// Return from the call.
     Return(Status),
 }
 
-/// What was done about a page that is not there.
+/// The attempts to read a page that is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tried {
     Nothing,
@@ -36,7 +36,7 @@ enum Tried {
     Alone,
 }
 
-/// A call under way.
+/// The current call.
 #[derive(Clone, Debug)]
 struct Call {
     slot: u32,
@@ -44,36 +44,36 @@ struct Call {
     at_bytes: u64,
     end_bytes: u64,
     prio: IoPrio,
-    /// About the page that is due.
+    /// The attempts for the current page.
     tried: Tried,
-    /// How reading it failed.
+    /// The error of the current page.
     failed: Option<Status>,
 }
 
-/// A file as this reader has it open.
+/// A file that this reader has open.
 #[derive(Clone, Debug)]
 struct Stream {
     file: FileId,
     ahead: ReadAhead,
 }
 
-/// The reading side of a task.
+/// The reader of a task.
 #[derive(Clone, Debug)]
 pub struct Reader {
     advice: Advice,
-    /// Whether it drops what is in the cache of its files before its first call.
+    /// Whether it drops its files from the cache before its first call.
     drops: bool,
     placements: Vec<Placement>,
-    /// As many as files, once they are open.
+    /// One for each file, once the files are open.
     streams: Vec<Stream>,
     call: Option<Call>,
-    /// Claimed, and not submitted yet.
+    /// Runs that were claimed and not submitted.
     runs: VecDeque<Run>,
     under_way: u32,
 }
 
 impl Reader {
-    /// A reader of the files of an instance of `job`, which lie at `placements`.
+    /// Returns a reader of the files of a `job` instance, which lie at `placements`.
     pub(super) fn new(job: &Job, placements: Vec<Placement>) -> Self {
         let advice = match job.fadvise_hint {
             FadviseHint::None => Advice::Normal,
@@ -93,7 +93,7 @@ impl Reader {
         }
     }
 
-    /// Opens its files, where that has not been done.
+    /// Opens the files, unless they are open.
     pub fn open(&mut self, cache: &mut PageCache) {
         for placement in self.placements.drain(..) {
             let file = cache.open(placement);
@@ -104,13 +104,13 @@ impl Reader {
         }
     }
 
-    /// Whether a call is under way.
+    /// Whether a call is in progress.
     #[must_use]
     pub const fn in_call(&self) -> bool {
         self.call.is_some()
     }
 
-    /// A call to read `len_bytes` at `offset_bytes` of file number `file` begins, as the I/O of
+    /// Begins a call that reads `len_bytes` at `offset_bytes` of file number `file`, as the I/O of
     /// `slot`.
     pub(super) fn begin(
         &mut self,
@@ -120,6 +120,7 @@ impl Reader {
         len_bytes: u32,
         prio: IoPrio,
     ) {
+        debug_assert!(self.call.is_none(), "a reader is in one call at a time");
         self.call = Some(Call {
             slot,
             stream: file.into(),
@@ -131,18 +132,18 @@ impl Reader {
         });
     }
 
-    /// What the call does next.
+    /// Returns the next step of the call.
     ///
     /// # Panics
     ///
-    /// If there is none under way.
+    /// If there is no call.
     #[must_use]
     pub fn next(&self, cache: &PageCache) -> ReadStep {
         if !self.runs.is_empty() {
             let full = self.under_way >= READER_BIOS_MAX;
             return if full { ReadStep::AwaitRoom } else { ReadStep::Ask };
         }
-        let call = self.call.as_ref().expect("a call is under way");
+        let call = self.call.as_ref().expect("a reader with a next step should be in a call");
         if call.at_bytes == call.end_bytes {
             return ReadStep::Return(Status::Ok);
         }
@@ -159,8 +160,8 @@ impl Reader {
         }
     }
 
-    /// Claims what is to be read because of the page that is due: a window where it is absent, and
-    /// one where it is marked. Nothing while something claimed has not been submitted.
+    /// Claims a window of pages if the current page is absent, and another one if it is marked. Does
+    /// nothing while claimed runs are not submitted.
     pub fn ask(&mut self, cache: &mut PageCache, reach: Reach) {
         let Some(call) = self.call.as_mut().filter(|_| self.runs.is_empty()) else { return };
         let Stream { file, ahead } = &mut self.streams[call.stream];
@@ -187,58 +188,62 @@ impl Reader {
         }
     }
 
-    /// The next bio that is to be submitted and may be, without a cookie, and for which queue.
+    /// Returns the next bio to submit, without a cookie, and its queue.
     #[must_use]
     pub fn next_bio(&self, cache: &PageCache) -> Option<(QueueId, Bio)> {
         let run = self.runs.front().filter(|_| self.under_way < READER_BIOS_MAX)?;
         let Placement { queue, base_bytes, len_bytes } = cache.placement(run.file);
         let begin = run.pages.start * PAGE_BYTES;
+        debug_assert!(begin < len_bytes, "a run begins within its file");
         let len = (run.pages.end * PAGE_BYTES).min(len_bytes) - begin;
-        let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("windows are limited");
+        let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("a run should fit a bio");
         let segments = u16::try_from(run.pages.end - run.pages.start).unwrap_or(u16::MAX);
         let prio = self.call.as_ref().map_or_else(IoPrio::default, |call| call.prio);
         let bio = Bio::read((base_bytes + begin) / u64::from(SECTOR_BYTES), sectors, 0);
         Some((queue, Bio { segments, prio, ..bio }))
     }
 
-    /// What [`Self::next_bio`] offered is submitted.
+    /// Notes that the bio of [`Self::next_bio`] was submitted.
     ///
     /// # Panics
     ///
-    /// If it offered none.
+    /// If there was no such bio.
     pub fn submitted(&mut self) -> Run {
+        debug_assert!(self.under_way < READER_BIOS_MAX, "a reader waits for room");
         self.under_way += 1;
-        self.runs.pop_front().expect("a bio was offered")
+        self.runs.pop_front().expect("a submitted bio should come from `next_bio`")
     }
 
-    /// A bio of this reader has ended.
+    /// Notes that a bio of this reader has ended.
     pub const fn bio_ended(&mut self) {
+        debug_assert!(self.under_way > 0, "a bio that ends was in flight");
         self.under_way -= 1;
     }
 
-    /// The page that it waited for could not be read.
+    /// Notes that the page that the call waits for could not be read.
     pub fn page_failed(&mut self, status: Status) {
         if let Some(call) = &mut self.call {
             call.failed = Some(status);
             if call.tried == Tried::Nothing {
-                call.tried = Tried::Window; // somebody else's
+                call.tried = Tried::Window; // another reader's bio failed
             }
         }
     }
 
-    /// Copies what the call wants of the page that is due: how many bytes.
+    /// Copies from the current page. Returns the number of bytes.
     pub fn copy(&mut self) -> u64 {
         let Some(call) = &mut self.call else { return 0 };
         let page = call.at_bytes / PAGE_BYTES;
         let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
         let bytes = end - call.at_bytes;
+        debug_assert!(bytes > 0, "a call returns once it has copied everything");
         call.at_bytes = end;
         (call.tried, call.failed) = (Tried::Nothing, None);
         self.streams[call.stream].ahead.has_read(page);
         bytes
     }
 
-    /// The call returns: the slot of its I/O.
+    /// Ends the call. Returns the slot of its I/O.
     pub(super) fn returns(&mut self) -> Option<u32> {
         self.call.take().map(|call| call.slot)
     }

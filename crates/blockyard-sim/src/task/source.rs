@@ -1,4 +1,4 @@
-//! Where the I/Os of a task come from: its job, or a trace.
+//! The source of a task's I/Os: its job, or a trace.
 
 use crate::job::{Job, Op, Resolved, SyncMode};
 use crate::placement::Placement;
@@ -12,36 +12,36 @@ use std::collections::VecDeque;
 /// Bytes of a memory page: one segment of a payload.
 const PAGE_BYTES: u32 = 4096;
 
-/// An I/O to be submitted.
+/// An I/O to submit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) queue: QueueId,
-    /// Which of its job's files.
+    /// The index of its file in the job.
     pub(super) file: u16,
-    /// Without a cookie.
+    /// The bio, without a cookie.
     pub(super) bio: Bio,
-    /// The kind it counts as; `None` for a sync.
+    /// The kind of I/O; `None` for a sync.
     pub(super) kind: Option<Op>,
     pub(super) len_bytes: u32,
-    /// Where in its file, or on the disk of its trace, it begins.
+    /// Offset in its file, or on the disk of its trace.
     pub(super) offset_bytes: u64,
     pub(super) when: When,
-    /// When it was issued in the trace it comes from.
+    /// When it was issued in its trace.
     pub(super) recorded_at: Option<Instant>,
-    /// When it was completed there.
+    /// When it was completed in its trace.
     pub(super) recorded_end: Option<Instant>,
 }
 
 /// When an I/O may be submitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
-    /// As its job's rate and pauses say.
+    /// By the job's rate and pauses.
     Paced,
-    /// As its trace says.
+    /// By its trace.
     Recorded(Due),
 }
 
-/// Where the I/Os of a task come from.
+/// The source of a task's I/Os.
 #[derive(Debug)]
 pub(super) enum Source {
     Generated(Box<Generated>),
@@ -79,7 +79,7 @@ impl Generated {
         }
     }
 
-    /// The next I/O; `None` once the job is done.
+    /// Returns the next I/O; `None` at the end of the job.
     pub(super) fn next(&mut self) -> Option<Ask> {
         let io = self.generator.next()?;
         let place = self.placements[usize::from(io.file)];
@@ -105,7 +105,8 @@ impl Generated {
     fn bio(&self, op: bio::Op, io: &Io, base_bytes: u64) -> Bio {
         let flags = match op {
             bio::Op::Write => self.flags,
-            bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC), // it is understood
+            // A read is always synchronous.
+            bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC),
             _ => self.flags.without(Flags::FUA).without(Flags::POLLED),
         };
         let segments = match op {
@@ -123,7 +124,7 @@ impl Generated {
         }
     }
 
-    /// `ask` was submitted.
+    /// Notes that `ask` was submitted.
     pub(super) fn submitted(&mut self, ask: &Ask) {
         if let Some(kind) = ask.kind {
             let (bytes, ios) = &mut self.issued[kind as usize];
@@ -132,7 +133,7 @@ impl Generated {
         }
     }
 
-    /// The earliest instant for `ask` under the rate of its kind, of an instance begun at `begun`.
+    /// Returns the earliest instant for `ask` by its rate, for an instance that began at `begun`.
     pub(super) fn paced(&mut self, ask: &Ask, begun: Instant) -> Instant {
         let Some(kind) = ask.kind else { return Instant::ZERO };
         let Some(pacer) = &mut self.pacers[kind as usize] else { return Instant::ZERO };
@@ -151,11 +152,11 @@ fn prio_of(job: &Job) -> IoPrio {
     IoPrio { class, level: job.priority.unwrap_or(0) }
 }
 
-/// Recorded I/Os, as far as they have been handed over.
+/// The recorded I/Os that were delivered.
 #[derive(Debug)]
 pub(super) struct Recorded {
     inbox: VecDeque<Ask>,
-    /// Some have instants of their own.
+    /// Whether records have their own instants.
     timed: bool,
     ended: bool,
     in_flight: u32,
@@ -165,7 +166,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// For up to `depth` I/Os in flight.
+    /// Returns a source for a task with up to `depth` I/Os in flight.
     pub(super) fn new(depth: u32) -> Self {
         Self {
             inbox: VecDeque::new(),
@@ -179,6 +180,7 @@ impl Recorded {
 
     pub(super) fn push(&mut self, delivery: &Delivery) {
         let Delivery { queue, bio, kind, len_bytes, due, at, ended } = *delivery;
+        debug_assert!(!self.ended, "a record after the last one");
         self.timed |= due != Due::AtOnce;
         let when = When::Recorded(due);
         self.inbox.push_back(Ask {
@@ -198,39 +200,41 @@ impl Recorded {
         self.inbox.pop_front()
     }
 
-    /// Whether they have instants of their own, and are not just issued one after the other.
+    /// Whether records have their own instants and are not only issued in order.
     pub(super) const fn timed(&self) -> bool {
         self.timed
     }
 
-    /// There will be no more.
+    /// Notes that there are no more records.
     pub(super) const fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether all have been given.
+    /// Whether all records have been returned.
     pub(super) fn ended(&self) -> bool {
         self.ended && self.inbox.is_empty()
     }
 
     pub(super) const fn submitted(&mut self, now: Instant) {
+        debug_assert!((self.in_flight as usize) < self.fell_to.len(), "more I/Os than the depth");
         self.in_flight += 1;
         self.latest_issue = now;
     }
 
     pub(super) fn completed(&mut self, now: Instant) {
+        debug_assert!(self.in_flight > 0, "an I/O that completes was in flight");
         self.in_flight -= 1;
         self.fell_to[self.in_flight as usize] = now;
     }
 
-    /// When an I/O with this due time may go; `None`: not before another has completed.
+    /// Returns when an I/O with this due time may go; `None` if it must wait for a completion.
     pub(super) fn due(&self, due: Due) -> Option<Instant> {
         match due {
             Due::AtOnce => Some(Instant::ZERO),
             Due::At(at) => Some(at),
             Due::After { outstanding, .. } if self.in_flight > outstanding => None,
             Due::After { outstanding, gap } => {
-                // Fewer than the depth are in flight where there is room for one more.
+                // With room for one more, fewer than the depth are in flight.
                 let fell = self.fell_to.get(outstanding as usize).copied();
                 Some(fell.unwrap_or(Instant::ZERO).max(self.latest_issue) + gap)
             }

@@ -1,4 +1,4 @@
-//! Where the next I/O of one file goes.
+//! The offset of the next I/O in a file.
 
 use crate::job::{Distribution, FileRange, Job, Op, PerOp, Sequencer};
 
@@ -10,9 +10,9 @@ use super::prng::Prng;
 #[derive(Clone, Debug)]
 pub(super) struct FileCursor {
     range: FileRange,
-    /// Where each kind of I/O goes on, from the start of the region.
+    /// The next sequential offset of each kind of I/O ([place-of-its-own]), from the start of the region.
     follow: PerOp<u64>,
-    /// Added to where an I/O ends; what then lies before the region counts from its end.
+    /// Added to the end of an I/O. An offset before the region counts from the region's end.
     skip_bytes: i64,
     random: Option<Random>,
 }
@@ -21,7 +21,7 @@ pub(super) struct FileCursor {
 #[derive(Clone, Debug)]
 struct Random {
     prng: Prng,
-    /// Positions are multiples of this, from 0 to below `blocks`.
+    /// Positions are multiples of this; their numbers are below `blocks`.
     unit_bytes: u64,
     blocks: u64,
     choice: Choice,
@@ -29,14 +29,14 @@ struct Random {
     percent: PerOp<u8>,
     ios_per_offset: u32,
     identical: bool,
-    /// I/Os still to follow the last random offset, and where that was.
+    /// The I/Os that still follow the last random offset, and that offset.
     ios_left: PerOp<u32>,
     last: PerOp<u64>,
 }
 
 #[derive(Clone, Debug)]
 enum Choice {
-    /// Each block once, then in another order.
+    /// Each block once, then again in another order ([each-block-once]).
     Each {
         order: Permutation,
         index: u64,
@@ -54,7 +54,7 @@ impl FileCursor {
         self.range.len_bytes
     }
 
-    /// Begins a new pass at the start of the region.
+    /// Starts a new pass at the start of the region.
     pub(super) fn start_over(&mut self) {
         self.follow = PerOp::all(0);
         if let Some(random) = &mut self.random {
@@ -62,8 +62,8 @@ impl FileCursor {
         }
     }
 
-    /// Offset in the file and length of the next I/O `op`, which is shortened to end within the
-    /// region but not below `min_bytes` (W1).
+    /// Returns the offset in the file and the length of the next I/O `op`. The I/O is shortened to end
+    /// within the region ([io-in-its-region]), but not below `min_bytes`.
     #[inline]
     pub(super) fn next(&mut self, op: Op, len_bytes: u32, min_bytes: u32) -> (u64, u32) {
         let follow = match op {
@@ -75,14 +75,16 @@ impl FileCursor {
         let region = self.range.len_bytes;
         let mut at = random.unwrap_or(*follow);
         if region.saturating_sub(at) < min_bytes.into() {
-            // Past the end: from the start, or for a random offset the last place that fits.
+            // At the end, go back to the start; a random offset moves to the last place that fits.
             at = if random.is_some() { region.saturating_sub(min_bytes.into()) } else { 0 };
         }
+        debug_assert!(at <= region, "[io-in-its-region]");
         let room = region - at;
         let len_bytes = match u32::try_from(room) {
             Ok(room) if room < len_bytes => (room - room % min_bytes).max(room.min(min_bytes)),
             _ => len_bytes,
         };
+        debug_assert!(u64::from(len_bytes) <= room, "[io-in-its-region]");
         let end = at.saturating_add(len_bytes.into());
         let next = end.checked_add_signed(self.skip_bytes);
         *follow = next.unwrap_or_else(|| region.saturating_add_signed(self.skip_bytes));
@@ -132,7 +134,7 @@ impl Random {
         }
     }
 
-    /// A random offset in the region; `None`: follow on from the I/O before.
+    /// Returns a random offset in the region; `None` if the I/O follows the previous one.
     #[inline]
     fn next(&mut self, op: Op) -> Option<u64> {
         let (ios_left, last) = match op {
@@ -148,6 +150,7 @@ impl Random {
         if percent < 100 && self.prng.below(100) >= percent.into() {
             return None;
         }
+        debug_assert!(self.ios_per_offset > 0, "a random offset is used at least once");
         *ios_left = self.ios_per_offset - 1;
         let block = match &mut self.choice {
             Choice::Any(sampler) => sampler.draw(&mut self.prng),
@@ -160,6 +163,7 @@ impl Random {
                 order.at(*index - 1)
             }
         };
+        debug_assert!(block < self.blocks, "block {block} of {}", self.blocks);
         let offset = block * self.unit_bytes;
         *last = offset - offset % self.align_bytes.of(op);
         Some(*last)

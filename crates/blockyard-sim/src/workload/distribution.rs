@@ -1,7 +1,7 @@
-//! Random positions among n blocks, by each of the laws a job can ask for.
+//! Random positions among n blocks, by each distribution that a job can have.
 //!
-//! Floating point is used where the law needs it, through `libm` in pure Rust, so that the last
-//! bit is the same on every machine.
+//! Some distributions need floating point. It goes through `libm` in pure Rust, so that every machine
+//! gives the same bits.
 #![allow(clippy::float_arithmetic, reason = "the laws are real-valued; libm rounds alike anywhere")]
 #![allow(clippy::cast_precision_loss, reason = "blocks beyond 2 to the 53 round to a neighbour")]
 #![allow(clippy::cast_possible_truncation, reason = "float to integer casts saturate")]
@@ -22,7 +22,7 @@ pub(super) struct Sampler {
 #[derive(Clone, Debug)]
 enum Law {
     Uniform,
-    /// Ranks by weight, placed by `place`.
+    /// Ranks with weights, mapped to positions by `place`.
     Ranked {
         ranks: Ranks,
         place: Placing,
@@ -31,18 +31,18 @@ enum Law {
         mean: f64,
         deviation: f64,
     },
-    /// Upper bounds of accesses (percent) and the blocks of each zone.
+    /// For each zone: cumulative accesses in percent, first block, number of blocks.
     Zoned(Box<[(u64, u64, u64)]>),
 }
 
 #[derive(Clone, Debug)]
 enum Ranks {
     Zipf(Zipf),
-    /// Exponent of a uniform number.
+    /// The exponent of a uniform number.
     Pareto(f64),
 }
 
-/// Where a rank lies.
+/// How a rank is mapped to a position.
 #[derive(Clone, Debug)]
 enum Placing {
     Scattered(Permutation),
@@ -50,8 +50,9 @@ enum Placing {
 }
 
 impl Sampler {
-    /// For `blocks` (at least 1) of `block_bytes` each.
+    /// Returns a sampler for `blocks` (at least 1) of `block_bytes` each.
     pub(super) fn new(law: &Distribution, blocks: u64, block_bytes: u64, prng: &mut Prng) -> Self {
+        assert!(blocks > 0, "positions are drawn from at least one block");
         let mut place = |center: &Option<f64>| match center {
             None => Placing::Scattered(Permutation::new(blocks, prng)),
             Some(center) => Placing::From((center * blocks as f64) as u64 % blocks),
@@ -99,8 +100,8 @@ impl Sampler {
     }
 }
 
-/// For each zone the percentage of accesses up to its end, its first block and its length.
-/// Zones beyond the region shrink to what there is, the last block at least.
+/// Returns for each zone the cumulative percentage of accesses, its first block and its length. Zones
+/// beyond the region are cut off; each has at least one block.
 fn zone_table(
     zones: &[crate::job::Zone],
     blocks: u64,
@@ -113,12 +114,14 @@ fn zone_table(
         width = width.saturating_add(zone.width);
         (access, start, block_of(width).min(blocks).saturating_sub(start).max(1))
     };
+    debug_assert!(!zones.is_empty(), "the job reader refuses an empty list of zones");
     zones.iter().map(&mut row).collect()
 }
 
 impl Placing {
     #[inline]
     fn of(&self, rank: u64, blocks: u64) -> u64 {
+        debug_assert!(rank < blocks, "rank {rank} of {blocks}");
         match self {
             Self::Scattered(order) => order.at(rank),
             Self::From(first) if rank < blocks - first => first + rank,
@@ -132,7 +135,7 @@ impl Ranks {
     fn draw(&self, blocks: u64, prng: &mut Prng) -> u64 {
         match self {
             Self::Zipf(zipf) => zipf.draw(prng),
-            // A share 1 - h of the accesses falls on a share h of the blocks, at every scale.
+            // A fraction 1 - h of the accesses hits a fraction h of the blocks, at every scale.
             Self::Pareto(power) => {
                 ((blocks as f64 * libm::pow(unit(prng), *power)) as u64).min(blocks - 1)
             }
@@ -140,11 +143,11 @@ impl Ranks {
     }
 }
 
-/// Around `mean`; what falls outside is drawn again, and after 64 times taken at the edge.
+/// Draws around `mean`. A draw outside the blocks is repeated; after 64 draws the edge is taken.
 fn normal(mean: f64, deviation: f64, blocks: u64, prng: &mut Prng) -> u64 {
     let mut x = mean;
     for _ in 0..64 {
-        // Box and Muller; 1 - unit is never 0.
+        // The method of Box and Muller; 1 - unit is never 0.
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - unit(prng)));
         x = mean + deviation * radius * libm::cos(2.0 * core::f64::consts::PI * unit(prng));
         if (0.0..blocks as f64).contains(&x) {
@@ -154,15 +157,15 @@ fn normal(mean: f64, deviation: f64, blocks: u64, prng: &mut Prng) -> u64 {
     (x.max(0.0) as u64).min(blocks - 1)
 }
 
-/// Zipf's law by rejection-inversion (Hörmann and Derflinger 1996): constant time and memory.
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger 1996), in constant time and memory.
 #[derive(Clone, Debug)]
 struct Zipf {
     theta: f64,
     blocks: u64,
-    /// Integral of the hat from its left end, and over all ranks.
+    /// The integral of the hat at its left end, and over all ranks.
     low: f64,
     high: f64,
-    /// Below this distance the hat is under the weight: accept without computing it.
+    /// Below this distance the hat is under the weight, so that a draw is accepted at once.
     squeeze: f64,
 }
 
@@ -175,7 +178,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank from 0.
+    /// Returns a rank, counted from 0.
     fn draw(&self, prng: &mut Prng) -> u64 {
         loop {
             let u = self.high + unit(prng) * (self.low - self.high);
@@ -188,7 +191,7 @@ impl Zipf {
         }
     }
 
-    /// Integral of x to the -theta.
+    /// Returns the integral of x to the power -theta.
     fn integral(&self, x: f64) -> f64 {
         let power = 1.0 - self.theta;
         libm::expm1(power * libm::log(x)) / power
@@ -217,7 +220,7 @@ mod tests {
         counts
     }
 
-    /// Each count within five standard deviations of what is expected.
+    /// Asserts that each count is within five standard deviations of its expectation.
     fn assert_near(counts: &[u32], expected: impl Fn(usize) -> f64) {
         for (index, count) in counts.iter().enumerate() {
             let (count, expected) = (f64::from(*count), expected(index));
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_centre_moves_the_hottest_block_and_none_scatters_it() {
+    fn a_centre_places_the_hottest_block_and_without_one_it_is_scattered() {
         let hottest = |center| {
             let counts = counts(&Distribution::Zipf { theta: 1.2, center }, 1000);
             (0..1000).max_by_key(|&index| counts[index]).unwrap()
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn pareto_is_eighty_twenty() {
+    fn pareto_sends_eighty_percent_of_accesses_to_twenty_percent() {
         let counts = counts(&Distribution::Pareto { h: 0.2, center: Some(0.0) }, 1000);
         let hot: u32 = counts[..200].iter().sum();
         assert!(hot.abs_diff(DRAWS / 5 * 4) < DRAWS / 200, "{hot}");
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_is_always_that_block() {
+    fn one_block_gets_every_access() {
         let zone = vec![Zone { access_percent: 100, width: 1 << 40 }];
         for law in [
             Distribution::Uniform,

@@ -6,7 +6,7 @@ use super::cursor::FileCursor;
 use super::length::Lengths;
 use super::prng::Prng;
 
-/// What an I/O does.
+/// The operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoOp {
     /// Read.
@@ -15,7 +15,7 @@ pub enum IoOp {
     Write,
     /// Trim.
     Trim,
-    /// Make the writes so far durable. It has no offset and no length.
+    /// Makes the earlier writes durable. It has no offset and no length.
     Sync {
         /// Data only (`fdatasync`).
         datasync: bool,
@@ -35,23 +35,23 @@ impl From<Op> for IoOp {
 /// One I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// What it does.
+    /// The operation.
     pub op: IoOp,
     /// Index of its file in [`Resolved::files`].
     pub file: u16,
-    /// From the start of the file, bytes; 0 for a sync.
+    /// Offset in the file, bytes; 0 for a sync.
     pub offset_bytes: u64,
-    /// Bytes, at least 1; 0 for a sync.
+    /// Length, bytes, at least 1; 0 for a sync.
     pub len_bytes: u32,
 }
 
-/// Seed of a job that names none.
+/// Seed of a job without one.
 const DEFAULT_SEED: u64 = 0x89;
 
-/// Gives the I/Os of one job instance in order, until it is done.
+/// Returns the I/Os of one job instance in order.
 ///
-/// Allocates in [`Generator::new`] only. Costs some ten nanoseconds for an I/O with a uniform or
-/// sequential offset, a hundred or so for a zipf, pareto or normal one.
+/// Only [`Generator::new`] allocates. An I/O costs about ten nanoseconds with a uniform or sequential
+/// offset, and about a hundred with a zipf, pareto or normal one.
 #[derive(Clone, Debug)]
 pub struct Generator {
     plan: Plan,
@@ -60,18 +60,18 @@ pub struct Generator {
     lengths: PerOp<Lengths>,
     turn: Turn,
     progress: Progress,
-    /// The second half of a trim and write.
+    /// The write that follows a trim.
     write_after: Option<Io>,
     syncs: Syncs,
 }
 
-/// What does not change.
+/// The constant part.
 #[derive(Clone, Debug)]
 struct Plan {
     mix: Mix,
     read_percent: u64,
     file_service: FileService,
-    /// The shortest I/O of the job; what is cut short stays a multiple of it.
+    /// The shortest I/O of the job. An I/O that is cut short is a multiple of it.
     min_bytes: u32,
     pass_bytes: u64,
     passes: u64,
@@ -79,7 +79,7 @@ struct Plan {
     pass_ios: u64,
 }
 
-/// Which file is being served, and for how many more I/Os.
+/// The current file, and its number of remaining I/Os.
 #[derive(Clone, Debug)]
 struct Turn {
     file: u16,
@@ -101,19 +101,20 @@ struct Syncs {
     fdatasync: u32,
     at_end: bool,
     writes: u64,
-    /// Writes since the last sync.
+    /// Whether there were writes since the last sync.
     dirty: bool,
     file: u16,
-    /// A sync that is due.
+    /// The next I/O, if it is a sync.
     due: Option<IoOp>,
 }
 
 impl Generator {
-    /// The I/Os of instance `instance` of `job` in the regions `resolved`, which
-    /// [`Job::resolve`] gave for it. `seed` is the run's (W4).
+    /// Returns the I/Os of instance `instance` of `job` in the regions `resolved`, which come from
+    /// [`Job::resolve`]. `seed` is the seed of the run ([repeatable-draws]).
     pub fn new(job: &Job, instance: u32, resolved: &Resolved, seed: u64) -> Self {
         let (offsets, draws) = streams(job, instance, seed);
         let lengths = |op| Lengths::new(job.block.of(op), job.block_unaligned);
+        assert!(!resolved.files.is_empty(), "a resolved job has a file");
         let cursors = resolved.files.iter().zip(0..);
         Self {
             files: cursors
@@ -142,7 +143,7 @@ impl Generator {
         }
     }
 
-    /// The next I/O; `None` once the instance is done. An instance that only time ends never is.
+    /// Returns the next I/O; `None` after the last. An instance that only time ends has no last I/O.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "called in a loop with other state")]
     pub fn next(&mut self) -> Option<Io> {
@@ -170,9 +171,9 @@ impl Generator {
         }
     }
 
-    /// A length that fits what is left, starting a new pass if nothing is; `None`: all is done.
+    /// Returns a length that fits into the rest, after starting a new pass if needed; `None` at the end.
     fn choose_len(&mut self, op: Op) -> Option<u32> {
-        // A trim and its write are as long as the write.
+        // A trim has the length of the write that follows.
         let op = if self.plan.mix == Mix::TrimWrite { Op::Write } else { op };
         let min_bytes = self.plan.min_bytes;
         let mut left = self.left();
@@ -188,17 +189,18 @@ impl Generator {
         u32::try_from(fits).ok().filter(|fits| *fits > 0)
     }
 
-    /// Bytes that may still be issued in this pass.
+    /// Returns the bytes left in this pass.
     fn left(&self) -> u64 {
         let progress = &self.progress;
         if progress.pass_ios >= self.plan.pass_ios {
             return 0;
         }
+        debug_assert!(progress.pass_bytes <= self.plan.pass_bytes, "a pass ends with its bytes");
         let pass = self.plan.pass_bytes - progress.pass_bytes;
         if progress.passes < self.plan.passes {
             return pass;
         }
-        // A pass that only io_size asks for.
+        // `io_size` asks for passes beyond `loops`.
         pass.min(self.plan.io_bytes.saturating_sub(progress.bytes))
     }
 
@@ -208,7 +210,7 @@ impl Generator {
         progress.passes += 1;
         let more_passes = progress.passes < self.plan.passes;
         let more_bytes = progress.bytes < self.plan.io_bytes && !counted_out;
-        // A pass without an I/O would be followed by one more, and so for ever.
+        // A pass without an I/O would be followed by infinitely many.
         if progress.pass_ios == 0 || !(more_passes || more_bytes) {
             return None;
         }
@@ -222,6 +224,7 @@ impl Generator {
         let file = self.choose_file();
         let cursor = &mut self.files[usize::from(file)];
         let (offset_bytes, len_bytes) = cursor.next(op, len_bytes, self.plan.min_bytes);
+        debug_assert!(len_bytes > 0, "[io-in-its-region]: an I/O without bytes");
         self.progress.pass_ios += 1;
         self.progress.pass_bytes += u64::from(len_bytes);
         self.progress.bytes += u64::from(len_bytes);
@@ -237,7 +240,7 @@ impl Generator {
 
     #[inline]
     fn choose_file(&mut self) -> u16 {
-        // At most 4096 files (FILES_MAX).
+        // FILES_MAX is 4096.
         let count = u16::try_from(self.files.len()).unwrap_or(u16::MAX);
         let turn = &mut self.turn;
         if count == 1 {
@@ -262,12 +265,13 @@ impl Generator {
                 turn.ios_left = ios;
             }
         }
+        debug_assert!(turn.file < count && turn.ios_left > 0, "{turn:?} with {count} files");
         turn.ios_left -= 1;
         turn.file
     }
 }
 
-/// The streams for offsets and for everything else (W4).
+/// Returns the streams for offsets and for all other draws ([repeatable-draws]).
 fn streams(job: &Job, instance: u32, seed: u64) -> (Prng, Prng) {
     let own = Prng::new(job.randseed.unwrap_or(DEFAULT_SEED));
     let repeat = job.allrandrepeat || job.randseed.is_some();
@@ -291,7 +295,7 @@ impl Syncs {
         }
     }
 
-    /// Counts a write; when both kinds of sync are due, the full one is done.
+    /// Counts a write. If both kinds of sync are due, the full one is done.
     #[inline]
     fn wrote(&mut self, file: u16) {
         self.writes += 1;
@@ -309,7 +313,7 @@ impl Syncs {
         Io { op, file: self.file, offset_bytes: 0, len_bytes: 0 }
     }
 
-    /// The sync at the end, once.
+    /// Returns the sync at the end, once.
     fn last(&mut self) -> Option<Io> {
         (self.at_end && self.dirty).then(|| self.io(IoOp::Sync { datasync: false }))
     }

@@ -1,10 +1,10 @@
-//! How long the next I/O is.
+//! The length of the next I/O.
 
 use crate::job::BlockSizes;
 
 use super::prng::Prng;
 
-/// [`BlockSizes`] made ready for drawing.
+/// [`BlockSizes`] in a form for fast draws.
 #[derive(Clone, Debug)]
 pub(super) enum Lengths {
     Fixed(u32),
@@ -14,7 +14,7 @@ pub(super) enum Lengths {
         step: u32,
         steps: u32,
     },
-    /// Lengths by percentage point: a hundred entries.
+    /// A hundred lengths, one per percentage point.
     Split(Box<[u32]>),
 }
 
@@ -23,6 +23,7 @@ impl Lengths {
         match sizes {
             BlockSizes::Fixed(bytes) => Self::Fixed(*bytes),
             BlockSizes::Range { min_bytes, max_bytes } => {
+                debug_assert!(0 < *min_bytes && min_bytes <= max_bytes, "a range of lengths");
                 let step = if unaligned { 1 } else { *min_bytes };
                 Self::Range { min: *min_bytes, step, steps: (max_bytes - min_bytes) / step + 1 }
             }
@@ -40,7 +41,7 @@ impl Lengths {
         match self {
             Self::Fixed(bytes) => *bytes,
             Self::Range { min, step, steps } => {
-                // Below `steps`, which is a u32.
+                // `steps` is a u32.
                 min + step * u32::try_from(prng.below(u64::from(*steps))).unwrap_or(0)
             }
             Self::Split(points) => {
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_keep_to_their_laws() {
+    fn lengths_follow_their_distributions() {
         let mut prng = Prng::new(3);
         let range = BlockSizes::Range { min_bytes: 1024, max_bytes: 4500 };
         let lengths = Lengths::new(&range, false);

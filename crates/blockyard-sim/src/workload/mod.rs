@@ -1,20 +1,23 @@
-//! What a job instance asks for, I/O by I/O.
+//! The I/Os of a job instance, one at a time.
 //!
 //! A [`Generator`] turns a [`Job`](crate::job::Job) into its sequence of reads, writes, trims and
-//! syncs; a [`Pacer`] says how early each may be issued. Both are pure: no clock, no I/O, no
-//! allocation per I/O, and the same on every machine for the same seed.
+//! syncs; a [`Pacer`] gives the earliest time of each. Both are pure: no clock, no I/O, no allocation
+//! per I/O. The same seed gives the same sequence on every machine.
 //!
 //! # Rules
 //!
-//! - **W1.** Every I/O lies within the region of its file and is not longer than the job allows.
-//! - **W2.** Uniform random offsets of one length fall on each block once before any repeats,
-//!   unless the job says `norandommap` or sets `blockalign`. A permutation keeps this, not a map:
-//!   memory does not grow with the region.
-//! - **W3.** Reads, writes and trims each keep their own place in a sequential pattern, as in fio.
-//! - **W4.** Offsets repeat from run to run with `randrepeat` (fio's default) or `randseed`, the
-//!   other draws with `allrandrepeat` or `randseed`; what does not repeat follows the run's seed.
+//! - **[io-in-its-region]** Every I/O lies within the region of its file, and is not longer than the job
+//!   allows.
+//! - **[each-block-once]** Uniform random offsets of one length visit each block once before any block
+//!   repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this instead of a
+//!   map, so that memory does not grow with the region.
+//! - **[place-of-its-own]** In a sequential pattern, reads, writes and trims each have their own place,
+//!   as in fio.
+//! - **[repeatable-draws]** Offsets repeat from run to run with `randrepeat` (fio's default) or
+//!   `randseed`. All other draws repeat with `allrandrepeat` or `randseed`. Draws that do not repeat
+//!   follow the seed of the run.
 //!
-//! The sequences are not fio's own: same laws, different numbers.
+//! The sequences have fio's distributions but not fio's numbers.
 
 mod cursor;
 mod distribution;

@@ -1,4 +1,4 @@
-//! When the next I/O may go, for jobs with a rate.
+//! The earliest time of the next I/O, for jobs with a rate.
 
 use crate::job::{Job, Op, RateProcess};
 
@@ -6,9 +6,9 @@ use super::prng::{Prng, unit};
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// Holds one kind of I/O of one job instance to its `rate` or `rate_iops`.
+/// Limits one kind of I/O of a job instance to its `rate` or `rate_iops`.
 ///
-/// It counts from the instant the instance began; a job that fell behind may catch up.
+/// It counts from the start of the instance, so a job that fell behind may catch up.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     bytes_per_s: u64,
@@ -25,7 +25,7 @@ struct Poisson {
 }
 
 impl Pacer {
-    /// A pacer for the I/Os `op` of `job`; `None` if the job does not limit them.
+    /// Returns a pacer for the I/Os `op` of `job`; `None` if the job does not limit them.
     pub fn new(job: &Job, op: Op, instance: u32, seed: u64) -> Option<Self> {
         let (bytes_per_s, ios_per_s) = (*job.rate_bytes_per_s.of(op), *job.rate_iops.of(op));
         if bytes_per_s == 0 && ios_per_s == 0 {
@@ -39,8 +39,8 @@ impl Pacer {
         Some(Self { bytes_per_s, ios_per_s, poisson })
     }
 
-    /// Earliest nanosecond since the start of the job at which the next I/O may go, after
-    /// `issued_ios` of `issued_bytes` in all. Neither may be less than in an earlier call.
+    /// Returns the earliest time for the next I/O, in nanoseconds since the start of the job, after
+    /// `issued_ios` I/Os with `issued_bytes` in total. Neither may be less than in an earlier call.
     pub fn next_allowed_ns(&mut self, issued_bytes: u64, issued_ios: u64) -> u64 {
         let linear = due_ns(issued_bytes, self.bytes_per_s).max(due_ns(issued_ios, self.ios_per_s));
         match &mut self.poisson {
@@ -50,7 +50,7 @@ impl Pacer {
     }
 }
 
-/// When `done` at `per_s` is due; 0 without a rate. Saturates.
+/// Returns the time in nanoseconds for `done` at `per_s`; 0 without a rate. Saturates.
 fn due_ns(done: u64, per_s: u64) -> u64 {
     let ns = (u128::from(done) * SECOND_NS).checked_div(per_s.into()).unwrap_or(0);
     u64::try_from(ns).unwrap_or(u64::MAX)
@@ -62,6 +62,7 @@ impl Poisson {
     #[allow(clippy::cast_possible_truncation, reason = "float to integer casts saturate")]
     #[allow(clippy::cast_sign_loss, reason = "-ln(1 - u) is not negative")]
     fn advance(&mut self, linear_ns: u64, issued_ios: u64) -> u64 {
+        debug_assert!(self.issued_ios <= issued_ios, "the number of issued I/Os only grows");
         while self.issued_ios < issued_ios {
             self.issued_ios += 1;
             let mean_ns = linear_ns as f64 / issued_ios as f64;
@@ -96,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn poisson_gaps_have_the_mean_and_spread_of_the_law() {
+    fn poisson_gaps_have_the_mean_and_spread_of_the_distribution() {
         let mut pacer = pacer("--rate_iops=1000", "poisson");
         let at: Vec<_> = (0..=20_000).map(|ios| pacer.next_allowed_ns(ios * 4096, ios)).collect();
         assert!(at[20_000].abs_diff(20_000_000_000) < 500_000_000, "{}", at[20_000]);
         let long = at.windows(2).filter(|pair| pair[1] - pair[0] > 1_000_000).count();
-        // exp(-1) of the gaps are longer than the mean.
+        // A fraction exp(-1) of the gaps is longer than the mean.
         assert!(long.abs_diff(7358) < 300, "{long}");
     }
 }

@@ -1,4 +1,4 @@
-//! A random order of the numbers 0 to n - 1 that needs no memory.
+//! A random order of the numbers 0 to n - 1 in constant memory.
 
 use super::prng::Prng;
 
@@ -6,10 +6,10 @@ const ROUNDS: usize = 2;
 
 /// A keyed bijection of 0 to `len - 1`.
 ///
-/// A number is taken as a low part of k bits and a high part below q, where q times 2 to the k is
-/// just above `len`. Each part in turn is shifted by a keyed function of the other (a Feistel
-/// network). A result that is not below `len` is put in again; as the two sizes are so close, that
-/// is rare, and the branch predicted.
+/// A number is split into a low part of k bits and a high part below q, where q times 2 to the k is just
+/// above `len`. Each part in turn is shifted by a keyed function of the other (a Feistel network). A
+/// result that is not below `len` is scrambled again. That is rare, as the two sizes are close, and the
+/// branch is predicted.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     len: u64,
@@ -19,7 +19,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// An order of 0 to `len - 1` drawn from `prng`. `len` of 0 counts as 1.
+    /// Returns an order of 0 to `len - 1`, drawn from `prng`. A `len` of 0 counts as 1.
     pub fn new(len: u64, prng: &mut Prng) -> Self {
         let len = len.max(1);
         let low_bits = (64 - (len - 1).leading_zeros()) / 2;
@@ -27,7 +27,7 @@ impl Permutation {
         Self { len, low_bits, high_len: len.div_ceil(1 << low_bits), keys }
     }
 
-    /// What stands at `index`.
+    /// Returns the number at `index`.
     ///
     /// # Panics
     ///
@@ -38,7 +38,7 @@ impl Permutation {
         let mut x = index;
         loop {
             x = self.scramble(x);
-            // Walking a cycle of the larger bijection from inside comes back inside.
+            // The cycle of a number below `len` contains another such number.
             if x < self.len {
                 return x;
             }
@@ -55,18 +55,19 @@ impl Permutation {
             high += step;
             high -= if high >= self.high_len { self.high_len } else { 0 };
         }
+        debug_assert!(low <= low_mask && high < self.high_len, "both parts keep their range");
         high << self.low_bits | low
     }
 }
 
-/// 64 bits that depend on all of `x` and both keys.
+/// Returns 64 bits that depend on all of `x` and on both keys.
 #[inline]
 fn mix(x: u64, a: u64, b: u64) -> u64 {
     let (low, high) = product(x ^ a, b);
     low ^ high
 }
 
-/// The low and the high half of a product.
+/// Returns the low and the high half of a product.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
 fn product(a: u64, b: u64) -> (u64, u64) {
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_once() {
+    fn every_number_comes_once() {
         for len in (1..300).chain([1000, 4096, 4097, 65_535]) {
             let order = Permutation::new(len, &mut Prng::new(len));
             let mut seen: Vec<_> = (0..len).map(|index| order.at(index)).collect();
@@ -89,15 +90,15 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_do_not_stay_together() {
+    fn neighbours_are_separated() {
         let order = Permutation::new(1 << 20, &mut Prng::new(5));
         let near = (1..10_000u64).filter(|&i| order.at(i).abs_diff(order.at(i - 1)) < 1024).count();
-        // By chance about one in 512.
+        // One in 512 by chance.
         assert!(near < 60, "{near}");
     }
 
     #[test]
-    fn any_stretch_of_the_order_is_spread_evenly() {
+    fn any_part_of_the_order_is_spread_evenly() {
         let order = Permutation::new(1_000_000, &mut Prng::new(9));
         let mut counts = [0u32; 16];
         for index in 0..16_000 {

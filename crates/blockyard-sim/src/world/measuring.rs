@@ -56,7 +56,7 @@ impl<O: Observer> World<O> {
     pub(super) fn count(&mut self, id: TaskId, taken: &Taken) {
         let task = &self.tasks[id.0 as usize];
         let failed = taken.status != Status::Ok;
-        if failed && !task.goes_on_after_error_of(taken.op) {
+        if failed && !task.continues_after_error_of(taken.op) {
             self.failure.get_or_insert(Failure::Io(id, taken.status));
         }
         if taken.completed < task.measured_from() {

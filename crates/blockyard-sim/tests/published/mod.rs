@@ -1,8 +1,8 @@
-//! What tests of published figures share.
+//! Helpers for tests of published figures.
 
 use blockyard_sim::reproduce::{Basis, Cell, Experiment, Workload, experiments, run};
 
-/// The experiment called `name`, without what has no published figure.
+/// Returns the experiment called `name`, without the rows that have no published figure.
 pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experiment {
     let mut experiment = experiments().into_iter().find(|it| it.name == name).unwrap();
     experiment.tables.retain(|table| !table.published.is_empty());
@@ -10,8 +10,8 @@ pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experime
     experiment
 }
 
-/// Runs `experiment` and holds each figure that was published against ours, on the device and on its
-/// variants: by how many percent of it ours may differ, `allowed` says; `None` for as much as it likes.
+/// Runs `experiment` and compares each published figure with ours, on the device and on its variants.
+/// `allowed` gives the largest difference in percent; with `None` the figure is not compared.
 #[expect(clippy::float_arithmetic, reason = "figures are compared")]
 pub(crate) fn assert_met(
     experiment: &Experiment,

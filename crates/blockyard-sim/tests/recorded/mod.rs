@@ -1,17 +1,17 @@
-//! A short list of I/Os, and a writer for each format of traces: what parsers are tested with, and
-//! what the samples in `examples/traces` are made by.
+//! A short list of I/Os, and a writer for each trace format. They test the parsers and make the samples in
+//! `examples/traces`.
 
 #![allow(dead_code, reason = "not every test uses every writer")]
 
 use blockyard::bio::{Flags, Op};
 use core::fmt::Write as _;
 
-/// One I/O as it is to be recorded.
+/// One I/O to record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
-    /// When it was issued, microseconds from the begin.
+    /// When it was issued, microseconds from the start.
     pub(crate) at_us: u64,
-    /// How long it took, microseconds.
+    /// Its response time, microseconds.
     pub(crate) took_us: u64,
     pub(crate) cpu: u32,
     pub(crate) pid: u32,
@@ -30,11 +30,11 @@ impl Io {
 /// Names of the processes, by pid.
 const PROCESSES: &[(u32, &str)] = &[(700, "db"), (701, "log"), (702, "scan")];
 
-/// A small data base at work: on CPU 0 it reads pages, on CPU 1 its log is written and flushed, and
-/// a scan reads ahead; at times old space is discarded. About 130 I/Os in some 10 ms.
+/// A small database: on CPU 0 it reads pages, on CPU 1 it writes and flushes its log, and a scan reads ahead;
+/// at times it discards old space. About 130 I/Os in some 10 ms.
 pub(crate) fn database() -> Vec<Io> {
     let mut ios = Vec::new();
-    // Any fixed scatter will do.
+    // Any fixed scatter works.
     let scatter = |n: u64| (n * 7919 + 13) % 4096 * 16;
     for n in 0..50 {
         let page = Io::new(n * 200 + 7, Op::Read, scatter(n), 16);
@@ -62,8 +62,8 @@ pub(crate) fn database() -> Vec<Io> {
     ios
 }
 
-/// Reads and writes at whole milliseconds from one process, several at a time: what every format
-/// can tell.
+/// Reads and writes at whole milliseconds from one process, several at a time: every format can record
+/// them.
 pub(crate) fn plain() -> Vec<Io> {
     let io = |n: u64| {
         let op = if n % 3 == 1 { Op::Write } else { Op::Read };
@@ -82,7 +82,7 @@ const fn word(op: Op) -> &'static str {
     }
 }
 
-/// fio's log, version 2. Waits are whole milliseconds.
+/// fio's iolog, version 2. Waits are whole milliseconds.
 pub(crate) fn iolog_v2(ios: &[Io]) -> String {
     let mut text = "fio version 2 iolog\n/dev/a add\n/dev/a open\n".to_owned();
     let mut now_ms = 0;
@@ -98,7 +98,7 @@ pub(crate) fn iolog_v2(ios: &[Io]) -> String {
     text + "/dev/a close\n"
 }
 
-/// fio's log, version 3.
+/// fio's iolog, version 3.
 pub(crate) fn iolog_v3(ios: &[Io]) -> String {
     let mut text = "fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n".to_owned();
     for io in ios {
@@ -133,7 +133,7 @@ struct Event {
     io: Io,
 }
 
-/// Queue, get request, issue and complete, of all `ios` in the order of time.
+/// Queue, get request, issue and complete events of all `ios`, in order of time.
 fn events(ios: &[Io]) -> Vec<Event> {
     let mut events = Vec::new();
     for io in ios {
@@ -192,7 +192,7 @@ impl Words {
         for value in [self.bytes, self.action, self.pid, device, cpu] {
             to.extend(word(value));
         }
-        // No error, and how many bytes follow, of two bytes each.
+        // No error, and the number of bytes that follow, of two bytes each.
         let len = u16::try_from(follows.len()).unwrap();
         to.extend([0, 0]);
         to.extend(if big_endian { len.to_be_bytes() } else { len.to_le_bytes() });
@@ -225,7 +225,7 @@ fn action(letter: char, io: &Io) -> u32 {
     step | op | flags
 }
 
-/// What blkparse prints of the files that [`blktrace`] writes.
+/// The output of blkparse for the files of [`blktrace`].
 pub(crate) fn blkparse(ios: &[Io]) -> String {
     let mut text = String::new();
     let begin = ios.iter().map(|io| io.at_us * 1000).min().unwrap_or(0);

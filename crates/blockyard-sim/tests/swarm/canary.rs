@@ -9,40 +9,50 @@ use blockyard::time::Duration;
 
 /// Which checkers may catch each flaw; the first of them must, at some seed.
 const CANARIES: &[(Flaw, &[&str])] = &[
-    (Flaw::ForgetRun, &["[wake-up]"]),
-    (Flaw::LoseCompletion, &["[wake-up]"]),
-    (Flaw::CompleteTwice, &["[ends]"]),
-    (Flaw::EndTwice, &["[ends]"]),
-    (Flaw::HideError, &["[ends]"]),
-    (Flaw::HideFlushError, &["[ends]", "[durability]"]),
-    (Flaw::PretendEnd, &["[H2]", "[H3]", "[timeout]", "[wake-up]", "[cover]", "[ends]"]),
-    (Flaw::StopEarly, &["[leak]"]),
-    (Flaw::KeepBudget, &["[H2]", "[wake-up]"]),
-    (Flaw::DropCommit, &["[D2]"]),
-    (Flaw::PrepareTwice, &["[prepare]"]),
+    (Flaw::ForgetRun, &["[no-lost-wake-up]"]),
+    (Flaw::LoseCompletion, &["[no-lost-wake-up]"]),
+    (Flaw::CompleteTwice, &["[bio-ends-once]"]),
+    (Flaw::EndTwice, &["[bio-ends-once]"]),
+    (Flaw::HideError, &["[bio-ends-once]"]),
+    (Flaw::HideFlushError, &["[bio-ends-once]", "[durability]"]),
+    (
+        Flaw::PretendEnd,
+        &[
+            "[budget-given-back]",
+            "[tag-only-in-driver]",
+            "[asked-each-timeout]",
+            "[no-lost-wake-up]",
+            "[cover]",
+            "[bio-ends-once]",
+        ],
+    ),
+    (Flaw::StopEarly, &["[nothing-left-over]"]),
+    (Flaw::KeepBudget, &["[budget-given-back]", "[no-lost-wake-up]"]),
+    (Flaw::DropCommit, &["[last-or-commit]"]),
+    (Flaw::PrepareTwice, &["[prepared-once]"]),
     (Flaw::ShiftPiece, &["[cover]"]),
     (Flaw::DuplicateRequest, &["[cover]"]),
-    (Flaw::LoseRequest, &["[cover]", "[C2]"]),
-    (Flaw::MixOps, &["[merges]"]),
-    (Flaw::WrongLimits, &["[limits]"]),
+    (Flaw::LoseRequest, &["[cover]", "[flush-waits-for-data]"]),
+    (Flaw::MixOps, &["[merged-sides-agree]"]),
+    (Flaw::WrongLimits, &["[limits-kept]"]),
     (Flaw::Spin, &["[spin]"]),
-    (Flaw::EmptyPromise, &["[D4]"]),
-    (Flaw::FlushTwice, &["[C1]"]),
-    (Flaw::HideDataEnd, &["[C2]"]),
-    (Flaw::LateFlush, &["[C3]", "[C2]", "[C1]"]),
-    (Flaw::DenyFua, &["[F1]"]),
+    (Flaw::EmptyPromise, &["[busy-promise-kept]"]),
+    (Flaw::FlushTwice, &["[one-flush-at-a-time]"]),
+    (Flaw::HideDataEnd, &["[flush-waits-for-data]"]),
+    (Flaw::LateFlush, &["[flush-held-bounded]", "[flush-waits-for-data]", "[one-flush-at-a-time]"]),
+    (Flaw::DenyFua, &["[steps-from-flags]"]),
     (Flaw::LoseWrites, &["[data]", "[durability]"]),
     (Flaw::LyingCache, &["[durability]"]),
-    (Flaw::AskEarly, &["[timeout]"]),
-    (Flaw::AskLate, &["[timeout]"]),
-    (Flaw::StrayHits, &["[stray]"]),
-    (Flaw::ForgetFreeze, &["[freeze]"]),
-    (Flaw::ForgetQuiesce, &["[quiesce]"]),
-    (Flaw::PullOverLeftovers, &["[H1]"]),
-    (Flaw::KeepTags, &["[H3]", "[starved]"]),
-    (Flaw::HideDirect, &["[H5]", "[H1]"]),
-    (Flaw::HideSchedule, &["[H6]"]),
-    (Flaw::DoubleTags, &["[share]", "[H3]"]),
+    (Flaw::AskEarly, &["[asked-each-timeout]"]),
+    (Flaw::AskLate, &["[asked-each-timeout]"]),
+    (Flaw::StrayHits, &["[first-end-wins]"]),
+    (Flaw::ForgetFreeze, &["[frozen-admits-none]"]),
+    (Flaw::ForgetQuiesce, &["[quiesced-sends-none]"]),
+    (Flaw::PullOverLeftovers, &["[dispatch-list-first]"]),
+    (Flaw::KeepTags, &["[tag-only-in-driver]", "[elevator-starves-none]"]),
+    (Flaw::HideDirect, &["[direct-requests-first]", "[dispatch-list-first]"]),
+    (Flaw::HideSchedule, &["[no-overtaking-staged]"]),
+    (Flaw::DoubleTags, &["[tags-shared-fairly]", "[tag-only-in-driver]"]),
 ];
 
 /// Seeds tried for each; a flaw may find no chance to strike in one of them.
@@ -85,7 +95,7 @@ fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     let plan = reads_against_a_write();
     assert!(run(1, plan.clone(), None).is_ok(), "the plan itself starves nobody");
     let what = run(1, plan, Some(Flaw::StarveWrites)).expect_err("the write waits for all reads");
-    assert!(what.starts_with("[starved]"), "{what}");
+    assert!(what.starts_with("[elevator-starves-none]"), "{what}");
 }
 
 /// The bounds mean something for every elevator: a device that is much slower breaks each.
@@ -103,7 +113,9 @@ fn a_slow_device_breaks_the_bound_of_every_elevator() {
             continue;
         }
         match run(seed, plan, Some(Flaw::SlowDevice)) {
-            Err(what) if what.starts_with("[starved]") => left.retain(|other| *other != name),
+            Err(what) if what.starts_with("[elevator-starves-none]") => {
+                left.retain(|other| *other != name)
+            }
             Err(what) => panic!("seed {seed}: {what}"),
             Ok(_) => {} // a bound so generous that nobody comes near
         }

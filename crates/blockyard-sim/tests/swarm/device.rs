@@ -25,7 +25,7 @@ pub(crate) struct Misbehaved {
     pub(crate) taken_back: u64,
 }
 
-/// The device. It starts a command when its run ends, not before (D2).
+/// The device. It starts a command when its run ends, not before ([last-or-commit]).
 #[derive(Debug)]
 pub(crate) struct Target {
     plan: DevicePlan,

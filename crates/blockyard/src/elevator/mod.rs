@@ -1,16 +1,19 @@
 //! Elevators: which request goes next.
 //!
-//! An [`Elevator`] holds staged requests, lets bios and requests merge into those it holds, and
-//! gives them out one at a time. Without one (`none`) requests pass through the software queues
-//! alone. An elevator knows nothing of tags, budget or drivers.
+//! An [`Elevator`] holds staged requests, lets bios and requests merge into them, and gives them out one
+//! at a time. Without an elevator (`none`) requests pass through the software queues alone. An elevator
+//! knows nothing of tags, budget or drivers.
 //!
 //! # Rules
 //!
-//! - **E1.** A request inserted comes out of [`Elevator::dispatch`] once, or is named once as
-//!   `gone` in [`Elevator::joined`].
-//! - **E2.** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request, unless
-//!   the elevator states a rule that withholds it until a completion.
-//! - **E3.** What an elevator holds is starved by no stream of newer requests.
+//! - **[dispatched-once]** A request that was inserted comes out of [`Elevator::dispatch`] once, or is
+//!   named once as `absorbed` in [`Elevator::joined`].
+//! - **[work-is-given]** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request,
+//!   unless the elevator documents a rule that withholds it until a completion.
+//! - **[elevator-starves-none]** No stream of newer requests starves a request that the elevator holds.
+//! - **[one-finished-per-dispatch]** Each [`Elevator::dispatch`] is answered by one
+//!   [`Elevator::finished`], also if the request comes back by [`Elevator::insert`]: `finished` is
+//!   called first.
 
 pub mod deadline;
 pub mod kyber;
@@ -81,7 +84,7 @@ pub trait Elevator: core::fmt::Debug {
     /// Takes `id`.
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant);
 
-    /// The next request to send, asked for by a run of `hctx`, or `None` (E2). An elevator that
+    /// The next request to send, asked for by a run of `hctx`, or `None` ([work-is-given]). An elevator that
     /// keeps one order for the whole queue may give a request of another hardware queue.
     fn dispatch(
         &mut self,

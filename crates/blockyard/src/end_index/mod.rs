@@ -1,15 +1,14 @@
-//! Finding what a bio may merge with: the request touched last, then a hash by end sector.
+//! Finds the request that a bio may merge with: the request touched last, then a hash by end sector.
 //!
-//! An [`EndIndex`] belongs to one elevator or one software queue. The indexes of all software queues
-//! share the nodes of their hashes: a request is staged in one place at a time.
+//! An [`EndIndex`] belongs to one elevator or one software queue. The indexes of all software queues share
+//! the nodes of their hashes, because a request is staged in one place at a time. A request may be
+//! filed under an older end sector than its own; whoever lets it grow files it again. Of requests with
+//! the same end the newest comes first ([newest-first]).
 //!
 //! # Rules
 //!
-//! - **N1.** The end sector that a request is filed under may be older than the request's own:
-//!   whoever lets it grow files it again.
-//! - **N2.** Of requests with the same end the one filed last comes first.
-//! - **N3.** The request filed last is also remembered by itself, until it is removed. It alone is
-//!   asked for front merges, and for discards that merge as ranges wherever they lie.
+//! - **[last-filed-remembered]** The index remembers the request filed last until it is removed. Only this
+//!   request is tried for front merges, and for discards that merge as ranges wherever they lie.
 
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
@@ -17,8 +16,8 @@ use crate::request::Requests;
 use crate::sector_hash::{HashNodes, SectorHash};
 use crate::unit::RequestId;
 
-/// The mergeable requests of one elevator or software queue. Every call is given the nodes that
-/// the index was first used with; each costs a few loads.
+/// The mergeable requests of one elevator or software queue. Every call takes the nodes that the
+/// index was first used with, and costs a few loads.
 #[derive(Clone, Debug)]
 pub struct EndIndex {
     last: Option<RequestId>,
@@ -26,26 +25,27 @@ pub struct EndIndex {
 }
 
 impl EndIndex {
-    /// An index without requests that is meant to hold `capacity`; it may hold more.
+    /// Returns an empty index sized for `capacity` requests; it may hold more.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { last: None, ends: SectorHash::new(capacity) }
     }
 
-    /// Files `id`, which is not filed, under `end` and remembers it as the last one (N2, N3).
+    /// Files `id`, which is not filed, under `end` and remembers it as the last one
+    /// ([last-filed-remembered]).
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
         self.ends.insert(nodes, id, end);
         self.last = Some(id);
     }
 
-    /// Takes `id` out, if it is filed here.
+    /// Removes `id` if it is filed here.
     pub fn remove(&mut self, nodes: &mut HashNodes, id: RequestId) {
         if self.ends.remove(nodes, id) && self.last == Some(id) {
             self.last = None;
         }
     }
 
-    /// Files `id`, which has grown, under its new `end` (N1). Nothing happens if it is not filed.
+    /// Files `id`, which has grown, under its new `end`. Does nothing if `id` is not filed.
     pub fn refile(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
         if nodes.is_filed(id) {
             self.remove(nodes, id);
@@ -53,13 +53,13 @@ impl EndIndex {
         }
     }
 
-    /// The request filed last, if it is still here (N3).
+    /// Returns the request filed last if it is still here ([last-filed-remembered]).
     #[must_use]
     pub const fn last(&self) -> Option<RequestId> {
         self.last
     }
 
-    /// The requests filed under `end`, the one filed last first (N2).
+    /// Returns the requests filed under `end`, newest first ([newest-first]).
     pub fn ending_at<'a>(
         &self,
         nodes: &'a HashNodes,
@@ -68,7 +68,7 @@ impl EndIndex {
         self.ends.at(nodes, end)
     }
 
-    /// A request that `other` may join: the last one in any way, the rest at their backs (N3).
+    /// A request that `other` may join: the last one in any way, the rest at their backs ([last-filed-remembered]).
     /// Joins at the front only if `fronts`.
     #[must_use]
     pub fn find_merge(

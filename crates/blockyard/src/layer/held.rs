@@ -1,4 +1,4 @@
-//! Completions that a layer holds back, each until its instant (L2).
+//! Completions that a layer holds back, each until its instant ([held-is-reported]).
 
 use super::tagged::{Slot, Tagged};
 use crate::driver::Finished;
@@ -27,7 +27,10 @@ impl Held {
     pub(super) fn hold(&mut self, finished: Finished, due: Instant) {
         let slot = (finished.hctx, finished.tag);
         let before = self.finished[slot].replace(finished);
-        assert!(before.is_none(), "D1: {slot:?} completes while its completion is held");
+        assert!(
+            before.is_none(),
+            "[owned-until-completed]: {slot:?} completes while its completion is held"
+        );
         self.order.push(Reverse((due, self.sequence, slot)));
         self.sequence += 1;
     }
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "D1")]
+    #[should_panic(expected = "[owned-until-completed]")]
     fn a_tag_that_completes_twice_is_noticed() {
         let mut held = Held::new(&TAGS);
         held.hold(finished(3), Instant::ZERO);

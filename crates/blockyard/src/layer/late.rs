@@ -23,7 +23,7 @@ pub trait Policy {
     fn lateness(&mut self, request: &Request, now: Instant) -> Lateness;
 }
 
-/// The layer. It refuses nothing (L1).
+/// The layer. It refuses nothing ([layers-only-delay]).
 #[derive(Clone, Debug)]
 pub struct Late<D, P> {
     /// Whose completions are late.

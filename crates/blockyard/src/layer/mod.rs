@@ -1,8 +1,8 @@
 //! Layers: devices over devices.
 //!
-//! A layer takes the calls of a [`Driver`](crate::driver::Driver), changes or watches some of them,
-//! and passes them on to the [`Device`](crate::driver::Device) below, whose completions it passes
-//! up. Layers stack in any order; each is one value in the type of the next:
+//! A layer takes the calls of a [`Driver`](crate::driver::Driver), changes or records some of them, and
+//! passes them on to the [`Device`](crate::driver::Device) below, whose completions it passes up.
+//! Layers stack in any order; each is one value in the type of the next:
 //!
 //! ```
 //! use blockyard::device::null::NullDevice;
@@ -20,23 +20,22 @@
 //! # let _ = card;
 //! ```
 //!
-//! - [`checked`]: asserts what driver and core owe each other.
+//! - [`checked`]: asserts the contract between driver and core.
 //! - [`fault`]: injects faults by named rules.
-//! - [`delay`]: a latency of its own on top of the device's.
-//! - [`rate`]: bytes and requests per second, at most; it and `delay` are policies of [`late`].
-//! - [`trace`]: tells a sink of every call.
+//! - [`delay`]: adds latency to that of the device.
+//! - [`rate`]: limits bytes and requests per second; `rate` and `delay` are policies of [`late`].
+//! - [`trace`]: reports every call to a sink.
+//!
+//! To the device below, a layer is the core: the layer must keep every promise of a
+//! [`Driver`](crate::driver::Driver)'s caller. All memory is reserved at construction, by the tags of
+//! the host: a layer holds no more requests than there are tags.
 //!
 //! # Rules
 //!
-//! - **L1.** A layer refuses nothing that the device below would take, but where a fault says so; a
-//!   limit delays completions.
-//! - **L2.** What a layer holds back it names itself, at the instant that its
-//!   [`poll_at`](crate::driver::Device::poll_at) tells.
-//! - **L3.** To the device below a layer is the core: it owes it what a
-//!   [`Driver`](crate::driver::Driver) is promised.
-//!
-//! All memory is reserved at construction, by the tags of the host: a layer holds no more requests
-//! than there are tags.
+//! - **[layers-only-delay]** A layer refuses nothing that the device below would accept, unless a fault
+//!   says so; a limit delays completions.
+//! - **[held-is-reported]** A layer reports a completion that it holds back itself, at the instant that
+//!   its [`poll_at`](crate::driver::Device::poll_at) returns.
 
 pub mod checked;
 pub mod delay;

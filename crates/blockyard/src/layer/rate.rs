@@ -1,6 +1,6 @@
 //! [`Limited`]: so many bytes and requests per second, at most.
 //!
-//! What is too fast completes late; nothing is refused (L1). Each request is charged when the
+//! What is too fast completes late; nothing is refused ([layers-only-delay]). Each request is charged when the
 //! device below takes it, reads and writes by their bytes, everything as one request. A limit is a
 //! clock that each charge moves on by what it is worth; a request completes no earlier than
 //! [`Rates::burst`] before its clock. So what was not used for as long as the burst may be used at

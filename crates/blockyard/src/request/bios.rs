@@ -1,4 +1,4 @@
-//! The bios of a queue: pooled, chained within requests, ended once (R3).
+//! The bios of a queue: pooled, chained within requests, ended once ([bio-ends-once]).
 
 use crate::bio::{Bio, Op};
 use crate::limits::Limits;
@@ -182,7 +182,7 @@ impl Bios {
     /// One part of `whole` less; with none left the whole bio has ended.
     pub(crate) fn drop_part(&mut self, whole: BioId, status: Status) {
         let slot = &mut self.slots[whole.index()];
-        assert!(slot.parts > 0, "R3: bio {} ended twice", whole.0);
+        assert!(slot.parts > 0, "[bio-ends-once]: bio {} ended twice", whole.0);
         if slot.status == Status::Ok {
             slot.status = status;
         }

@@ -4,7 +4,7 @@ use super::bios::NONE;
 use super::pool::Requests;
 use crate::unit::RequestId;
 
-/// A doubly linked list of requests; the links are in the pool (R2).
+/// A doubly linked list of requests; the links are in the pool ([on-one-list]).
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     first: u32,
@@ -53,7 +53,7 @@ impl List {
     pub fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
         let last = self.last;
         let rq = &mut requests[id];
-        debug_assert!(rq.next == NONE && rq.prev == NONE, "R2");
+        debug_assert!(rq.next == NONE && rq.prev == NONE, "[on-one-list]");
         rq.prev = last;
         match requests.slots.get_mut(last as usize) {
             Some(before) => before.next = id.0,
@@ -67,7 +67,7 @@ impl List {
     pub fn push_front(&mut self, requests: &mut Requests, id: RequestId) {
         let first = self.first;
         let rq = &mut requests[id];
-        debug_assert!(rq.next == NONE && rq.prev == NONE, "R2");
+        debug_assert!(rq.next == NONE && rq.prev == NONE, "[on-one-list]");
         rq.next = first;
         match requests.slots.get_mut(first as usize) {
             Some(behind) => behind.prev = id.0,
@@ -105,7 +105,7 @@ impl List {
     pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
         let (prev, next) = (requests[other].prev, requests[other].next);
         let rq = &mut requests[id];
-        debug_assert!(rq.next == NONE && rq.prev == NONE, "R2");
+        debug_assert!(rq.next == NONE && rq.prev == NONE, "[on-one-list]");
         (rq.prev, rq.next) = (prev, next);
         let gone = &mut requests[other];
         (gone.prev, gone.next) = (NONE, NONE);

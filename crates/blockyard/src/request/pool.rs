@@ -9,20 +9,21 @@ use crate::time::{Duration, Instant};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
 use alloc::vec::Vec;
 
-/// Where a request stands in its life (R1).
+/// Where a request stands in its life ([request-life-cycle]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not in use: its fields mean nothing, but for its hardware queue until the tag is put back.
+    /// Not in use. Its fields mean nothing, except for the hardware queue until the tag is put
+    /// back.
     Idle,
-    /// It carries bios and waits somewhere before the driver.
+    /// The request carries bios and waits somewhere before the driver.
     Staged,
     /// The driver owns it.
     InFlight,
-    /// The driver is done with it; its bios are being ended.
+    /// The driver is done with the request; its bios are being ended.
     Complete,
 }
 
-/// When a request passed each stage. A stage not reached yet holds [`Instant::ZERO`].
+/// When a request passed each stage. A stage that it has not reached holds [`Instant::ZERO`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTimes {
     /// Its first bio was submitted.
@@ -31,9 +32,9 @@ pub struct StageTimes {
     pub scheduled: Instant,
     /// The driver accepted it.
     pub issued: Instant,
-    /// It began to wait for the flush that it waited for last.
+    /// It last began to wait for a flush.
     pub(crate) awaited: Instant,
-    /// How long it has waited for flushes, from its first wait to the end of the latest.
+    /// The total time it has waited for flushes.
     pub flushed: Duration,
 }
 
@@ -48,16 +49,16 @@ pub struct Request {
     pub segments: u16,
     /// Ranges; above 1 only in a merged discard.
     pub ranges: u16,
-    /// What is to be done.
+    /// The operation.
     pub op: Op,
-    /// Flags of the bio it began with, the gap flags those of its outermost bios;
-    /// [`Flags::NO_MERGE`] is added when it has grown to a limit.
+    /// Flags of the first bio, with the gap flags of the outermost bios. [`Flags::NO_MERGE`] is
+    /// added when the request has grown to a limit.
     pub flags: Flags,
     /// Priority that its bios share.
     pub prio: IoPrio,
     /// Write hint that its bios share.
     pub write_hint: u8,
-    /// The processor it was submitted on.
+    /// The processor that submitted it.
     pub cpu: CpuId,
     /// The hardware queue it is for.
     pub hctx: HctxId,
@@ -65,11 +66,11 @@ pub struct Request {
     pub times: StageTimes,
     pub(crate) state: State,
     pub(crate) prepared: bool,
-    /// It has come out of the elevator, which is to be told when it has finished.
+    /// It came out of the elevator, which must be notified when it has finished.
     pub(crate) sorted: bool,
-    /// Sectors, from the first, that are done well although it failed.
+    /// Sectors, from the first, that were transferred although the request failed.
     pub(crate) done: u32,
-    /// What it has still to do of a flush sequence.
+    /// The remaining steps of a flush sequence.
     pub(crate) steps: Steps,
     /// When the driver is asked about it, while the driver owns it.
     pub(crate) deadline: Instant,
@@ -114,37 +115,38 @@ impl Request {
         prev: NONE,
     };
 
-    /// Whether it comes to its end when the driver is done with it, with `status`: no flush follows.
+    /// Whether the request ends when the driver is done with it with `status`: no flush follows.
     pub(crate) fn ends_with(&self, status: Status) -> bool {
         status != Status::Ok || self.steps.is_empty() || self.steps.taken().is_empty()
     }
 
-    /// Where it stands in its life.
+    /// Returns where the request stands in its life.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// The number under which a driver knows it, or will. Without an elevator it has one from
-    /// its first bio to its end, with one only while the driver owns it.
+    /// Returns the number under which the driver knows the request, or will know it. Without an
+    /// elevator a request has one from its first bio to its end, with one only while the driver
+    /// owns it.
     #[must_use]
     pub const fn driver_tag(&self) -> Option<DriverTag> {
         self.driver_tag
     }
 
-    /// The sector behind its last one.
+    /// Returns the sector behind the last one.
     #[must_use]
     pub const fn end_sector(&self) -> u64 {
         self.sector + self.sectors as u64
     }
 
-    /// Whether somebody waits for it: reads, and whatever carries [`Flags::SYNC`].
+    /// Whether a submitter waits for it: reads, and requests with [`Flags::SYNC`].
     #[must_use]
     pub const fn is_sync(&self) -> bool {
         self.op.is_read() || self.flags.contains(Flags::SYNC)
     }
 
-    /// What of it matters for merging.
+    /// Returns the properties that matter for merging.
     #[must_use]
     pub const fn extent(&self) -> Extent {
         Extent {
@@ -180,19 +182,19 @@ impl core::ops::IndexMut<RequestId> for Requests {
 }
 
 impl Requests {
-    /// Memory for `count` requests, all idle.
+    /// Returns a pool of `count` idle requests.
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self { slots: alloc::vec![Request::IDLE; count] }
     }
 
-    /// How many requests there is memory for.
+    /// Returns the size of the pool.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Makes the idle request `id` carry the bio at `bio` alone.
+    /// Makes the idle request `id` carry only the bio at `bio`.
     pub(crate) fn start(
         &mut self,
         id: RequestId,
@@ -203,7 +205,7 @@ impl Requests {
         now: Instant,
     ) {
         let slot = &mut self.slots[id.index()];
-        assert!(slot.state == State::Idle, "R1: request {} is in use", id.0);
+        assert!(slot.state == State::Idle, "[request-life-cycle]: request {} is in use", id.0);
         let carried = &bios[bio];
         *slot = Request {
             sector: carried.sector,
@@ -224,10 +226,10 @@ impl Requests {
         };
     }
 
-    /// Makes the idle request `id` a flush command of behalf of `first`, which it serves among
-    /// others; it carries no bio.
+    /// Makes the idle request `id` a flush command on behalf of `first`, which is one of the
+    /// requests it serves. A flush command carries no bio.
     pub(crate) fn start_flush(&mut self, id: RequestId, first: RequestId, now: Instant) {
-        assert!(self[id].state == State::Idle, "R1: request {} is in use", id.0);
+        assert!(self[id].state == State::Idle, "[request-life-cycle]: request {} is in use", id.0);
         let Request { prio, cpu, hctx, .. } = self[first];
         self[id] = Request {
             op: Op::Flush,
@@ -242,7 +244,7 @@ impl Requests {
         };
     }
 
-    /// Adds the bio at `bio` to `id` on the side that `merge` names. The caller has asked
+    /// Adds the bio at `bio` to `id` on the side that `merge` names. The caller has checked
     /// [`merge::fit`](crate::merge::fit) and re-indexes the request.
     pub(crate) fn add_bio(&mut self, id: RequestId, bios: &mut Bios, bio: BioId, merge: Merge) {
         let rq = &mut self.slots[id.index()];
@@ -265,8 +267,8 @@ impl Requests {
         rq.ranges += u16::from(merge == Merge::Discard);
     }
 
-    /// Moves every bio of `gone` behind those of `kept` and makes `gone` idle. The earlier of both
-    /// start times stays.
+    /// Moves every bio of `gone` behind those of `kept` and makes `gone` idle. The earlier start
+    /// time is kept.
     pub(crate) fn join(&mut self, kept: RequestId, gone: RequestId, bios: &mut Bios, merge: Merge) {
         let from = &mut self.slots[gone.index()];
         from.state = State::Idle;
@@ -281,14 +283,14 @@ impl Requests {
         rq.times.queued = rq.times.queued.min(from.times.queued);
     }
 
-    /// Makes `id` idle and gives back its first bio, from which the others are linked.
+    /// Makes `id` idle and returns its first bio, which links to the others.
     pub(crate) fn release(&mut self, id: RequestId) -> BioId {
         let rq = &mut self.slots[id.index()];
         rq.state = State::Idle;
         BioId(rq.first_bio)
     }
 
-    /// The bios that `id` carries, in order.
+    /// Returns the bios that `id` carries, in order.
     pub fn bios<'a>(&self, id: RequestId, bios: &'a Bios) -> impl Iterator<Item = Piece> + 'a {
         let mut at = self[id].first_bio;
         core::iter::from_fn(move || {

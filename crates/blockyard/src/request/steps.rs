@@ -1,10 +1,17 @@
-//! The steps of a flush sequence: which flushes a request needs, before and after its data.
+//! The steps of a flush sequence: which flushes a request needs before and after its data.
+//!
+//! # Rules
+//!
+//! - **[steps-from-flags]** The steps follow from the bio and the device. Without a volatile cache there
+//!   are none: the flags are dropped, and a bio that is only a flush ends at once. With one, PREFLUSH
+//!   asks for a flush before the data, and FUA for a flush after it unless the device has FUA of its own
+//!   ([`Limits::fua`], which applies to writes only).
 
 use crate::bio::{Bio, Flags, Op};
 use crate::limits::Limits;
 
-/// What a request has still to do for its durability, as a set. Empty: it is not part of a
-/// sequence, or has come to its end.
+/// The steps that a request must still take for its durability, as a set. Empty: the request is not
+/// part of a sequence, or the sequence has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Steps(u8);
 
@@ -14,7 +21,8 @@ impl Steps {
     const DATA: Self = Self(2);
     const POSTFLUSH: Self = Self(4);
 
-    /// The steps of `bio`, whose flags mean something on a device with `limits` (F1).
+    /// Returns the steps of `bio`, whose flags mean something on a device with `limits`
+    /// ([steps-from-flags]).
     pub(crate) fn of(bio: &Bio, limits: &Limits) -> Self {
         if !limits.write_cache {
             return Self::NONE;
@@ -32,12 +40,12 @@ impl Steps {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Whether no step is left.
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The step to take now, of a set that is not empty.
+    /// Returns the next step of a set that is not empty.
     pub(crate) const fn next(self) -> Step {
         if self.0 & Self::PREFLUSH.0 != 0 {
             Step::Flush
@@ -48,7 +56,7 @@ impl Steps {
         }
     }
 
-    /// What is left when the step to take now has been taken.
+    /// Returns the set without its next step.
     pub(crate) const fn taken(self) -> Self {
         Self(self.0 & (self.0.wrapping_sub(1)))
     }
@@ -68,8 +76,8 @@ fn has_fua(op: Op, limits: &Limits) -> bool {
     limits.fua && op == Op::Write
 }
 
-/// The flags with which the data of a sequence goes to the device: what a flush does for it is no
-/// longer asked for, and it never merges.
+/// Returns the flags with which the data of a sequence goes to the device: without those that a
+/// flush stands in for, and never mergeable.
 pub(crate) fn data_flags(op: Op, flags: Flags, limits: &Limits) -> Flags {
     let emulated = if has_fua(op, limits) { Flags::NONE } else { Flags::FUA };
     flags.without(Flags::PREFLUSH | emulated) | Flags::NO_MERGE
@@ -79,7 +87,7 @@ pub(crate) fn data_flags(op: Op, flags: Flags, limits: &Limits) -> Flags {
 mod tests {
     use super::*;
 
-    /// What a sequence does, step by step: `f` a flush, `d` the data.
+    /// The steps of a sequence in order: `f` a flush, `d` the data.
     fn steps(op: Op, flags: Flags, write_cache: bool, fua: bool) -> alloc::string::String {
         let limits = Limits { write_cache, fua, ..Limits::new(1024) };
         let mut steps = Steps::of(&Bio::new(op, 0, 8, 0).with_flags(flags), &limits);

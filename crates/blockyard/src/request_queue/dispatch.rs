@@ -1,6 +1,6 @@
-//! From staging to the driver: what a run sends, and what it does with what is refused.
+//! From staging to the driver: what a run sends, and what it does with refused requests.
 //!
-//! The rules H1 to H6 are those of [`hardware_queue`](crate::hardware_queue).
+//! The rules are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::{RequestQueue, is_in_flight};
 use crate::bio::{Flags, Op};
@@ -41,12 +41,12 @@ impl RequestQueue {
         hctx: HctxId,
         now: Instant,
     ) -> RunStop {
-        self.clear_marks(hctx);
+        self.runs.begin_run(hctx);
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
         }
         if self.is_quiesced() {
-            return self.hold_run(host, hctx, Hold::Quiesced, now); // Z2
+            return self.hold_run(host, hctx, Hold::Quiesced, now); // [quiesced-sends-none]
         }
         let first = self.send_direct(host, hctx, now);
         let stop = match first.or_else(|| self.send_leftovers(host, hctx, now)) {
@@ -55,20 +55,12 @@ impl RequestQueue {
             None => self.pull_from_software_queues(host, hctx, now),
         };
         if self.policies.dispatch == Dispatch::Budget && leaves_turn(stop) {
-            self.restart_one();
+            self.runs.pass_turn();
         }
         stop
     }
 
-    /// This run answers whatever asked for one.
-    fn clear_marks(&mut self, hctx: HctxId) {
-        self.restarts.remove(hctx.index());
-        if self.hctxs[hctx.index()].retry_at.take().is_some() {
-            self.retries -= 1;
-        }
-    }
-
-    /// `id`, which is on no list, passes the elevator by (H5).
+    /// `id`, which is on no list, passes the elevator by ([direct-requests-first]).
     pub(super) fn pass_by(&mut self, id: RequestId, now: Instant) {
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
@@ -82,12 +74,12 @@ impl RequestQueue {
     }
 
     /// Whether something that passes the elevator by has come up since the run began, which must
-    /// not wait for the rest of the elevator (H5).
+    /// not wait for the rest of the elevator ([direct-requests-first]).
     fn has_direct(&self, hctx: HctxId) -> bool {
         !self.hctxs[hctx.index()].direct.is_empty()
     }
 
-    /// Sends what passes the elevator by (H5). Returns why the run ends there, if it does.
+    /// Sends what passes the elevator by ([direct-requests-first]). Returns why the run ends there, if it does.
     fn send_direct<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -117,7 +109,7 @@ impl RequestQueue {
         held.map(RunStop::Held)
     }
 
-    /// Then the dispatch list (H1). Returns why the run ends there, or `None` where the
+    /// Then the dispatch list ([dispatch-list-first]). Returns why the run ends there, or `None` where the
     /// design goes on to pull new requests.
     fn send_leftovers<D: Driver, S: Sink>(
         &mut self,
@@ -174,13 +166,13 @@ impl RequestQueue {
                 return self.hold_run(host, hctx, hold, now);
             }
             if total >= self.run_batch_max || self.has_direct(hctx) {
-                self.mark_run(hctx, true);
+                self.runs.mark(hctx, true);
                 return RunStop::Batch;
             }
         }
     }
 
-    /// Takes requests out of the elevator: one, or under budget (H2) as many as today's batch is,
+    /// Takes requests out of the elevator: one, or under budget ([budget-given-back]) as many as today's batch is,
     /// and says why it could not take more.
     fn gather<D: Driver, S: Sink>(
         &mut self,
@@ -268,7 +260,7 @@ impl RequestQueue {
     }
 
     /// Whether the busy bit says to pull nothing. With nothing in flight no completion would clear
-    /// it, so then it says nothing (H4).
+    /// it, so then it says nothing ([no-lost-wake-up]).
     fn is_barred(&self, hctx: HctxId) -> bool {
         self.in_flight > 0 && self.hctxs[hctx.index()].busy.bars_pulling()
     }
@@ -307,7 +299,7 @@ impl RequestQueue {
             if self.policies.dispatch == Dispatch::Budget {
                 budget = host.driver.take_budget(self.id);
                 if budget.is_none() {
-                    return self.hold_run(host, hctx, Hold::Budget, now); // H2
+                    return self.hold_run(host, hctx, Hold::Budget, now); // [budget-given-back]
                 }
             }
             let feeder = self.hctxs[hctx.index()].next_pending_feeder();
@@ -327,7 +319,7 @@ impl RequestQueue {
                 break;
             }
         }
-        self.mark_run(hctx, true);
+        self.runs.mark(hctx, true);
         RunStop::Batch
     }
 
@@ -358,11 +350,11 @@ impl RequestQueue {
 
     fn return_unused<D: Driver, S>(&mut self, host: &mut Host<D, S>, budget: Option<Budget>) {
         if let Some(budget) = budget {
-            host.driver.return_budget(self.id, budget); // H2
+            host.driver.return_budget(self.id, budget); // [budget-given-back]
         }
     }
 
-    /// The run of `open` ends, unless the next request goes to the same hardware queue (D2).
+    /// The run of `open` ends, unless the next request goes to the same hardware queue ([last-or-commit]).
     pub(super) fn end_run<D: Driver, S>(
         &self,
         host: &mut Host<D, S>,
@@ -377,9 +369,9 @@ impl RequestQueue {
 
     /// Offers a request to the driver without staging it; says whether the driver took it. What
     /// finds no budget is staged, where it can merge; what is refused joins the dispatch list. Both
-    /// hold the hardware queue (H4): running it again at this instant would do no more. What finds
-    /// others staged is staged behind them, and the hardware queue is to be run (H6). Where `last` is
-    /// not set, or the driver does not take it, the caller ends the run (D2).
+    /// hold the hardware queue ([no-lost-wake-up]): running it again at this instant would do no more. What finds
+    /// others staged is staged behind them, and the hardware queue is to be run ([no-overtaking-staged]). Where `last` is
+    /// not set, or the driver does not take it, the caller ends the run ([last-or-commit]).
     pub(super) fn issue_directly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -398,9 +390,9 @@ impl RequestQueue {
             self.hctxs[hctx.index()].busy.run_ended(true);
             Hold::Budget
         } else if !self.hctxs[hctx.index()].pending.is_empty() {
-            self.put_budget(host, id); // H6
+            self.put_budget(host, id); // [no-overtaking-staged]
             self.insert(host, self.ctx_serving(self.requests[id].cpu, hctx), id, now);
-            self.mark_run(hctx, false);
+            self.runs.mark(hctx, false);
             return false;
         } else {
             self.requests[id].times.scheduled = now;
@@ -428,7 +420,7 @@ impl RequestQueue {
     }
 
     /// Offers a list to the driver, in order, until it refuses one. What is not taken stays on the
-    /// list, the first without budget or tag, for the caller to keep; and the run is held (H4).
+    /// list, the first without budget or tag, for the caller to keep; and the run is held ([no-lost-wake-up]).
     fn send<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -485,7 +477,7 @@ impl RequestQueue {
         sent
     }
 
-    /// A request that must wait gives back its budget and, with an elevator, its tag (H2, H3).
+    /// A request that must wait gives back its budget and, with an elevator, its tag ([budget-given-back], [tag-only-in-driver]).
     fn put_holdings<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
@@ -534,7 +526,7 @@ impl RequestQueue {
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
             Accept::Failed(status) => {
                 if last {
-                    host.driver.commit(self.id, hctx, now); // D2
+                    host.driver.commit(self.id, hctx, now); // [last-or-commit]
                 }
                 // No completion will follow: what it would do for those that wait is done here.
                 self.finish(host, id, status, now);
@@ -587,7 +579,7 @@ impl RequestQueue {
         }
     }
 
-    /// Gives the driver tag of a request that must wait back, unless it is the request's own (H3).
+    /// Gives the driver tag of a request that must wait back, unless it is the request's own ([tag-only-in-driver]).
     pub(super) fn put_waiting_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
         if self.keeps_driver_tag() {
             return;
@@ -597,7 +589,7 @@ impl RequestQueue {
         }
     }
 
-    /// A run of `hctx` stops because of `hold`, and will be asked for again when it can go on (H4).
+    /// A run of `hctx` stops because of `hold`, and will be asked for again when it can go on ([no-lost-wake-up]).
     fn hold_run<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -625,21 +617,19 @@ impl RequestQueue {
             Hold::Resource => {} // the retry instant, below
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` has it run
             Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
-                self.restarts.insert(hctx.index());
+                self.runs.restart_on_completion(hctx);
             }
         }
-        let state = &mut self.hctxs[hctx.index()];
         let no_completion_helps = hold == Hold::Resource || self.in_flight == 0;
-        if no_completion_helps && state.retry_at.is_none() {
-            state.retry_at = Some(now + RETRY_DELAY);
-            self.retries += 1;
+        if no_completion_helps {
+            self.runs.retry_at(hctx, now + RETRY_DELAY);
         }
         RunStop::Held(hold)
     }
 }
 
 /// Whether what stopped a run stopped this hardware queue alone, so that another may use the room
-/// there is (H4).
+/// there is ([no-lost-wake-up]).
 const fn leaves_turn(stop: RunStop) -> bool {
     match stop {
         RunStop::Idle

@@ -1,6 +1,6 @@
-//! The way back: completions, requeues, and who may go on because of them.
+//! The way back: completions, requeues, and the runs and submitters that can continue because of them.
 
-use super::{NotInFlight, RequestQueue, hctx_id, is_in_flight};
+use super::{NotInFlight, RequestQueue, is_in_flight};
 use crate::driver::{Device, Driver, Finished, Outcome};
 use crate::elevator::Place;
 use crate::host::Host;
@@ -185,7 +185,7 @@ impl RequestQueue {
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
         self.emit(host, now, Action::Requeue, id);
-        self.mark_run(self.requests[id].hctx, true);
+        self.runs.mark(self.requests[id].hctx, true);
     }
 
     /// `id`, which is on no list, is the next of its hardware queue's dispatch list.
@@ -236,13 +236,12 @@ impl RequestQueue {
         self.put_request_tag(host, id);
     }
 
-    /// A request has left the driver: whoever waited for that may try again (H4).
+    /// A request has left the driver: whoever waited for that may try again ([no-lost-wake-up]).
     pub(super) fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         if self.policies.dispatch == Dispatch::Budget {
-            self.turns = self.all_turns();
-            self.restart_one();
+            self.runs.give_turn();
         } else {
-            self.restart_all();
+            self.runs.restart_all();
         }
         if self.policies.busy == BusyTrack::Bit {
             self.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
@@ -251,28 +250,6 @@ impl RequestQueue {
         host.note_room();
         if !self.cursors.is_empty() {
             self.enter_rest(host, now);
-        }
-    }
-
-    /// Under budget a completion frees room for one request, so one hardware queue is run, each in
-    /// its turn. If the run leaves room, it passes the turn on, once round at most (H4).
-    pub(super) fn restart_one(&mut self) {
-        let Some(left) = self.turns.checked_sub(1) else { return };
-        self.turns = left;
-        if let Some(at) = self.restarts.next_wrapping(self.next_restart) {
-            self.next_restart = (at + 1) % self.hctxs.len();
-            self.restarts.remove(at);
-            self.mark_run(hctx_id(at), true);
-        }
-    }
-
-    /// Every hardware queue with the restart mark is run, from another one on each time, so that
-    /// none is always the last.
-    fn restart_all(&mut self) {
-        self.next_restart = (self.next_restart + 1) % self.hctxs.len();
-        while let Some(at) = self.restarts.next_wrapping(self.next_restart) {
-            self.restarts.remove(at);
-            self.mark_run(hctx_id(at), true);
         }
     }
 }

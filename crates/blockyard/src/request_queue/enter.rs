@@ -2,11 +2,12 @@
 //!
 //! # Rules
 //!
-//! - **S1.** A split bio that has begun to enter gets the next tag of its hardware queue: a bio that
-//!   comes later, and merges with nothing, is refused one until every part of it has its own.
+//! - **[split-bio-next-tag]** A split bio that has begun to enter gets the next tag of its hardware queue:
+//!   a later bio that merges with nothing is refused a tag until every part of the split bio has one.
 
+use super::RequestQueue;
 use super::cursor::Cursor;
-use super::{RequestQueue, driver_tag, hctx_id};
+use super::number::{driver_tag, hctx_id};
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
 use crate::elevator::{Ctx, Place};
@@ -46,7 +47,7 @@ impl RequestQueue {
         }
         let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
         if bio.op == Op::Flush && !self.limits.write_cache {
-            // What has ended is durable already (F1): it never enters the queue, and is no event.
+            // What has ended is durable already ([steps-from-flags]): it never enters the queue, and is no event.
             self.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
@@ -224,12 +225,12 @@ impl RequestQueue {
     /// A tag or bio of this queue has come free: a run is to let the oldest split bio go on.
     pub(super) fn resume_rest(&mut self) {
         if let Some(cursor) = self.cursors.front() {
-            self.mark_run(cursor.hctx, true);
+            self.runs.mark(cursor.hctx, true);
         }
     }
 
     /// A tag or bio has come free: split bios that wait go on, of each hardware queue the oldest
-    /// first (S1).
+    /// first ([split-bio-next-tag]).
     pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         for waiting in (0..self.cursors.len()).rev() {
             let Some(mut cursor) = self.cursors.pop_front() else { return };
@@ -244,7 +245,7 @@ impl RequestQueue {
         }
     }
 
-    /// S1: whether a bio that has not begun to enter goes behind a split one that has.
+    /// [split-bio-next-tag]: whether a bio that has not begun to enter goes behind a split one that has.
     fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
         self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
@@ -279,7 +280,7 @@ impl RequestQueue {
             return Err(SubmitError::NoTag);
         }
         let Some(id) = self.take_request(host, hctx, bio) else {
-            self.note_idle(host, now); // To ask for a tag is to share (T5), even in vain.
+            self.note_idle(host, now); // To ask for a tag is to share ([tags-shared-fairly]), even in vain.
             return Err(SubmitError::NoTag);
         };
         self.emit_entered(host, now, cpu, bio);
@@ -299,7 +300,7 @@ impl RequestQueue {
         }
         if self.requests[id].op.is_passthrough() {
             self.pass_by(id, now);
-            self.mark_run(hctx, false);
+            self.runs.mark(hctx, false);
         } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
         } else {
@@ -486,7 +487,7 @@ impl RequestQueue {
                 if !joined {
                     self.insert(host, self.ctx_serving(cpu, hctx), id, now);
                 }
-                self.mark_run(hctx, sleeping);
+                self.runs.mark(hctx, sleeping);
             }
         }
     }
@@ -513,7 +514,7 @@ impl RequestQueue {
         }
         let hctx = self.requests[id].hctx;
         self.insert(host, ctx, id, now);
-        self.mark_run(hctx, false);
+        self.runs.mark(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
@@ -533,7 +534,7 @@ impl RequestQueue {
             return;
         }
         self.insert(host, ctx, id, now);
-        self.mark_run(hctx, self.policies.runs_deferred());
+        self.runs.mark(hctx, self.policies.runs_deferred());
     }
 
     /// Puts a request into the elevator or its software queue.

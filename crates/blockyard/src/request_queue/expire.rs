@@ -1,13 +1,15 @@
-//! What the driver has had for too long, and flushes that were held back for too long.
+//! Requests that the driver has owned for too long, and flushes that were held back for too long.
 //!
 //! # Rules
 //!
-//! - **X1.** A request that the driver has had for the queue's timeout is asked about once, at the
-//!   next whole second; if the driver still waits for it, again after another timeout.
-//! - **X2.** Between a late completion and [`TimedOut::Ended`] the first one wins; the other finds
+//! - **[asked-each-timeout]** The driver is asked once about a request that it has owned for the queue's
+//!   timeout, at the next whole second. If the driver still waits for it, it is asked again after another
+//!   timeout.
+//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first wins. The other finds
 //!   nothing in flight under the tag and changes nothing.
 
-use super::{RequestQueue, hctx_id, is_in_flight, request_id};
+use super::number::{hctx_id, request_id};
+use super::{RequestQueue, is_in_flight};
 use crate::driver::{Driver, Finished, TimedOut};
 use crate::host::Host;
 use crate::time::{Duration, Instant};
@@ -47,11 +49,11 @@ impl RequestQueue {
             }
         }
         for at in 0..self.hctxs.len() {
-            self.begin_flush(host, hctx_id(at), now); // C3
+            self.begin_flush(host, hctx_id(at), now); // [flush-held-bounded]
         }
     }
 
-    /// X1.
+    /// [asked-each-timeout].
     fn timed_out<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,

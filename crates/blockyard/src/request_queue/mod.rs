@@ -57,15 +57,17 @@ pub mod dispatch;
 pub mod end;
 pub mod enter;
 mod expire;
+mod number;
 pub mod pause;
 mod pauses;
+mod run_list;
 mod sequence;
 
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::elevator::deadline::Deadline;
 use crate::elevator::kyber::Kyber;
-use crate::hardware_queue::{Bits, HardwareQueue, QueueMap, Run};
+use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::plug::Plug;
@@ -74,14 +76,16 @@ use crate::request::{Bios, Ended, List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
 use crate::tag::{TagPool, TagSetConfig};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cursor::Cursor;
+use number::{driver_tag, index32, request_id};
 use pauses::Pauses;
+use run_list::RunList;
 
 /// What a [`RequestQueue`] is made of.
 #[derive(Clone, Debug)]
@@ -185,16 +189,7 @@ pub struct RequestQueue {
     hctxs: Vec<HardwareQueue>,
     /// The dispatch list of all hardware queues, where the design shares one.
     shared_dispatch: List,
-    /// Hardware queues with the restart mark.
-    restarts: Bits,
-    /// Where the next look for a restart mark begins.
-    next_restart: usize,
-    /// How often the turn that the last completion gave may be passed on.
-    turns: u32,
-    /// Hardware queues with a retry instant.
-    retries: u32,
-    /// Hardware queues to run, in the order they were marked.
-    runs: VecDeque<HctxId>,
+    runs: RunList,
     /// Split bios of which a part waits for a tag, oldest first.
     cursors: VecDeque<Cursor>,
     /// Submitters to wake.
@@ -273,11 +268,7 @@ impl RequestQueue {
                 .map(|feeders| HardwareQueue::new(policies.busy, feeders))
                 .collect(),
             shared_dispatch: List::new(),
-            restarts: Bits::new(count),
-            next_restart: 0,
-            turns: 0,
-            retries: 0,
-            runs: VecDeque::with_capacity(count),
+            runs: RunList::new(count),
             cursors: VecDeque::with_capacity(max_bios as usize),
             woken: VecDeque::with_capacity((waiting_lines + 1) * max_waiters as usize),
             held: 0,
@@ -364,16 +355,12 @@ impl RequestQueue {
         if self.timer <= now {
             self.look_after(host, now);
         }
-        if self.retries > 0 {
-            self.mark_due_retries(now);
-        }
+        self.runs.mark_due(now);
         if self.idle_at.is_some_and(|due| due <= now) {
             self.idle_at = None;
             host.tags.idle(self.id);
         }
-        let hctx = self.runs.pop_front()?;
-        let deferred = self.hctxs[hctx.index()].run_pending.take();
-        Some(Run { hctx, deferred: deferred.expect("a listed hardware queue is marked") })
+        self.runs.next()
     }
 
     /// The earliest instant at which [`Self::next_run`] has something to say although no call was
@@ -381,12 +368,7 @@ impl RequestQueue {
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let timer = (self.timer < Instant::MAX).then_some(self.timer);
-        let timers = timer.into_iter().chain(self.idle_at);
-        if self.retries == 0 {
-            return timers.min();
-        }
-        let retries = self.hctxs.iter().filter_map(|hctx| hctx.retry_at);
-        retries.chain(timers).min()
+        earlier(earlier(timer, self.idle_at), self.runs.poll_at())
     }
 
     /// Checks the accounts: every request is idle or in one place, every tag has a request.
@@ -417,7 +399,7 @@ impl RequestQueue {
             }
             let lends = self.lends_tag(id);
             let holds = rq.state == State::InFlight || (self.elevator.is_none() && !lends);
-            assert_eq!(rq.driver_tag.is_some(), holds, "H3: request {}", id.0);
+            assert_eq!(rq.driver_tag.is_some(), holds, "[tag-only-in-driver]: request {}", id.0);
         }
         assert_eq!(in_flight, self.in_flight, "requests in flight");
         assert_eq!(in_flight + listed, self.held, "requests held");
@@ -433,6 +415,7 @@ impl RequestQueue {
             lists + self.shared_dispatch.len() + staged + plugged + scheduled,
             "every staged request is in one place"
         );
+        self.runs.self_check();
         if self.elevator.is_some() {
             let in_use = |tags: &TagPool| tags.map().in_use() + tags.map().reserved_in_use();
             let flushes = self.hctxs.iter().filter(|hctx| hctx.flush.is_under_way()).count();
@@ -445,34 +428,6 @@ impl RequestQueue {
     /// The software queue of `cpu` for the map of `kind`.
     fn ctx_of(&self, kind: usize, cpu: CpuId) -> usize {
         kind * self.plugs.len() + cpu.index()
-    }
-
-    /// Lists `hctx` to be run.
-    fn mark_run(&mut self, hctx: HctxId, deferred: bool) {
-        let state = &mut self.hctxs[hctx.index()];
-        match &mut state.run_pending {
-            Some(pending) => *pending &= deferred,
-            None => {
-                state.run_pending = Some(deferred);
-                self.runs.push_back(hctx);
-            }
-        }
-    }
-
-    fn all_turns(&self) -> u32 {
-        index32(self.hctxs.len())
-    }
-
-    fn mark_due_retries(&mut self, now: Instant) {
-        for at in 0..self.hctxs.len() {
-            let hctx = &mut self.hctxs[at];
-            if hctx.retry_at.is_some_and(|due| due <= now) {
-                hctx.retry_at = None;
-                self.retries -= 1;
-                self.turns = self.all_turns();
-                self.mark_run(hctx_id(at), true);
-            }
-        }
     }
 
     /// A queue that has become empty is idle after a while, which only matters to queues it shares
@@ -535,12 +490,12 @@ impl RequestQueue {
         }
     }
 
-    /// Whether `rq` keeps its driver tag while it waits (H3).
+    /// Whether `rq` keeps its driver tag while it waits ([tag-only-in-driver]).
     fn keeps_driver_tag(&self) -> bool {
         self.elevator.is_none()
     }
 
-    /// Gives back the budget that `id` holds (H2).
+    /// Gives back the budget that `id` holds ([budget-given-back]).
     fn put_budget<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
         if let Some(budget) = self.requests[id].budget.take() {
             host.driver.return_budget(self.id, budget);
@@ -579,22 +534,6 @@ fn software_queues(
         }
     }
     (feeder_at.iter().map(|_| SoftwareQueue::new(merge)).collect(), feeder_at, feeders)
-}
-
-fn hctx_id(at: usize) -> HctxId {
-    HctxId(u16::try_from(at).expect("a tag set has at most 65535 hardware queues"))
-}
-
-fn driver_tag(tag: u32) -> DriverTag {
-    DriverTag(u16::try_from(tag).expect("a driver tag is 16 bits"))
-}
-
-fn request_id(at: usize) -> RequestId {
-    RequestId(index32(at))
-}
-
-fn index32(at: usize) -> u32 {
-    u32::try_from(at).expect("counts in a queue are 32 bits")
 }
 
 /// Whether the driver owns `rq`.

@@ -1,15 +1,16 @@
-//! Holding the traffic: freezing keeps bios out, quiescing keeps requests from the driver.
+//! Holding the traffic: a freeze keeps bios out, a quiesce keeps requests from the driver.
+//!
+//! Both nest. A quiesced queue does not drain, frozen or not.
 //!
 //! # Rules
 //!
-//! - **Z1.** While a queue is frozen no bio enters; what is inside goes on to its end, also out of
-//!   plugs. Who was refused is woken when the last freeze ends.
-//! - **Z2.** While a queue is quiesced nothing is offered to the driver, from the return of
-//!   [`RequestQueue::quiesce`] on; completions may still come. When the last quiesce ends every
-//!   hardware queue is run, so that nothing that came meanwhile is forgotten.
-//! - **Z3.** Both nest. A queue that is quiesced does not drain, frozen or not.
+//! - **[frozen-admits-none]** While a queue is frozen no bio enters. Requests that are inside continue to
+//!   their end, also out of plugs. Refused submitters are woken when the last freeze ends.
+//! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered to the
+//!   driver; completions may still come. When the last quiesce ends every hardware queue is run, so that
+//!   no request that came meanwhile is forgotten.
 
-use super::{RequestQueue, hctx_id};
+use super::RequestQueue;
 use crate::driver::Driver;
 use crate::host::Host;
 use crate::time::Instant;
@@ -17,7 +18,7 @@ use crate::trace::Sink;
 use crate::unit::CpuId;
 
 impl RequestQueue {
-    /// Keeps bios out until [`Self::unfreeze`] (Z1). Drain [`Self::next_run`] afterwards; the queue
+    /// Keeps bios out until [`Self::unfreeze`] ([frozen-admits-none]). Drain [`Self::next_run`] afterwards; the queue
     /// has come to rest when [`Self::is_empty`].
     pub fn freeze<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         self.pauses.frozen += 1;
@@ -25,7 +26,7 @@ impl RequestQueue {
             let cpu = CpuId(u16::try_from(cpu).expect("a processor's number is 16 bits"));
             self.release_plug(host, cpu, true, now);
         }
-        self.mark_all();
+        self.runs.mark_all();
     }
 
     /// Undoes one [`Self::freeze`]. Drain [`Self::next_woken`] afterwards.
@@ -47,7 +48,7 @@ impl RequestQueue {
         self.pauses.frozen > 0
     }
 
-    /// Keeps requests from the driver until [`Self::unquiesce`] (Z2).
+    /// Keeps requests from the driver until [`Self::unquiesce`] ([quiesced-sends-none]).
     pub const fn quiesce(&mut self) {
         self.pauses.quiesced += 1;
     }
@@ -61,7 +62,7 @@ impl RequestQueue {
         let quiesced = &mut self.pauses.quiesced;
         *quiesced = quiesced.checked_sub(1).expect("unquiesce of a queue that is not quiesced");
         if *quiesced == 0 {
-            self.mark_all();
+            self.runs.mark_all();
         }
     }
 
@@ -69,11 +70,5 @@ impl RequestQueue {
     #[must_use]
     pub const fn is_quiesced(&self) -> bool {
         self.pauses.quiesced > 0
-    }
-
-    fn mark_all(&mut self) {
-        for at in 0..self.hctxs.len() {
-            self.mark_run(hctx_id(at), true);
-        }
     }
 }

@@ -1,16 +1,17 @@
-//! The way round: requests that need flushes, from step to step.
+//! The way round: moves requests that need flushes from step to step.
 //!
 //! ```text
-//! enter ─► flush ─► data ─► flush ─► end        each step left out where F1 says so
+//! enter ─► flush ─► data ─► flush ─► end        [steps-from-flags] says which steps there are
 //!           │ └──────────────┘│
 //!           └─ one flush command serves all that wait ─┘
 //! ```
 //!
-//! The rules F1 to F3 and C1 to C3 are those of [`flush`](crate::flush). The flush command of a
-//! hardware queue is a request of its own, numbered behind those that have tags. Without an elevator
-//! it goes under the driver tag of the first request that it serves, which lends it as long.
+//! The rules are those of [`flush`](crate::flush). The flush command of a hardware queue is a request of
+//! its own, numbered behind those that have tags. Without an elevator it goes under the driver tag of
+//! the first request that it serves, which lends its tag meanwhile.
 
-use super::{RequestQueue, request_id};
+use super::RequestQueue;
+use super::number::request_id;
 use crate::driver::Driver;
 use crate::host::Host;
 use crate::request::{State, Step, Steps, data_flags};
@@ -61,7 +62,7 @@ impl RequestQueue {
         flush.wait(&mut self.requests, id, now);
     }
 
-    /// Begins a flush for those that wait, if one may begin (C1 to C3).
+    /// Begins a flush for those that wait, if one may begin ([one-flush-at-a-time] to [flush-held-bounded]).
     pub(super) fn begin_flush<D, S>(&mut self, host: &mut Host<D, S>, hctx: HctxId, now: Instant) {
         let state = &mut self.hctxs[hctx.index()];
         let Some(first) = state.flush.begin(now) else {
@@ -79,10 +80,10 @@ impl RequestQueue {
         }
         self.requests[flush].times.scheduled = now;
         self.hctxs[hctx.index()].direct.push_front(&mut self.requests, flush);
-        self.mark_run(hctx, true);
+        self.runs.mark(hctx, true);
     }
 
-    /// The flush command `flush` has ended: whatever it covered goes on, or fails with it (F3).
+    /// The flush command `flush` has ended: whatever it covered goes on, or fails with it ([failed-flush-fails-all]).
     pub(super) fn flush_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -150,7 +151,7 @@ impl RequestQueue {
             // Nothing but data follows a flush.
             self.hctxs[hctx.index()].flush.data_began();
             self.pass_by(id, now);
-            self.mark_run(hctx, true);
+            self.runs.mark(hctx, true);
         }
     }
 }

@@ -1,20 +1,18 @@
-//! Software queues: where requests wait, per processor and kind of hardware queue, when there is
-//! no elevator.
+//! Software queues: where requests wait, per processor and kind of hardware queue, without an elevator.
 //!
-//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. How it finds what a bio
-//! may merge with is [`SwqMerge`]'s choice; it finds requests of its own only.
+//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. [`SwqMerge`] chooses how it
+//! finds a merge candidate among its own requests: [`SwqMerge::Last8`] looks at the eight requests
+//! inserted last, newest first. [`SwqMerge::Hash`] tries every kind of merge with the request inserted
+//! or merged last, and then back merges by hash; it finds a front merge, or a further range of a
+//! discard, only at that last request.
+//!
+//! All software queues of a request queue share the nodes of their indexes: see
+//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the other kinds work with nodes
+//! for no request at all.
 //!
 //! # Rules
 //!
-//! - **W1.** First in, first out; a merge changes no place.
-//! - **W2.** [`SwqMerge::Last8`] looks at the eight requests inserted last, newest first.
-//! - **W3.** [`SwqMerge::Hash`] looks at the request inserted or merged last, in every way, and
-//!   then at backs by the hash. So it finds a front merge, or a further range of a discard, only
-//!   at the request inserted or merged last.
-//!
-//! All software queues of a request queue share the nodes of their indexes: see
-//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the others may be given
-//! nodes for no request at all.
+//! - **[first-in-first-out]** Requests leave in the order of insertion. A merge changes no place.
 
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
@@ -100,14 +98,14 @@ impl SoftwareQueue {
         }
     }
 
-    /// Gives the request that has waited longest (W1).
+    /// Gives the request that has waited longest ([first-in-first-out]).
     pub fn pop(&mut self, nodes: &mut HashNodes, requests: &mut Requests) -> Option<RequestId> {
         let id = self.queued.pop_front(requests)?;
         self.unmergeable(nodes, id);
         Some(id)
     }
 
-    /// Moves everything to the end of `list` (W1): constant time, with [`SwqMerge::Hash`] a few
+    /// Moves everything to the end of `list` ([first-in-first-out]): constant time, with [`SwqMerge::Hash`] a few
     /// stores for each request.
     pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
         if self.merge == SwqMerge::Hash {

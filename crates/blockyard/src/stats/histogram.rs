@@ -1,13 +1,14 @@
 //! A distribution of integers in fixed memory.
 //!
+//! Values below 128 have a bucket each. From there on each power of two is divided into 128 buckets of
+//! equal width: those of values from `2^k` on are `2^(k-7)` wide.
+//!
 //! # Rules
 //!
-//! - **S1.** Values below 128 have a bucket each. From there on each power of two is divided into
-//!   128 buckets of equal width: those of values from `2^k` on are `2^(k-7)` wide.
-//! - **S2.** A percentile is reported as the highest value of its bucket. That is never below the
-//!   value looked for, and above it by less than the width of the bucket, which is at most 1/128
-//!   of every value in it: less than 0.79 % too much, and nothing below 128.
-//! - **S3.** Count, sums, smallest and largest value are exact.
+//! - **[percentile-error-bound]** A percentile is reported as the highest value of its bucket. That is
+//!   never below the true value, and above it by less than the width of the bucket, which is at most
+//!   1/128 of every value in it: less than 0.79 % too much, and exact below 128.
+//! - **[exact-totals]** Count, sums, smallest and largest value are exact.
 
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
@@ -150,7 +151,7 @@ impl Histogram {
     }
 
     /// The smallest value for which at least `per_hundred_thousand` of all recorded values are not
-    /// larger (nearest rank), up to the error of S2 and never above the largest; 0 if nothing was
+    /// larger (nearest rank), up to the error of [percentile-error-bound] and never above the largest; 0 if nothing was
     /// recorded. 50 000 asks for the median, 99 900 for 99.9 %, 0 for the smallest value.
     ///
     /// # Panics
@@ -222,7 +223,10 @@ mod tests {
         for bucket in 0..BUCKETS {
             let highest = highest_of(bucket);
             assert_eq!((bucket_of(lowest), bucket_of(highest)), (bucket, bucket));
-            assert!(highest - lowest <= lowest / 128, "S2: {lowest} to {highest}");
+            assert!(
+                highest - lowest <= lowest / 128,
+                "[percentile-error-bound]: {lowest} to {highest}"
+            );
             assert_eq!(1 << shift_of(lowest), highest - lowest + 1);
             lowest = highest.wrapping_add(1);
         }

@@ -1,11 +1,8 @@
-//! How long hardware queues stood held, by reason.
+//! How long hardware queues were held, by reason.
 //!
-//! # Rules
-//!
-//! - **HT1.** A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware
-//!   queue and ends when the driver accepts a request for it.
-//! - **HT2.** Another reason in between takes over from there; the same one again changes nothing.
-//! - **HT3.** A hold that has not ended counts nothing yet.
+//! A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware queue and ends when
+//! the driver accepts a request for it. Another reason in between takes over from there; the same
+//! reason again changes nothing. A hold that has not ended is not counted yet.
 
 use crate::time::Instant;
 use crate::trace::Hold;

@@ -1,4 +1,4 @@
-//! Where requests spend their time, and what happened to them on the way.
+//! The times that requests spend in each stage, and counts of the events on the way.
 
 use super::histogram::Histogram;
 use super::hold::HoldTimes;

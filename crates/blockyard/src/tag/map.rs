@@ -21,52 +21,52 @@ pub struct TagMap {
 }
 
 impl TagMap {
-    /// The numbers `0..depth`, of which `0..reserved` are for [`Self::take_reserved`] only.
+    /// Returns the numbers `0..depth`, of which `0..reserved` are for [`Self::take_reserved`] only.
     ///
     /// # Panics
     ///
-    /// If more are reserved than there are.
+    /// Panics if `reserved` exceeds `depth`.
     #[must_use]
     pub fn new(depth: u32, reserved: u32) -> Self {
         assert!(reserved <= depth, "{reserved} of {depth} tags cannot be reserved");
         Self { reserved: Bits::new(reserved), normal: Bits::new(depth - reserved) }
     }
 
-    /// How many numbers there are, reserved ones included.
+    /// The number of numbers, reserved ones included.
     #[must_use]
     pub const fn depth(&self) -> u32 {
         self.reserved.depth + self.normal.depth
     }
 
-    /// How many numbers are reserved: those below this one.
+    /// The number of reserved numbers: those below this one.
     #[must_use]
     pub const fn reserved(&self) -> u32 {
         self.reserved.depth
     }
 
-    /// How many numbers are in use, reserved ones apart (T2).
+    /// The number of unreserved numbers in use ([reserved-tags-separate]).
     #[must_use]
     pub const fn in_use(&self) -> u32 {
         self.normal.in_use
     }
 
-    /// How many reserved numbers are in use.
+    /// The number of reserved numbers in use.
     #[must_use]
     pub const fn reserved_in_use(&self) -> u32 {
         self.reserved.in_use
     }
 
-    /// Whether a take without a limit would fail (T3).
+    /// Whether a take without a limit would fail ([take-fails-only-when-full]).
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.normal.in_use == self.normal.depth
     }
 
-    /// A free number that is not reserved, the lowest there is, or `None`.
+    /// Takes the lowest free number that is not reserved, if there is one.
     ///
-    /// `limit` says how many of the numbers that are not reserved takes like this one may use
-    /// (T4); from their count upwards, for instance [`u32::MAX`], it says nothing. Numbers in use
-    /// by takes without a limit may leave less than `limit`.
+    /// `limit` bounds how many of the unreserved numbers takes with this limit may use
+    /// ([limit-uses-low-bits]). A limit of at least their count, such as [`u32::MAX`], is no limit.
+    /// Takes without a limit may leave fewer than `limit`.
     #[must_use = "the number stays in use until it is put back"]
     pub fn take(&mut self, limit: u32) -> Option<u32> {
         let bit = if limit >= self.normal.depth {
@@ -77,7 +77,7 @@ impl TagMap {
         Some(self.reserved.depth + bit)
     }
 
-    /// A free reserved number, or `None`.
+    /// Takes a free reserved number, if there is one.
     #[must_use = "the number stays in use until it is put back"]
     pub fn take_reserved(&mut self) -> Option<u32> {
         self.reserved.take()
@@ -87,7 +87,7 @@ impl TagMap {
     ///
     /// # Panics
     ///
-    /// If it is not in use (T1).
+    /// Panics if `tag` is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, tag: u32) {
         match tag.checked_sub(self.reserved.depth) {
             Some(bit) => self.normal.put(bit),
@@ -98,8 +98,8 @@ impl TagMap {
 
 /// A bitmap of free numbers, in words of at most 64 bits.
 ///
-/// From four numbers on there are at least four words, so that takes without a limit, which fill
-/// word after word, leave those with one their part of the later words.
+/// A map of four numbers or more has at least four words. So takes without a limit, which fill word
+/// after word, leave takes with a limit their part of the later words.
 #[derive(Clone, Debug)]
 struct Bits {
     /// A set bit is a free number.
@@ -155,8 +155,8 @@ impl Bits {
         None
     }
 
-    /// How many numbers of the word at `at` takes under `limit` may use. The parts of all words
-    /// add up to `limit` (T4).
+    /// Returns how many numbers of the word at `at` takes under `limit` may use. The parts of all
+    /// words add up to `limit` ([limit-uses-low-bits]).
     fn part(&self, at: u32, limit: u32) -> u32 {
         let below = |number: u32| u64::from(limit) * u64::from(number) / u64::from(self.depth);
         let part = below(self.end_of(at)) - below(self.start_of(at));
@@ -172,11 +172,11 @@ impl Bits {
     }
 
     fn put(&mut self, number: u32) {
-        assert!(number < self.depth, "T1: there is no such tag");
+        assert!(number < self.depth, "[one-owner-per-tag]: there is no such tag");
         let at = number >> self.shift;
         let mask = 1 << (number - self.start_of(at));
         let word = &mut self.words[at as usize];
-        assert!(*word & mask == 0, "T1: a free tag was put back");
+        assert!(*word & mask == 0, "[one-owner-per-tag]: a free tag was put back");
         *word |= mask;
         self.first = self.first.min(at);
         self.in_use -= 1;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "T1")]
+    #[should_panic(expected = "[one-owner-per-tag]")]
     fn a_tag_is_not_put_twice() {
         let mut tags = TagMap::new(8, 0);
         let tag = tags.take(u32::MAX).unwrap();
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// T4 as it is said: a word's part of the limit, counted from the word's start.
+    /// Recomputes [limit-uses-low-bits]: a word's part of the limit, counted from the word's start.
     fn in_part(number: u32, depth: u32, limit: u32) -> bool {
         let mut width = 64;
         while depth >= 4 && 4 * width > depth {

@@ -2,8 +2,8 @@
 
 use super::{Full, TagMap, Waiters};
 
-/// A [`TagMap`] with those who wait for its numbers; for reserved ones they wait apart, as a number
-/// that is not reserved does not help them.
+/// A [`TagMap`] with the submitters that wait for its numbers. Those that need a reserved number
+/// wait separately, because other numbers do not help them.
 #[derive(Clone, Debug)]
 pub struct TagPool {
     map: TagMap,
@@ -12,12 +12,12 @@ pub struct TagPool {
 }
 
 impl TagPool {
-    /// The numbers `0..depth`, of which `0..reserved` are reserved, and memory for `max_waiters`
-    /// that wait for either kind.
+    /// Returns the numbers `0..depth`, of which `0..reserved` are reserved, and memory for
+    /// `max_waiters` waiters of either kind.
     ///
     /// # Panics
     ///
-    /// As [`TagMap::new`] and [`Waiters::new`].
+    /// Panics like [`TagMap::new`] and [`Waiters::new`].
     #[must_use]
     pub fn new(depth: u32, reserved: u32, max_waiters: u32) -> Self {
         let map = TagMap::new(depth, reserved);
@@ -35,23 +35,23 @@ impl TagPool {
         &self.map
     }
 
-    /// As [`TagMap::take`].
+    /// See [`TagMap::take`].
     #[must_use = "the number stays in use until it is put back"]
     pub fn take(&mut self, limit: u32) -> Option<u32> {
         self.map.take(limit)
     }
 
-    /// As [`TagMap::take_reserved`].
+    /// See [`TagMap::take_reserved`].
     #[must_use = "the number stays in use until it is put back"]
     pub fn take_reserved(&mut self) -> Option<u32> {
         self.map.take_reserved()
     }
 
-    /// Gives `tag` back; [`Self::next_woken`] then says who may try again.
+    /// Gives `tag` back; [`Self::next_woken`] then names the waiters that may try again.
     ///
     /// # Panics
     ///
-    /// If it is not in use (T1).
+    /// Panics if `tag` is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, tag: u32) {
         self.map.put(tag);
         if tag < self.map.reserved() {
@@ -61,11 +61,12 @@ impl TagPool {
         }
     }
 
-    /// `waiter` was refused a number, a reserved one if `reserved`; see [`Waiters::wait`].
+    /// Registers `waiter`, which was refused a number (a reserved one if `reserved`); see
+    /// [`Waiters::wait`].
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no memory for one more.
+    /// Returns [`Full`] if there is no memory for one more.
     pub fn wait(&mut self, waiter: u64, reserved: bool) -> Result<(), Full> {
         if reserved {
             self.reserved_waiters.wait(waiter, self.map.reserved_in_use())
@@ -74,23 +75,23 @@ impl TagPool {
         }
     }
 
-    /// As [`Waiters::resize`], for those who wait for what is not reserved.
+    /// See [`Waiters::resize`]; applies to waiters for unreserved numbers.
     pub fn resize(&mut self, usable: u32) {
         self.waiters.resize(usable);
     }
 
-    /// Wakes everybody: what keeps them from a number may have changed otherwise than by a put.
+    /// Wakes all waiters: the reason for their refusal may have changed without a put.
     pub fn wake_all(&mut self) {
         self.waiters.wake_all();
         self.reserved_waiters.wake_all();
     }
 
-    /// The next waiter to try again.
+    /// Returns the next waiter to try again.
     pub fn next_woken(&mut self) -> Option<u64> {
         self.waiters.next_woken().or_else(|| self.reserved_waiters.next_woken())
     }
 
-    /// Whether [`Self::next_woken`] has somebody to name.
+    /// Whether [`Self::next_woken`] has a waiter to name.
     #[must_use]
     pub const fn has_woken(&self) -> bool {
         self.waiters.has_woken() || self.reserved_waiters.has_woken()

@@ -5,10 +5,10 @@ use crate::unit::{DriverTag, HctxId, QueueId, RequestId};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Every active queue may hold this many tags of a hardware queue, however many share them.
+/// Every active queue may hold this many tags of a hardware queue, however many queues share them.
 pub const SHARE_MIN: u32 = 4;
 
-/// What a [`TagSet`] is made of.
+/// The configuration of a [`TagSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagSetConfig {
     /// Hardware queues.
@@ -21,13 +21,13 @@ pub struct TagSetConfig {
     pub shared_over_hctxs: bool,
     /// Request queues that use the set.
     pub queues: u16,
-    /// Most submitters that wait for tags of one hardware queue.
+    /// The most submitters that wait for tags of one hardware queue.
     pub max_waiters: u32,
 }
 
 impl TagSetConfig {
-    /// That of one request queue on one hardware queue with `depth` tags, of which none is reserved; as
-    /// many submitters may wait.
+    /// Returns the configuration for one request queue on one hardware queue with `depth` tags,
+    /// none of them reserved, and room for `depth` waiting submitters.
     #[must_use]
     pub const fn single(depth: u16) -> Self {
         Self {
@@ -69,7 +69,7 @@ pub struct TagSet {
     pools: Vec<Pool>,
     active: Vec<bool>,
     users: u32,
-    /// Most tags of a pool that one queue may hold (T5).
+    /// The most tags of a pool that one queue may hold ([tags-shared-fairly]).
     share: u32,
     starved: Starved,
     /// Whether a pool may have woken waiters to name.
@@ -77,11 +77,11 @@ pub struct TagSet {
 }
 
 impl TagSet {
-    /// Every tag free, no queue active.
+    /// Returns a set with every tag free and no queue active.
     ///
     /// # Panics
     ///
-    /// If there is no hardware queue, no request queue, or no tag that is not reserved.
+    /// Panics if there is no hardware queue, no request queue, or no tag that is not reserved.
     #[must_use]
     pub fn new(config: TagSetConfig) -> Self {
         assert!(config.hctxs > 0, "requests need a hardware queue to go to");
@@ -99,15 +99,16 @@ impl TagSet {
         }
     }
 
-    /// What it is made of.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &TagSetConfig {
         &self.config
     }
 
-    /// A tag for a request of `queue` on `hctx`, or `None`. It makes `queue` active.
+    /// Takes a tag for a request of `queue` on `hctx`, if one is free. This makes `queue` active.
     ///
-    /// `limit` as for [`TagMap::take`](super::map::TagMap::take). Name the owner with [`Self::assign`].
+    /// For `limit` see [`TagMap::take`](super::map::TagMap::take). Name the owner with
+    /// [`Self::assign`].
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take(&mut self, queue: QueueId, hctx: HctxId, limit: u32) -> Option<DriverTag> {
         if !self.active[queue.index()] {
@@ -116,14 +117,15 @@ impl TagSet {
         let share = self.share;
         let pool = self.pool_mut(hctx);
         if pool.held[queue.index()] >= share {
-            return None; // T5
+            return None; // [tags-shared-fairly]
         }
         let tag = pool.tags.take(limit)?;
         pool.held[queue.index()] += 1;
         Some(pool.give(tag, queue))
     }
 
-    /// A reserved tag for a request of `queue` on `hctx`, or `None` (T2).
+    /// Takes a reserved tag for a request of `queue` on `hctx`, if one is free
+    /// ([reserved-tags-separate]).
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take_reserved(&mut self, queue: QueueId, hctx: HctxId) -> Option<DriverTag> {
         let pool = self.pool_mut(hctx);
@@ -134,27 +136,28 @@ impl TagSet {
     /// Names the request that a tag just taken is for.
     pub fn assign(&mut self, hctx: HctxId, tag: DriverTag, request: RequestId) {
         let owner = &mut self.pool_mut(hctx).owners[tag.index()];
-        debug_assert!(owner.request.is_none(), "T1: the tag has an owner");
+        debug_assert!(owner.request.is_none(), "[one-owner-per-tag]: the tag has an owner");
         owner.request = Some(request);
     }
 
-    /// A tag that was assigned now stands for another request of the same queue.
+    /// Makes an assigned tag stand for another request of the same queue.
     pub(crate) fn reassign(&mut self, hctx: HctxId, tag: DriverTag, request: RequestId) {
         self.pool_mut(hctx).owners[tag.index()].request = Some(request);
     }
 
-    /// The request that `tag` was assigned to, and its queue; `None` for any other number.
+    /// Returns the request that `tag` was assigned to, and its queue; `None` for any other number.
     #[must_use]
     pub fn owner(&self, hctx: HctxId, tag: DriverTag) -> Option<(QueueId, RequestId)> {
         let owner = self.pools[self.pool_of(hctx)].owners.get(tag.index())?;
         Some((owner.queue, owner.request?))
     }
 
-    /// Gives `tag` back. [`Self::next_woken`] and [`Self::next_starved`] then say who can go on.
+    /// Gives `tag` back. [`Self::next_woken`] and [`Self::next_starved`] then name those that can
+    /// continue.
     ///
     /// # Panics
     ///
-    /// If it is not in use (T1).
+    /// Panics if `tag` is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, hctx: HctxId, tag: DriverTag) {
         let pool = self.pool_mut(hctx);
         pool.tags.put(u32::from(tag.0));
@@ -167,18 +170,19 @@ impl TagSet {
         self.woken |= woken;
     }
 
-    /// How many tags of `hctx` are in use, reserved ones apart; with shared tags, of all.
+    /// Returns how many unreserved tags of `hctx` are in use; with shared tags, of all hardware
+    /// queues.
     #[must_use]
     pub fn in_use(&self, hctx: HctxId) -> u32 {
         self.pools[self.pool_of(hctx)].tags.map().in_use()
     }
 
-    /// `queue` has had nothing to do for a while: it no longer counts as one that shares (T5),
-    /// until it takes a tag again. Everybody who waits may try again.
+    /// Notes that `queue` has been idle for a while: it no longer counts as a queue that shares the
+    /// tags ([tags-shared-fairly]), until it takes a tag again. All waiters may try again.
     ///
     /// # Panics
     ///
-    /// If it holds tags.
+    /// Panics if `queue` holds tags.
     pub fn idle(&mut self, queue: QueueId) {
         let holds = self.pools.iter().any(|pool| pool.held[queue.index()] > 0);
         assert!(!holds, "queue {} holds tags, so it is not idle", queue.0);
@@ -198,7 +202,7 @@ impl TagSet {
         self.divide();
     }
 
-    /// Divides the tags of each pool among the active queues (T5).
+    /// Divides the tags of each pool among the active queues ([tags-shared-fairly]).
     fn divide(&mut self) {
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
@@ -208,12 +212,13 @@ impl TagSet {
         }
     }
 
-    /// `waiter`, a submitter refused a tag of `hctx`, a reserved one if `reserved`, sleeps until
-    /// [`Self::next_woken`] names it; see [`Waiters::wait`](super::Waiters::wait).
+    /// Registers `waiter`, a submitter that was refused a tag of `hctx` (a reserved one if
+    /// `reserved`). It sleeps until [`Self::next_woken`] names it; see
+    /// [`Waiters::wait`](super::Waiters::wait).
     ///
     /// # Errors
     ///
-    /// [`Full`] if as many as the configuration has room for wait already.
+    /// Returns [`Full`] if the configured number of waiters wait already.
     pub fn wait(&mut self, hctx: HctxId, waiter: u64, reserved: bool) -> Result<(), Full> {
         let pool = self.pool_mut(hctx);
         pool.tags.wait(waiter, reserved)?;
@@ -222,7 +227,7 @@ impl TagSet {
         Ok(())
     }
 
-    /// The next submitter to try again.
+    /// Returns the next submitter to try again.
     pub fn next_woken(&mut self) -> Option<u64> {
         if !self.woken {
             return None;
@@ -232,20 +237,20 @@ impl TagSet {
         waiter
     }
 
-    /// A run of `hctx` of `queue` stopped for want of a tag, a reserved one if `reserved`: it is to
-    /// run again when there is one.
+    /// Registers `hctx` of `queue`, whose run stopped for lack of a tag (a reserved one if
+    /// `reserved`): it is to run again when there is one.
     pub fn starve(&mut self, queue: QueueId, hctx: HctxId, reserved: bool) {
         self.starved.add(Starving { queue, hctx, reserved });
     }
 
-    /// The next hardware queue to run again: of those that starve, the one that has starved
+    /// Returns the next hardware queue to run again: of those registered, the one that has waited
     /// longest and for which a tag is free. It is no longer registered.
     ///
-    /// Run it before the next call. If it takes the tag, nobody else is woken for it in vain; if
-    /// it does not, the next one is named for it (W2).
+    /// Run it before the next call. If it takes the tag, no other is woken for it in vain; if it
+    /// does not, the next one is named for it ([starved-until-named]).
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
         if self.starved.line.is_empty() {
-            return None; // as after almost every completion
+            return None; // the usual case after a completion
         }
         let at = self.starved.line.iter().position(|starving| self.may_take(starving))?;
         let Starving { queue, hctx, .. } = self.starved.remove(at);
@@ -272,11 +277,11 @@ impl TagSet {
     }
 }
 
-/// Tags, who holds them, and who waits for them.
+/// The tags of a pool, their holders and their waiters.
 #[derive(Clone, Debug)]
 struct Pool {
     tags: TagPool,
-    /// Tags in use by each request queue, reserved ones apart.
+    /// Unreserved tags in use by each request queue.
     held: Vec<u32>,
     owners: Vec<Owner>,
 }
@@ -301,14 +306,14 @@ impl Pool {
     }
 }
 
-/// Who a tag was given to.
+/// The owner of a tag.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     queue: QueueId,
     request: Option<RequestId>,
 }
 
-/// A hardware queue that wants a tag.
+/// A hardware queue that waits for a tag.
 #[derive(Clone, Copy, Debug)]
 struct Starving {
     queue: QueueId,
@@ -316,11 +321,12 @@ struct Starving {
     reserved: bool,
 }
 
-/// Those that want a tag, in the order they came, each once for either kind of tag.
+/// The hardware queues that wait for a tag, in order of registration, each once for either kind of
+/// tag.
 #[derive(Clone, Debug)]
 struct Starved {
     line: VecDeque<Starving>,
-    /// Whether a hardware queue is in line for a kind; those of one request queue together.
+    /// Whether a hardware queue is registered for a kind; those of one request queue together.
     in_line: Vec<bool>,
     hctxs: usize,
 }

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Wait queues of a map.
+/// The number of wait queues.
 const QUEUES: usize = 8;
-/// Most frees that one wake-up waits for.
+/// The most puts that one wake-up waits for.
 const BATCH_MAX: u32 = 8;
 /// "No such slot" in links.
 const NONE: u32 = u32::MAX;
@@ -25,34 +25,34 @@ impl core::error::Error for Full {}
 /// Submitters that found no tag.
 ///
 /// They sleep on eight queues, chosen in turn, and are woken in batches: each time a batch of tags
-/// has been freed, as many waiters, from one queue after the other. Whoever is woken tries again,
-/// in competition with everybody else, and may have to wait again.
+/// has come free, as many waiters, from one queue after the other. A waiter that is woken tries
+/// again, in competition with all others, and may have to wait again.
 ///
-/// No wake-up is lost (W1). The frees still to come are at least the tags in use; where they
-/// cannot complete a batch any more, all waiters are woken at once. That also makes up for those
-/// that are woken and then take no tag here.
+/// [sleeper-implies-tag-in-use]: at least as many puts are still to come as tags are in use. When
+/// they cannot complete a batch any more, all waiters are woken at once. That also makes up for
+/// waiters that are woken and then take no tag here.
 #[derive(Clone, Debug)]
 pub struct Waiters {
     slots: Vec<Slot>,
     unused: Fifo,
     queues: [Fifo; QUEUES],
     woken: Fifo,
-    /// The queue that the next waiter sleeps on.
+    /// The queue on which the next waiter sleeps.
     wait_at: usize,
-    /// The queue that the next wake-up begins with.
+    /// The queue with which the next wake-up begins.
     wake_at: usize,
     sleeping: u32,
     batch: u32,
-    /// Frees since the last wake-up, while somebody slept.
+    /// Puts since the last wake-up, while a waiter slept.
     freed: u32,
 }
 
 impl Waiters {
-    /// Memory for `max` waiters; `usable` as for [`Self::resize`].
+    /// Returns memory for `max` waiters; for `usable` see [`Self::resize`].
     ///
     /// # Panics
     ///
-    /// If `max` is [`u32::MAX`].
+    /// Panics if `max` is [`u32::MAX`].
     #[must_use]
     pub fn new(usable: u32, max: u32) -> Self {
         assert!(max < NONE, "the number of waiters must leave one index free");
@@ -73,23 +73,23 @@ impl Waiters {
         waiters
     }
 
-    /// How many tags a waiter may come to hold has changed: the smallest of depth, share among
-    /// the users of the map, and limit. One eighth of `usable`, from 1 to 8, makes a batch.
+    /// Notes how many tags a waiter may come to hold: the smallest of depth, share among the users
+    /// of the map, and limit. One eighth of `usable`, from 1 to 8, makes a batch.
     ///
-    /// It decides how often waiters are woken, not whether.
+    /// This decides how often waiters are woken, not whether.
     pub fn resize(&mut self, usable: u32) {
         self.batch = batch(usable);
     }
 
-    /// `waiter`, refused a tag, goes to sleep until [`Self::next_woken`] names it. It registers
-    /// once, and again only after it was woken.
+    /// Puts `waiter`, which was refused a tag, to sleep until [`Self::next_woken`] names it. A
+    /// waiter registers once, and again only after it was woken.
     ///
-    /// `in_use`: how many tags are in use now. If it is none, the refusal is out of date and the
-    /// waiter is woken at once (W1).
+    /// `in_use` is the number of tags in use now. If it is 0, the refusal is out of date and the
+    /// waiter is woken at once ([sleeper-implies-tag-in-use]).
     ///
     /// # Errors
     ///
-    /// [`Full`] if as many waiters as there is memory for sleep or have not been named yet.
+    /// Returns [`Full`] if as many waiters as there is memory for sleep or have not been named yet.
     pub fn wait(&mut self, waiter: u64, in_use: u32) -> Result<(), Full> {
         let slot = self.unused.pop(&self.slots).ok_or(Full)?;
         self.slots[slot as usize].waiter = waiter;
@@ -102,7 +102,7 @@ impl Waiters {
         Ok(())
     }
 
-    /// A tag was freed, and `in_use` are still in use. Call it for every one.
+    /// Notes that a tag came free and `in_use` are still in use. Call it for every put.
     #[inline]
     pub fn freed(&mut self, in_use: u32) {
         if self.sleeping > 0 {
@@ -117,11 +117,11 @@ impl Waiters {
             self.wake(freed);
         }
         if self.freed + in_use < self.batch {
-            self.wake_all(); // W1: no further batch will fill
+            self.wake_all(); // [sleeper-implies-tag-in-use]: no further batch will fill
         }
     }
 
-    /// Wakes everybody: what keeps them from a tag may have changed otherwise than by a free.
+    /// Wakes all waiters: the reason for their refusal may have changed without a put.
     pub fn wake_all(&mut self) {
         self.wake(self.sleeping);
     }
@@ -141,27 +141,27 @@ impl Waiters {
         }
     }
 
-    /// The next waiter to try again, in the order they were woken.
+    /// Returns the next waiter to try again, in the order they were woken.
     pub fn next_woken(&mut self) -> Option<u64> {
         let slot = self.woken.pop(&self.slots)?;
         self.unused.push(&mut self.slots, slot);
         Some(self.slots[slot as usize].waiter)
     }
 
-    /// Whether [`Self::next_woken`] has somebody to name.
+    /// Whether [`Self::next_woken`] has a waiter to name.
     #[must_use]
     pub const fn has_woken(&self) -> bool {
         self.woken.first != NONE
     }
 
-    /// How many sleep.
+    /// The number of sleeping waiters.
     #[must_use]
     pub const fn sleeping(&self) -> u32 {
         self.sleeping
     }
 }
 
-/// How many frees one wake-up waits for: an eighth of the tags, within bounds.
+/// Returns how many puts one wake-up waits for: an eighth of the tags, within bounds.
 fn batch(usable: u32) -> u32 {
     (usable / 8).clamp(1, BATCH_MAX)
 }
@@ -334,7 +334,10 @@ mod tests {
         }
 
         fn check(&self) {
-            assert!(self.tags.in_use() > 0 || self.waiters.sleeping() == 0, "W1: {self:?}");
+            assert!(
+                self.tags.in_use() > 0 || self.waiters.sleeping() == 0,
+                "[sleeper-implies-tag-in-use]: {self:?}"
+            );
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) struct Device {
     pub(super) prepared: BTreeSet<(QueueId, RequestId)>,
     /// What it has just let go: the queue is to have it cleaned up.
     finishing: Option<(QueueId, RequestId)>,
-    /// Hardware queues that were told that more would come (D2).
+    /// Hardware queues that were told that more would come ([last-or-commit]).
     pub(super) open_runs: BTreeSet<(QueueId, HctxId)>,
     /// Requests that it has taken so far.
     pub(super) taken: u64,
@@ -103,14 +103,14 @@ impl Device {
         owned
     }
 
-    /// F1, C1. When a flush began, which C2 is about, is not seen from here.
+    /// [steps-from-flags], [one-flush-at-a-time]. When a flush began, which [flush-waits-for-data] is about, is not seen from here.
     fn check_flush(&self, issue: &Issue<'_>) {
         let accounts = &self.disks[issue.queue.index()].accounts;
-        assert!(accounts.limits().write_cache, "F1: there is nothing to flush");
+        assert!(accounts.limits().write_cache, "[steps-from-flags]: there is nothing to flush");
         assert_eq!(issue.pieces().count(), 0, "a flush carries nothing");
         let at = (issue.queue, issue.hctx);
         let mut with_device = self.owned.iter().filter(|owned| (owned.queue, owned.hctx) == at);
-        assert!(with_device.all(|owned| owned.flush_sent_at.is_none()), "C1");
+        assert!(with_device.all(|owned| owned.flush_sent_at.is_none()), "[one-flush-at-a-time]");
     }
 
     /// What shares a request may share it, and the request is within the limits.
@@ -121,14 +121,18 @@ impl Device {
         let bios: Vec<_> = pieces.iter().map(|piece| accounts.bio(piece)).collect();
         for (bio, piece) in bios.iter().zip(&pieces) {
             let kept_apart = |bio: &Bio| (bio.op, bio.prio.class, bio.write_hint);
-            assert_eq!(kept_apart(bio), (rq.op, rq.prio.class, rq.write_hint), "M2");
+            assert_eq!(
+                kept_apart(bio),
+                (rq.op, rq.prio.class, rq.write_hint),
+                "[merged-sides-agree]"
+            );
             let alone = bio.flags.contains(Flags::NO_MERGE) || accounts.is_sequenced(piece);
             let alone = alone || bio.op.is_passthrough() || accounts.has_native_fua(bio);
-            assert!(bios.len() == 1 || !alone, "M1: {bio:?} is not alone");
+            assert!(bios.len() == 1 || !alone, "[mergeable-ops-only]: {bio:?} is not alone");
         }
         let fua = accounts.has_native_fua(&bios[0]);
-        assert_eq!(rq.flags.contains(Flags::FUA), fua, "F1: {rq:?}");
-        assert!(!rq.flags.contains(Flags::PREFLUSH), "F1: {rq:?}");
+        assert_eq!(rq.flags.contains(Flags::FUA), fua, "[steps-from-flags]: {rq:?}");
+        assert!(!rq.flags.contains(Flags::PREFLUSH), "[steps-from-flags]: {rq:?}");
         let sectors = pieces.iter().map(|piece| piece.sectors).sum::<u32>();
         assert_eq!(sectors, rq.sectors);
         if rq.ranges == 1 {
@@ -138,10 +142,13 @@ impl Device {
                 at += u64::from(piece.sectors);
             }
             let most = limits.max_sectors_at(rq.op, rq.sector);
-            assert!(rq.op.is_passthrough() || rq.sectors <= most, "M3: {rq:?}");
+            assert!(rq.op.is_passthrough() || rq.sectors <= most, "[merged-within-limits]: {rq:?}");
         }
-        assert!(rq.ranges == 1 || rq.ranges <= limits.max_discard_segments, "M5: {rq:?}");
-        assert!(rq.sectors <= limits.max_sectors_of(rq.op), "M3: {rq:?}");
+        assert!(
+            rq.ranges == 1 || rq.ranges <= limits.max_discard_segments,
+            "[merged-within-limits]: {rq:?}"
+        );
+        assert!(rq.sectors <= limits.max_sectors_of(rq.op), "[merged-within-limits]: {rq:?}");
     }
 }
 
@@ -158,7 +165,10 @@ impl Driver for Device {
     }
 
     fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        assert!(self.budgets.remove(&(queue, budget.0)), "D3: {budget:?} was not out");
+        assert!(
+            self.budgets.remove(&(queue, budget.0)),
+            "[budget-given-back]: {budget:?} was not out"
+        );
     }
 
     fn prepare(&mut self, issue: &Issue<'_>) {
@@ -167,13 +177,19 @@ impl Driver for Device {
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let disk = &self.disks[issue.queue.index()];
-        assert!(!disk.quiesced, "Z2: {issue:?}");
+        assert!(!disk.quiesced, "[quiesced-sends-none]: {issue:?}");
         assert!(self.prepared.contains(&(issue.queue, issue.id())), "{issue:?} is not prepared");
         let budget = issue.budget.map(|budget| (issue.queue, budget.0));
         assert_eq!(budget.is_some(), disk.dispatch == Dispatch::Budget, "{issue:?}");
-        assert!(budget.is_none_or(|budget| self.budgets.contains(&budget)), "D3: {issue:?}");
+        assert!(
+            budget.is_none_or(|budget| self.budgets.contains(&budget)),
+            "[budget-given-back]: {issue:?}"
+        );
         let place = (issue.hctx, issue.tag);
-        assert!(self.owned.iter().all(|owned| (owned.hctx, owned.tag) != place), "T1: {issue:?}");
+        assert!(
+            self.owned.iter().all(|owned| (owned.hctx, owned.tag) != place),
+            "[one-owner-per-tag]: {issue:?}"
+        );
         let is_flush = issue.request().op == Op::Flush;
         if is_flush {
             self.check_flush(issue)
@@ -228,7 +244,11 @@ impl Driver for Device {
     ) -> TimedOut {
         let answer = self.timeouts.pop_front().unwrap_or(TimedOut::Reset);
         let is_it = |owned: &Owned| (owned.queue, owned.hctx, owned.tag) == (queue, hctx, tag);
-        let at = self.owned.iter().position(is_it).expect("X1: asked about what it does not own");
+        let at = self
+            .owned
+            .iter()
+            .position(is_it)
+            .expect("[asked-each-timeout]: asked about what it does not own");
         if let TimedOut::Ended(outcome) = answer {
             let _ = self.let_go(at, outcome);
         }

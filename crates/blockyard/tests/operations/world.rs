@@ -165,7 +165,7 @@ impl World {
         let frozen = self.frozen[queue.index()] > 0;
         log!(self, "{queue:?} {cpu:?} {bio:?}: {submitted:?}");
         let Err(refused) = submitted else {
-            assert!(!frozen, "Z1: {bio:?} entered");
+            assert!(!frozen, "[frozen-admits-none]: {bio:?} entered");
             self.summary.bios += 1;
             return;
         };
@@ -173,8 +173,11 @@ impl World {
         assert_eq!(self.queues[queue.index()].bios_in_use(), in_use, "a refusal takes nothing");
         let nowait = bio.flags.contains(Flags::NOWAIT);
         let for_now = matches!(refused, SubmitError::NoTag | SubmitError::TooManyBios);
-        assert!(!(frozen && for_now), "Z1: {refused:?} rather than that it is frozen");
-        assert!(frozen || refused != SubmitError::Frozen, "Z1: it is not frozen");
+        assert!(
+            !(frozen && for_now),
+            "[frozen-admits-none]: {refused:?} rather than that it is frozen"
+        );
+        assert!(frozen || refused != SubmitError::Frozen, "[frozen-admits-none]: it is not frozen");
         assert!(nowait || refused != SubmitError::WouldBlock, "{bio:?} may wait");
         if matches!(refused, SubmitError::NoTag | SubmitError::Frozen) {
             let waits = self.queues[queue.index()].wait(
@@ -239,7 +242,7 @@ impl World {
         assert_eq!(ended, Ok(()), "the device owned it");
     }
 
-    /// A completion that comes too late, twice, or out of nowhere (X2).
+    /// A completion that comes too late, twice, or out of nowhere ([first-end-wins]).
     fn complete_what_is_not_there(&mut self, input: &mut Input<'_>, queue: QueueId) {
         let tags = *self.host.tags().config();
         let hctx = HctxId(input.between(0, tags.hctxs - 1));
@@ -348,7 +351,7 @@ impl World {
                     *task = Task::Woken(queue, bio);
                 }
             }
-            assert_eq!(self.host.driver.open_runs.len(), 0, "D2");
+            assert_eq!(self.host.driver.open_runs.len(), 0, "[last-or-commit]");
             let Some((queue, hctx)) = self.host.next_starved() else { break };
             self.run(queue, hctx);
         }
@@ -415,9 +418,13 @@ impl World {
         }
         let left = self.queues.iter().any(|queue| !queue.is_empty());
         if left {
-            // H4: nothing but the retry delay may be what moves it now.
-            let at = self.poll_at().expect("H4: bios wait for nothing");
-            assert!(at <= self.now + RETRY_DELAY, "H4: bios wait for {at:?} at {:?}", self.now);
+            // [no-lost-wake-up]: nothing but the retry delay may be what moves it now.
+            let at = self.poll_at().expect("[no-lost-wake-up]: bios wait for nothing");
+            assert!(
+                at <= self.now + RETRY_DELAY,
+                "[no-lost-wake-up]: bios wait for {at:?} at {:?}",
+                self.now
+            );
             self.now = self.now.max(at);
         }
         left

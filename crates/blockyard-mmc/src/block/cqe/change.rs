@@ -1,182 +1,134 @@
-//! Turning the engine on and off, and what the card says meanwhile.
-//!
-//! The card's queue is turned on before the engine, and off after it, with CMD6; how that came out,
-//! only the status that follows says. A card that does not become ready, or does not take the
-//! command, is reset. Where its queue cannot be turned on, that is a failure of the request which is
-//! first in line, so it does not go on for ever.
+//! A change of the engine's state: the step that is under way, and what it is for.
 
-use super::State;
-use super::step::{Aim, Change, Recovery, Step};
-use crate::block::errand::Phase;
-use crate::block::recovery::{COMMAND_TRIES, Verdict};
-use crate::block::{Context, Mmc};
-use crate::command::state::CardState;
-use crate::command::status::Status;
-use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, HostError, Part};
-use crate::engine::TaskSet;
-use crate::exchange::{Cause, Exchange, Failure};
-use crate::register::ext_csd::index::CMDQ_MODE_EN;
-use blockyard::status;
-use blockyard::time::Instant;
+use crate::block::act::ActKind;
+use crate::block::claim::{BUSY_LIMIT, Phase, Watch};
+use crate::command::Direction;
+use crate::exchange::{Exchange, Failure};
+use blockyard::time::{Duration, Instant};
 
-/// CMD6 by which the card's queue goes `on`, or off.
-pub(super) fn switch_queue(on: bool) -> Command {
-    Command::switch(SwitchAccess::WriteByte, CMDQ_MODE_EN, u8::from(on))
+/// How the engine is turned on or off, or recovered.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::block) struct Change {
+    pub(super) step: Step,
+    pub(super) phase: Phase,
+    /// The step that follows once the card is ready; `None`: the engine is off then.
+    pub(super) then: Option<Step>,
+    pub(super) watch: Watch,
+    /// How often commands have failed, or not helped.
+    pub(super) tries: u8,
+    pub(super) aim: Aim,
 }
 
-/// Whether it is the card that says that `exchange` failed.
-fn is_by_card(exchange: &Exchange) -> bool {
-    exchange.failure().is_some_and(|failure| matches!(failure.cause, Cause::Card(_)))
+/// The purpose of a change.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Aim {
+    /// The engine goes on or off. Holds the reason where the card's queue does not go on.
+    Switch(Option<Failure>),
+    /// Something failed, and the engine is to go on.
+    Recovery(Recovery),
 }
 
-impl<H: HostController> Mmc<H> {
-    /// The transaction for the engine is over.
-    pub(in crate::block) fn engine_sent(&mut self, now: Instant) {
-        let &mut Change { step, phase: Phase::Running(exchange, _), .. } = self.change() else {
-            unreachable!("only what runs ends")
-        };
-        if exchange.exception() {
-            self.exception_at_engine();
+/// What is known while the engine is recovered. All four combinations occur.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recovery {
+    /// The card may have reported a failure of any task that was noted as done ([suspect-tasks-redone]).
+    pub(super) distrusts: bool,
+    /// A flush has used up its time: a card that is still busy with it gets no more
+    /// ([overdue-operation-ends]).
+    pub(super) overdue: bool,
+}
+
+/// A step of deferred work for the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The bus is tuned while the engine is off.
+    Retune,
+    /// CMD6 turns the card's queue on.
+    QueueOn,
+    /// The engine gets the bus.
+    Enable,
+    /// The engine, which has no task, loses the bus.
+    Disable,
+    /// CMD6 turns the card's queue off.
+    QueueOff,
+    /// The engine halts.
+    Halt,
+    /// CMD13 is sent, until the card is ready.
+    Status,
+    /// The response to CMD13 is acted on.
+    HandleStatus(Exchange),
+    /// CMD12 ends a transfer in this direction.
+    Stop(Direction),
+    /// CMD48 makes the card forget its tasks.
+    Discard,
+    /// The engine halts once more.
+    HaltAgain,
+    /// The engine forgets its tasks.
+    Clear,
+    /// The engine, which has not halted in time, forgets its tasks, and is restarted in any case.
+    ClearUnhalted,
+    /// The engine is disabled and enabled.
+    Restart,
+    /// Controller and card are reset.
+    Reset,
+}
+
+impl Step {
+    /// Returns the kind of the act that performs this step.
+    pub(super) const fn act(self) -> ActKind {
+        match self {
+            Self::Retune => ActKind::Retune,
+            Self::QueueOn | Self::QueueOff => ActKind::SwitchQueue,
+            Self::Enable => ActKind::EnableEngine,
+            Self::Disable => ActKind::DisableEngine,
+            Self::Halt | Self::HaltAgain => ActKind::HaltEngine,
+            Self::Status => ActKind::SendStatus,
+            Self::HandleStatus(_) => ActKind::HandleStatus,
+            Self::Stop(_) => ActKind::SendStop,
+            Self::Discard => ActKind::DiscardTasks,
+            Self::Clear | Self::ClearUnhalted => ActKind::ClearTasks,
+            Self::Restart => ActKind::RestartEngine,
+            Self::Reset => ActKind::Reset,
         }
-        if exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone) {
-            return self.engine_is(State::Off);
-        }
-        let is_hidden = exchange.failure().is_some_and(|failure| failure.hides_answer());
-        if (is_by_card(&exchange) || is_hidden) && self.is_recovering() {
-            self.distrust_tasks(); // T3
-        }
-        let is_of_before =
-            exchange.status().is_some_and(|status| status.has(Status::OF_WORK_BEFORE));
-        if is_of_before && self.is_recovering() {
-            match self.begun_write(TaskSet::NONE) {
-                TaskSet::NONE => self.unasked_failed(),
-                _ => self.unasked_in_doubt(), // A5
-            }
-        } else {
-            self.heed_unasked(&exchange);
-        }
-        if exchange.status().is_none() {
-            return self.no_answer(&exchange, now);
-        }
-        match step {
-            Step::QueueOn => self.change().once_ready(Some(Step::Enable), now),
-            Step::QueueOff => self.change().once_ready(None, now),
-            Step::Discard => self.change().once_ready(Some(Step::HaltAgain), now),
-            // Whatever it says of the transfer is known; how the card is, CMD13 says.
-            Step::Stop => self.change().next(Step::Status, now),
-            Step::Status => self.change().next(Step::Heed(exchange), now),
-            _ => unreachable!("{step:?} is no transaction"),
+    }
+}
+
+impl Change {
+    /// A change that begins with `step`, which is in `phase`.
+    pub(super) fn begins_with(step: Step, phase: Phase, now: Instant) -> Self {
+        Self {
+            step,
+            phase,
+            then: None,
+            watch: Watch::until(now + BUSY_LIMIT),
+            tries: 0,
+            aim: Aim::Switch(None),
         }
     }
 
-    /// A command was not answered: again, once the card has said how it is, or a reset.
-    fn no_answer(&mut self, exchange: &Exchange, now: Instant) {
-        let change = self.change();
-        match change.step {
-            Step::Status | Step::Stop => {}
-            again => change.then = Some(again),
-        }
-        self.try_again(Step::Status, exchange.failure(), now);
+    /// Returns whether the change is a recovery.
+    pub(super) const fn recovers(&self) -> bool {
+        matches!(self.aim, Aim::Recovery(_))
     }
 
-    /// `step`, unless what was tried has not helped too often.
-    fn try_again(&mut self, step: Step, failure: Option<Failure>, now: Instant) {
-        let change = self.change();
-        change.tries += 1;
-        if change.tries < COMMAND_TRIES {
-            change.next(step, now);
-        } else {
-            self.reset_for(failure, now);
+    /// Returns what is known of the recovery, if the change is one.
+    pub(super) const fn recovery(&mut self) -> Option<&mut Recovery> {
+        match &mut self.aim {
+            Aim::Recovery(recovery) => Some(recovery),
+            Aim::Switch(_) => None,
         }
     }
 
-    /// The card does not do as it should: it is reset.
-    fn reset_for(&mut self, failure: Option<Failure>, now: Instant) {
-        const NOT_READY: Failure =
-            Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
-        let change = self.change();
-        if let Aim::Switch(why) = &mut change.aim {
-            *why = Some(failure.unwrap_or(NOT_READY));
-        }
-        change.next(Step::Reset, now);
+    /// Makes `step` due at once.
+    pub(super) const fn next(&mut self, step: Step, now: Instant) {
+        (self.step, self.phase) = (step, Phase::Due(now));
     }
 
-    /// The card has said how it is, and deferred work has seen it.
-    pub(super) fn card_said(&mut self, exchange: &Exchange, now: Instant) {
-        let status = exchange.status().expect("it was looked at");
-        let fails = is_by_card(exchange);
-        let change = self.change();
-        match status.state() {
-            Some(_) if status.is_ready() && fails && !change.recovers() => {
-                self.reset_for(exchange.failure(), now);
-            }
-            Some(_) if status.is_ready() => {
-                if let Some(recovery) = change.recovery() {
-                    recovery.overdue = false;
-                }
-                match change.then {
-                    Some(step) => change.next(step, now),
-                    None => self.engine_is(State::Off),
-                }
-            }
-            Some(CardState::Transfer | CardState::Programming) => match change.watch.again(now) {
-                Some(at) => change.phase = Phase::Due(at),
-                None => self.reset_for(None, now),
-            },
-            state => match state.and_then(CardState::transfers) {
-                Some(direction) => {
-                    change.stops = direction;
-                    self.try_again(Step::Stop, None, now);
-                }
-                None => self.reset_for(None, now),
-            },
-        }
-    }
-
-    /// Tunes the bus, as a request is ready and the engine off.
-    pub(super) fn retune_before_tasks(&mut self, now: Instant) {
-        match self.tune_again(now) {
-            Ok(()) => {
-                self.cqe.as_mut().expect("it has an engine").owes_task = true;
-                self.engine_is(State::Off);
-            }
-            Err(error) => {
-                let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
-                self.reset_for(Some(failure), now); // E5
-            }
-        }
-    }
-
-    /// Resets controller and card, which leaves the engine off (N6).
-    pub(super) fn reset_engine(&mut self, now: Instant) {
-        let aim = self.change().aim;
-        let comes_back = self.reset_host(now);
-        self.engine_is(State::Off);
-        if !comes_back {
-            return;
-        }
-        match aim {
-            Aim::Recovery(Recovery { overdue, .. }) => {
-                // They are reset already, for those that are to be tried after a reset.
-                let _ = self.decide_tasks();
-                if overdue {
-                    let flush = self.exclusive.expect("it waited to be begun anew");
-                    self.retire(flush, status::Status::Timeout, Context::Thread); // O4
-                }
-            }
-            Aim::Switch(Some(failure)) => self.blame_first(failure),
-            Aim::Switch(None) => {}
-        }
-    }
-
-    /// The queue could not be turned on for the request that is first in line.
-    fn blame_first(&mut self, failure: Failure) {
-        let Some(slot) = self.ready.first() else { return };
-        self.counts.failures += 1;
-        if let Verdict::Ends(status) = self.slots[slot.index()].verdict(failure) {
-            self.ready.take(slot);
-            self.retire(slot, status, self.who_ends());
-        }
+    /// Sends CMD13 until the card is ready; `then` follows.
+    pub(super) fn once_ready(&mut self, then: Option<Step>, now: Instant) {
+        let is_overdue = self.recovery().is_some_and(|recovery| recovery.overdue);
+        let grace = if is_overdue { Duration::ZERO } else { BUSY_LIMIT };
+        (self.then, self.watch) = (then, Watch::until(now + grace));
+        self.next(Step::Status, now);
     }
 }

@@ -1,9 +1,11 @@
 //! Direct commands: commands without data that go through the engine, one at a time.
 //!
-//! They are for what is to be done without turning the engine off, as a flush of the card's cache.
-//! What one means, and whether it is sent again, is its sender's.
+//! They serve what can be done with the engine on, such as a flush of the card's cache. Their sender knows
+//! what a direct command means, and decides whether to send it again.
 
-use super::{Cqe, Mmc, State};
+use super::direct_command::{Direct, DirectEnd, NotDirect};
+use super::state::{Cqe, State};
+use crate::block::mmc::Mmc;
 use crate::block::slot::Stage;
 use crate::command::status::Status;
 use crate::command::{Command, Response};
@@ -11,67 +13,15 @@ use crate::controller::{HostController, Part, SlotId};
 use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant};
 
-/// No direct command can be sent now: the engine is not on or has no place for one. Wait, or turn to
-/// a [transaction](crate::controller::MmcRequest) where the engine is off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotDirect;
-
-/// How a direct command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DirectEnd {
-    /// The card has done it.
-    Done(Response),
-    /// It failed.
-    Failed(Failure),
-    /// A task failed, and this was cleared with all tasks: whether the card has done it is not known.
-    Cleared,
-}
-
-/// The place for a direct command.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Direct {
-    Free,
-    /// The engine has it, until the limit.
-    Sent(Instant),
-    /// It has ended, and its sender has not asked.
-    Ended(DirectEnd),
-}
-
-impl Direct {
-    pub(super) const fn is_sent(&self) -> bool {
-        matches!(self, Self::Sent(_))
-    }
-
-    pub(super) const fn limit(&self) -> Option<Instant> {
-        match self {
-            Self::Sent(limit) => Some(*limit),
-            Self::Free | Self::Ended(_) => None,
-        }
-    }
-
-    pub(super) fn is_late(&self, now: Instant) -> bool {
-        self.limit().is_some_and(|limit| limit <= now)
-    }
-
-    /// The command that the engine has ended with `end`; `false`: it has none.
-    const fn end(&mut self, end: DirectEnd) -> bool {
-        let is_sent = self.is_sent();
-        if is_sent {
-            *self = Self::Ended(end);
-        }
-        is_sent
-    }
-}
-
 impl<H: HostController> Mmc<H> {
-    /// Sends `command`, which has no data, through the command queue engine, when the tasks that it
-    /// has now have ended. It is a failure if that takes longer than `limit`.
-    /// [`Self::next_direct`] says how it ended.
+    /// Sends `command`, which has no data, through the command queue engine after all tasks that the engine has
+    /// now. It fails if that takes longer than `limit`. [`Self::next_direct`] returns how it ended.
     ///
     /// # Errors
     ///
-    /// Not now: the engine is off, is being recovered or has no direct commands, the one before has not
-    /// ended or not been [asked for](Self::next_direct), or what needs the engine off waits (O1).
+    /// The command cannot be sent now: the engine is off, is being recovered, or takes no direct commands; the
+    /// command before has not ended, or nobody has [asked](Self::next_direct) how; or an exclusive operation
+    /// waits ([exclusive-waits-for-idle]).
     pub fn direct(
         &mut self,
         command: &Command,
@@ -85,7 +35,7 @@ impl<H: HostController> Mmc<H> {
         self.send_direct(command, limit, now)
     }
 
-    /// As [`Self::direct`], whatever waits.
+    /// Does the same as [`Self::direct`], even while an exclusive operation waits.
     pub(in crate::block) fn send_direct(
         &mut self,
         command: &Command,
@@ -99,15 +49,15 @@ impl<H: HostController> Mmc<H> {
         Ok(())
     }
 
-    /// Whether a direct command can be sent now.
+    /// Returns whether a direct command can be sent now.
     pub(in crate::block) fn takes_direct(&self) -> bool {
         let is_free = |cqe: &Cqe| matches!((cqe.state, cqe.direct), (State::On, Direct::Free));
         let can = || self.controller.capabilities().queue_engine_direct;
         self.cqe.as_ref().is_some_and(is_free) && can()
     }
 
-    /// The direct command has ended with `end`, and its sender, where that is a flush, goes on;
-    /// `false`: the engine has none.
+    /// Ends the direct command with `end`. A flush that sent it goes on. Returns `false` if the engine has no
+    /// direct command.
     pub(super) fn end_direct(&mut self, end: DirectEnd) -> bool {
         let Some(cqe) = self.cqe.as_mut() else { return false };
         if !cqe.direct.end(end) {
@@ -116,17 +66,17 @@ impl<H: HostController> Mmc<H> {
         let is_sender = |slot: &SlotId| self.slots[slot.index()].stage == Stage::Direct;
         if let Some(flush) = self.exclusive.filter(is_sender) {
             cqe.direct = Direct::Free;
-            self.operated_directly(flush, end);
+            self.direct_ended(flush, end);
         }
         true
     }
 
-    /// As [`Self::end_direct`], with the card gone.
+    /// Ends the direct command after the card was removed.
     pub(super) fn lose_direct(&mut self) {
         self.end_direct(DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Gone }));
     }
 
-    /// How the last direct command ended, once.
+    /// Returns how the last direct command ended, once.
     pub fn next_direct(&mut self) -> Option<DirectEnd> {
         let cqe = self.cqe.as_mut()?;
         let Direct::Ended(end) = cqe.direct else { return None };
@@ -134,11 +84,12 @@ impl<H: HostController> Mmc<H> {
         Some(end)
     }
 
-    /// The engine says that its direct command was answered. `false`: it has none.
+    /// Takes the response to the direct command. Returns `false` if the engine has no direct command.
     pub(super) fn direct_done(&mut self, response: Response) -> bool {
         let status = response.status();
-        // A1: the tasks before it are done, so it is the first response after the last write.
-        let of_write = if self.has_unasked() { Status::OF_WORK_BEFORE } else { 0 };
+        // [late-error-is-the-writes]: the tasks before the command are done, so this response is the first
+        // after the last write.
+        let of_write = if self.has_unconfirmed_write() { Status::OF_WORK_BEFORE } else { 0 };
         let end = match status.filter(|status| status.errors() & !of_write != 0) {
             None => DirectEnd::Done(response),
             Some(status) => {
@@ -146,9 +97,9 @@ impl<H: HostController> Mmc<H> {
             }
         };
         if status.is_some_and(|status| status.has(of_write)) {
-            self.unasked_failed();
+            self.unconfirmed_write_failed();
         } else {
-            self.nobody_unasked();
+            self.confirm_write();
         }
         let has_exception = status.is_some_and(|status| status.has(Status::EXCEPTION_EVENT));
         let is_ours = self.end_direct(end);

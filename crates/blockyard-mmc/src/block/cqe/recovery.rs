@@ -1,59 +1,62 @@
-//! What follows when a task fails: the engine and the card forget all tasks, and each is tried again
-//! or ends.
+//! What follows when a task fails: the engine and the card forget all tasks, and each task is tried again or
+//! ends.
 //!
-//! 1. The engine is to halt ([`HALT_LIMIT`]); where it does not, the bus is taken from it.
-//! 2. The card is asked how it is (CMD13), told to stop if it is at a transfer (CMD12), and asked
-//!    until it is ready.
-//! 3. It is told to forget all tasks (CMD48), and asked until it is ready.
-//! 4. The engine is to halt once more ([`LAST_HALT_LIMIT`]) and to forget all tasks
-//!    ([`CLEAR_LIMIT`]). If it does not do both in time, it is disabled and enabled again.
-//! 5. Each task goes back to be tried again, or ends.
+//! 1. The engine halts ([`HALT_LIMIT`]). If it does not, the bus is taken from it.
+//! 2. CMD13 asks for the card's status, CMD12 stops a transfer that the card is at, and CMD13 is repeated
+//!    until the card is ready.
+//! 3. CMD48 makes the card forget all tasks, and CMD13 is repeated until the card is ready.
+//! 4. The engine halts once more ([`LAST_HALT_LIMIT`]) and forgets all tasks ([`CLEAR_LIMIT`]). If it does
+//!    not do both in time, it is disabled and enabled again.
+//! 5. Each task is tried again, or ends.
 //!
-//! A card that does not do as it should in steps 2 and 3 is reset instead of all that follows.
+//! A card that does not obey in steps 2 and 3 is reset instead of all that follows. Tasks that are not marked
+//! as failed are tried again, and that does not count as one of their retries. For the marked ones the rules
+//! of [`recovery`](crate::block::recovery) hold; this recovery's reset is the one before their last try.
 //!
-//! - **T1.** A failure marks the tasks that it names; where it names none that the engine has, the
-//!   oldest. So each recovery brings some task nearer to its end.
-//! - **T2.** For those that are marked E1, E2 and E3 hold; the reset before the last try of one is
-//!   the reset of this recovery. The others are tried again for nothing.
-//! - **T3.** A task that is done while the engine is recovered is only noted, and ends with the
-//!   others; unless the card then says that something failed, or may have said so in a response that got
-//!   lost: it may have been this. Once a response to the engine has said so (A5), or got lost, none is noted any
-//!   more.
-//! - **T4.** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than
-//!   it may, is a failure.
+//! # Rules
+//!
+//! - **[failure-marks-a-task]** A failure marks the tasks that it names; if it names none that the engine
+//!   has, it marks the oldest. So each recovery brings some task nearer to its end.
+//! - **[suspect-tasks-redone]** A task that is done while the engine is recovered is only noted, and ends
+//!   with the others. It is tried again if the card then reports a failure, or may have reported one in a
+//!   response that got lost: the failure may be this task's. Once a response to a command of the engine's own
+//!   has reported a failure of earlier work, or got lost, no task is noted any more.
+//! - **[task-time-bounded]** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes
+//!   longer than its limit, has failed.
 
-use super::direct::DirectEnd;
-use super::step::{Aim, Change, Recovery, Step};
-use super::task::{Mark, task_of};
-use super::{Cqe, State};
-use crate::block::Mmc;
-use crate::block::errand::Phase;
-use crate::block::recovery::Verdict;
+use super::change::{Aim, Change, Recovery, Step};
+use super::direct_command::DirectEnd;
+use super::mark::Mark;
+use super::state::{Cqe, State};
+use super::task::task_of;
+use crate::block::claim::Phase;
+use crate::block::mmc::Mmc;
 use crate::block::slot::Stage;
+use crate::block::verdict::Verdict;
+use crate::command::Opcode;
 use crate::command::status::Status as CardStatus;
-use crate::command::{Direction, Opcode};
 use crate::controller::{HostController, HostError, Part, SlotId};
 use crate::engine::{DIRECT, EngineEvent, TaskSet};
 use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant, earlier};
 
-/// How long the engine has to halt when a task has failed. As Linux, like the others.
+/// How long the engine may take to halt after a task failed. As in Linux, like the limits below.
 pub const HALT_LIMIT: Duration = Duration::from_ms(5);
-/// How long it has to halt before it is cleared.
+/// How long the engine may take to halt before it is cleared.
 pub const LAST_HALT_LIMIT: Duration = Duration::from_ms(20);
-/// How long it has to forget its tasks.
+/// How long the engine may take to forget its tasks.
 pub const CLEAR_LIMIT: Duration = Duration::from_ms(20);
-/// How long a task may take.
+/// How long a task may take ([task-time-bounded]).
 pub const TASK_LIMIT: Duration = Duration::from_secs(60);
 
-/// These are sent while no data of another task passes.
+/// CMD46, during which no data of another task passes.
 const EXECUTE_READ: u8 = Opcode::ExecuteRead.index();
-/// See [`EXECUTE_READ`].
+/// CMD47, during which no data of another task passes.
 const EXECUTE_WRITE: u8 = Opcode::ExecuteWrite.index();
 
 impl<H: HostController> Mmc<H> {
-    /// Something failed, and it may be known of which `tasks`. `false`: there is no engine that could
-    /// have failed.
+    /// Acts on a failure of `tasks`, which may be empty. Returns `false` if no engine is on that could have
+    /// failed.
     pub(super) fn tasks_failed(
         &mut self,
         state: State,
@@ -69,14 +72,14 @@ impl<H: HostController> Mmc<H> {
         let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
         let tasks = match oldest {
             Some(oldest) if matches!(state, State::On) && !names_some && !names_direct => {
-                TaskSet::of(task_of(oldest)) // T1
+                TaskSet::of(task_of(oldest)) // [failure-marks-a-task]
             }
             _ => tasks,
         };
         self.recovers_from(state, tasks, failure, now)
     }
 
-    /// The engine is recovered from now on, if it is not already; `tasks` have failed. As
+    /// Begins a recovery, unless one is under way, and marks `tasks` as failed. Returns the same as
     /// [`Self::tasks_failed`].
     fn recovers_from(
         &mut self,
@@ -91,7 +94,7 @@ impl<H: HostController> Mmc<H> {
             State::Changing(_) | State::Off => return false,
         };
         if failure.cause == Cause::Host(HostError::Damaged) {
-            self.wants_retune = self.controller.is_tuned(); // E5
+            self.retune_needed = self.controller.is_tuned(); // [damage-forces-tuning]
         }
         if tasks.contains(DIRECT) {
             self.end_direct(DirectEnd::Failed(failure));
@@ -105,26 +108,28 @@ impl<H: HostController> Mmc<H> {
             self.recover_engine(now);
         }
         if failure.part == Part::Command && failure.hides_answer() {
-            self.unasked_in_doubt();
-            self.distrust_from_now_on();
+            self.unconfirmed_write_in_doubt();
+            self.distrust_completions();
         }
         true
     }
 
-    /// Marks the task in `slot` as failed, unless it is none, or more is known of it already.
+    /// Marks the task in `slot` as failed, if it is a task and nothing is known of it.
     fn mark(&mut self, slot: SlotId, failure: Failure) {
         let Some((_, of)) = self.open_task(task_of(slot)) else { return };
         of.mark = Mark::Failed(failure);
         self.counts.failures += 1;
     }
 
+    /// Begins a recovery.
     fn recover_engine(&mut self, now: Instant) {
         let change = Change::begins_with(Step::Halt, Phase::Due(now), now);
         let aim = Aim::Recovery(Recovery::default());
-        self.engine_is(State::Changing(Change { aim, ..change }));
+        self.set_engine_state(State::Changing(Change { aim, ..change }));
     }
 
-    /// The card responded to the engine's `command` with `status`.
+    /// Acts on the `status` with which the card responded to the engine's `command`. Returns `false` if no
+    /// engine is on.
     pub(super) fn card_responded(
         &mut self,
         state: State,
@@ -145,45 +150,45 @@ impl<H: HostController> Mmc<H> {
         if is_of_command {
             return self.tasks_failed(state, tasks, failure, now);
         }
-        // A5: it is not about the command that it responds to.
+        // [late-error-is-the-writes]: the status is not about the command that it answers.
         let suspects = match command {
             EXECUTE_READ | EXECUTE_WRITE => TaskSet::NONE,
             _ => self.begun_write(tasks),
         };
-        if suspects == TaskSet::NONE && !self.has_unasked() {
+        if suspects == TaskSet::NONE && !self.has_unconfirmed_write() {
             return self.tasks_failed(state, tasks, failure, now);
         }
         if !self.recovers_from(state, suspects, failure, now) {
             return false;
         }
         if suspects == TaskSet::NONE {
-            self.unasked_failed();
+            self.unconfirmed_write_failed();
         } else {
-            self.unasked_in_doubt();
+            self.unconfirmed_write_in_doubt();
         }
-        self.distrust_from_now_on();
+        self.distrust_completions();
         true
     }
 
-    /// The card has said that something failed, or may have: what is noted as done may be meant (T3).
-    fn distrust_from_now_on(&mut self) {
+    /// Believes no task that is, or will be, reported as done during this recovery ([suspect-tasks-redone]).
+    fn distrust_completions(&mut self) {
         self.distrust_tasks();
         if let Some(recovery) = self.recovery() {
             recovery.distrusts = true;
         }
     }
 
-    /// The oldest write that the engine may be at, which is none of `others`.
+    /// Returns the oldest write that the engine may have begun and that is none of `others`.
     pub(super) fn begun_write(&self, others: TaskSet) -> TaskSet {
         let Some(cqe) = &self.cqe else { return TaskSet::NONE };
         let is_write = |slot: &SlotId| {
             let of = &self.slots[slot.index()];
-            of.direction == Direction::Write && !others.contains(task_of(*slot))
+            of.is_write() && !others.contains(task_of(*slot))
         };
         cqe.tasks.iter().find(is_write).map_or(TaskSet::NONE, |slot| TaskSet::of(task_of(slot)))
     }
 
-    /// Begins the step that the engine itself is to do.
+    /// Begins a step that the engine itself performs.
     pub(super) fn command_engine(&mut self, now: Instant) {
         let step = self.change().step;
         let limit = match step {
@@ -191,108 +196,103 @@ impl<H: HostController> Mmc<H> {
             Step::HaltAgain => LAST_HALT_LIMIT,
             _ => CLEAR_LIMIT,
         };
-        self.change().phase = Phase::Told(now + limit);
+        self.change().phase = Phase::AwaitsEngine(now + limit);
         match step {
             Step::Halt | Step::HaltAgain => self.engine().halt(now),
             _ => self.engine().clear(now),
         }
     }
 
-    /// The engine says `event`. `false`: it was not told to.
-    pub(super) fn engine_obeyed(
+    /// Acts on an `event` that ends a step of the engine. Returns `false` if the engine had no such step.
+    pub(super) fn engine_answered(
         &mut self,
         change: &Change,
         event: EngineEvent,
         now: Instant,
     ) -> bool {
-        let Phase::Told(_) = change.phase else { return false };
+        let Phase::AwaitsEngine(_) = change.phase else { return false };
         match (change.step, event) {
             (Step::Halt, EngineEvent::Halted) => {
                 self.change().once_ready(Some(Step::Discard), now);
             }
             (Step::HaltAgain, EngineEvent::Halted) => self.change().next(Step::Clear, now),
-            (Step::Clear, EngineEvent::Cleared) if self.is_stuck() => {
+            (Step::ClearUnhalted, EngineEvent::Cleared) => {
                 self.change().next(Step::Restart, now);
             }
-            (Step::Clear, EngineEvent::Cleared) => self.engine_is_clear(now),
+            (Step::Clear, EngineEvent::Cleared) => self.engine_cleared(now),
             _ => return false,
         }
         true
     }
 
-    fn is_stuck(&mut self) -> bool {
-        self.recovery().is_some_and(|recovery| recovery.is_stuck)
-    }
-
-    /// The engine does not do what it was told to.
-    pub(super) fn engine_is_deaf(&mut self, now: Instant) {
+    /// Acts on a step that the engine has not performed in time.
+    pub(super) fn engine_timed_out(&mut self, now: Instant) {
         match self.change().step {
             Step::Halt => {
                 self.controller.abort(now);
                 self.change().once_ready(Some(Step::Discard), now);
             }
-            Step::HaltAgain => {
-                if let Some(recovery) = self.recovery() {
-                    recovery.is_stuck = true;
-                }
-                self.change().next(Step::Clear, now);
-            }
+            Step::HaltAgain => self.change().next(Step::ClearUnhalted, now),
             _ => self.change().next(Step::Restart, now),
         }
     }
 
+    /// Disables and enables the engine, which then has no task.
     pub(super) fn restart_engine(&mut self, now: Instant) {
         self.engine().disable(now);
         self.engine().enable(now);
-        self.engine_is_clear(now);
+        self.engine_cleared(now);
     }
 
-    /// Neither engine nor card has a task any more.
-    fn engine_is_clear(&mut self, now: Instant) {
+    /// Goes on after engine and card have forgotten all tasks.
+    fn engine_cleared(&mut self, now: Instant) {
         if self.decide_tasks() {
-            self.change().next(Step::Reset, now); // T2
+            self.change().next(Step::Reset, now); // [reset-before-last-try]
         } else {
-            self.engine_is(State::On);
+            self.set_engine_state(State::On);
         }
     }
 
-    /// What becomes of each task? Answers whether there is to be a reset before any is tried again.
+    /// Decides for each task whether it is tried again or ends. Returns whether a reset comes before any is
+    /// tried again.
     pub(super) fn decide_tasks(&mut self) -> bool {
         self.end_direct(DirectEnd::Cleared);
         let mut resets = false;
-        // The last first, as each goes before all that wait.
+        // The last task first: each goes before all requests that wait.
         while let Some(slot) = self.cqe.as_ref().and_then(|cqe| cqe.tasks.iter().last()) {
-            self.cqe.as_mut().expect("it had the task").tasks.remove(slot);
+            self.cqe.as_mut().expect("engine of a task").tasks.remove(slot);
             let verdict = match self.slots[slot.index()].mark {
                 Mark::Done => {
-                    self.task_went_well(slot); // T3
+                    self.task_succeeded(slot); // [suspect-tasks-redone]
                     continue;
                 }
                 Mark::None => Verdict::Again,
                 Mark::Failed(failure) => self.slots[slot.index()].verdict(failure),
             };
             if let Verdict::Ends(status) = verdict {
-                self.retire(slot, status, self.who_ends());
+                self.retire(slot, status, self.ending_context());
             } else {
                 resets |= verdict == Verdict::AgainAfterReset;
                 self.slots[slot.index()].stage = Stage::Ready;
                 self.ready.put_back(slot);
             }
         }
-        // Of what was noted as done the card has spoken since, or it was not believed (T3).
-        self.nobody_unasked();
+        // The card has responded since the last task was noted as done, or that task was not believed
+        // ([suspect-tasks-redone]).
+        self.confirm_write();
         resets
     }
 
-    /// The card says that something failed, and not what (T3).
+    /// Forgets which tasks were done: the card has reported a failure, and not of which task
+    /// ([suspect-tasks-redone]).
     pub(super) fn distrust_tasks(&mut self) {
         for of in self.slots.iter_mut().filter(|of| of.mark == Mark::Done) {
             of.mark = Mark::None;
         }
     }
 
-    /// T4.
-    pub(super) fn look_at_tasks(&mut self, now: Instant) {
+    /// Gives up tasks and a direct command that have taken too long ([task-time-bounded]).
+    pub(super) fn check_task_limits(&mut self, now: Instant) {
         let Some(cqe) = &self.cqe else { return };
         if self.task_limit(cqe).is_none_or(|limit| now < limit) {
             return;
@@ -305,7 +305,8 @@ impl<H: HostController> Mmc<H> {
         let direct = if is_direct_late { TaskSet::of(DIRECT).0 } else { 0 };
         let failure = Failure { part: Part::Data, cause: Cause::Host(HostError::Timeout) };
         if is_direct_late {
-            self.unasked_in_doubt(); // it was the first command after it, and nobody has read the answer
+            // The command was the first after the write, and nobody has read the response.
+            self.unconfirmed_write_in_doubt();
         }
         self.tasks_failed(State::On, TaskSet(late | direct), failure, now);
         if let Some(recovery) = self.recovery() {
@@ -313,7 +314,7 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// When the first task, or the direct command, has taken too long.
+    /// Returns the instant at which the first task, or the direct command, has taken too long.
     pub(super) fn task_limit(&self, cqe: &Cqe) -> Option<Instant> {
         let oldest = cqe.tasks.first().map(|slot| self.slots[slot.index()].since + TASK_LIMIT);
         earlier(oldest, cqe.direct.limit())

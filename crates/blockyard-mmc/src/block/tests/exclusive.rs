@@ -241,7 +241,7 @@ fn a_write_of_which_a_card_that_is_reset_has_not_spoken_is_in_doubt() {
     bench.settle();
     let now = bench.now + us(1);
     bench.until(now);
-    assert!(bench.mmc().has_unasked() && bench.mmc().reset_host(now));
+    assert!(bench.mmc().has_unconfirmed_write() && bench.mmc().reset_host(now));
     for cookie in 910..912 {
         bench.submit([Bio { cookie, ..FLUSH }]);
         bench.settle();
@@ -257,10 +257,10 @@ fn a_write_of_which_a_card_that_is_reset_has_not_spoken_is_in_doubt() {
 fn a_flush_taken_before_a_write_in_doubt_is_reported_does_not_tell_of_it() {
     let mut bench = bench(HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware));
     bench.writes(1);
-    while !matches!(bench.mmc().unasked, Unasked::Held(_)) {
+    while !matches!(bench.mmc().unconfirmed, UnconfirmedWrite::Held(_)) {
         bench.until(bench.now + us(1));
     }
-    bench.mmc().unasked_in_doubt();
+    bench.mmc().unconfirmed_write_in_doubt();
     bench.until(bench.now + us(1));
     bench.submit([FLUSH]);
     bench.until(bench.now);

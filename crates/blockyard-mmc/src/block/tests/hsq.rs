@@ -240,7 +240,7 @@ fn a_host_is_disabled_when_it_is_idle_or_stays_enabled_after_half_a_second() {
     let now = bench.now;
     bench.mmc().disable(now);
     bench.until(now + Duration::from_ms(499));
-    assert_eq!(bench.mmc().power, Power::Leaving(now + DISABLE_LIMIT));
+    assert_eq!(bench.mmc().power, Power::Disabling(now + DISABLE_LIMIT));
     bench.until(now + Duration::from_ms(501));
     assert_eq!(bench.mmc().power, Power::On);
     bench.settle();

@@ -4,6 +4,7 @@
 //! [`Bench`] runs a request queue over an [`Mmc`] with two processors, for the thread and for
 //! deferred work, and an interrupt handler that takes no time. It records which act ran when.
 
+mod background;
 mod bounce;
 mod cqe;
 mod direct;
@@ -18,26 +19,49 @@ mod reset;
 mod retune;
 mod scripted;
 mod swarm;
-mod upkeep;
 mod way;
 
-use super::*;
+use super::act::{Act, ActKind, Context};
+use super::claim::{BUSY_LIMIT, FIRST_PAUSE, LONGEST_PAUSE, REQUEST_LIMIT};
+use super::counts::Counts;
+use super::cqe::direct_command::{DirectEnd, NotDirect};
+use super::cqe::{CLEAR_LIMIT, HALT_LIMIT, LAST_HALT_LIMIT, TASK_LIMIT};
+use super::error::Unsupported;
+use super::exclusive::NoSanitize;
+use super::mmc::Mmc;
+use super::operation::Operation;
+use super::power::{DISABLE_LIMIT, Idle, Power, StillEnabled};
+use super::slot::Stage;
+use super::unconfirmed::UnconfirmedWrite;
+use super::verdict::RETRIES_MAX;
 use crate::card::ReliableWrite;
 use crate::command::{Addressing, Rca};
 use crate::controller::HostEvent;
+use crate::controller::{HostController, SlotId};
 use crate::host::HostCapabilities;
+use crate::host::{BusyDetect, Transfer};
+use crate::policy::{
+    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, Pipeline, Plan,
+};
 use crate::register::ext_csd::example::emmc_5_1;
-use crate::register::ext_csd::{Hpi, index};
+use crate::register::ext_csd::{ExceptionEvents, Hpi, index};
+use crate::target::Target;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use blockyard::bio::{Bio, Flags, Op};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use blockyard::host::Host;
 use blockyard::layer::checked::{Checked, Terms};
 use blockyard::limits::Limits;
 use blockyard::policy::Policies;
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
+use blockyard::time::Instant;
 use blockyard::unit::CpuId;
+use blockyard::unit::{Budget, QueueId};
 use scripted::{Fault, Scripted, Span};
 use std::collections::BTreeMap;
 use std::string::String;
@@ -326,9 +350,9 @@ impl Bench {
             assert_eq!(before, None, "a bio ends once");
             self.check_durability(&end.bio, end.status);
         }
-        self.check_places();
+        self.mmc().self_check();
         self.look_for_work();
-        self.most_held = self.most_held.max(self.mmc().held);
+        self.most_held = self.most_held.max(self.mmc().slots_in_use);
         for (at, context) in CONTEXTS.into_iter().enumerate() {
             if self.running[at].is_none()
                 && let Some(act) = self.mmc().begin(context, now)
@@ -365,48 +389,11 @@ impl Bench {
         }
     }
 
-    /// P3: each slot is where its stage says, and nowhere else. O1: an exclusive operation has the
-    /// card for itself.
-    fn check_places(&self) {
-        let mmc = &self.host.driver.below;
-        let with = |stage| -> Vec<_> {
-            let of_stage = |slot: &SlotId| mmc.slots[slot.index()].stage == stage;
-            (0..=mmc.plan.slots).map(SlotId).filter(of_stage).collect()
-        };
-        let sorted = |slots: &mut dyn Iterator<Item = SlotId>| {
-            let mut slots: Vec<_> = slots.collect();
-            slots.sort_unstable();
-            slots
-        };
-        let leader = mmc.bus.iter().map(|bus| bus.slot);
-        let on_bus = leader.chain(mmc.pack.iter().skip(1).copied());
-        assert_eq!(sorted(&mut mmc.fresh.iter()), with(Stage::Fresh));
-        assert_eq!(sorted(&mut mmc.ended.iter()), with(Stage::Ended));
-        assert_eq!(sorted(&mut mmc.cleaned.iter()), with(Stage::Cleaned));
-        assert_eq!(sorted(&mut on_bus.collect::<Vec<_>>().into_iter()), with(Stage::OnBus));
-        assert_eq!(mmc.ready.is_empty(), with(Stage::Ready).is_empty());
-        let tasks = mmc.cqe.iter().flat_map(|cqe| cqe.tasks.iter());
-        assert_eq!(sorted(&mut { tasks }), with(Stage::Queued));
-        let held = mmc.slots.len() - with(Stage::Free).len();
-        assert_eq!(usize::from(mmc.held), held);
-        let is_apart = |slot: &&Slot| slot.operation.is_some();
-        let apart = |slot: &Slot| slot.stage == Stage::OnBus && slot.operation.is_some();
-        if mmc.slots.iter().any(apart) {
-            let others = mmc.slots.iter().filter(|slot| slot.stage.is_before_its_end());
-            assert_eq!(others.count(), 1, "O1");
-        }
-        let waits = |slot: &&Slot| {
-            matches!(slot.stage, Stage::Apart | Stage::OnBus | Stage::Starting | Stage::Direct)
-        };
-        let unfinished = mmc.slots.iter().filter(is_apart).filter(waits).count();
-        assert_eq!(usize::from(mmc.exclusive.is_some()), unfinished);
-    }
-
     /// Until everything has ended.
     fn settle(&mut self) {
         for _ in 0..1_000_000 {
             let next = self.turn();
-            if self.queue.is_empty() && self.waiting.is_empty() && self.mmc().held == 0 {
+            if self.queue.is_empty() && self.waiting.is_empty() && self.mmc().slots_in_use == 0 {
                 self.host.driver.all_ended();
                 assert_eq!(self.mmc().idle(), Idle::Yes);
                 self.script().all_ended();

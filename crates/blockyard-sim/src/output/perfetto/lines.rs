@@ -1,4 +1,4 @@
-//! The lines of the file: what all of them begin with, and the names of tracks.
+//! The lines of the file: their common beginning, and the names of tracks.
 
 use super::super::file::{OutputError, OutputFile};
 use super::super::json::{micros, number};
@@ -7,7 +7,7 @@ use blockyard_mmc::command::Opcode;
 use blockyard_mmc::controller::SlotId;
 use std::path::Path;
 
-/// The processes of a lane, in the order they are shown.
+/// The processes of a lane, in the order of display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Process {
     Processors,
@@ -28,18 +28,21 @@ impl Process {
         (Self::Bus, "bus"),
     ];
 
-    /// Where what belongs to no single track of it stands.
+    /// The track of the process itself, for lines that belong to no numbered track.
     pub(super) const fn itself(self) -> Track {
         Track { process: self, thread: 0 }
     }
 
-    /// Its track of that number.
+    /// The track with this number.
     pub(super) const fn track(self, number: u32) -> Track {
         Track { process: self, thread: number + 1 }
     }
 }
 
-/// A thread of a process, from 1 on; 0 is the process itself.
+// `Lines::pid` reserves ten numbers for the processes of a lane.
+const _: () = assert!(Process::ALL.len() <= 10);
+
+/// A thread of a process, numbered from 1; 0 is the process itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track {
     process: Process,
@@ -50,21 +53,21 @@ pub(super) struct Track {
 #[derive(Debug)]
 pub(super) struct Lines {
     file: OutputFile,
-    /// Lanes of worlds that are over.
+    /// Number of lanes in earlier worlds.
     lanes_before: u32,
-    /// The lane whose lines follow.
+    /// The lane of the next lines.
     lane: usize,
-    /// A line stands in the file, so that a comma comes before the next.
+    /// Whether the file has a line, so that the next one needs a comma.
     begun: bool,
-    /// By lane of this world, process and thread: what its lines have between phase and time; empty
-    /// for a track that has no name in the file yet.
+    /// By lane of this world, process and thread: the text of a line between phase and time. It is
+    /// empty if the track has no name in the file yet.
     heads: Vec<[Vec<Vec<u8>>; Process::ALL.len()]>,
-    /// The latest time written, and its digits: many lines share it.
+    /// The time written last, with its digits: many lines share it.
     now: (Instant, Vec<u8>),
 }
 
 impl Lines {
-    /// An empty trace at `path`.
+    /// Creates an empty trace at `path`.
     pub(super) fn create(path: &Path) -> Result<Self, OutputError> {
         let mut file = OutputFile::create(path)?;
         file.bytes.extend_from_slice(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
@@ -72,14 +75,14 @@ impl Lines {
         Ok(Self { file, lanes_before: 0, lane: 0, begun: false, heads: Vec::new(), now })
     }
 
-    /// What follows belongs to another world.
+    /// Begins another world.
     pub(super) fn begin_world(&mut self) {
-        self.lanes_before += u32::try_from(self.heads.len()).expect("there are few lanes");
+        self.lanes_before += u32::try_from(self.heads.len()).expect("lanes should fit in 32 bits");
         self.heads.clear();
         self.now = (Instant::ZERO, b"0.000".to_vec());
     }
 
-    /// What follows belongs to a further lane of the world, with `processes` named after `name`.
+    /// Begins another lane of the world. Its `processes` are named after `name`.
     pub(super) fn begin_lane(&mut self, name: &str, processes: &[(Process, &'static str)]) {
         self.lane = self.heads.len();
         self.heads.push(Default::default());
@@ -93,17 +96,18 @@ impl Lines {
         }
     }
 
-    /// What follows belongs to this lane.
-    pub(super) const fn go_on(&mut self, lane: usize) {
+    /// Makes `lane` the lane of the next lines.
+    pub(super) const fn select_lane(&mut self, lane: usize) {
+        debug_assert!(lane < self.heads.len(), "each lane of a world was begun");
         self.lane = lane;
     }
 
     fn pid(&self, process: Process) -> u32 {
-        let lane = u32::try_from(self.lane).expect("there are few lanes");
+        let lane = u32::try_from(self.lane).expect("lanes should fit in 32 bits");
         (self.lanes_before + lane) * 10 + process as u32 + 1
     }
 
-    /// Gives `track` a name, unless it has one.
+    /// Gives `track` its name, unless it has one.
     #[inline]
     pub(super) fn name_track(&mut self, track: Track, name: impl FnOnce() -> String) {
         let pid = self.pid(track.process);
@@ -125,7 +129,7 @@ impl Lines {
         line.name(what).text(",\"args\":{\"").text(key).text("\":").text(value).text("}}");
     }
 
-    /// Begins a line of `phase`; the caller adds a name, what it likes, and the closing brace.
+    /// Begins a line of `phase`. The caller adds the name, more fields and the closing brace.
     ///
     /// # Panics
     ///
@@ -151,7 +155,7 @@ impl Lines {
         Line(to)
     }
 
-    /// Writes what has been collected if it is enough for a piece.
+    /// Writes the buffer if it holds a whole piece.
     #[inline]
     pub(super) fn spill(&mut self) -> Result<(), OutputError> {
         self.file.spill()
@@ -164,7 +168,7 @@ impl Lines {
     }
 }
 
-/// A line that has begun.
+/// A line that was begun.
 pub(super) struct Line<'a>(&'a mut Vec<u8>);
 
 impl Line<'_> {
@@ -180,24 +184,24 @@ impl Line<'_> {
         self
     }
 
-    /// The name, which has been escaped.
+    /// Appends the name, which must be escaped.
     #[inline]
     pub(super) fn name(&mut self, name: &str) -> &mut Self {
         self.text(",\"name\":\"").text(name).text("\"")
     }
 
-    /// A command of an MMC bus by its number.
+    /// Appends a command of an MMC bus.
     pub(super) fn command(&mut self, opcode: Opcode) -> &mut Self {
         self.text(if opcode.is_application() { "ACMD" } else { "CMD" });
         self.number(opcode.index().into())
     }
 
-    /// The place of a request in the driver of an MMC host (P6).
+    /// Appends the slot of a request in the driver of an MMC host.
     pub(super) fn slot(&mut self, slot: SlotId) -> &mut Self {
         self.text(",\"args\":{\"slot\":").number(slot.0.into()).text("}")
     }
 
-    /// How long it lasts.
+    /// Appends the duration.
     #[inline]
     pub(super) fn lasts(&mut self, span: Duration) -> &mut Self {
         self.text(",\"dur\":");

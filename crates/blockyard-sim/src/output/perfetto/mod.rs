@@ -1,42 +1,43 @@
 //! Chrome's trace-event JSON, which <https://ui.perfetto.dev> and `trace_processor` read.
 //!
-//! One file may hold several worlds, each with processes of its own, named after its design; of what
-//! several lanes do in real time each lane has processes, of which there are no processors:
+//! A file may hold several worlds, each with its own processes, named after its design. In a real-time
+//! trace, each lane has its own processes, without processors:
 //!
-//! | process | its tracks |
+//! | process | tracks |
 //! |---|---|
-//! | processors | one for each: what ran when (a job's step, a completion, a worker's run of a hardware queue, spinning for the lock) |
+//! | processors | one for each: the work on it (a job's step, a completion, a worker's run of a hardware queue, spinning for the lock) |
 //! | software queues | one for each processor of a disk: merges, joins, splits, plugs released, sleeps for a tag |
 //! | hardware queues | one for each: runs by its worker, holds and refusals with their reason, requeues; a counter of tags in use |
-//! | device slots | one for each driver tag: when the device had a command under it |
-//! | bus | of an MMC host: one of transactions, by their commands; one of when the card was busy |
+//! | device slots | one for each driver tag: the commands of the device under this tag |
+//! | bus | for an MMC host: one of transactions with their commands; one of the times when the card was busy |
 //! | requests | a span for each stage of each request; a counter for each disk |
 //!
 //! # Rules
 //!
-//! - **P1.** A request's stages are spans of one id, the request's number in its disk's queue (plus
-//!   2^32 times the disk and 2^48 times the lane), which later requests use again: `staged` from its
-//!   first bio until it leaves elevator or software queue; `held` from there until the driver takes
-//!   it, with what held it as `reason`; `in driver` until the driver is done with it or gives it back.
-//! - **P2.** There is a span `in driver` for each command issued. A stage before it that took no
-//!   time has no span.
-//! - **P3.** A stage that has not ended when its world does is a span without end.
-//! - **P4.** A disk's counters are `requests` (that have a tag), `in flight` (that the driver has)
-//!   and `submitted` (bios since the begin). Counters are written together, as they stand when an
-//!   instant is over, those that have changed; no more often than every 50 µs, and at the end.
-//! - **P5.** A hold is written where its reason is another than that of the last one written of the
-//!   hardware queue. (How long each request was held, and for what, is in its span; how often a
-//!   hardware queue was, in the statistics.)
-//! - **P6.** What a processor does for the driver of an MMC host, and a transaction with memory, has
-//!   the number of the request's place in the driver as `slot`. A transaction lasts from its start
-//!   until its interrupt: where the controller waits for a busy card, that is in it.
-//! - **P7.** Times are microseconds with three decimals; no number passes through a float.
+//! - **[span-per-issued-command]** Each issued command has a span `in driver`. An earlier stage that
+//!   took no time has no span.
+//! - **[open-stage-has-no-end]** A stage that is still open when the world ends is a span without end.
+//! - **[exact-trace-times]** Times are microseconds with three decimals; no number passes through a
+//!   float.
+//!
+//! The stages of a request are spans with one id: the request's number in its disk's queue, plus 2^32
+//! times the disk and 2^48 times the lane. Later requests use the id again. `staged` lasts from the
+//! first bio until the request leaves the elevator or software queue; `held` from there until the driver
+//! takes the request, with the `reason`; `in driver` until the driver completes it or gives it back.
+//!
+//! A disk's counters are `requests` (with a tag), `in flight` (in the driver) and `submitted` (bios
+//! since the start). The counters that have changed are written together with their values at the end of
+//! an instant, at most every 50 µs, and at the end of the world. A hold is written if its reason differs
+//! from that of the hardware queue's previous hold: each request's span has its own hold, and the
+//! statistics count all holds. Work for the driver of an MMC host, and its transactions with memory,
+//! have the request's `slot`. A transaction lasts from its start to its interrupt, including the time
+//! that the controller waits for a busy card.
 
 mod lines;
 mod state;
 
-use super::Output;
 use super::file::OutputError;
+use super::format::Output;
 use super::json::escaped;
 use super::record::{LaneId, Record, Step};
 use crate::device::mmc::used::{BusUse, BusUseKind};
@@ -51,24 +52,24 @@ use lines::{Line, Lines, Process, Track};
 use state::{Life, Slot, Stage, World};
 use std::path::Path;
 
-/// How long counters stand at least before they are written again (P4).
+/// The shortest time between two writes of the counters.
 const COUNTERS_EVERY: Duration = Duration::from_us(50);
 
-/// A trace being written.
+/// A trace file.
 #[derive(Debug)]
 pub(super) struct Perfetto {
     lines: Lines,
-    /// Names of job instances, escaped.
+    /// Names of tasks, escaped.
     tasks: Vec<String>,
-    /// The lane that records are of.
+    /// The lane of the current records.
     lane: LaneId,
     world: World,
-    /// By lane; that of `lane` is in `world` meanwhile.
+    /// By lane; the entry of `lane` is in `world` instead.
     worlds: Vec<World>,
 }
 
 impl Perfetto {
-    /// An empty trace at `path`.
+    /// Creates an empty trace at `path`.
     pub(super) fn create(path: &Path) -> Result<Self, OutputError> {
         Ok(Self {
             lines: Lines::create(path)?,
@@ -79,13 +80,13 @@ impl Perfetto {
         })
     }
 
-    /// What follows is of `lane`.
-    fn go_on(&mut self, lane: LaneId) {
+    /// Makes `lane` the lane of the next records.
+    fn select_lane(&mut self, lane: LaneId) {
         let before = usize::from(core::mem::replace(&mut self.lane, lane).0);
         let lane = usize::from(lane.0);
         self.worlds[before] = core::mem::take(&mut self.world);
         self.world = core::mem::take(&mut self.worlds[lane]);
-        self.lines.go_on(lane);
+        self.lines.select_lane(lane);
     }
 
     fn record(&mut self, record: &Record) {
@@ -125,6 +126,7 @@ impl Perfetto {
     }
 
     fn slice(&mut self, track: Track, begin: Instant, end: Instant) -> Line<'_> {
+        debug_assert!(begin <= end, "a span from {begin:?} to {end:?}");
         let mut line = self.lines.line(b'X', track, begin);
         line.lasts(end.since(begin));
         line
@@ -132,6 +134,7 @@ impl Perfetto {
 
     fn work(&mut self, on: CpuId, work: &Work, begin: Instant, end: Instant) {
         let track = self.processor(on);
+        debug_assert!(begin <= end, "work from {begin:?} to {end:?}");
         let mut line = self.lines.line(b'X', track, begin);
         line.lasts(end.since(begin));
         let name = match work {
@@ -200,24 +203,25 @@ impl Perfetto {
     }
 
     fn step(&mut self, step: &Step) {
+        debug_assert!(step.at >= self.world.counted_at, "the steps of a lane are in order");
         if step.at > self.world.counted_at {
             if self.world.counted_at >= self.world.counters_due {
                 self.write_counters();
-                self.world.counters_due = self.world.counted_at + COUNTERS_EVERY; // P4
+                self.world.counters_due = self.world.counted_at + COUNTERS_EVERY;
             }
             self.world.counted_at = step.at;
         }
-        self.point_out(step);
+        self.write_instant(step);
         if step.action == Action::Queue {
             self.world.disk(step.queue).submitted.now += 1;
         }
         if let Some(id) = step.request {
-            self.live(step, id);
+            self.change_stage(step, id);
         }
     }
 
-    /// What happens at an instant, on the track it happens on.
-    fn point_out(&mut self, step: &Step) {
+    /// Writes an instant event on its track.
+    fn write_instant(&mut self, step: &Step) {
         let (name, reason) = match step.action {
             Action::BackMerge => ("back merge", ""),
             Action::FrontMerge => ("front merge", ""),
@@ -248,20 +252,20 @@ impl Perfetto {
             let last =
                 self.world.disk(step.queue).holds[step.hctx.index()].replace((hold, step.at));
             if last.is_some_and(|(same, _)| same == hold) {
-                return; // P5
+                return; // the same reason as before
             }
         }
         let mut line = self.lines.line(b'i', track, step.at);
         line.text(",\"s\":\"t\",\"name\":\"").text(name).text(reason).text("\"}");
     }
 
-    /// The request `id` takes a step in its life (P1).
-    fn live(&mut self, step: &Step, id: RequestId) {
+    /// Moves the request `id` to its next stage.
+    fn change_stage(&mut self, step: &Step, id: RequestId) {
         let next = match step.action {
             Action::GetRequest => Some(Stage::Staged),
             Action::Schedule => Some(Stage::Held),
             Action::Issue => Some(Stage::InDriver),
-            // It goes back to the elevator, or without one, with its tag, to the dispatch list.
+            // A request with a tag returns to the dispatch list, one without to the elevator.
             Action::Requeue if step.tag.is_none() => Some(Stage::Staged),
             Action::Requeue => Some(Stage::Held),
             Action::Complete(_) | Action::SequenceEnd(_) | Action::Join => None,
@@ -289,24 +293,27 @@ impl Perfetto {
         }
     }
 
-    /// A request that was as `before` says is as `after` does.
+    /// Adjusts the counters for a request that changes from `before` to `after`.
     fn count(&mut self, step: &Step, before: Option<&Life>, after: Option<&Life>) {
         let disk = self.world.disk(step.queue);
         let moved = |counter: &mut u64, was: bool, is: bool| {
             *counter = *counter + u64::from(is) - u64::from(was);
         };
-        let flies = |life: Option<&Life>| life.is_some_and(|life| life.stage == Stage::InDriver);
+        let in_driver =
+            |life: Option<&Life>| life.is_some_and(|life| life.stage == Stage::InDriver);
         moved(&mut disk.held.now, before.is_some(), after.is_some());
-        moved(&mut disk.in_flight.now, flies(before), flies(after));
+        moved(&mut disk.in_flight.now, in_driver(before), in_driver(after));
+        debug_assert!(disk.in_flight.now <= disk.held.now, "a request in the driver has a tag");
         let tagged = |life: Option<&Life>| life.is_some_and(|life| life.tagged);
         moved(&mut self.world.tags[step.hctx.index()].now, tagged(before), tagged(after));
     }
 
-    /// The stage that a request has been in ends with `step` (P2).
+    /// Writes the span of a stage that ends with `step` ([span-per-issued-command]).
     fn write_stage(&mut self, step: &Step, id: RequestId, life: &Life) {
         if step.at == life.since && life.stage != Stage::InDriver {
             return;
         }
+        debug_assert!(life.since <= step.at, "a stage ends after its start");
         let reason = match life.stage {
             Stage::Held => self.world.disk(step.queue).reason(life, step.hctx),
             Stage::Staged | Stage::InDriver => None,
@@ -333,7 +340,7 @@ impl Perfetto {
         line
     }
 
-    /// Writes the counters that changed at the last instant (P4).
+    /// Writes the counters that changed at the last instant.
     fn write_counters(&mut self) {
         let at = self.world.counted_at;
         for (number, disk) in (0..).zip(&mut self.world.disks) {
@@ -365,10 +372,10 @@ impl Perfetto {
         }
     }
 
-    /// The world is over: what is left of it is written (P3).
+    /// Ends the world: writes its open stages ([open-stage-has-no-end]) and its counters.
     fn end_world(&mut self) {
         for lane in (0..).take(self.worlds.len()) {
-            self.go_on(LaneId(lane));
+            self.select_lane(LaneId(lane));
             self.end_lane();
         }
     }
@@ -401,6 +408,7 @@ impl Output for Perfetto {
             })
             .collect();
         let lanes = setting.lanes.unwrap_or(1);
+        assert!(lanes > 0, "a world has a lane");
         for lane in 0..lanes {
             let name = escaped(&setting.name);
             let name = if lanes > 1 { format!("{name}, lane {lane}") } else { name };
@@ -409,12 +417,12 @@ impl Output for Perfetto {
         self.worlds = (0..lanes).map(|_| World::new(setting)).collect();
         self.world = core::mem::take(&mut self.worlds[0]);
         self.lane = LaneId(0);
-        self.lines.go_on(0);
+        self.lines.select_lane(0);
         self.lines.spill()
     }
 
     fn task(&mut self, task: TaskId, name: &str) -> Result<(), OutputError> {
-        assert_eq!(task.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        assert_eq!(task.0 as usize, self.tasks.len(), "tasks should be numbered in order");
         self.tasks.push(escaped(name));
         Ok(())
     }
@@ -423,7 +431,7 @@ impl Output for Perfetto {
         if records.is_empty() {
             return Ok(());
         }
-        self.go_on(lane);
+        self.select_lane(lane);
         for record in records {
             self.record(record);
             self.lines.spill()?;
@@ -450,7 +458,7 @@ const fn name_of(op: Op) -> &'static str {
     }
 }
 
-/// What an act is called.
+/// Returns the name of an act.
 const fn act_name(kind: ActKind) -> &'static str {
     match kind {
         ActKind::CopyIn => "copy in",

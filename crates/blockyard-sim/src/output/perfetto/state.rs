@@ -1,4 +1,4 @@
-//! What has to be known of a world to write its next line.
+//! The state of a world that its next lines depend on.
 
 use crate::observe::Setting;
 use blockyard::bio::Op;
@@ -15,12 +15,12 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Whether it is as it was written last.
+    /// Whether the current value has been written.
     pub(super) const fn is_written(&self) -> bool {
         self.written == self.now
     }
 
-    /// What to write, if it has changed.
+    /// Returns the value if it must be written.
     pub(super) fn write(&mut self) -> Option<u64> {
         let changed = !self.is_written();
         self.written = self.now;
@@ -28,7 +28,7 @@ impl Counter {
     }
 }
 
-/// A part of a request's way (P1).
+/// A stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Staged,
@@ -46,31 +46,31 @@ impl Stage {
     }
 }
 
-/// Where a request stands, and since when.
+/// The current stage of a request, and its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
     pub(super) stage: Stage,
     pub(super) since: Instant,
-    /// It has a driver tag, as it always has without an elevator.
+    /// Whether it has a driver tag. Without an elevator it always has one.
     pub(super) tagged: bool,
-    /// How the driver has refused it in this stage.
+    /// The driver's last refusal in this stage.
     pub(super) refused: Option<Busy>,
 }
 
-/// A disk's queue.
+/// The queue of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// By number; `None` for one that is idle.
+    /// By request number; `None` for a request that is idle.
     pub(super) requests: Vec<Option<Life>>,
     pub(super) held: Counter,
     pub(super) in_flight: Counter,
     pub(super) submitted: Counter,
-    /// By hardware queue: why and when a run last stopped.
+    /// By hardware queue: the last hold, with its reason and time.
     pub(super) holds: Vec<Option<(Hold, Instant)>>,
 }
 
 impl Disk {
-    /// The request of that number.
+    /// The request with this number.
     pub(super) fn request(&mut self, id: RequestId) -> &mut Option<Life> {
         if self.requests.len() <= id.index() {
             self.requests.resize(id.index() + 1, None);
@@ -78,14 +78,15 @@ impl Disk {
         &mut self.requests[id.index()]
     }
 
-    /// What has held a request of `hctx` that has waited as `life` says.
+    /// Returns the hold of a request of `hctx` with this `life`.
     pub(super) fn reason(&self, life: &Life, hctx: HctxId) -> Option<Hold> {
+        debug_assert!(life.stage == Stage::Held, "only a dequeued request is held");
         let stopped = self.holds[hctx.index()].filter(|(_, at)| *at >= life.since);
         life.refused.map(Hold::from).or(stopped.map(|(hold, _)| hold))
     }
 }
 
-/// The last command that the device had under a tag.
+/// The last command of the device under a tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) since: Instant,
@@ -96,7 +97,7 @@ impl Slot {
     const EMPTY: Self = Self { since: Instant::ZERO, op: Op::Read };
 }
 
-/// A world, or a lane of it.
+/// A world, or one of its lanes.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) cpus: u32,
@@ -107,9 +108,9 @@ pub(super) struct World {
     pub(super) tags: Vec<Counter>,
     /// By hardware queue and tag.
     pub(super) slots: Vec<Slot>,
-    /// Slots whose command is on its way to the device.
+    /// Slots with a command that has not reached the device yet.
     pub(super) starting: Vec<u32>,
-    /// The instant of the last change of a counter.
+    /// The instant of the latest change of a counter.
     pub(super) counted_at: Instant,
     /// When counters may be written again.
     pub(super) counters_due: Instant,
@@ -128,7 +129,7 @@ impl World {
         }
     }
 
-    /// The disk of that number.
+    /// The disk with this number.
     #[inline]
     pub(super) fn disk(&mut self, disk: QueueId) -> &mut Disk {
         while self.disks.len() <= disk.index() {
@@ -138,8 +139,10 @@ impl World {
         &mut self.disks[disk.index()]
     }
 
-    /// The number of a device slot.
+    /// Returns the number of a device slot.
     pub(super) fn slot(&self, hctx: HctxId, tag: DriverTag) -> u32 {
+        debug_assert!(u32::from(hctx.0) < self.hctxs, "{hctx:?} of {}", self.hctxs);
+        debug_assert!(u32::from(tag.0) < self.depth, "{tag:?} of {}", self.depth);
         u32::from(hctx.0) * self.depth + u32::from(tag.0)
     }
 }

@@ -1,4 +1,4 @@
-//! What blkparse prints in its default format: one event to a line.
+//! blkparse's default output: one event per line.
 //!
 //! ```text
 //! MAJOR,MINOR CPU SEQUENCE SECONDS.NANOSECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]
@@ -6,15 +6,16 @@
 //!   8,0    3      15     0.009512020     0  C   W 223490 + 8 [0]
 //! ```
 //!
-//! Sectors are of 512 bytes. Lines of other actions, messages, and the statistics behind the events
-//! are passed over; a line that begins like an event and cannot be read is an error.
+//! A sector has 512 bytes. Lines of other actions, messages, and the statistics after the events are
+//! skipped. A line that begins like an event but cannot be parsed is an error.
 
 use super::super::disks::Disks;
 use super::super::error::{TraceError, TraceFault};
 use super::super::lines::Lines;
-use super::super::record::{Entry, Issue, What};
+use super::super::record::{Entry, EntryKind, Issue};
 use super::super::source::Part;
-use super::{number, on_sectors, rwbs};
+use super::fields::{clip, number, on_sectors};
+use super::rwbs;
 use blockyard::unit::SECTOR_BYTES;
 
 const FIELDS: &str =
@@ -87,24 +88,24 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
         found: pid.to_string(),
         expected: "a number of 32 bits",
     })?;
-    let passed_over = |what| Ok(Entry { at_ns, what });
+    let passed_over = |kind| Ok(Entry { at_ns, kind });
     match action {
-        "A" => return passed_over(What::Remap),
+        "A" => return passed_over(EntryKind::Remap),
         "Q" | "D" | "C" => {}
-        _ if action.len() <= 2 => return passed_over(What::Other),
+        _ if action.len() <= 2 => return passed_over(EntryKind::Other),
         _ => {
             return Err(TraceFault::Value {
                 field: "action",
-                found: super::clip(action),
+                found: clip(action),
                 expected: "one of blkparse's letters, such as Q, D and C",
             });
         }
     }
     let letters = word()?;
     let Some((sector, sectors)) = range(&words.collect::<Vec<_>>())? else {
-        // A flush, or a command that is no block I/O.
+        // A flush, or a command that is not block I/O.
         let Some((op, flags)) = rwbs::parse(letters, true)? else {
-            return passed_over(What::Other);
+            return passed_over(EntryKind::Other);
         };
         let disk = disks.number(device)?;
         let (offset_bytes, len_bytes, took) = (0, 0, None);
@@ -116,24 +117,24 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
     let len = sectors.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
     let (offset_bytes, len_bytes) = on_sectors(offset, len)?;
     let Some((op, flags)) = rwbs::parse(letters, len == 0)? else {
-        return passed_over(What::Other);
+        return passed_over(EntryKind::Other);
     };
     let disk = disks.number(device)?;
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took: None };
     passed_over(of_action(action, issue))
 }
 
-/// What `Q`, `D` or `C` says of `issue`.
-fn of_action(action: &str, issue: Issue) -> What {
+/// Returns the entry for `issue` with action `Q`, `D` or `C`.
+fn of_action(action: &str, issue: Issue) -> EntryKind {
     let Issue { disk, offset_bytes, len_bytes, .. } = issue;
     match action {
-        "Q" => What::Queue(issue),
-        "D" => What::Dispatch(issue),
-        _ => What::Complete { disk, offset_bytes, len_bytes },
+        "Q" => EntryKind::Queue(issue),
+        "D" => EntryKind::Dispatch(issue),
+        _ => EntryKind::Complete { disk, offset_bytes, len_bytes },
     }
 }
 
-/// `SECTOR + SECTORS`, if that is what follows.
+/// Parses `SECTOR + SECTORS`, if the line has a range.
 fn range(words: &[&str]) -> Result<Option<(u64, u64)>, TraceFault> {
     match words {
         [sector, "+", sectors, ..] => {
@@ -144,11 +145,11 @@ fn range(words: &[&str]) -> Result<Option<(u64, u64)>, TraceFault> {
     }
 }
 
-/// Seconds and nine digits of nanoseconds.
+/// Parses seconds with nine decimals.
 fn time_of(text: &str) -> Result<u64, TraceFault> {
     let wrong = || TraceFault::Value {
         field: "time",
-        found: super::clip(text),
+        found: clip(text),
         expected: "seconds with nine decimals, such as 0.000012345",
     };
     let (seconds, nanoseconds) = text.split_once('.').ok_or_else(wrong)?;
@@ -174,24 +175,24 @@ mod tests {
     fn an_event_is_read_to_the_nanosecond_and_the_sector() {
         let entry = read("8,0  3  11  1.009507758  697  Q  WS 223490 + 8 [kjournald]").unwrap();
         assert_eq!(entry.at_ns, 1_009_507_758);
-        let What::Queue(issue) = entry.what else { panic!("{entry:?}") };
+        let EntryKind::Queue(issue) = entry.kind else { panic!("{entry:?}") };
         assert_eq!((issue.cpu, issue.pid, issue.op), (3, 697, Op::Write));
         assert_eq!((issue.offset_bytes, issue.len_bytes), (223_490 * 512, 4096));
         assert_eq!(issue.flags, Flags::SYNC);
     }
 
     #[test]
-    fn what_is_not_replayed_is_passed_over() {
+    fn events_that_cannot_be_replayed_are_skipped() {
         for line in [
             "8,0 0 0 0.000065500 0 m N cfq hello",
             "8,0 0 18 0.000068000 100 P N [fio]",
             "8,0 0 17 0.000067000 100 D R 36 (12 00 ..) [fio]",
             "8,0 0 16 0.000066000 100 Q N 0 [fio]",
         ] {
-            assert_eq!(read(line).unwrap().what, What::Other, "{line}");
+            assert_eq!(read(line).unwrap().kind, EntryKind::Other, "{line}");
         }
         let remap = read("8,0 0 11 0.000063000 100 A W 16 + 16 <- (8,1) 3").unwrap();
-        assert_eq!(remap.what, What::Remap);
+        assert_eq!(remap.kind, EntryKind::Remap);
     }
 
     #[test]

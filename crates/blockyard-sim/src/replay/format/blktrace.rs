@@ -1,4 +1,4 @@
-//! What blktrace writes: binary records, in the byte order of the machine that was traced.
+//! blktrace's binary records, in the byte order of the traced machine.
 //!
 //! ```text
 //! byte  0  u32  magic: 0x656174 and the version, 7
@@ -6,23 +6,23 @@
 //!       8  u64  time, nanoseconds
 //!      16  u64  sector
 //!      24  u32  bytes
-//!      28  u32  action: what in the lower half, of which category in the upper
+//!      28  u32  action: the event in the lower half, its categories in the upper
 //!      32  u32  pid
 //!      36  u32  device: major in the upper 12 bits, minor in the lower 20
 //!      40  u32  CPU
 //!      44  u16  error
-//!      46  u16  bytes of what follows the record
+//!      46  u16  bytes that follow the record
 //! ```
 //!
-//! Each processor has a file; they are read side by side and merged by time. One file for all, as
+//! Each processor has a file; the files are read in parallel and merged by time. A single file, as
 //! `blkparse -d` writes it, is read in the same way.
 
 use super::super::disks::Disks;
 use super::super::error::{Place, Position, TraceError, TraceFault};
 use super::super::order::Order;
-use super::super::record::{Entry, Issue, What};
+use super::super::record::{Entry, EntryKind, Issue};
 use super::super::source::Part;
-use super::on_sectors;
+use super::fields::on_sectors;
 use blockyard::bio::{Flags, Op};
 use blockyard::unit::SECTOR_BYTES;
 use std::fmt;
@@ -45,7 +45,7 @@ mod category {
     pub(super) const FUA: u16 = 1 << 15;
 }
 
-/// What happened: the lower half of an action, without the bit for control groups.
+/// The event: the lower half of an action, without the bit for control groups.
 mod action {
     pub(super) const QUEUE: u16 = 1;
     pub(super) const ISSUE: u16 = 7;
@@ -54,7 +54,7 @@ mod action {
     pub(super) const OF_CONTROL_GROUP: u16 = 1 << 8;
 }
 
-/// Whether `bytes` begin with a record, in either byte order.
+/// Whether `bytes` begins with a record, in either byte order.
 pub(in super::super) fn begins_with_magic(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|word| ByteOrder::of(*word).is_some())
 }
@@ -96,7 +96,7 @@ impl ByteOrder {
     }
 }
 
-/// A record without what follows it.
+/// A record without the bytes that follow it.
 #[derive(Clone, Copy, Debug)]
 struct Raw {
     magic: u32,
@@ -112,6 +112,7 @@ struct Raw {
 
 impl Raw {
     fn parse(order: ByteOrder, bytes: &[u8; RECORD_BYTES]) -> Self {
+        debug_assert!(ByteOrder::of(field(bytes, 0)) == Some(order), "the magic gives the order");
         let u32_at = |at: usize| order.u32(field(bytes, at));
         let u64_at = |at: usize| order.u64(field(bytes, at));
         Self {
@@ -128,9 +129,9 @@ impl Raw {
     }
 }
 
-/// The `N` bytes of a record from `at` on.
+/// Returns the `N` bytes of a record from `at` on.
 fn field<const N: usize>(bytes: &[u8; RECORD_BYTES], at: usize) -> [u8; N] {
-    *bytes[at..].first_chunk().expect("a field lies within the record")
+    *bytes[at..].first_chunk().expect("a field should lie within the record")
 }
 
 /// Reads the files of all processors.
@@ -138,7 +139,7 @@ fn field<const N: usize>(bytes: &[u8; RECORD_BYTES], at: usize) -> [u8; N] {
 pub(in super::super) struct Blktrace {
     files: Vec<OneFile>,
     disks: Disks,
-    /// The file that the entry given last came from.
+    /// The file of the entry returned last.
     last: usize,
 }
 
@@ -147,12 +148,12 @@ struct OneFile {
     name: Arc<str>,
     bytes: Box<dyn Read>,
     order: Option<ByteOrder>,
-    /// Of the record read last.
+    /// First byte of the record read last.
     at_byte: u64,
     next_byte: u64,
     sorter: Order,
     ended: bool,
-    /// The earliest entry not given yet.
+    /// The earliest entry that was not returned yet.
     head: Option<Entry>,
 }
 
@@ -202,7 +203,7 @@ impl Blktrace {
         Ok(entry)
     }
 
-    /// How many records stood too late in their files, and by how much at most.
+    /// Returns how many records stood too late in their files, and the largest delay, nanoseconds.
     pub(in super::super) fn moved(&self) -> (u64, u64) {
         let sorters = || self.files.iter().map(|file| &file.sorter);
         let most = sorters().map(|sorter| sorter.moved_ns_max).max().unwrap_or(0);
@@ -220,7 +221,7 @@ impl OneFile {
         TraceError { place: Place { file: Arc::clone(&self.name), position }, fault }
     }
 
-    /// Finds the next head.
+    /// Reads on until the next head is known.
     fn advance(&mut self, disks: &mut Disks) -> Result<(), TraceError> {
         while !self.ended && self.sorter.wants() {
             match self.read(disks)? {
@@ -231,11 +232,15 @@ impl OneFile {
                     .map_err(|by_ns| self.fault(TraceFault::Backwards { by_ns }))?,
             }
         }
-        self.head = self.sorter.pop();
+        let next = self.sorter.pop();
+        if let (Some(head), Some(next)) = (&self.head, &next) {
+            debug_assert!(head.at_ns <= next.at_ns, "[records-in-time-order]");
+        }
+        self.head = next;
         Ok(())
     }
 
-    /// The next record; `None` at the end of the file.
+    /// Reads the next record; `None` at the end of the file.
     fn read(&mut self, disks: &mut Disks) -> Result<Option<Entry>, TraceError> {
         loop {
             let mut bytes = [0; RECORD_BYTES];
@@ -248,7 +253,7 @@ impl OneFile {
                 let (needed, left) = (RECORD_BYTES as u64, read as u64);
                 return Err(self.fault(TraceFault::Truncated { needed, left }));
             }
-            let magic = *bytes.first_chunk().expect("a record is longer");
+            let magic = *bytes.first_chunk().expect("a record should begin with its magic");
             let order = self.order.or_else(|| ByteOrder::of(magic));
             let Some(order) = order.filter(|order| ByteOrder::of(magic) == Some(*order)) else {
                 return Err(self.fault(TraceFault::BadMagic(u32::from_be_bytes(magic))));
@@ -268,7 +273,7 @@ impl OneFile {
         }
     }
 
-    /// Reads until `bytes` is full or the file ends; how much it was.
+    /// Reads until `bytes` is full or the file ends. Returns the number of bytes read.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, TraceError> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -279,6 +284,7 @@ impl OneFile {
                 Err(error) => return Err(self.fault(TraceFault::Unreadable(error.kind()))),
             }
         }
+        debug_assert!(filled <= bytes.len());
         self.next_byte += filled as u64;
         Ok(filled)
     }
@@ -300,7 +306,7 @@ impl OneFile {
     }
 }
 
-/// What a record says; `None` for a notice, which has no place in the order of time.
+/// Returns the entry for a record; `None` for a notice, which has no place in the order of time.
 fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     let [c1, c0, a1, a0] = raw.action.to_be_bytes();
     let categories = u16::from_be_bytes([c1, c0]);
@@ -310,15 +316,15 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
         return Ok(None);
     }
     let at_ns = raw.time_ns;
-    let entry = |what| Ok(Some(Entry { at_ns, what }));
+    let entry = |kind| Ok(Some(Entry { at_ns, kind }));
     match happened {
-        action::REMAP => return entry(What::Remap),
+        action::REMAP => return entry(EntryKind::Remap),
         action::QUEUE | action::ISSUE | action::COMPLETE if !has(category::PASSTHROUGH) => {}
-        _ => return entry(What::Other),
+        _ => return entry(EntryKind::Other),
     }
     let (op, flags) = match operation(raw, &has) {
         Some(known) => known,
-        None => return entry(What::Other),
+        None => return entry(EntryKind::Other),
     };
     let offset = match op {
         Op::Flush => 0,
@@ -327,7 +333,7 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     let (offset_bytes, len_bytes) = on_sectors(offset, raw.bytes.into())?;
     let disk = disks.number(&format!("{},{}", raw.device >> 20, raw.device & 0xf_ffff))?;
     if happened == action::COMPLETE {
-        return entry(What::Complete { disk, offset_bytes, len_bytes });
+        return entry(EntryKind::Complete { disk, offset_bytes, len_bytes });
     }
     let cpu = u16::try_from(raw.cpu).map_err(|_| TraceFault::Value {
         field: "CPU",
@@ -336,10 +342,14 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     })?;
     let (pid, took) = (raw.pid, None);
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
-    entry(if happened == action::QUEUE { What::Queue(issue) } else { What::Dispatch(issue) })
+    entry(if happened == action::QUEUE {
+        EntryKind::Queue(issue)
+    } else {
+        EntryKind::Dispatch(issue)
+    })
 }
 
-/// Operation and flags of a record; `None` where it is no I/O.
+/// Returns the operation and flags of a record; `None` if it is not an I/O.
 fn operation(raw: &Raw, has: &dyn Fn(u16) -> bool) -> Option<(Op, Flags)> {
     let set = |category, flag| if has(category) { flag } else { Flags::NONE };
     let plain = set(category::SYNC, Flags::SYNC) | set(category::META, Flags::META);

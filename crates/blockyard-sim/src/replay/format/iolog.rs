@@ -1,4 +1,4 @@
-//! fio's log of I/O, as `write_iolog` writes it and `read_iolog` reads it.
+//! fio's iolog, as `write_iolog` writes it and `read_iolog` reads it.
 //!
 //! ```text
 //! fio version 2 iolog          fio version 3 iolog
@@ -9,25 +9,26 @@
 //! FILE close                   TIME FILE close
 //! ```
 //!
-//! Offsets and lengths are bytes. A TIME is microseconds from the begin of the run. A `wait` is
-//! until so many *milliseconds* after the begin of the run: that is what fio does, though its
-//! manual says microseconds after the wait before. The log names no process and no completion.
+//! Offsets and lengths are in bytes. A TIME is in microseconds since the start of the run. A `wait`
+//! lasts until that many *milliseconds* after the start of the run: that is what fio does, though
+//! its manual says microseconds after the previous wait. The log has no processes and no completions.
 
 use super::super::disks::Disks;
 use super::super::error::{TraceError, TraceFault};
+use super::super::limits::DISKS_MAX;
 use super::super::lines::Lines;
-use super::super::record::{Entry, Issue, What};
-use super::super::sniff::Format;
+use super::super::record::{Entry, EntryKind, Issue};
 use super::super::source::Part;
-use super::{number, on_sectors, word};
+use super::super::trace_format::Format;
+use super::fields::{clip, number, on_sectors, word};
 use blockyard::bio::{Flags, Op};
 use std::collections::BTreeSet;
 
 const BEGIN: &str = "fio version ";
-/// Microseconds of some three years: no run of fio has gone on for longer.
+/// Microseconds of about three years; no run of fio is longer.
 const TIME_US_MAX: u64 = 100_000_000_000_000;
 
-/// The version that the first line of `text` tells, if it is an iolog's.
+/// Returns the format that the first line of `text` declares, if it is an iolog's.
 pub(in super::super) fn version(text: &str) -> Option<Result<Format, TraceFault>> {
     let line = text.lines().next()?.trim_end();
     let found = line.strip_prefix(BEGIN)?.strip_suffix(" iolog")?.parse().ok()?;
@@ -50,9 +51,9 @@ struct Grammar {
     timed: bool,
     disks: Disks,
     added: BTreeSet<String>,
-    /// Of the latest line or wait.
+    /// Time of the latest line or wait.
     at_ns: u64,
-    /// As written; `None` before the first.
+    /// The latest wait as written; `None` before the first.
     last_wait_ms: Option<u64>,
 }
 
@@ -80,8 +81,9 @@ const KNOWN: &str = "add, open, close, wait, read, write, trim, sync, datasync";
 
 impl Iolog {
     pub(in super::super) fn new(part: &Part, format: Format) -> Result<Self, TraceError> {
+        debug_assert!(matches!(format, Format::IologV2 | Format::IologV3), "{format} is no iolog");
         let mut lines = Lines::of(part)?;
-        // The version was read when the format was told.
+        // The first line has the version, which is known already.
         lines.next()?;
         let grammar = Grammar {
             timed: format == Format::IologV3,
@@ -128,7 +130,7 @@ impl Grammar {
         let numbers = (words.next(), words.next(), words.next());
         match (action, numbers) {
             (Action::Add, (None, ..)) => {
-                if self.added.len() == super::super::DISKS_MAX && !self.added.contains(name) {
+                if self.added.len() == DISKS_MAX && !self.added.contains(name) {
                     return Err(TraceFault::TooManyDisks);
                 }
                 self.added.insert(name.to_owned());
@@ -158,7 +160,7 @@ impl Grammar {
 
     fn wait(&mut self, until: &str) -> Result<(), TraceFault> {
         if self.timed {
-            let expected = "an action of version 3, which has an instant in each line";
+            let expected = "an action of version 3, where each line has its time";
             return Err(TraceFault::Value { field: "action", found: "wait".to_owned(), expected });
         }
         let until = number("wait", until, "a number of milliseconds")?;
@@ -170,7 +172,7 @@ impl Grammar {
             TraceFault::Unit {
                 field: "wait",
                 found: until,
-                expected: "milliseconds from the begin of the run",
+                expected: "milliseconds since the start of the run",
                 looks_like: "microseconds, nanoseconds, or a time of day",
             },
         )?;
@@ -179,27 +181,28 @@ impl Grammar {
 
     fn io(&mut self, name: &str, op: Op, offset: u64, len: u64) -> Result<Entry, TraceFault> {
         if !self.added.contains(name) {
-            return Err(TraceFault::NotAdded(super::clip(name)));
+            return Err(TraceFault::NotAdded(clip(name)));
         }
+        debug_assert!(self.added.len() <= DISKS_MAX, "[bounded-trace-memory]");
         let (offset_bytes, len_bytes) = on_sectors(offset, len)?;
         let disk = self.disks.number(name)?;
-        // fio's jobs wait for what they do.
+        // A fio job waits for its I/O.
         let flags = Flags::SYNC;
         let (cpu, pid, took) = (0, 0, None);
         let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
         let empty = len_bytes == 0 && op != Op::Flush;
-        let what = if empty { What::Other } else { What::Queue(issue) };
-        Ok(Entry { at_ns: self.at_ns, what })
+        let kind = if empty { EntryKind::Other } else { EntryKind::Queue(issue) };
+        Ok(Entry { at_ns: self.at_ns, kind })
     }
 }
 
 fn time_ns(text: &str) -> Result<u64, TraceFault> {
-    let us = number("time", text, "a whole number of microseconds from the begin of the run")?;
+    let us = number("time", text, "a whole number of microseconds since the start of the run")?;
     if us > TIME_US_MAX {
         return Err(TraceFault::Unit {
             field: "time",
             found: us,
-            expected: "microseconds from the begin of the run",
+            expected: "microseconds since the start of the run",
             looks_like: "nanoseconds, or a time of day",
         });
     }
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_count_milliseconds_from_the_begin_of_the_run() {
+    fn waits_count_milliseconds_since_the_start_of_the_run() {
         let mut log = grammar(false);
         let mut at = Vec::new();
         for line in
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_line_is_said() {
+    fn each_fault_in_a_line_is_reported() {
         let mut log = grammar(false);
         log.line("a add").unwrap();
         assert_eq!(log.line("b read 0 512"), Err(F::NotAdded("b".to_owned())));

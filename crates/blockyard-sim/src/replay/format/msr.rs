@@ -1,30 +1,30 @@
-//! The traces of Microsoft Research Cambridge, as SNIA keeps them: one I/O to a line.
+//! The traces of Microsoft Research Cambridge, as SNIA publishes them: one I/O per line.
 //!
 //! ```text
 //! Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
 //! 128166372003061629,usr,0,Read,7014609920,24576,41286
 //! ```
 //!
-//! Timestamp and ResponseTime are ticks of 100 ns, the former since the begin of 1601; Offset and
-//! Size are bytes. A header line may stand first. There are no processes and no processors: each
-//! disk is taken for a submitter of its own.
+//! Timestamp and ResponseTime are ticks of 100 ns; a timestamp counts from the start of 1601. Offset
+//! and Size are in bytes. The first line may be a header. The format has no processes and no
+//! processors: each disk counts as a submitter.
 
 use super::super::disks::Disks;
 use super::super::error::{TraceError, TraceFault};
 use super::super::lines::Lines;
-use super::super::record::{Entry, Issue, What};
+use super::super::record::{Entry, EntryKind, Issue};
 use super::super::source::Part;
-use super::{number, on_sectors, word};
+use super::fields::{number, on_sectors, word};
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Duration;
 
 const TICK_NS: u64 = 100;
-/// Ticks at the begin of 1990 and of 2100: outside of that they are something else.
+/// Ticks from the start of 1990 to the start of 2100. Other numbers are in another unit.
 const TICKS: core::ops::Range<u64> = 122_755_104_000_000_000..157_469_184_000_000_000;
 const FIELDS: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 const TYPES: &[(&str, Op)] = &[("Read", Op::Read), ("Write", Op::Write)];
 
-/// Whether `line` has the shape of these traces.
+/// Whether `line` has the shape of this format.
 pub(in super::super) fn looks_like(line: &str) -> bool {
     is_header(line) || {
         let fields: Vec<&str> = line.trim().split(',').collect();
@@ -41,7 +41,7 @@ fn is_header(line: &str) -> bool {
 pub(in super::super) struct Msr {
     lines: Lines,
     disks: Disks,
-    /// The name of a line's disk.
+    /// Buffer for the name of a line's disk.
     name: String,
     begun: bool,
 }
@@ -91,15 +91,15 @@ fn entry(line: &str, disks: &mut Disks, name: &mut String) -> Result<Entry, Trac
     name.clear();
     name.extend([host, ".", disk]);
     let disk = disks.number(name)?;
-    // Somebody measured how long it took, so somebody waited.
+    // The trace has a response time, so the submitter waited for the I/O.
     let (cpu, pid, flags) = (0, u32::from(disk), Flags::SYNC);
     let took = Some(Duration::from_ns(response.saturating_mul(TICK_NS)));
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
-    let what = if len_bytes == 0 { What::Other } else { What::Queue(issue) };
-    Ok(Entry { at_ns: (at_ticks - TICKS.start) * TICK_NS, what })
+    let kind = if len_bytes == 0 { EntryKind::Other } else { EntryKind::Queue(issue) };
+    Ok(Entry { at_ns: (at_ticks - TICKS.start) * TICK_NS, kind })
 }
 
-/// A timestamp, which must be one of this century or shortly before.
+/// Parses a timestamp, which must lie between 1990 and 2100.
 fn ticks(text: &str) -> Result<u64, TraceFault> {
     let expected = "ticks of 100 ns since 1601, as Windows counts file times";
     let found = number("timestamp", text, expected)?;
@@ -107,7 +107,7 @@ fn ticks(text: &str) -> Result<u64, TraceFault> {
         return Ok(found);
     }
     let looks_like = match found {
-        0..1_000_000_000 => "a time from the begin of the trace",
+        0..1_000_000_000 => "a time since the start of the trace",
         1_000_000_000..100_000_000_000 => "seconds since 1970",
         100_000_000_000..100_000_000_000_000 => "milliseconds since 1970",
         100_000_000_000_000..100_000_000_000_000_000 => "microseconds since 1970",
@@ -130,15 +130,15 @@ mod tests {
         let first = read("128166372003061629,usr,0,Read,7014609920,24576,41286").unwrap();
         let next = read("128166372003061630,usr,0,write,512,512,1").unwrap();
         assert_eq!(next.at_ns - first.at_ns, 100);
-        let What::Queue(issue) = first.what else { panic!("{first:?}") };
+        let EntryKind::Queue(issue) = first.kind else { panic!("{first:?}") };
         assert_eq!((issue.op, issue.offset_bytes), (Op::Read, 7_014_609_920));
         assert_eq!(issue.took, Some(Duration::from_ns(4_128_600)));
     }
 
     #[test]
-    fn times_in_another_unit_are_told_by_their_size() {
+    fn a_time_in_another_unit_is_recognised_by_its_size() {
         for (time, unit) in [
-            ("0", "begin of the trace"),
+            ("0", "start of the trace"),
             ("1171610000", "seconds"),
             ("1171610000123", "milliseconds"),
             ("1171610000123456", "microseconds"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_for_bytes_are_told() {
+    fn sectors_in_place_of_bytes_are_refused() {
         let at = |rest: &str| read(&format!("128166372003061629,usr,0,Read,{rest},1")).unwrap_err();
         assert!(matches!(at("0,8"), TraceFault::Unit { field: "length", .. }));
         assert!(matches!(at("7,4096"), TraceFault::Unit { field: "offset", .. }));

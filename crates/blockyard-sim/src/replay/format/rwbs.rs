@@ -1,18 +1,19 @@
-//! What blkparse and the kernel print of an operation in a few letters.
+//! The letters by which blkparse and the kernel print an operation.
 //!
 //! ```text
 //! [F] R|W|D|N [F] [A] [S] [M]     flush before; read, write, discard, none; FUA, ahead, sync, meta
 //! ```
 
 use super::super::error::TraceFault;
+use super::fields::clip;
 use blockyard::bio::{Flags, Op};
 
-/// Operation and flags of `letters`; `None` for what is no block I/O. `empty`: it has no range.
+/// Parses `letters`; `None` if they are not block I/O. `empty`: the entry has no range.
 pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, TraceFault> {
     let unknown = || TraceFault::Value {
         field: "operation",
-        found: super::clip(letters),
-        expected: "one of R, W, D and N with F before, and F, A, B, E, S, M behind",
+        found: clip(letters),
+        expected: "one of R, W, D and N after an optional F, then any of F, A, B, E, S and M",
     };
     let mut rest = letters;
     let mut flags = Flags::NONE;
@@ -24,7 +25,7 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
         Some(b'W') => Some(Op::Write),
         Some(b'D') => Some(Op::Discard),
         Some(b'N') => None,
-        // Nothing but a flush: the letter of an operation is left out by some kernels.
+        // Only a flush: some kernels leave out the letter of the operation.
         _ if flags.contains(Flags::PREFLUSH) => return Ok(Some((Op::Flush, sync_of(rest)))),
         _ => return Err(unknown()),
     };
@@ -34,7 +35,7 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
             b'S' => flags |= Flags::SYNC,
             b'M' => flags |= Flags::META,
             b'E' if op == Some(Op::Discard) => op = Some(Op::SecureErase),
-            // Read-ahead is a read like others; barriers are gone, and were flushes around.
+            // Read-ahead is an ordinary read. Barriers no longer exist; they flushed on both sides.
             b'A' => {}
             b'B' => flags |= Flags::PREFLUSH | Flags::FUA,
             _ => return Err(unknown()),
@@ -44,6 +45,7 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
         let flush = flags.contains(Flags::PREFLUSH);
         return Ok(flush.then(|| (Op::Flush, flags.without(Flags::PREFLUSH | Flags::FUA))));
     }
+    debug_assert!(op != Some(Op::Flush), "a flush has returned above");
     if op != Some(Op::Write) {
         flags = flags.without(Flags::PREFLUSH | Flags::FUA);
     }

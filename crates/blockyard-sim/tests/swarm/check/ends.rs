@@ -33,7 +33,7 @@ impl Ends {
         if at >= self.entries.len() {
             self.entries.resize(at + 1, None);
         }
-        assert!(self.entries[at].is_none(), "[ends] cookie {at} was used before");
+        assert!(self.entries[at].is_none(), "[bio-ends-once] cookie {at} was used before");
         self.entries[at] = Some(Entry {
             queue,
             bio,
@@ -58,8 +58,8 @@ impl Ends {
     /// The bio called `cookie`, as far as it has not ended.
     pub(crate) fn bio(&self, cookie: u64) -> &Bio {
         let entry = self.entries.get(index(cookie)).and_then(Option::as_ref);
-        let Some(entry) = entry else { panic!("[ends] nobody submitted bio {cookie}") };
-        assert!(!entry.ended, "[ends] bio {cookie} has ended already");
+        let Some(entry) = entry else { panic!("[bio-ends-once] nobody submitted bio {cookie}") };
+        assert!(!entry.ended, "[bio-ends-once] bio {cookie} has ended already");
         &entry.bio
     }
 
@@ -83,15 +83,15 @@ impl Ends {
         let cookie = ended.bio.cookie;
         let _ = self.bio(cookie);
         let entry = self.entries[index(cookie)].as_mut().expect("it was there just now");
-        assert_eq!(entry.queue, queue, "[ends] bio {cookie} came out of another queue");
+        assert_eq!(entry.queue, queue, "[bio-ends-once] bio {cookie} came out of another queue");
         let same_range =
             (entry.bio.sector, entry.bio.sectors) == (ended.bio.sector, ended.bio.sectors);
-        assert!(same_range, "[ends] {:?} ended as {ended:?}", entry.bio);
+        assert!(same_range, "[bio-ends-once] {:?} ended as {ended:?}", entry.bio);
         let right = match ended.status {
             Status::Ok => entry.failures.is_empty(),
             status => entry.failures.contains(&status) || entry.flush_failures.contains(&status),
         };
-        assert!(right, "[ends] {ended:?} although {:?}", entry.failures);
+        assert!(right, "[bio-ends-once] {ended:?} although {:?}", entry.failures);
         entry.ended = true;
         self.open.remove(&(queue, cookie));
     }

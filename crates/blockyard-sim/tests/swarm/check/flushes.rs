@@ -1,18 +1,18 @@
-//! Flushes keep C1 to C3 of [`flush`](blockyard::flush), and the flags of data F1.
+//! Flushes keep [one-flush-at-a-time] to [flush-held-bounded] of [`flush`](blockyard::flush), and the flags of data [steps-from-flags].
 //!
 //! When a flush began is known from the time stamp of its request; it may get to the driver later.
 //! Data of a sequence is *under way* from the first time the driver takes it until it is done.
 //!
-//! - **\[C1\]** A hardware queue's flush begins when the one before has ended, and is with the driver
+//! - **[one-flush-at-a-time]** A hardware queue's flush begins when the one before has ended, and is with the driver
 //!   once.
-//! - **\[C2\]** A flush begins while no data of a sequence is under way, unless somebody waits for it
+//! - **[flush-waits-for-data]** A flush begins while no data of a sequence is under way, unless somebody waits for it
 //!   who was submitted [`HOLD_MAX`] ago.
-//! - **\[C3\]** It begins no later than that, and the grain of a timer, after it was wanted and the
+//! - **[flush-held-bounded]** It begins no later than that, and the grain of a timer, after it was wanted and the
 //!   one before had ended.
-//! - **\[F1\]** Data goes to the device as FUA where the device has that and it was asked for, and
+//! - **[steps-from-flags]** Data goes to the device as FUA where the device has that and it was asked for, and
 //!   never asks for a flush before it.
 //!
-//! A flush that fails fails the writes whose data was done when it began (F3): that is for
+//! A flush that fails fails the writes whose data was done when it began ([failed-flush-fails-all]): that is for
 //! [`ends`](super::ends) to hold them to.
 
 use super::ends::Ends;
@@ -42,7 +42,7 @@ struct Site {
     /// Bios of which data is done that wants a flush behind it, and since when; those that no flush
     /// has begun for.
     written: Vec<(Instant, u64)>,
-    /// Those that the flush under way is for. By C2 it did not begin before their data was done.
+    /// Those that the flush under way is for. By [flush-waits-for-data] it did not begin before their data was done.
     covered: Vec<u64>,
 }
 
@@ -97,10 +97,14 @@ impl Flushes {
         for piece in &seen.pieces {
             let bio = ends.bio(piece.cookie);
             let fua = seen.flags.contains(Flags::FUA);
-            assert_eq!(fua, is_native_fua(bio, limits), "[F1] FUA of {seen:?} for {bio:?}");
-            assert!(!seen.flags.contains(Flags::PREFLUSH), "[F1] {seen:?}");
+            assert_eq!(
+                fua,
+                is_native_fua(bio, limits),
+                "[steps-from-flags] FUA of {seen:?} for {bio:?}"
+            );
+            assert!(!seen.flags.contains(Flags::PREFLUSH), "[steps-from-flags] {seen:?}");
             if is_sequenced(bio, limits) {
-                assert_eq!(seen.pieces.len(), 1, "[merges] {bio:?} in {seen:?}");
+                assert_eq!(seen.pieces.len(), 1, "[merged-sides-agree] {bio:?} in {seen:?}");
                 let whole = piece.sectors == bio.sectors;
                 site.data.entry((piece.cookie, piece.sector)).or_insert((now, whole));
             }
@@ -114,7 +118,10 @@ impl Flushes {
             None => self.flush_began(at, began),
             Some((before, with_driver)) => {
                 let same = !with_driver && before == began;
-                assert!(same, "[C1] a flush began at {began}, with one since {before} under way");
+                assert!(
+                    same,
+                    "[one-flush-at-a-time] a flush began at {began}, with one since {before} under way"
+                );
             }
         }
         let site = self.sites.entry(at).or_default();
@@ -124,7 +131,11 @@ impl Flushes {
 
     fn flush_began(&mut self, at: (QueueId, HctxId), began: Instant) {
         let site = self.sites.entry(at).or_default();
-        assert!(began >= site.ended, "[C1] began at {began}, the one before ended {}", site.ended);
+        assert!(
+            began >= site.ended,
+            "[one-flush-at-a-time] began at {began}, the one before ended {}",
+            site.ended
+        );
         let under_way = site.data.iter().find(|(_, (since, _))| *since < began);
         if let Some(((cookie, sector), (since, _))) = under_way {
             let data = &site.data;
@@ -145,7 +156,10 @@ impl Flushes {
         let covered: Vec<_> = site.written.extract_if(.., is_for).collect();
         if let Some((first, _)) = covered.iter().min() {
             let due = (*first).max(site.ended) + HOLD_MAX + GRAIN;
-            assert!(began <= due, "[C3] a flush of {at:?} began at {began}, due {due}");
+            assert!(
+                began <= due,
+                "[flush-held-bounded] a flush of {at:?} began at {began}, due {due}"
+            );
         }
         site.covered = covered.into_iter().map(|(_, cookie)| cookie).collect();
     }

@@ -1,15 +1,15 @@
-//! What hardware queues send when, in the events (H1, H5, H6); for H2 and H3 see [`seam`](super::seam),
-//! for H4 [`progress`](super::progress).
+//! What hardware queues send when, in the events ([dispatch-list-first], [direct-requests-first], [no-overtaking-staged]); for [budget-given-back] and [tag-only-in-driver] see [`seam`](super::seam),
+//! for [no-lost-wake-up] [`progress`](super::progress).
 //!
-//! - **\[H1\]** A run takes nothing out of the elevator or software queues while something waits on
+//! - **[dispatch-list-first]** A run takes nothing out of the elevator or software queues while something waits on
 //!   its hardware queue's dispatch list: what was scheduled or refused, and not taken since. Not by
 //!   [`Dispatch::DrainAll`], which breaks this on purpose.
-//! - **\[H5\]** A run sends nothing else before what passes the elevator by and waited when it began.
+//! - **[direct-requests-first]** A run sends nothing else before what passes the elevator by and waited when it began.
 //!   Data behind a flush cannot be told from other data in the events and is left out; so is what
 //!   was requeued, which goes to the dispatch list; and so are reserved commands under an elevator,
 //!   which stand aside where they find no tag.
-//! - **\[H6\]** What was never staged is not taken by the driver while something is staged in the
-//!   software queues of its hardware queue. What passes the elevator by is left out, as for H5.
+//! - **[no-overtaking-staged]** What was never staged is not taken by the driver while something is staged in the
+//!   software queues of its hardware queue. What passes the elevator by is left out, as for [direct-requests-first].
 
 use crate::draw::Plan;
 use crate::tally::Step;
@@ -114,7 +114,10 @@ impl HardwareQueues {
             Action::Schedule => {
                 if let Some(run) = self.run.as_ref().filter(|_| !design.drains_all) {
                     let left = run.leftovers.first();
-                    assert!(left.is_none(), "[H1] {step:?} while {left:?} waits: {run:?}");
+                    assert!(
+                        left.is_none(),
+                        "[dispatch-list-first] {step:?} while {left:?} waits: {run:?}"
+                    );
                 }
                 self.waits(step);
             }
@@ -125,7 +128,7 @@ impl HardwareQueues {
                 let run = self.run.as_ref().filter(own);
                 let waits = run.and_then(|run| run.direct.first());
                 let right = waits.is_none() || self.passes_by(step) != Some(false);
-                assert!(right, "[H5] {step:?} before {waits:?}");
+                assert!(right, "[direct-requests-first] {step:?} before {waits:?}");
             }
             Action::Complete(_) | Action::Join => {
                 self.gone(step);
@@ -143,7 +146,7 @@ impl HardwareQueues {
         }
     }
 
-    /// What is staged, and that nothing goes past it (H6).
+    /// What is staged, and that nothing goes past it ([no-overtaking-staged]).
     fn stage(&mut self, step: &Step) {
         let number = (step.queue, step.id);
         let staged = self.staged.entry((step.queue, step.hctx)).or_default();
@@ -161,7 +164,10 @@ impl HardwareQueues {
             Action::Issue => {
                 let waits = staged.first().copied();
                 let goes_past = self.fresh.remove(&number) && self.passes_by(step) == Some(false);
-                assert!(waits.is_none() || !goes_past, "[H6] {step:?} before {waits:?}");
+                assert!(
+                    waits.is_none() || !goes_past,
+                    "[no-overtaking-staged] {step:?} before {waits:?}"
+                );
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! What shares a request may share it (M1, M2, M4): op, priority and hint agree, nothing is
+//! What shares a request may share it ([mergeable-ops-only], [merged-sides-agree], [no-gap-at-boundary]): op, priority and hint agree, nothing is
 //! marked against merging, no gap lies between.
 
 use blockyard::bio::{Bio, Flags, Op};
@@ -11,18 +11,18 @@ pub(crate) fn check(ends: &Ends, seen: &Seen, limits: &Limits) {
     let bios: Vec<&Bio> = seen.pieces.iter().map(|piece| ends.bio(piece.cookie)).collect();
     for bio in &bios {
         let agrees = (bio.op, bio.prio, bio.write_hint) == (seen.op, seen.prio, seen.write_hint);
-        assert!(agrees, "[merges] {bio:?} in {seen:?}");
+        assert!(agrees, "[merged-sides-agree] {bio:?} in {seen:?}");
     }
     if bios.len() < 2 {
         return;
     }
     for bio in &bios {
-        assert!(!bio.flags.contains(Flags::NO_MERGE), "[merges] {bio:?} in {seen:?}");
-        assert!(bio.op != Op::Flush, "[merges] {bio:?} in {seen:?}");
+        assert!(!bio.flags.contains(Flags::NO_MERGE), "[merged-sides-agree] {bio:?} in {seen:?}");
+        assert!(bio.op != Op::Flush, "[merged-sides-agree] {bio:?} in {seen:?}");
     }
     for pair in bios.windows(2) {
         let gap =
             pair[0].flags.contains(Flags::GAP_TAIL) || pair[1].flags.contains(Flags::GAP_HEAD);
-        assert!(!(limits.virt_boundary && gap), "[merges] a gap between {pair:?}");
+        assert!(!(limits.virt_boundary && gap), "[merged-sides-agree] a gap between {pair:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! While a queue is frozen no bio enters, and what is inside comes to its end (Z1); while it is
-//! quiesced nothing is offered to the driver (Z2).
+//! While a queue is frozen no bio enters, and what is inside comes to its end ([frozen-admits-none]); while it is
+//! quiesced nothing is offered to the driver ([quiesced-sends-none]).
 
 use super::ends::Ends;
 use crate::draw::Plan;
@@ -38,7 +38,7 @@ impl Pauses {
     }
 
     pub(super) fn entered(&self, queue: QueueId, bio: &Bio) {
-        assert_eq!(self.frozen[queue.index()], 0, "[freeze] {bio:?} entered");
+        assert_eq!(self.frozen[queue.index()], 0, "[frozen-admits-none] {bio:?} entered");
     }
 
     /// `bio` was not taken.
@@ -48,16 +48,20 @@ impl Pauses {
             (true, false) => refused == SubmitError::Frozen,
             (false, _) => refused != SubmitError::Frozen,
         };
-        assert!(right, "[freeze] {refused:?} of {bio:?}");
+        assert!(right, "[frozen-admits-none] {refused:?} of {bio:?}");
     }
 
     pub(super) fn offered(&self, seen: &Seen) {
-        assert_eq!(self.quiesced[seen.queue.index()], 0, "[quiesce] {seen:?} is offered");
+        assert_eq!(
+            self.quiesced[seen.queue.index()],
+            0,
+            "[quiesced-sends-none] {seen:?} is offered"
+        );
     }
 
     /// The queue says that it is empty.
     pub(crate) fn drained(queue: QueueId, ends: &Ends) {
         let left = ends.open_of(queue);
-        assert_eq!(left, 0, "[freeze] {queue:?} says it is empty");
+        assert_eq!(left, 0, "[frozen-admits-none] {queue:?} says it is empty");
     }
 }

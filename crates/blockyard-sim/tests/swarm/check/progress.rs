@@ -1,4 +1,4 @@
-//! No wake-up is lost (H4), and none is given over and over.
+//! No wake-up is lost ([no-lost-wake-up]), and none is given over and over.
 
 use crate::draw::Plan;
 use blockyard::time::{Duration, Instant};
@@ -42,6 +42,9 @@ impl Progress {
     /// An event comes at `now`, or none comes.
     pub(crate) fn next_event(&self, now: Option<Instant>, outstanding: u64) {
         let stuck = now.is_none_or(|now| now.since(self.moved_at) > self.still_max);
-        assert!(!stuck || outstanding == 0, "[wake-up] {outstanding} bios wait for nothing");
+        assert!(
+            !stuck || outstanding == 0,
+            "[no-lost-wake-up] {outstanding} bios wait for nothing"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What the driver owns, and what is held for it (H2, H3): a permit only with a request that the
+//! What the driver owns, and what is held for it ([budget-given-back], [tag-only-in-driver]): a permit only with a request that the
 //! driver owns; with an elevator, so a driver tag.
 
 use crate::draw::Plan;
@@ -63,7 +63,7 @@ impl Seam {
 
     pub(super) fn finished(&mut self, key: Key) -> Seen {
         let Some(seen) = self.owned.remove(&key) else {
-            panic!("[ends] {key:?} completes and is not with the driver")
+            panic!("[bio-ends-once] {key:?} completes and is not with the driver")
         };
         self.owned_of[key.0.index()] -= 1;
         let pool = self.pool(key.1);
@@ -115,12 +115,19 @@ impl Seam {
     pub(crate) fn call_ended<S: Sink>(&self, host: &Host<Meddler, S>) {
         for (queue, permits) in self.permits.iter().enumerate().filter(|(at, _)| self.budget[*at]) {
             let owned = self.owned_of[queue];
-            assert_eq!(*permits, owned, "[H2] permits of queue {queue}, and what it has there");
+            assert_eq!(
+                *permits, owned,
+                "[budget-given-back] permits of queue {queue}, and what it has there"
+            );
         }
         let pools = if self.elevators { &self.normal[..] } else { &[] };
         for (hctx, pool) in (0..).map(HctxId).zip(pools) {
             let owned = pool.iter().sum::<u32>();
-            assert_eq!(host.tags().in_use(hctx), owned, "[H3] tags of {hctx:?}, and what is there");
+            assert_eq!(
+                host.tags().in_use(hctx),
+                owned,
+                "[tag-only-in-driver] tags of {hctx:?}, and what is there"
+            );
         }
     }
 }

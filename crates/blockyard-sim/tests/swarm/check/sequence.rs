@@ -1,4 +1,4 @@
-//! Which bios need flushes of the device, by the words of [`flush`](blockyard::flush), F1.
+//! Which bios need flushes of the device, by the words of [`flush`](blockyard::flush), [steps-from-flags].
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::limits::Limits;

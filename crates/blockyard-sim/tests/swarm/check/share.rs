@@ -1,4 +1,4 @@
-//! Shared tags are divided fairly (T5): while several request queues use a tag set, none takes more
+//! Shared tags are divided fairly ([tags-shared-fairly]): while several request queues use a tag set, none takes more
 //! of a hardware queue's tags than its share.
 //!
 //! Checked where a tag is taken just before the driver is offered the request: with an elevator.
@@ -34,6 +34,10 @@ impl Share {
         let Some((held, users)) = seam.holders(seen) else { return };
         let share = self.depth.div_ceil(users).max(SHARE_MIN);
         let fair = !self.has_elevator[seen.queue.index()] || held < share;
-        assert!(fair, "[share] {:?} takes one more than {held} of {share}: {seen:?}", seen.queue);
+        assert!(
+            fair,
+            "[tags-shared-fairly] {:?} takes one more than {held} of {share}: {seen:?}",
+            seen.queue
+        );
     }
 }

@@ -1,5 +1,5 @@
 //! The driver is asked about a request once it has had it for the timeout, and again after each
-//! further one (X1): no earlier, and no later than the next whole second. What is ended by that is
+//! further one ([asked-each-timeout]): no earlier, and no later than the next whole second. What is ended by that is
 //! ended once: see [`seam`](super::seam) and [`cover`](super::cover).
 
 use crate::draw::Plan;
@@ -29,14 +29,17 @@ impl Timeouts {
     }
 
     fn check_not_late(due: Instant, key: Key, now: Instant) {
-        assert!(now <= due + GRAIN, "[timeout] {key:?} was to be asked about at {due}: {now}");
+        assert!(
+            now <= due + GRAIN,
+            "[asked-each-timeout] {key:?} was to be asked about at {due}: {now}"
+        );
     }
 
     pub(super) fn asked(&mut self, key: Key, now: Instant) {
         let Some(due) = self.due.get_mut(&key) else {
-            panic!("[timeout] asked about {key:?}, which the driver does not own")
+            panic!("[asked-each-timeout] asked about {key:?}, which the driver does not own")
         };
-        assert!(now >= *due, "[timeout] {key:?} is asked about at {now}, before {due}");
+        assert!(now >= *due, "[asked-each-timeout] {key:?} is asked about at {now}, before {due}");
         Self::check_not_late(*due, key, now);
         *due = now + self.timeouts[key.0.index()];
     }

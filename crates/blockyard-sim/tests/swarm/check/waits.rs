@@ -4,13 +4,13 @@
 //!
 //! In the queue's own words: `ahead` requests can be ahead of a bio's own: all parts of as many bios as
 //! the queue holds, since who comes later is behind. Under mq-deadline each of them may let
-//! `fifo_batch` x (`writes_starved` + 1) later ones pass (A4, A5), once its own deadline has passed
-//! (A6) and its class has aged (A1); under kyber a batch of each of the other domains (K4); without an
+//! `fifo_batch` x (`writes_starved` + 1) later ones pass ([batch-bounded], [writes-starve-bounded]), once its own deadline has passed
+//! ([expired-head-starts-batch]) and its class has aged ([aged-request-first]); under kyber a batch of each of the other domains ([domain-batches-in-turn]); without an
 //! elevator, one of each other software queue, as those take turns. What passes the elevator by may
-//! all go first (H5): each such bio of the phase, with a flush before and behind it. One request takes
+//! all go first ([direct-requests-first]): each such bio of the phase, with a flush before and behind it. One request takes
 //! the longest service and run delay; where several queues share the host, as many more take turns
 //! with it; and it may be held until the retry once. Who needs flushes may be held for each of two by
-//! data under way (C3). There are no freezes in this phase.
+//! data under way ([flush-held-bounded]). There are no freezes in this phase.
 
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
 use blockyard::time::{Duration, Instant};
@@ -48,7 +48,10 @@ impl Waits {
         let Some(since) = self.since.remove(&cookie) else { return };
         let (waited, bound) = (now.since(since), self.bounds[queue]);
         self.longest = self.longest.max(waited);
-        assert!(waited <= bound, "[starved] bio {cookie} took {waited:?}, at most {bound:?}");
+        assert!(
+            waited <= bound,
+            "[elevator-starves-none] bio {cookie} took {waited:?}, at most {bound:?}"
+        );
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct DevicePlan {
     pub(crate) service_max: Duration,
     /// Once in so many chances it has no budget although there is room; 0: never.
     pub(crate) no_budget: u64,
-    /// As often it is said to be full although it is not, nor anything in flight (D4).
+    /// As often it is said to be full although it is not, nor anything in flight ([busy-promise-kept]).
     pub(crate) empty_promises: u64,
     /// Once in so many commands, but [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) at
     /// most, it takes up to [`Self::stuck_max`].
@@ -145,7 +145,7 @@ impl Plan {
         self.queues[0].limits.write_cache
     }
 
-    /// How long one command, or a flush held back for data (C3), may keep everything else.
+    /// How long one command, or a flush held back for data ([flush-held-bounded]), may keep everything else.
     pub(crate) fn still_max(&self) -> Duration {
         let commands = self.device.stuck_max.as_ns() + 3 * self.queues[0].timeout.as_ns();
         Duration::from_ns(commands) + blockyard::flush::HOLD_MAX + Duration::from_secs(5)

@@ -77,7 +77,7 @@ impl Machine {
         self.checkers.progress.moved(self.now);
     }
 
-    /// A completion that comes too late, or out of nowhere (X2): it changes nothing.
+    /// A completion that comes too late, or out of nowhere ([first-end-wins]): it changes nothing.
     fn complete_a_stray(&mut self) {
         let tags = self.plan.tags;
         let below = |machine: &mut Self, count: usize| {
@@ -101,7 +101,7 @@ impl Machine {
         let finished = Finished { queue, hctx, tag, outcome };
         let of = &mut self.queues[queue.index()];
         let known = of.conclude(&mut self.host, &finished, self.now);
-        assert_eq!(known, Err(NotInFlight), "[stray] {finished:?}");
+        assert_eq!(known, Err(NotInFlight), "[first-end-wins] {finished:?}");
         self.summary.strays += 1;
     }
 }

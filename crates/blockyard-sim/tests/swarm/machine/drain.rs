@@ -112,7 +112,7 @@ impl Machine {
     fn wake(&mut self, waiter: u64) {
         let at = usize::try_from(waiter).expect("waiters are submitters");
         let submitter = &mut self.submitters[at];
-        assert_eq!(submitter.asleep, Asleep::ForTag, "[wake-up] {at} did not wait");
+        assert_eq!(submitter.asleep, Asleep::ForTag, "[no-lost-wake-up] {at} did not wait");
         submitter.asleep = Asleep::No;
         self.later(self.plan.run_delay_max, Event::Step(at));
     }

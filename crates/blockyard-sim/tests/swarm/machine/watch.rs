@@ -104,6 +104,6 @@ impl Machine {
         }
         let target = &mut self.queues[finished.queue.index()];
         let known = target.conclude(&mut self.host, &finished, self.now);
-        assert!(known.is_ok(), "[ends] the queue does not know {finished:?}");
+        assert!(known.is_ok(), "[bio-ends-once] the queue does not know {finished:?}");
     }
 }

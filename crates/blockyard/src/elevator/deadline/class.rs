@@ -148,7 +148,7 @@ impl Class {
             .or_else(|| self.begin_batch(arrived, tunables, now))
     }
 
-    /// A4.
+    /// [batch-bounded].
     fn continue_batch(&mut self) -> Option<RequestId> {
         let left = self.batch_left.checked_sub(1)?;
         let id = match self.turn {
@@ -159,7 +159,7 @@ impl Class {
         Some(id)
     }
 
-    /// A6.
+    /// [expired-head-starts-batch].
     fn begin_batch(
         &mut self,
         arrived: &[Instant],
@@ -177,7 +177,7 @@ impl Class {
         if expired { Some(oldest) } else { side.next.or(Some(oldest)) }
     }
 
-    /// A5.
+    /// [writes-starve-bounded].
     fn choose_turn(&mut self, writes_starved: u32) -> Option<Turn> {
         let reads = !self.reads.fifo.is_empty();
         let writes = !self.writes.fifo.is_empty();

@@ -1,32 +1,33 @@
 //! mq-deadline: sorted batches, bounded by deadlines.
 //!
-//! [`Deadline`] keeps one order for the whole queue, whichever hardware queue asks. Each priority
-//! class and direction has a tree by start sector and a FIFO by arrival. Requests go in batches of
-//! one direction by ascending sector; between batches the FIFO's head goes if its deadline passed.
+//! [`Deadline`] keeps one order for the whole queue, whichever hardware queue asks. Each priority class
+//! and direction has a tree by start sector and a FIFO by arrival. Requests go in batches of one
+//! direction by ascending sector; between batches the head of the FIFO goes if its deadline has passed.
 //! With one class this is also the elevator of 2017, and the legacy one before it.
+//!
+//! Within a class the head list goes first. Requests on it do not merge and belong to no batch. Flushes,
+//! which have no sector, go to its end; [`Place::Head`] is its front.
 //!
 //! # Rules
 //!
-//! - **A1.** While more than one class has work (queued or in flight), a request that is not
-//!   real-time and has waited [`DeadlineTunables::prio_aging_expire`] goes first.
-//! - **A2.** Classes go in order; a lower one only while the higher have nothing queued or in
-//!   flight. So [`Deadline::dispatch`] may withhold a request until a completion (E2).
-//! - **A3.** Within a class the head list goes first. Requests on it do not merge and belong to no
-//!   batch. Flushes, which have no sector, go to its end; [`Place::Head`] is its front.
-//! - **A4.** A batch goes on, up to [`DeadlineTunables::fifo_batch`] requests, with the next
-//!   request of its direction that starts at or after the start of the one sent last.
-//! - **A5.** A new batch is of reads, unless writes wait that
+//! - **[aged-request-first]** While more than one class has work (queued or in flight), a request that is
+//!   not real-time and has waited [`DeadlineTunables::prio_aging_expire`] goes first.
+//! - **[classes-in-order]** Classes go in order: a lower class only while the higher ones have nothing
+//!   queued or in flight. So [`Deadline::dispatch`] may withhold a request until a completion
+//!   ([work-is-given]).
+//! - **[batch-bounded]** A batch continues, up to [`DeadlineTunables::fifo_batch`] requests, with the next
+//!   request of its direction that starts at or after the start of the request sent last.
+//! - **[writes-starve-bounded]** A new batch is one of reads, unless writes wait that
 //!   [`DeadlineTunables::writes_starved`] new batches have passed over.
-//! - **A6.** A new batch begins with the FIFO's head if that has expired or nothing starts at or
-//!   after the position of its direction, else with the next request there. Deadlines are looked at
-//!   here only.
-//! - **A7.** Of two requests joined, the earlier arrival stays, and with it deadline and FIFO place.
-//! - **A8.** Each [`Deadline::dispatch`] is answered by one [`Deadline::finished`], also where the
-//!   request comes back by [`Deadline::insert`]: call `finished` first.
+//! - **[expired-head-starts-batch]** A new batch begins with the head of the FIFO if the head has expired,
+//!   or if no request starts at or after the position of the direction; otherwise with the next request
+//!   there. Deadlines are checked only here.
+//! - **[earlier-arrival-stays]** When two requests are joined, the earlier arrival stays, and with it the
+//!   deadline and the place in the FIFO.
 //!
-//! From A4 and A5: while there are always reads, the first write to wait sees at most the rest of
-//! the batch under way and `writes_starved` further ones, `fifo_batch` × (`writes_starved` + 1) - 1
-//! requests in all; 47 by default.
+//! From [batch-bounded] and [writes-starve-bounded]: while there are always reads, the first write to
+//! wait sees at most the rest of the current batch and `writes_starved` further ones, `fifo_batch` ×
+//! (`writes_starved` + 1) - 1 requests in all; 47 by default.
 
 mod class;
 
@@ -87,7 +88,7 @@ impl Deadline {
         }
     }
 
-    /// A1.
+    /// [aged-request-first].
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
         if self.classes.iter().filter(|class| class.has_work()).count() < 2 {
             return None;
@@ -98,7 +99,7 @@ impl Deadline {
             .find(|(_, id)| now >= self.arrived[id.index()] + self.tunables.prio_aging_expire)
     }
 
-    /// A2.
+    /// [classes-in-order].
     fn next_in_order(&mut self, now: Instant) -> Option<(usize, RequestId)> {
         let at = self.classes.iter().position(Class::has_work)?;
         let id = self.classes[at].next(&self.arrived, &self.tunables, now)?;
@@ -158,7 +159,7 @@ impl Elevator for Deadline {
         let class = self.class_of(prio);
         let side = self.classes[class].side_mut(op);
         if self.arrived[gone.index()] < self.arrived[kept.index()] {
-            side.fifo.remove(requests, kept); // A7
+            side.fifo.remove(requests, kept); // [earlier-arrival-stays]
             side.fifo.replace(requests, gone, kept);
             self.arrived[kept.index()] = self.arrived[gone.index()];
         } else {
@@ -224,7 +225,7 @@ impl Elevator for Deadline {
     fn finished(&mut self, request: &Request, _now: Instant) {
         let class = self.class_of(request.prio);
         let in_flight = &mut self.classes[class].in_flight;
-        assert!(*in_flight > 0, "A8: finished more often than dispatched");
+        assert!(*in_flight > 0, "[one-finished-per-dispatch]: finished more often than dispatched");
         *in_flight -= 1;
     }
 

@@ -35,7 +35,7 @@ impl Domain {
         }
     }
 
-    /// Requests in a row (K4).
+    /// Requests in a row ([domain-batches-in-turn]).
     pub(super) const fn batch(self, kind: KyberAdjust) -> u32 {
         match (self, kind) {
             (Self::Read, _) => 16,
@@ -44,7 +44,7 @@ impl Domain {
         }
     }
 
-    /// Every domain once, beginning behind this one, which comes last (K4).
+    /// Every domain once, beginning behind this one, which comes last ([domain-batches-in-turn]).
     pub(super) fn round(self) -> impl Iterator<Item = Self> {
         (1..=DOMAINS).map(move |ahead| Self::ALL[(self.index() + ahead) % DOMAINS])
     }
@@ -78,12 +78,12 @@ impl Tokens {
         self.depth == self.max
     }
 
-    /// From now on there are `depth`, as far as K7 allows.
+    /// From now on there are `depth`, as far as [depth-within-bounds] allows.
     pub(super) fn resize(&mut self, depth: u32) {
         self.depth = depth.clamp(1, self.max);
     }
 
-    /// Takes one; says whether there was one left (K3).
+    /// Takes one; says whether there was one left ([token-per-request]).
     pub(super) const fn take(&mut self) -> bool {
         let left = self.out < self.depth;
         self.out += left as u32;
@@ -92,7 +92,7 @@ impl Tokens {
 
     /// Gives one back.
     pub(super) fn put(&mut self) {
-        assert!(self.out > 0, "K5: finished more often than dispatched");
+        assert!(self.out > 0, "[one-finished-per-dispatch]: finished more often than dispatched");
         self.out -= 1;
     }
 

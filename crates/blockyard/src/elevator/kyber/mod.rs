@@ -1,42 +1,42 @@
-//! kyber: latency targets, kept by bounding how much of each kind is under way.
+//! kyber: latency targets, kept by a bound on each kind of request in flight.
 //!
-//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of
-//! tokens for the whole queue; a request leaves the elevator with a token and gives it back when it
-//! has completed. Where latencies miss their targets, domains that do well get fewer tokens, so that
-//! the others meet a shorter queue in the device.
+//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of tokens for
+//! the whole queue. A request leaves the elevator with a token and gives it back when it completes.
+//! When latencies miss their targets, domains that do well get fewer tokens, so that the others find a
+//! shorter queue in the device.
+//!
+//! Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] they are reads,
+//! synchronous writes and others. The domain of a request never changes while it is held. Only requests
+//! that the driver has completed are measured. `percentiles` and `steps` turn latencies into depths, at
+//! an instant that the module in use names. There is no timer: the first [`Kyber::dispatch`] or
+//! [`Kyber::finished`] from that instant on adjusts the depths from the earlier measurements, and
+//! nothing that could tell the difference happens in between.
 //!
 //! # Rules
 //!
-//! - **K1.** Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] reads,
-//!   synchronous writes and others. What a request is of never changes once it is held.
-//! - **K2.** A request waits in a list of its domain and software queue. A bio joins one of the last
-//!   eight there; requests do not join each other. Where a domain of a hardware queue has nothing
-//!   else to send, all these lists of it are emptied, in the order of the software queues, into one,
-//!   from which requests go first in, first out, and in which nothing merges. [`Place::Head`] is
-//!   that list's front.
-//! - **K3.** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none where no
-//!   domain with work has one left, until a completion (E2). While more tokens are out than a depth
-//!   that has fallen, none is given. Hardware queues take them as they are run.
-//! - **K4.** A hardware queue goes on with one domain for as many requests as its batch is (reads
-//!   16, writes 8, discards and others 1; with steps others 8), while it has work and tokens. Then
-//!   it is the turn of the next domain, round and round, that has both.
-//! - **K5.** Each [`Kyber::dispatch`] is answered by one [`Kyber::finished`], also where the request
-//!   comes back by [`Kyber::insert`]: call `finished` first. Only what the driver has completed is
-//!   measured.
-//! - **K6.** Depths are adjusted at an instant that the module in charge names. There is no timer:
-//!   the first [`Kyber::dispatch`] or [`Kyber::finished`] from then on does it, with what was
-//!   measured before, and nothing that could tell the difference happens in between.
-//! - **K7.** Depths are at least 1 and at most what the tunables say, where they begin.
+//! - **[domain-lists-in-order]** A request waits in a list of its domain and software queue. A bio joins
+//!   one of the last eight there; requests do not join each other. When a domain of a hardware queue has
+//!   nothing else to send, all these lists are emptied, in the order of the software queues, into one
+//!   list, from which requests go first in, first out, and in which nothing merges. [`Place::Head`] is
+//!   the front of that list.
+//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none
+//!   if no domain with work has a token left, until a completion ([work-is-given]). While more tokens
+//!   are out than a reduced depth allows, none is given. Hardware queues take tokens as they are run.
+//! - **[domain-batches-in-turn]** A hardware queue continues with one domain for one batch of requests
+//!   (reads 16, writes 8, discards and others 1; with steps others 8), while the domain has work and
+//!   tokens. Then the next domain that has both takes its turn, round and round.
+//! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where they
+//!   begin.
 //!
-//! How latencies become depths is in `percentiles` (P1 to P4) and `steps` (Q1 to Q4).
+//! From [domain-lists-in-order] and [domain-batches-in-turn]: while its domain has tokens, a request is
+//! passed in its hardware queue only by those of its domain that left the software queues before it and,
+//! before each of them and before itself, by at most one batch of every other domain: 25 requests by
+//! default.
 //!
-//! From K2 and K4: while its domain has tokens, a request is passed in its hardware queue by those of
-//! its domain that were let out of the software queues before it and, before each of them and before
-//! itself, by one batch of every other domain at most: 25 requests by default.
-//!
-//! Two things differ from Linux. Its tokens are numbered, so that after a cut one with a low number
-//! may be given although more are out than there should be (K3). And before 4.18 its software queues
-//! were not kept by domain, so that the last eight were those of all domains together (K2).
+//! Two things differ from Linux. These tokens are numbered, so that after a cut one with a low number
+//! may be given although too many are out ([token-per-request]). And before 4.18 the software queues of
+//! Linux were not kept by domain, so that the last eight requests were those of all domains together
+//! ([domain-lists-in-order]).
 
 mod adjust;
 mod domain;
@@ -63,11 +63,11 @@ use alloc::vec::Vec;
 /// What one hardware queue has to send.
 #[derive(Debug)]
 struct Lane {
-    /// Taken out of the software queues, by domain (K2).
+    /// Taken out of the software queues, by domain ([domain-lists-in-order]).
     lists: [List; DOMAINS],
     /// Which software queues hold requests of each domain.
     pending: [Bits; DOMAINS],
-    /// The domain whose turn it is, and how many of its batch have gone (K4).
+    /// The domain whose turn it is, and how many of its batch have gone ([domain-batches-in-turn]).
     turn: Domain,
     batched: u32,
     /// Requests held in all lists.
@@ -141,7 +141,7 @@ impl Kyber {
         }
     }
 
-    /// The next request of `domain`, with a token (K3), where there are both.
+    /// The next request of `domain`, with a token ([token-per-request]), where there are both.
     fn take(&mut self, requests: &mut Requests, hctx: HctxId, domain: Domain) -> Option<RequestId> {
         let lane = &mut self.lanes[hctx.index()];
         let (list, pending) = (&mut lane.lists[domain.index()], &mut lane.pending[domain.index()]);
@@ -151,7 +151,7 @@ impl Kyber {
         }
         if list.is_empty() {
             while let Some(at) = pending.next_wrapping(0) {
-                self.staged[at][domain.index()].drain_into(&mut self.nodes, requests, list); // K2
+                self.staged[at][domain.index()].drain_into(&mut self.nodes, requests, list); // [domain-lists-in-order]
                 pending.remove(at);
             }
         }
@@ -162,7 +162,7 @@ impl Kyber {
 }
 
 impl Elevator for Kyber {
-    /// The last eight that `ctx` has staged in the domain (K2).
+    /// The last eight that `ctx` has staged in the domain ([domain-lists-in-order]).
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -172,7 +172,7 @@ impl Elevator for Kyber {
         fronts: bool,
     ) -> Option<Candidate> {
         if !fronts {
-            return None; // K2: a request that is about to be inserted
+            return None; // [domain-lists-in-order]: a request that is about to be inserted
         }
         let domain = self.domain_of(other);
         let queue = &self.staged[self.staged_at(ctx)][domain.index()];
@@ -182,13 +182,13 @@ impl Elevator for Kyber {
     /// A merge changes no place, and no index is kept.
     fn merged(&mut self, _requests: &Requests, _id: RequestId, _merge: Merge) {}
 
-    /// None (K2).
+    /// None ([domain-lists-in-order]).
     fn neighbour(&self, _requests: &Requests, _id: RequestId, _merge: Merge) -> Option<RequestId> {
         None
     }
 
     fn joined(&mut self, _requests: &mut Requests, _kept: RequestId, _gone: RequestId) {
-        unreachable!("K2: kyber names no neighbour");
+        unreachable!("[domain-lists-in-order]: kyber names no neighbour");
     }
 
     /// No index is kept.
@@ -232,7 +232,7 @@ impl Elevator for Kyber {
         for turn in turn.round() {
             if let Some(id) = self.take(requests, hctx, turn) {
                 let lane = &mut self.lanes[hctx.index()];
-                (lane.turn, lane.batched) = (turn, 1); // K4
+                (lane.turn, lane.batched) = (turn, 1); // [domain-batches-in-turn]
                 return Some(id);
             }
         }
@@ -253,7 +253,7 @@ impl Elevator for Kyber {
         let domain = self.domain_of(&request.extent());
         self.tokens[domain.index()].put();
         let times = &request.times;
-        // K5: not what came back, nor what the driver failed without starting it.
+        // [one-finished-per-dispatch]: not what came back, nor what the driver failed without starting it.
         if request.state() == State::Complete && times.issued >= times.scheduled {
             let took = Took { total: now.since(times.queued), device: now.since(times.issued) };
             self.adjust.completed(domain, took, now, &mut self.due);

@@ -1,19 +1,19 @@
 //! Requests sorted by start sector.
 //!
-//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from
-//! the root down, which keeps it balanced whatever the order of insertion. Its nodes are in
-//! [`SectorNodes`], one per request of the queue, which any number of trees share: a request is in
-//! one tree at a time, and no tree costs more than its root.
+//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from the
+//! root down, which keeps it balanced whatever the order of insertion. Its nodes are in
+//! [`SectorNodes`], one for each request of the queue, which any number of trees share: a request is in
+//! one tree at a time, and a tree costs no more than its root. `NIL` is a node in no tree that stands for
+//! "none", with a priority below all others, so that no step must ask whether there is a child; its links
+//! mean nothing.
 //!
 //! # Rules
 //!
-//! - **S1.** In-order, sectors do not descend; requests of equal sectors stand in the order of
+//! - **[tree-order]** In-order, sectors do not descend; requests of equal sectors stand in the order of
 //!   insertion.
-//! - **S2.** No child has a higher priority than its parent. Priorities come from a fixed sequence,
-//!   one per insertion, so that equal runs build equal trees.
-//! - **S3.** Each child's parent link names the node that has it as a child.
-//! - **S4.** `NIL` is a node in no tree that stands for "none", with a priority below all others,
-//!   so that no step needs to ask whether there is a child. Its links mean nothing.
+//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a fixed
+//!   sequence, one for each insertion, so that equal runs build equal trees.
+//! - **[parent-links]** The parent link of each child names the node that has it as a child.
 
 use crate::unit::RequestId;
 use alloc::vec::Vec;
@@ -47,7 +47,7 @@ impl SectorNodes {
         Self { slots: alloc::vec![unused; capacity + 1], drawn: 0x2545_f491 }
     }
 
-    /// The next priority (S2): xorshift, never 0, with period 2^32 - 1.
+    /// The next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
     const fn draw(&mut self) -> u32 {
         self.drawn ^= self.drawn << 13;
         self.drawn ^= self.drawn >> 17;
@@ -129,7 +129,7 @@ impl SectorTree {
         Self { root: NIL }
     }
 
-    /// Adds `id`, which is in no tree, behind all requests that start at or before `sector` (S1).
+    /// Adds `id`, which is in no tree, behind all requests that start at or before `sector` ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
         let priority = nodes.draw();
         let (mut parent, mut side, mut below) = (NIL, LEFT, self.root);
@@ -146,7 +146,7 @@ impl SectorTree {
     }
 
     /// Takes `id`, which is in this tree, out: what hung below it is joined in its place, the
-    /// higher priority of both halves on top (S2).
+    /// higher priority of both halves on top ([heap-priority]).
     pub fn remove(&mut self, nodes: &mut SectorNodes, id: RequestId) {
         let at = node_of(id);
         let mut parent = nodes.at(at).parent;
@@ -196,21 +196,28 @@ impl SectorTree {
         nodes.step(id, RIGHT)
     }
 
-    /// Checks S1 to S4 in every node and returns how many there are. For tests.
+    /// Checks [tree-order] to S4 in every node and returns how many there are. For tests.
     ///
     /// # Panics
     ///
     /// If a rule does not hold.
     pub fn self_check(&self, nodes: &SectorNodes) -> usize {
         assert!(nodes.at(NIL).priority == 0, "S4");
-        assert!(self.root == NIL || nodes.at(self.root).parent == NIL, "S3 at the root");
+        assert!(
+            self.root == NIL || nodes.at(self.root).parent == NIL,
+            "[parent-links] at the root"
+        );
         let (mut count, mut sector, mut next) = (0, 0, self.first(nodes));
         while let Some(id) = next {
             let node = nodes.at(node_of(id));
-            assert!(node.sector >= sector, "S1: {} is behind {sector}", node.sector);
+            assert!(node.sector >= sector, "[tree-order]: {} is behind {sector}", node.sector);
             for child in node.child.into_iter().filter(|&child| child != NIL) {
-                assert!(nodes.at(child).priority <= node.priority, "S2 below {}", id.0);
-                assert!(nodes.at(child).parent == node_of(id), "S3 below {}", id.0);
+                assert!(
+                    nodes.at(child).priority <= node.priority,
+                    "[heap-priority] below {}",
+                    id.0
+                );
+                assert!(nodes.at(child).parent == node_of(id), "[parent-links] below {}", id.0);
             }
             assert!(count < nodes.slots.len(), "the links go in a circle");
             (count, sector, next) = (count + 1, node.sector, nodes.step(id, RIGHT));
@@ -218,7 +225,7 @@ impl SectorTree {
         count
     }
 
-    /// Hangs `at` on `side` of `parent`, or makes it the root (S3).
+    /// Hangs `at` on `side` of `parent`, or makes it the root ([parent-links]).
     fn hang(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
         if parent == NIL {
             self.root = at;

@@ -1,30 +1,31 @@
-//! [`Checked`]: asserts on every call what a driver and those who call it owe each other.
+//! [`Checked`]: asserts on every call the contract between a driver and its callers.
 //!
-//! It stands anywhere in a stack. What comes from above is held against what the core owes a
-//! driver, what comes from below against what a driver owes the core. It changes nothing, answers
-//! nothing by itself, and costs some table look-ups for each call: it belongs into every test.
+//! It may stand anywhere in a stack. Calls from above are checked against the core's duties, answers from
+//! below against the driver's. The layer changes nothing, answers nothing itself, and costs some table
+//! look-ups for each call: use it in every test.
+//!
+//! A broken rule panics with its name in brackets at the start of the message. The rules of
+//! [`driver`](crate::driver) and [`hardware_queue`](crate::hardware_queue) are checked like this:
+//!
+//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported as
+//!   finished, or ended on time-out, only while it is owned, and once; it is given back only while it is
+//!   owned.
+//! - [last-or-commit]: no run of a hardware queue is open when the caller's call has returned
+//!   ([`Checked::call_ended`]).
+//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries one, and
+//!   each permit goes back once.
+//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is owned,
+//!   and [`Busy::Host`] only while one of any queue is.
 //!
 //! # Rules
 //!
-//! A broken rule panics with its name in brackets, which begins the message. D1 to D4 are those of
-//! [`driver`](crate::driver).
-//!
-//! - **\[D1\]** Nothing is offered under a tag that is owned. A request is named as finished, or
-//!   said to have ended on time-out, only while it is owned, and once; it is given back only while
-//!   it is owned.
-//! - **\[D2\]** No run of a hardware queue is open when the caller's call has returned
-//!   ([`Checked::call_ended`]).
-//! - **\[D3\]** Permits are asked for only by a design with budget, come with each of its requests,
-//!   and go back once each.
-//! - **\[D4\]** [`Busy::Device`] is said only while a request of the queue is owned, [`Busy::Host`]
-//!   only while one of any queue is.
-//! - **\[partial\]** Only a read or write of one range is done in part, of less than all of it, and the
-//!   rest has failed.
-//! - **\[prepare\]** A request is prepared once before it is offered, and stays as it was prepared.
-//! - **\[limits\]** A request keeps the limits of its queue, and its pieces tile it.
-//! - **\[time\]** Time does not go backwards.
-//! - **\[poll\]** A device that has just named nothing does not ask to be polled at once.
-//! - **\[leak\]** Nothing is owned, prepared or permitted when all has ended
+//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less than all
+//!   of its sectors, and the rest has failed.
+//! - **[prepared-once]** A request is prepared once before it is offered, and does not change afterwards.
+//! - **[limits-kept]** A request keeps the limits of its queue, and its pieces tile it.
+//! - **[time-moves-forward]** Time does not go backwards.
+//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at once.
+//! - **[nothing-left-over]** Nothing is owned, prepared or permitted when everything has ended
 //!   ([`Checked::all_ended`]).
 
 use super::tagged::{Slot, Tagged};
@@ -120,7 +121,7 @@ impl<D> Checked<D> {
         }
     }
 
-    /// The same, which leaves \[D4\] out where `trusts`: for a driver that lies on purpose.
+    /// The same, which leaves [busy-promise-kept] out where `trusts`: for a driver that lies on purpose.
     #[must_use]
     pub fn trusting_promises(self, trusts: bool) -> Self {
         Self { trusts_promises: trusts, ..self }
@@ -130,11 +131,14 @@ impl<D> Checked<D> {
     ///
     /// # Panics
     ///
-    /// If a run is open (\[D2\]).
+    /// If a run is open ([last-or-commit]).
     pub fn call_ended(&self) {
         for (queue, account) in self.accounts.iter().enumerate() {
             let open = account.open.iter().position(|open| *open);
-            assert!(open.is_none(), "[D2] queue {queue}, hardware queue {open:?}: not committed");
+            assert!(
+                open.is_none(),
+                "[last-or-commit] queue {queue}, hardware queue {open:?}: not committed"
+            );
         }
     }
 
@@ -142,14 +146,20 @@ impl<D> Checked<D> {
     ///
     /// # Panics
     ///
-    /// If something is left (\[leak\], \[D2\]).
+    /// If something is left ([nothing-left-over], [last-or-commit]).
     pub fn all_ended(&self) {
         self.call_ended();
         for (queue, account) in self.accounts.iter().enumerate() {
-            assert_eq!(account.owned, 0, "[leak] requests of queue {queue} that the driver owns");
-            assert!(account.permits.is_empty(), "[leak] permits of queue {queue}");
+            assert_eq!(
+                account.owned, 0,
+                "[nothing-left-over] requests of queue {queue} that the driver owns"
+            );
+            assert!(account.permits.is_empty(), "[nothing-left-over] permits of queue {queue}");
             let prepared = account.prepared.iter().flatten().count();
-            assert_eq!(prepared, 0, "[leak] requests of queue {queue} that stay prepared");
+            assert_eq!(
+                prepared, 0,
+                "[nothing-left-over] requests of queue {queue} that stay prepared"
+            );
         }
     }
 
@@ -159,21 +169,28 @@ impl<D> Checked<D> {
     }
 
     fn check_time(&mut self, now: Instant) {
-        assert!(now >= self.now, "[time] {now} after {}", self.now);
+        assert!(now >= self.now, "[time-moves-forward] {now} after {}", self.now);
         self.now = now;
     }
 
     fn check_offer(&self, issue: &Issue<'_>) {
         let owned = self.owned[self.slot(issue.hctx, issue.tag)];
-        assert!(owned.is_none(), "[D1] {issue:?} under the tag of {owned:?}");
+        assert!(owned.is_none(), "[owned-until-completed] {issue:?} under the tag of {owned:?}");
         let account = &self.accounts[issue.queue.index()];
-        assert_eq!(issue.budget.is_some(), account.terms.budget, "[D3] the permit of {issue:?}");
+        assert_eq!(
+            issue.budget.is_some(),
+            account.terms.budget,
+            "[budget-given-back] the permit of {issue:?}"
+        );
         if let Some(budget) = issue.budget {
-            assert!(account.permits.contains(&budget), "[D3] {budget:?} is not out: {issue:?}");
+            assert!(
+                account.permits.contains(&budget),
+                "[budget-given-back] {budget:?} is not out: {issue:?}"
+            );
         }
         let prepared = account.prepared[issue.id().index()].as_ref();
         let now = content(issue.request());
-        assert_eq!(prepared, Some(&now), "[prepare] changed, or not prepared: {issue:?}");
+        assert_eq!(prepared, Some(&now), "[prepared-once] changed, or not prepared: {issue:?}");
         check_limits(issue.request(), &account.terms.limits, issue.pieces());
     }
 
@@ -183,7 +200,10 @@ impl<D> Checked<D> {
             Busy::Host => self.accounts.iter().any(|account| account.owned > 0),
             Busy::Resource => true,
         };
-        assert!(kept || self.trusts_promises, "[D4] {busy:?} for queue {queue:?}: nothing will do");
+        assert!(
+            kept || self.trusts_promises,
+            "[busy-promise-kept] {busy:?} for queue {queue:?}: nothing will do"
+        );
     }
 
     /// The driver says that it is done with a request. One that stays prepared is not finished, so
@@ -191,12 +211,14 @@ impl<D> Checked<D> {
     fn name(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
         let slot = self.slot(hctx, tag);
         let owned = self.owned[slot].as_mut().filter(|owned| owned.queue == queue);
-        let Some(owned) = owned else { panic!("[D1] {queue:?} {hctx:?} {tag:?} is not owned") };
-        assert!(!owned.named, "[D1] {queue:?} {hctx:?} {tag:?} finishes twice");
+        let Some(owned) = owned else {
+            panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
+        };
+        assert!(!owned.named, "[owned-until-completed] {queue:?} {hctx:?} {tag:?} finishes twice");
         owned.named = true;
         if let Outcome::Partial { sectors, status } = outcome {
             let rightly = sectors < owned.divisible && status != Status::Ok;
-            assert!(rightly, "[partial] {outcome:?} of {owned:?}");
+            assert!(rightly, "[partial-completion-valid] {outcome:?} of {owned:?}");
         }
         if outcome == Outcome::AgainPrepared {
             self.owned[slot] = None;
@@ -206,7 +228,7 @@ impl<D> Checked<D> {
 
     fn drop_preparation(&mut self, queue: QueueId, id: RequestId) {
         let before = self.accounts[queue.index()].prepared[id.index()].take();
-        assert!(before.is_some(), "[prepare] {id:?} of {queue:?} was not prepared");
+        assert!(before.is_some(), "[prepared-once] {id:?} of {queue:?} was not prepared");
     }
 }
 
@@ -215,10 +237,10 @@ fn content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
-/// M3: whatever was merged, the request keeps every limit.
+/// [merged-within-limits]: whatever was merged, the request keeps every limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
     if rq.op == Op::Flush {
-        assert!(limits.write_cache, "[limits] a flush of a write-through device");
+        assert!(limits.write_cache, "[limits-kept] a flush of a write-through device");
         return;
     }
     let max = match rq.ranges {
@@ -226,32 +248,35 @@ fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piec
         1 => limits.max_sectors_at(rq.op, rq.sector),
         _ => limits.max_discard_sectors,
     };
-    assert!(rq.sectors <= max, "[limits] {} sectors, at most {max}: {rq:?}", rq.sectors);
-    assert!(rq.ranges <= limits.max_discard_segments.max(1), "[limits] ranges of {rq:?}");
+    assert!(rq.sectors <= max, "[limits-kept] {} sectors, at most {max}: {rq:?}", rq.sectors);
+    assert!(rq.ranges <= limits.max_discard_segments.max(1), "[limits-kept] ranges of {rq:?}");
     if matches!(rq.op, Op::Read | Op::Write) {
-        assert!(rq.segments <= limits.max_segments, "[limits] segments of {rq:?}");
+        assert!(rq.segments <= limits.max_segments, "[limits-kept] segments of {rq:?}");
     }
     let has_range = rq.ranges == 1 && !rq.op.is_passthrough();
     let ends_within = rq.end_sector() <= limits.capacity_sectors;
-    assert!(ends_within || !has_range, "[limits] end of {rq:?}");
+    assert!(ends_within || !has_range, "[limits-kept] end of {rq:?}");
     let (mut at, mut sectors, mut count) = (rq.sector, 0, 0);
     for piece in pieces {
-        assert!(piece.sector == at || rq.ranges > 1, "[limits] a hole before {piece:?}");
+        assert!(piece.sector == at || rq.ranges > 1, "[limits-kept] a hole before {piece:?}");
         at = piece.sector + u64::from(piece.sectors);
         sectors += piece.sectors;
         count += 1;
     }
-    assert_eq!(sectors, rq.sectors, "[limits] sectors of the pieces of {rq:?}");
-    assert!(rq.ranges == 1 || rq.ranges == count, "[limits] {count} pieces in {rq:?}");
+    assert_eq!(sectors, rq.sectors, "[limits-kept] sectors of the pieces of {rq:?}");
+    assert!(rq.ranges == 1 || rq.ranges == count, "[limits-kept] {count} pieces in {rq:?}");
 }
 
 impl<D: Driver> Driver for Checked<D> {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         let account = &mut self.accounts[queue.index()];
-        assert!(account.terms.budget, "[D3] asked for by {queue:?}, a design without");
+        assert!(
+            account.terms.budget,
+            "[budget-given-back] asked for by {queue:?}, a design without"
+        );
         let budget = self.below.take_budget(queue)?;
         let room = account.permits.len() < account.permits.capacity();
-        assert!(room, "[D3] more permits of {queue:?} than requests");
+        assert!(room, "[budget-given-back] more permits of {queue:?} than requests");
         account.permits.push(budget);
         Some(budget)
     }
@@ -259,7 +284,7 @@ impl<D: Driver> Driver for Checked<D> {
     fn return_budget(&mut self, queue: QueueId, budget: Budget) {
         let permits = &mut self.accounts[queue.index()].permits;
         let at = permits.iter().rposition(|out| *out == budget);
-        let Some(at) = at else { panic!("[D3] {budget:?} of {queue:?} is not out") };
+        let Some(at) = at else { panic!("[budget-given-back] {budget:?} of {queue:?} is not out") };
         permits.swap_remove(at);
         self.below.return_budget(queue, budget);
     }
@@ -267,7 +292,7 @@ impl<D: Driver> Driver for Checked<D> {
     fn prepare(&mut self, issue: &Issue<'_>) {
         let prepared = &mut self.accounts[issue.queue.index()].prepared[issue.id().index()];
         let before = prepared.replace(content(issue.request()));
-        assert!(before.is_none(), "[prepare] twice: {issue:?}");
+        assert!(before.is_none(), "[prepared-once] twice: {issue:?}");
         self.below.prepare(issue);
     }
 
@@ -307,7 +332,9 @@ impl<D: Driver> Driver for Checked<D> {
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
         let slot = self.slot(hctx, tag);
         let owned = self.owned[slot].take().filter(|owned| owned.queue == queue);
-        let Some(owned) = owned else { panic!("[D1] {queue:?} {hctx:?} {tag:?} is not owned") };
+        let Some(owned) = owned else {
+            panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
+        };
         self.accounts[queue.index()].owned -= 1;
         self.drop_preparation(queue, owned.id);
         self.below.finish(queue, hctx, tag, request);
@@ -335,7 +362,10 @@ impl<D: Device> Device for Checked<D> {
         self.check_time(now);
         let Some(finished) = self.below.next_finished(now) else {
             let at = self.below.poll_at();
-            assert!(at.is_none_or(|at| at > now), "[poll] at {at:?}, with nothing at {now}");
+            assert!(
+                at.is_none_or(|at| at > now),
+                "[no-idle-polling] at {at:?}, with nothing at {now}"
+            );
             return None;
         };
         self.name(finished.queue, finished.hctx, finished.tag, finished.outcome);

@@ -183,8 +183,8 @@ fn a_part_is_less_than_all_and_the_rest_has_failed() {
         }
     };
     named(7, Status::Medium)();
-    assert_caught("[partial]", "all of it", named(8, Status::Medium));
-    assert_caught("[partial]", "a part that did not fail", named(4, Status::Ok));
+    assert_caught("[partial-completion-valid]", "all of it", named(8, Status::Medium));
+    assert_caught("[partial-completion-valid]", "a part that did not fail", named(4, Status::Ok));
 }
 
 #[test]
@@ -205,31 +205,33 @@ fn a_life_by_the_rules_is_left_alone() {
 
 #[test]
 fn d1_ownership() {
-    assert_caught("[D1]", "an offer under a tag that is owned", || {
+    assert_caught("[owned-until-completed]", "an offer under a tag that is owned", || {
         let mut rig = Rig::new();
         rig.send(0);
         let _ = rig.offer(0);
     });
-    assert_caught("[D1]", "a completion of what is not owned", || Rig::new().name(2));
-    assert_caught("[D1]", "a second completion", || {
+    assert_caught("[owned-until-completed]", "a completion of what is not owned", || {
+        Rig::new().name(2)
+    });
+    assert_caught("[owned-until-completed]", "a second completion", || {
         let mut rig = Rig::new();
         rig.send(0);
         rig.name(0);
         rig.name(0);
     });
-    assert_caught("[D1]", "a completion after a time-out that ended it", || {
+    assert_caught("[owned-until-completed]", "a completion after a time-out that ended it", || {
         let mut rig = Rig::new();
         rig.send(0);
         rig.time_out(0);
         rig.name(0);
     });
-    assert_caught("[D1]", "giving back what is not owned", || {
+    assert_caught("[owned-until-completed]", "giving back what is not owned", || {
         let mut rig = Rig::new();
         rig.send(0);
         rig.finish(0);
         rig.finish(0);
     });
-    assert_caught("[D1]", "a completion for another queue", || {
+    assert_caught("[owned-until-completed]", "a completion for another queue", || {
         let mut rig = Rig::new();
         rig.send(0);
         let request = rig.pools.requests[RequestId(0)].clone();
@@ -249,7 +251,7 @@ fn d1_tags_that_hardware_queues_share_are_one_each() {
         rig.checked.queue_rq(&Issue { tag: DriverTag(0), ..issue })
     };
     assert_eq!(offer_in_other(&mut rig), Accept::Queued);
-    assert_caught("[D1]", "a shared tag used in two hardware queues", || {
+    assert_caught("[owned-until-completed]", "a shared tag used in two hardware queues", || {
         let mut rig = Rig::with(Dispatch::HoldUntilFlushed, &tags);
         rig.send(0);
         rig.start(1, 8);
@@ -260,7 +262,7 @@ fn d1_tags_that_hardware_queues_share_are_one_each() {
 
 #[test]
 fn d2_runs_end() {
-    assert_caught("[D2]", "a run left open", || {
+    assert_caught("[last-or-commit]", "a run left open", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);
@@ -271,22 +273,24 @@ fn d2_runs_end() {
 
 #[test]
 fn d3_permits() {
-    assert_caught("[D3]", "asking for a permit without need", || {
+    assert_caught("[budget-given-back]", "asking for a permit without need", || {
         let _ = Rig::new().checked.take_budget(QUEUE);
     });
-    assert_caught("[D3]", "a request without a permit", || Rig::with_budget().send(0));
-    assert_caught("[D3]", "a permit that is not out", || {
+    assert_caught("[budget-given-back]", "a request without a permit", || {
+        Rig::with_budget().send(0)
+    });
+    assert_caught("[budget-given-back]", "a permit that is not out", || {
         let mut rig = Rig::with_budget();
         rig.pools.permit = Some(Budget(0));
         rig.send(0);
     });
-    assert_caught("[D3]", "a permit given back twice", || {
+    assert_caught("[budget-given-back]", "a permit given back twice", || {
         let mut rig = Rig::with_budget();
         let permit = rig.checked.take_budget(QUEUE).expect("a puppet gives");
         rig.checked.return_budget(QUEUE, permit);
         rig.checked.return_budget(QUEUE, permit);
     });
-    assert_caught("[D3]", "permits without end", || {
+    assert_caught("[budget-given-back]", "permits without end", || {
         let mut rig = Rig::with_budget();
         assert!((0..64).all(|_| rig.checked.take_budget(QUEUE).is_some()));
     });
@@ -295,7 +299,7 @@ fn d3_permits() {
 #[test]
 fn d4_promises() {
     for busy in [Busy::Device, Busy::Host] {
-        assert_caught("[D4]", "a promise with nothing in flight", || {
+        assert_caught("[busy-promise-kept]", "a promise with nothing in flight", || {
             let mut rig = Rig::new();
             rig.checked.below.answer = Accept::Busy(busy);
             rig.send(0);
@@ -313,25 +317,25 @@ fn d4_promises() {
 
 #[test]
 fn requests_are_prepared_once_and_stay_as_they_were() {
-    assert_caught("[prepare]", "an offer of what was not prepared", || {
+    assert_caught("[prepared-once]", "an offer of what was not prepared", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         let _ = rig.offer(0);
     });
-    assert_caught("[prepare]", "a second preparation", || {
+    assert_caught("[prepared-once]", "a second preparation", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);
         rig.prepare(0);
     });
-    assert_caught("[prepare]", "a request that changed", || {
+    assert_caught("[prepared-once]", "a request that changed", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);
         rig.pools.requests[RequestId(0)].sectors += 1;
         let _ = rig.offer(0);
     });
-    assert_caught("[prepare]", "dropping a preparation that was not made", || {
+    assert_caught("[prepared-once]", "dropping a preparation that was not made", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.checked.unprepare(&rig.pools.issue(HCTX, 0, true, NOW));
@@ -340,13 +344,13 @@ fn requests_are_prepared_once_and_stay_as_they_were() {
 
 #[test]
 fn requests_keep_the_limits() {
-    assert_caught("[limits]", "too many sectors", || {
+    assert_caught("[limits-kept]", "too many sectors", || {
         let mut rig = Rig::new();
         rig.start(0, 17);
         rig.prepare(0);
         let _ = rig.offer(0);
     });
-    assert_caught("[limits]", "pieces that do not add up", || {
+    assert_caught("[limits-kept]", "pieces that do not add up", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.pools.requests[RequestId(0)].sectors += 1;
@@ -357,12 +361,12 @@ fn requests_keep_the_limits() {
 
 #[test]
 fn time_goes_on() {
-    assert_caught("[time]", "a call in the past", || {
+    assert_caught("[time-moves-forward]", "a call in the past", || {
         let mut rig = Rig::new();
         rig.send(0);
         rig.checked.commit(QUEUE, HCTX, Instant::ZERO);
     });
-    assert_caught("[poll]", "a device that wants to be asked for nothing", || {
+    assert_caught("[no-idle-polling]", "a device that wants to be asked for nothing", || {
         let mut rig = Rig::new();
         rig.checked.below.poll_at = Some(NOW);
         let _ = rig.checked.next_finished(NOW);
@@ -371,17 +375,17 @@ fn time_goes_on() {
 
 #[test]
 fn nothing_is_left() {
-    assert_caught("[leak]", "a request with the driver", || {
+    assert_caught("[nothing-left-over]", "a request with the driver", || {
         let mut rig = Rig::new();
         rig.send(0);
         rig.checked.all_ended();
     });
-    assert_caught("[leak]", "a permit", || {
+    assert_caught("[nothing-left-over]", "a permit", || {
         let mut rig = Rig::with_budget();
         let _ = rig.checked.take_budget(QUEUE);
         rig.checked.all_ended();
     });
-    assert_caught("[leak]", "a preparation", || {
+    assert_caught("[nothing-left-over]", "a preparation", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);

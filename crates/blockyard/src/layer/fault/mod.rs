@@ -2,13 +2,13 @@
 //!
 //! # Rules
 //!
-//! - **F1.** An offer that the device below refuses has not taken place: it matches no rule, and
-//!   nothing is drawn for it.
-//! - **F2.** What a rule says of an offer holds until the request completes.
-//! - **F3.** The device below sees every request that is not failed or refused here, and completes
-//!   it: what is lost is its completion.
-//! - **F4.** What the device below gives back undone passes up as it is, whatever a rule said: the
-//!   request comes again and is judged anew.
+//! - **[refused-offer-uncounted]** An offer that the device below refuses has not taken place: it matches
+//!   no fault rule, and nothing is drawn for it.
+//! - **[fault-lasts-until-completion]** The fault chosen for an offer holds until the request completes.
+//! - **[every-request-completes-below]** The device below sees every request that is not failed or refused
+//!   here, and completes it: a lost request is a lost completion.
+//! - **[undone-passes-up]** A request that the device below gives back undone passes up unchanged, whatever
+//!   a fault rule said: the request comes again and is judged anew.
 
 mod rule;
 
@@ -59,7 +59,7 @@ pub struct Faulty<D> {
     pub below: D,
     rules: Rules,
     lifted: bool,
-    /// Of each request below (F2).
+    /// Of each request below ([fault-lasts-until-completion]).
     fates: Tagged<Fate>,
     held: Held,
     /// Requests in flight that will complete, by queue.
@@ -89,7 +89,7 @@ impl<D> Faulty<D> {
         }
     }
 
-    /// From now on no rule is asked. What rules have said of requests in flight holds (F2).
+    /// From now on no rule is asked. What rules have said of requests in flight holds ([fault-lasts-until-completion]).
     pub const fn lift(&mut self) {
         self.lifted = true;
     }
@@ -111,7 +111,7 @@ impl<D> Faulty<D> {
         self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
     }
 
-    /// D4: a refusal that nothing in flight would end is one for want of a resource.
+    /// [busy-promise-kept]: a refusal that nothing in flight would end is one for want of a resource.
     fn honest(&self, queue: QueueId, busy: Busy) -> Busy {
         let kept = match busy {
             Busy::Device => self.coming[queue.index()] > 0,
@@ -129,7 +129,7 @@ impl<D: Driver> Faulty<D> {
             self.below.unprepare(issue);
         }
         if issue.last {
-            self.below.commit(issue.queue, issue.hctx, issue.now); // D2: it does not see the last
+            self.below.commit(issue.queue, issue.hctx, issue.now); // [last-or-commit]: it does not see the last
         }
         answer
     }
@@ -163,7 +163,7 @@ impl<D: Driver> Driver for Faulty<D> {
             action => {
                 let answer = self.pass(issue, action);
                 if let Accept::Busy(_) = answer {
-                    return answer; // F1
+                    return answer; // [refused-offer-uncounted]
                 }
                 answer
             }
@@ -208,7 +208,7 @@ impl<D: Device> Device for Faulty<D> {
         while let Some(finished) = self.below.next_finished(now) {
             let undone = matches!(finished.outcome, Outcome::Again | Outcome::AgainPrepared);
             match &mut self.fates[(finished.hctx, finished.tag)] {
-                _ if undone => self.held.hold(finished, now), // F4
+                _ if undone => self.held.hold(finished, now), // [undone-passes-up]
                 Fate::Plain => self.held.hold(finished, now),
                 Fate::Outcome(outcome) => {
                     self.held.hold(Finished { outcome: *outcome, ..finished }, now);

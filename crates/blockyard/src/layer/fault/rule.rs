@@ -64,7 +64,7 @@ pub enum Action {
     /// It completes so much later.
     Delay(Duration),
     /// The driver refuses it for now. [`Busy::Device`] and [`Busy::Host`] become
-    /// [`Busy::Resource`] where nothing is in flight whose completion would make room (D4).
+    /// [`Busy::Resource`] where nothing is in flight whose completion would make room ([busy-promise-kept]).
     Busy(Busy),
     /// The device takes it, does nothing, and gives it back to be tried again.
     Again,

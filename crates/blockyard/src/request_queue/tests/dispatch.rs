@@ -148,7 +148,7 @@ fn the_rest_of_a_split_bio_does_not_wait_on_the_plug_of_a_sleeper() {
     }
 }
 
-/// D2: what the device was given before a failure must be told to it, as nothing may follow.
+/// [last-or-commit]: what the device was given before a failure must be told to it, as nothing may follow.
 #[test]
 fn a_run_whose_last_request_fails_is_ended_by_a_commit() {
     for dispatch in [Dispatch::Budget, Dispatch::HoldUntilFlushed] {

@@ -36,7 +36,7 @@ fn the_driver_is_asked_at_the_next_whole_second_and_again_after_another_timeout(
     }
 }
 
-/// X2: who comes second finds nothing and changes nothing.
+/// [first-end-wins]: who comes second finds nothing and changes nothing.
 #[test]
 fn a_completion_after_the_timeout_finds_nothing() {
     for mut rig in rigs().map(in_flight) {

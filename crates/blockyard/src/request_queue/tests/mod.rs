@@ -99,7 +99,7 @@ impl Driver for Obedient {
     }
 }
 
-/// It says what a test tells it to, promises that it cannot keep (D4) among that.
+/// It says what a test tells it to, promises that it cannot keep ([busy-promise-kept]) among that.
 type Watched = Checked<Obedient>;
 
 impl Deref for Watched {

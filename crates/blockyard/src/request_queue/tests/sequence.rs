@@ -70,7 +70,7 @@ fn the_device_sees_fua_only_if_it_has_it_and_never_preflush() {
     }
 }
 
-/// C1, F2: a flush covers those that waited when it began; whoever comes later shares the next.
+/// [one-flush-at-a-time], [flush-covers-earlier]: a flush covers those that waited when it began; whoever comes later shares the next.
 #[test]
 fn one_flush_serves_all_that_waited_and_the_next_all_that_came_meanwhile() {
     for mut rig in rigs(8, false) {
@@ -89,7 +89,7 @@ fn one_flush_serves_all_that_waited_and_the_next_all_that_came_meanwhile() {
     }
 }
 
-/// C2: two writes that want a flush behind them share it.
+/// [flush-waits-for-data]: two writes that want a flush behind them share it.
 #[test]
 fn data_under_way_holds_the_next_flush_back() {
     for mut rig in rigs(8, false) {
@@ -107,7 +107,7 @@ fn data_under_way_holds_the_next_flush_back() {
     }
 }
 
-/// C3: data that never ends does not hold flushes back for ever.
+/// [flush-held-bounded]: data that never ends does not hold flushes back for ever.
 #[test]
 fn a_flush_is_held_back_for_five_seconds_at_most() {
     for mut rig in rigs(8, false) {
@@ -122,7 +122,7 @@ fn a_flush_is_held_back_for_five_seconds_at_most() {
     }
 }
 
-/// F3.
+/// [failed-flush-fails-all].
 #[test]
 fn a_failed_step_ends_the_sequence_and_a_failed_flush_all_that_it_covers() {
     let failed = Status::IoError;

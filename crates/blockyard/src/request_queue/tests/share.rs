@@ -66,7 +66,7 @@ fn a_queue_whose_last_request_failed_at_once_shares_no_more_after_a_while() {
 }
 
 /// A reserved command that found no reserved tag, as another queue's had the only one, stood before
-/// reads and flushes that need none. Here it stands aside (H5), and goes when the tag comes free.
+/// reads and flushes that need none. Here it stands aside ([direct-requests-first]), and goes when the tag comes free.
 #[test]
 fn what_lacks_a_reserved_tag_does_not_stop_what_needs_none() {
     let (mut host, mut queues) = pair(1, Policies::mq_deadline());

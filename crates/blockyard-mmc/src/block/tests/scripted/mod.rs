@@ -61,7 +61,7 @@ pub(super) const COMMAND: Duration = Duration::from_us(2);
 const BLOCK: Duration = Duration::from_us(20);
 
 /// The start of background operations.
-pub(super) const UPKEEP: Command = Command {
+pub(super) const BACKGROUND: Command = Command {
     opcode: Opcode::Switch,
     argument: 0x03a4_0100,
     response: ResponseKind::R1b,
@@ -282,7 +282,7 @@ impl Scripted {
         if self.state == CardState::Programming && command.response.has_busy() {
             let busy = match command.opcode {
                 Opcode::InterruptByStatus | Opcode::InterruptByStop => self.interrupt_busy,
-                Opcode::Switch if *command == UPKEEP => {
+                Opcode::Switch if *command == BACKGROUND => {
                     self.level = self.level_after;
                     self.bkops_busy
                 }
@@ -295,7 +295,7 @@ impl Scripted {
         }
     }
 
-    /// `command`, by which the card does something itself, has been obeyed.
+    /// `command`, by which the card does something itself, has been command_ended.
     fn note(&mut self, command: &Command) {
         self.log.push(*command);
         if *command == Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1) {

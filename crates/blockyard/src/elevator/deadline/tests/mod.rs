@@ -125,11 +125,14 @@ impl Rig {
         }
     }
 
-    /// E1 and E2: everything held comes out once nothing is in flight.
+    /// [dispatched-once] and [work-is-given]: everything held comes out once nothing is in flight.
     fn drain(&mut self) {
         while self.fast.len() > 0 {
             if self.dispatch().is_none() {
-                assert!(!self.in_flight.is_empty(), "E2: withheld with nothing in flight");
+                assert!(
+                    !self.in_flight.is_empty(),
+                    "[work-is-given]: withheld with nothing in flight"
+                );
             }
             self.finish(0, false);
         }

@@ -1,4 +1,4 @@
-//! The rules A1 to A8 written down once more, as plainly as they go: every question is answered by
+//! The rules [aged-request-first] to [one-finished-per-dispatch] written down once more, as plainly as they go: every question is answered by
 //! looking at everything that is held.
 
 use super::*;
@@ -153,7 +153,7 @@ impl Slow {
         }
     }
 
-    /// A7.
+    /// [earlier-arrival-stays].
     pub(super) fn joined(&mut self, kept: RequestId, gone: RequestId) {
         let place = |id| move |held: &Held| held.id == id;
         let at_kept = self.sorted.iter().position(place(kept)).expect("kept is held");
@@ -226,7 +226,7 @@ impl Slow {
         self.turns[class].in_flight > 0 || self.all().any(|held| held.class == class)
     }
 
-    /// A1: per class the oldest of the list's heads, of equally old ones the first in this order.
+    /// [aged-request-first]: per class the oldest of the list's heads, of equally old ones the first in this order.
     fn aged(&self, now: Instant) -> Option<RequestId> {
         if (0..3).filter(|&class| self.has_work(class)).count() < 2 {
             return None;
@@ -254,7 +254,7 @@ impl Slow {
             .min_by_key(|held| (held.sector, held.placed))
     }
 
-    /// A2 to A6.
+    /// [classes-in-order] to [expired-head-starts-batch].
     fn in_order(&mut self, now: Instant) -> Option<RequestId> {
         let class = (0..3).find(|&class| self.has_work(class))?;
         if let Some(head) = self.heads.iter().find(|held| held.class == class) {

@@ -1,21 +1,19 @@
-//! How latencies became depths from Linux 4.12 to 4.19.
+//! How kyber turned latencies into depths from Linux 4.12 to 4.19.
 //!
-//! # Rules
+//! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms. When a
+//! window ends, another of 100 ms follows while a domain misses its target or others have fewer tokens
+//! than they could have. Completions within the window are measured, the one that began it included.
 //!
-//! - **Q1.** A read or synchronous write that was longer in the device than its target begins a
-//!   window of 10 ms. When one ends, another of 100 ms follows while a domain misses its target or
-//!   others have fewer tokens than they could have. What completes within it is measured, the one
-//!   that began it included.
-//! - **Q2.** A domain is as well as the mean of its device latencies: great up to half of the target,
-//!   good up to the target, awful from twice the target on, bad between.
-//! - **Q3.** Of reads and synchronous writes the one that is well gives tokens up if the other is
-//!   not: half of them (great beside awful), a quarter (great beside bad, good beside awful) or an
-//!   eighth (good beside bad), at least one. The other gets one more, and two if it is awful beside
-//!   great. Where both are well or neither is, nothing changes. Where the other had no completion,
-//!   one more.
-//! - **Q4.** Others that had completions get two more, one more, a quarter less (at least one) or
-//!   half as the better of the two is great, good, bad or awful. Where neither had completions, two
-//!   more.
+//! The health of a domain follows from its mean device latency: great up to half of the target, good up
+//! to the target, awful from twice the target on, bad in between.
+//!
+//! If only one of reads and synchronous writes is healthy (great or good), it gives up tokens: half of
+//! them (great beside awful), a quarter (great beside bad, good beside awful) or an eighth (good beside
+//! bad), at least one. The other gets one more, and two if it is awful beside great. If both are healthy
+//! or neither is, nothing changes. A domain beside one without completions gets one more.
+//!
+//! Others with completions get two more, one more, a quarter less (at least one) or half when the better
+//! of the two is great, good, bad or awful. If neither of the two had completions, others get two more.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
@@ -137,7 +135,7 @@ fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     }
 }
 
-/// `depth` and `tokens` more; K7 cuts it.
+/// `depth` and `tokens` more; [depth-within-bounds] cuts it.
 const fn more(depth: u32, tokens: u32) -> u32 {
     depth.saturating_add(tokens)
 }

@@ -84,7 +84,7 @@ impl Rig {
         self.requests.start(id, &self.bios, bio, ctx.cpu, ctx.hctx, self.now);
         let whole = self.requests[id].extent();
         let found = self.fast.find_merge(&self.requests, &self.limits, ctx, &whole, false);
-        assert_eq!(found, None, "K2: requests do not join each other");
+        assert_eq!(found, None, "[domain-lists-in-order]: requests do not join each other");
         self.fast.insert(&mut self.requests, id, place, self.now);
         self.slow.insert(&self.map, &self.requests, id, place);
     }
@@ -105,7 +105,7 @@ impl Rig {
         id
     }
 
-    /// K3: as many tokens are out as requests are, and a new one is within the depth.
+    /// [token-per-request]: as many tokens are out as requests are, and a new one is within the depth.
     fn check_tokens(&self, taken: Option<RequestId>) {
         let of = |id: &RequestId| self.fast.domain_of(&self.requests[*id].extent());
         for domain in Domain::ALL {
@@ -141,7 +141,7 @@ impl Rig {
         self.slow.pass_time(self.now);
     }
 
-    /// E1 and E2: everything held comes out once nothing is in flight.
+    /// [dispatched-once] and [work-is-given]: everything held comes out once nothing is in flight.
     fn drain(&mut self) {
         let hctxs = self.fast.lanes.len();
         while self.fast.len() > 0 {
@@ -149,7 +149,10 @@ impl Rig {
             for hctx in (0..).map(HctxId).take(hctxs) {
                 sent += u32::from(self.dispatch(hctx).is_some());
             }
-            assert!(sent > 0 || !self.in_flight.is_empty(), "E2: withheld with nothing in flight");
+            assert!(
+                sent > 0 || !self.in_flight.is_empty(),
+                "[work-is-given]: withheld with nothing in flight"
+            );
             self.finish(0, false);
         }
         while !self.in_flight.is_empty() {
@@ -295,7 +298,7 @@ fn a_hardware_queue_has_work_only_of_its_own() {
     assert_eq!(has_work(&rig), [false; 3]);
 }
 
-/// K3 and E2: the only token of the domain is out; another domain goes meanwhile.
+/// [token-per-request] and [work-is-given]: the only token of the domain is out; another domain goes meanwhile.
 #[test]
 fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     let tunables = KyberTunables { write_depth: 1, ..KyberTunables::default() };
@@ -318,7 +321,7 @@ fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     assert!(rig.dispatch(hctx).is_some());
 }
 
-/// K5: what the driver failed at once has been with the device for no time at all.
+/// [one-finished-per-dispatch]: what the driver failed at once has been with the device for no time at all.
 #[test]
 fn only_what_the_driver_has_completed_is_measured() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
@@ -344,7 +347,7 @@ fn requests_nobody_waits_for_get_three_quarters_of_the_tags_and_at_least_one() {
 }
 
 #[test]
-#[should_panic(expected = "K5")]
+#[should_panic(expected = "[one-finished-per-dispatch]")]
 fn a_request_that_is_finished_twice_is_noticed() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
     rig.submit(CpuId(0), Bio::read(0, 1, 0), Place::Sorted);

@@ -1,0 +1,120 @@
+//! The number of fences of a write: two for a batch, however many sectors it has, unless two of them need the same
+//! word.
+
+mod intercepted_memory;
+
+use blockyard_btt::ram::Ram;
+use blockyard_btt::{Btt, Container, Format, LaneChoice, Memory, Policy, ReadTracking, Uuid};
+use core::sync::atomic::{AtomicU32, Ordering};
+use intercepted_memory::{Call, Intercepted};
+use std::sync::{Mutex, mpsc};
+
+const SECTOR: usize = 512;
+
+fn create<M: Memory>(memory: M, sets: u32) -> Btt<M> {
+    let format = Format {
+        container: Container::LabelledNamespace,
+        sector_bytes: 512,
+        uuid: Uuid([1; 16]),
+        parent_uuid: Uuid::NIL,
+        blank: true,
+    };
+    let policy = Policy { tracking: ReadTracking::Versions, lanes: LaneChoice::Own { sets } };
+    Btt::create(memory, &format, policy).expect("a new BTT in ram")
+}
+
+/// Counts the fences for sectors that are written together by a thread with one of `sets` sets to itself.
+fn fences(sets: u32, lbas: impl IntoIterator<Item = u64>) -> u32 {
+    let fences = AtomicU32::new(0);
+    let intercept = |call| {
+        if let Call::Fence = call {
+            fences.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, sets);
+    let mut worker = btt.worker();
+    let all: Vec<_> = (1..).zip(lbas).map(|(nth, lba)| (lba, [nth; SECTOR])).collect();
+    let many: Vec<_> = all.iter().map(|(lba, sector)| (*lba, &sector[..])).collect();
+    let before = fences.load(Ordering::Relaxed);
+    worker.write_many(&many).expect("write to ram");
+    let count = fences.load(Ordering::Relaxed) - before;
+    for (lba, _) in &all {
+        let (_, last) = all.iter().rfind(|(one, _)| one == lba).expect("write of this sector");
+        let mut found = [0; SECTOR];
+        worker.read(*lba, &mut found).expect("read from ram");
+        assert_eq!(found, *last, "sector {lba}");
+    }
+    count
+}
+
+#[test]
+fn a_batch_is_half_of_a_set() {
+    assert_eq!(fences(2, 0..1), 2);
+    assert_eq!(fences(2, 0..64), 2);
+    assert_eq!(fences(2, 0..65), 4);
+    assert_eq!(fences(2, 0..200), 8);
+    assert_eq!(fences(16, 0..64), 2 * 64 / 8);
+}
+
+/// Sectors 256 apart share a word. The sectors in between do not wait for them.
+#[test]
+fn sectors_that_share_a_word_take_turns() {
+    assert_eq!(fences(2, (0..64).map(|nth| nth / 2 + nth % 2 * 256)), 4);
+    assert_eq!(fences(2, (0..64).map(|nth| nth % 4 * 256 + nth / 4)), 8);
+    assert_eq!(fences(2, [7; 10]), 20, "one sector, ten times");
+    assert_eq!(fences(2, [7, 8, 7, 9, 7, 8]), 6);
+    assert_eq!(fences(2, [7, 7, 7, 8]), 6, "waiting sectors stay in order");
+}
+
+/// A sector is written twice in a batch. Another thread holds its word when the first write is to be logged, and
+/// no longer when the second one is: the second write must not come first ([lock-holder-never-waits]).
+#[test]
+fn the_later_of_two_writes_wins_despite_a_locked_word() {
+    let ((in_fence, is_in_fence), (go, may_go)) = (mpsc::channel(), mpsc::channel::<()>());
+    let ((ended, has_ended), may_go) = (mpsc::channel::<()>(), Mutex::new(may_go));
+    let has_ended = Mutex::new(has_ended);
+    let map_entry_2 = AtomicU32::new(0);
+    let listen = |call| match (call, std::thread::current().name()) {
+        (Call::Fence, Some("in the way")) => {
+            // The receiver is gone after the first fence.
+            let _ = in_fence.send(());
+            let _ = may_go.lock().expect("no panic").recv();
+        }
+        (Call::Load(at), Some("batch")) if at == u64::from(map_entry_2.load(Ordering::Relaxed)) => {
+            // Two fences of the write, and one at its end.
+            for _ in 0..3 {
+                let _ = go.send(());
+            }
+            let _ = has_ended.lock().expect("no panic").recv();
+        }
+        _ => {}
+    };
+    let intercept = |call| {
+        listen(call);
+        Ok(())
+    };
+    let btt = &create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    let arena = blockyard_btt::find::find(btt.memory(), Container::LabelledNamespace, None)
+        .expect("BTT that was just created")[0];
+    let at = arena.start + arena.info.layout.mapoff + 2 * 4;
+    map_entry_2.store(u32::try_from(at).expect("position within 16 MiB"), Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let in_the_way = move || {
+            btt.worker().write(7, &[1; SECTOR]).expect("write to ram");
+            ended.send(()).expect("receiver that waits for the end");
+        };
+        named("in the way").spawn_scoped(scope, in_the_way).expect("a new thread");
+        is_in_fence.recv().expect("message from the thread in the way");
+        let batch = move || {
+            let sector = [2, 3, 4, 5].map(|byte| [byte; SECTOR]);
+            let many = [(1, &sector[0][..]), (7, &sector[1]), (2, &sector[2]), (7, &sector[3])];
+            btt.worker().write_many(&many).expect("write to ram");
+        };
+        named("batch").spawn_scoped(scope, batch).expect("a new thread");
+    });
+    let mut found = [0; SECTOR];
+    btt.read(7, &mut found).expect("read from ram");
+    assert_eq!(found, [5; SECTOR]);
+}

@@ -1,0 +1,54 @@
+//! What is known of the card's volatile cache ([reset-loss-fails-flush]).
+
+use blockyard::status::Status;
+use blockyard::time::Instant;
+
+/// What is known of the card's cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cache {
+    /// The cache may hold data that is not on the medium.
+    dirty: bool,
+    /// The last instant at which data was lost: the card was reset while the cache was dirty, or a write that
+    /// had been reported turned out to be lost.
+    lost: Option<Instant>,
+    /// The cache did not come back on after a reset ([returned-card-is-checked]).
+    pub(super) is_off: bool,
+}
+
+impl Cache {
+    /// Notes the start of a write whose data may stay in the cache.
+    pub(super) const fn note_write(&mut self) {
+        self.dirty = !self.is_off;
+    }
+
+    /// Notes a reset of the card. Returns whether data may have been lost.
+    pub(super) fn note_reset(&mut self, now: Instant) -> bool {
+        if self.dirty {
+            self.note_loss(now);
+        }
+        core::mem::replace(&mut self.dirty, false)
+    }
+
+    /// Notes that a write that had been reported is lost.
+    pub(super) fn note_loss(&mut self, now: Instant) {
+        debug_assert!(
+            self.lost.is_none_or(|lost| lost <= now),
+            "a loss at {now:?} before the last"
+        );
+        self.lost = Some(now);
+    }
+
+    /// Returns whether data was lost at `asked` or later.
+    pub(super) fn lost_since(&self, asked: Instant) -> bool {
+        self.lost.is_some_and(|lost| asked <= lost)
+    }
+
+    /// Returns the status with which a flush ends that the card has ended with `status`. `covers_loss`: the
+    /// flush covers everything that was lost.
+    pub(super) fn note_flush(&mut self, status: Status, covers_loss: bool) -> Status {
+        self.dirty &= status != Status::Ok;
+        let hides_loss = self.lost.is_some() && status == Status::Ok;
+        self.lost = self.lost.filter(|_| !covers_loss);
+        if hides_loss { Status::IoError } else { status }
+    }
+}

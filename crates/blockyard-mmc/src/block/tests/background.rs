@@ -1,0 +1,231 @@
+//! Background operations that are urgent: when they run, how long, and that nothing suffers from them.
+
+use super::*;
+use crate::command::Opcode;
+use crate::controller::{HostError, Part};
+use scripted::BACKGROUND;
+
+fn bench(policy: HostPolicy, target: Target) -> Bench {
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    Bench::with(Policies::NONE, controller, target, policy)
+}
+
+fn simple(busy: BusyDetect) -> Bench {
+    bench(HostPolicy::new(Pipeline::TwoSlotFull, busy), emmc_by_host())
+}
+
+/// How the urgency comes up: between the starts of two transfers.
+fn becomes_urgent(bench: &mut Bench) {
+    bench.until(Instant::ZERO + us(300));
+    bench.script().level = 2;
+}
+
+#[test]
+fn urgent_background_operations_run_once_between_two_requests() {
+    for policy in every_policy() {
+        let mut bench = bench(policy, emmc_by_host());
+        bench.reads(50); // more than the engine holds
+        becomes_urgent(&mut bench);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 50);
+        let counts = bench.mmc().counts();
+        assert_eq!(
+            (counts.bkops_starts, counts.bkops_interrupts, counts.failures),
+            (1, 0, 0),
+            "{policy:?}"
+        );
+        assert_eq!(counts.events, ExceptionEvents(ExceptionEvents::URGENT_BKOPS));
+        assert_eq!(bench.script().log, [BACKGROUND]);
+        let spans = bench.spans();
+        let look = spans.iter().position(|span| span.command == Opcode::SendExtCsd).unwrap();
+        assert_eq!(spans[look + 1].command, Opcode::Switch);
+        let is_between = policy.pipeline == Pipeline::Cqe || spans[look - 1].sector.is_some();
+        assert!(is_between && spans.iter().all(|span| span.from <= span.to));
+        // U1: the next transfer starts when the card is ready again.
+        let next = spans[look + 2..].iter().find(|span| span.sector.is_some()).unwrap();
+        assert!(next.from >= spans[look + 1].from + Duration::from_ms(20), "{policy:?}");
+    }
+}
+
+#[test]
+fn the_request_that_tells_of_them_is_reported_after_them_and_none_is_taken_until_then() {
+    for pipeline in EVERY_PIPELINE {
+        let mut bench = bench(HostPolicy::new(pipeline, BusyDetect::Hardware), emmc_by_host());
+        bench.script().level = 2;
+        bench.submit([Bio::write(0, 8, 0)]);
+        bench.until(Instant::ZERO + Duration::from_ms(10));
+        // U5: a task has been reported.
+        let ended = usize::from(pipeline == Pipeline::Cqe);
+        assert_eq!((bench.ended.len(), bench.mmc().idle()), (ended, Idle::Halted), "{pipeline:?}");
+        bench.submit([Bio::read(500, 8, 1)]);
+        bench.until(Instant::ZERO + Duration::from_ms(15));
+        assert_eq!(bench.mmc().slots_in_use, 1, "P4");
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 2);
+    }
+}
+
+#[test]
+fn a_lower_level_and_a_card_that_sees_to_itself_are_left_alone() {
+    // EXT_CSD is read and says no.
+    let mut bench = simple(BusyDetect::Hardware);
+    let bit = crate::command::status::Status::EXCEPTION_EVENT;
+    bench.script().faults.insert(0, Fault::Bits(Part::Command, bit));
+    bench.script().level = 1;
+    bench.script().ext_csd[usize::from(index::EXCEPTION_EVENTS_STATUS) + 1] = 1;
+    bench.reads(2);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+    let looks = |bench: &Bench| bench.count(ActKind::ReadRegister);
+    assert_eq!((looks(&bench), bench.count(ActKind::SendCommand)), (1, 0));
+    assert_eq!(bench.mmc().counts().events, ExceptionEvents(1 << 8));
+    // It is not read at all.
+    for target in [emmc(), CARD] {
+        let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Status);
+        let mut bench = super::background::bench(policy, target);
+        bench.script().level = 3;
+        bench.reads(2);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 2);
+        assert_eq!((looks(&bench), bench.mmc().counts().exceptions), (0, 2));
+    }
+}
+
+#[test]
+fn after_two_minutes_the_card_is_interrupted_in_its_way_or_else_reset() {
+    let way = [
+        (Some(Hpi::SendStatus), Opcode::InterruptByStatus, 0),
+        (Some(Hpi::StopTransmission), Opcode::InterruptByStop, 0),
+        (None, Opcode::Switch, 1),
+    ];
+    for busy in EVERY_BUSY {
+        for (hpi, last, resets) in way {
+            for (takes, interrupts) in [(119, false), (121, true), (10_000, true)] {
+                let policy = HostPolicy::new(Pipeline::TwoSlotFull, busy);
+                let mut bench = bench(policy, Target { hpi, ..emmc_by_host() });
+                bench.script().level = 2;
+                bench.script().bkops_busy = Duration::from_secs(takes);
+                bench.reads(2);
+                bench.settle();
+                bench.all_ended_with(Status::Ok, 2);
+                let (counts, script) = (bench.mmc().counts(), bench.script());
+                let command = script.log.last().unwrap().opcode;
+                let asked = u64::from(interrupts && hpi.is_some());
+                assert_eq!(
+                    (counts.bkops_starts, counts.bkops_interrupts),
+                    (1, asked),
+                    "{busy:?} {takes}"
+                );
+                assert_eq!(script.resets, if interrupts { resets } else { 0 });
+                assert_eq!(command, if interrupts { last } else { Opcode::Switch });
+                let most = if interrupts { 120 } else { takes };
+                assert!(bench.now >= Instant::ZERO + Duration::from_secs(most));
+                assert!(bench.now < Instant::ZERO + Duration::from_secs(most + 1), "{}", bench.now);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_card_that_does_not_come_back_from_an_interrupt_in_its_time_is_reset() {
+    for busy in EVERY_BUSY {
+        // OUT_OF_INTERRUPT_TIME of the device is 50 ms.
+        for (takes, resets) in [(10, 0), (95, 1), (60_000, 1)] {
+            let mut bench = simple(busy);
+            bench.script().level = 2;
+            bench.script().bkops_busy = Duration::from_secs(1000);
+            bench.script().interrupt_busy = Duration::from_ms(takes);
+            bench.writes(2);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 2);
+            assert_eq!(bench.script().resets, resets, "{busy:?} {takes}");
+            assert!(bench.now < Instant::ZERO + Duration::from_secs(121));
+        }
+    }
+}
+
+/// How many transactions there are up to the first task's.
+fn engine_is_on(policy: HostPolicy) -> usize {
+    let mut bench = bench(policy, emmc_by_host());
+    bench.submit([Bio::write(0, 8, 0)]);
+    bench.settle();
+    let is_task = |span: &Span| span.command == Opcode::ExecuteWrite;
+    1 + bench.spans().iter().position(is_task).expect("it has one")
+}
+
+#[test]
+fn no_error_of_the_upkeep_fails_or_repeats_the_request() {
+    for policy in every_policy() {
+        // An engine is turned on before, by a command and the card's answer when it is ready.
+        let first = if policy.pipeline == Pipeline::Cqe { engine_is_on(policy) } else { 1 };
+        for at in first..first + 10 {
+            for fault in [
+                Fault::Error(Part::Command, HostError::Timeout, 0),
+                Fault::Error(Part::Data, HostError::Damaged, 0),
+                Fault::Error(Part::Busy, HostError::Timeout, 0),
+                Fault::Bits(Part::Command, crate::command::status::Status::SWITCH_ERROR),
+                Fault::Silence,
+                Fault::Gone,
+            ] {
+                let mut bench = bench(policy, emmc_by_host());
+                bench.script().level = 2;
+                bench.submit([Bio::write(0, 8, 0)]);
+                let (mut at, hardware) = (at, policy.busy == BusyDetect::Hardware);
+                // Behind the write and what follows it.
+                if !hardware && policy.pipeline != Pipeline::Cqe {
+                    bench.script().busy = us(0);
+                    at += 1;
+                }
+                bench.script().faults.insert(at, fault);
+                bench.settle();
+                bench.all_ended_with(Status::Ok, 1);
+                let starts = bench.count(ActKind::Start);
+                assert_eq!(starts, 1, "{policy:?} {fault:?} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_exclusive_operation_tells_of_them_too() {
+    let mut bench = simple(BusyDetect::Status);
+    bench.script().level = 2;
+    bench.submit([Bio::new(Op::Flush, 0, 0, 0), Bio::read(0, 8, 1)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+    assert_eq!(bench.script().log.len(), 2);
+    assert_eq!(bench.script().log[1], BACKGROUND);
+}
+
+#[test]
+fn an_error_of_the_upkeep_takes_nothing_from_what_a_read_has_brought() {
+    let mut bench = simple(BusyDetect::Hardware);
+    let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);
+    bench.script().bad_sector = Some((105, Some(damaged), Some(damaged)));
+    bench.script().level = 2;
+    bench.submit([Bio::read(100, 8, 0)]);
+    bench.settle();
+    let is_look = |span: &Span| span.command == Opcode::SendExtCsd;
+    let at = bench.spans().iter().position(is_look).expect("the card asked for it");
+    let expected = Outcome::Partial { sectors: 5, status: Status::IoError };
+    for error in [0, crate::command::status::Status::ERROR] {
+        let mut bench = simple(BusyDetect::Hardware);
+        bench.script().bad_sector = Some((105, Some(damaged), Some(damaged)));
+        bench.script().level = 2;
+        bench.script().faults.insert(at, Fault::Bits(Part::Command, error));
+        bench.submit([Bio::read(100, 8, 0)]);
+        bench.settle();
+        assert_eq!(bench.outcomes, [expected]);
+    }
+}
+
+#[test]
+fn deferred_work_that_has_seen_to_the_card_starts_what_waits() {
+    let hsq = Pipeline::Hsq(HsqPolicy { defer: HsqDefer::Never, ..HsqPolicy::TODAY });
+    let mut bench = bench(HostPolicy::new(hsq, BusyDetect::Hardware), emmc_by_host());
+    bench.script().level = 2;
+    bench.reads(4);
+    bench.settle();
+    let by = [100, 200].map(|sector| bench.the(ActKind::Start, sector).context);
+    assert_eq!(by, [Context::Deferred, Context::Interrupt]);
+}

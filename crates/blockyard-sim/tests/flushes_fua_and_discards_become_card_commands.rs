@@ -1,0 +1,93 @@
+//! The card gets a job's flushes, durable writes and discards as the right commands under every pipeline.
+
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::Simulation;
+
+const DISCARDS: &str = "max-discard-sectors = 1048576";
+const DESIGNS: [&str; 5] = ["mmc-serial", "mmc-double-buffer-full", "mmc-blkmq", "hsq", "cqe"];
+
+/// Counts each command for 64 I/Os, one at a time, on an eMMC device with a cache and `limits`.
+fn commands(job: &str, design: &str, limits: &str) -> [u64; 64] {
+    commands_behind("", job, design, limits)
+}
+
+/// Like [`commands`], with keys of the host.
+fn commands_behind(host: &str, job: &str, design: &str, limits: &str) -> [u64; 64] {
+    let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --bs=16k --size=1m";
+    let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
+    let device = format!(
+        "base = \"emmc-hs400-sprd\"\n[limits]\ncapacity = \"1GiB\"\n{limits}\n\
+         [host]\n{host}\n[card]\ncache = \"512KiB\""
+    );
+    let device = Device::parse("card", &device).unwrap();
+    let design = Design::lookup(design).unwrap();
+    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    report.mmc.unwrap().commands
+}
+
+/// The number of CMD6 for `exclusive` operations with `each` switches of their own: a command queue is
+/// turned on before the first task. Each operation turns it off; a task that follows turns it on again.
+fn switches(design: &str, exclusive: u64, each: u64) -> u64 {
+    if design == "cqe" { exclusive * (2 + each) } else { exclusive * each }
+}
+
+#[test]
+fn an_fsync_is_one_flush_of_the_cache() {
+    for design in DESIGNS {
+        let commands = commands("--rw=write --fsync=4", design, "");
+        // 64 writes, 16 of them followed by an fsync.
+        assert_eq!(commands[25] + commands[47], 64, "{design}");
+        assert_eq!(commands[6], switches(design, 16, 1), "{design}");
+    }
+}
+
+/// With direct commands the queue is turned on once and stays on during flushes. Each flush is followed by a
+/// status command, as each switch is without direct commands.
+#[test]
+fn an_fsync_leaves_the_queue_on_if_the_engine_takes_direct_commands() {
+    let job = "--rw=write --fsync=4";
+    let with = commands_behind("queue-engine-direct = true", job, "cqe", "");
+    let without = commands(job, "cqe", "");
+    assert_eq!((with[47], without[47]), (64, 64));
+    assert_eq!((with[6], without[6]), (16 + 1, 16 + 2 * 16));
+    assert_eq!(with[13] + 2 * 15 + 1, without[13], "one for each switch");
+    let erases = commands_behind("queue-engine-direct = true", "--rw=trim", "cqe", DISCARDS);
+    assert_eq!([35, 36, 38, 6].map(|number| erases[number]), [64, 64, 64, 0], "no direct commands");
+}
+
+#[test]
+fn a_durable_write_is_a_reliable_write_with_fua_and_else_is_followed_by_a_flush() {
+    for design in DESIGNS {
+        let with = commands("--rw=write --sync=dsync", design, "fua = true");
+        let without = commands("--rw=write --sync=dsync", design, "");
+        for commands in [with, without] {
+            assert_eq!(commands[25] + commands[47], 64, "{design}");
+        }
+        assert_eq!(with[6], u64::from(design == "cqe"), "{design}: a queue is turned on once");
+        assert_eq!(without[6], switches(design, 64, 1), "{design}");
+    }
+}
+
+#[test]
+fn a_trim_is_an_erase_of_three_commands_and_a_status_command() {
+    for design in DESIGNS {
+        let commands = commands("--rw=trim", design, DISCARDS);
+        assert_eq!([35, 36, 38].map(|number| commands[number]), [64; 3], "{design}");
+        assert!(commands[13] >= 64, "{design}");
+        assert_eq!(commands[6], 0, "{design}: without a task the queue is not turned on");
+    }
+}
+
+#[test]
+fn contradictions_between_cache_and_limits_of_a_card_are_refused() {
+    let parse = |text: &str| Device::parse("my.toml", text).unwrap_err().to_string();
+    let base = "base = \"emmc-hs400-sprd\"\n";
+    let only_limits = parse(&format!("{base}[limits]\nwrite-cache = true"));
+    assert!(only_limits.contains("follows from `cache` in `[card]`"), "{only_limits}");
+    let denied = parse(&format!("{base}[limits]\nwrite-cache = false\n[card]\ncache = \"64KiB\""));
+    assert!(denied.starts_with("my.toml:2: "), "{denied}");
+    assert!(denied.contains("follows from `cache` in `[card]`"), "{denied}");
+    let forced = parse(&format!("{base}[limits]\nfua = true"));
+    assert!(forced.contains("a reliable write"), "{forced}");
+}

@@ -1,0 +1,72 @@
+//! Late write errors: a page that cannot be programmed shows in the card's next response. A host that asks
+//! for the status after each write learns of the error and writes again. Any other host has acknowledged
+//! the write by then: the write is lost, and counted.
+
+use blockyard_sim::data::verify::Verify;
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+
+/// Two thousand random writes to different places, on a card on which one page in 50 fails.
+fn writes(design: &str, early: bool, seed: u64) -> Report {
+    let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=256m --rw=randwrite --bs=4k \
+               --numjobs=4 --number_ios=500 --continue_on_error=all";
+    let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
+    let device = format!("base = \"emmc-hs400-sprd\"\n[card.write]\nearly = {early}\n");
+    let faults = FaultRules::parse("faults.toml", "[card]\nprogram-one-in = 50\n").unwrap();
+    let device = Device::parse("card", &device).unwrap();
+    let design = Design::lookup(design).unwrap();
+    let verify = Verify::default();
+    let conditions =
+        Conditions { faults: Some(&faults), verify: Some(&verify), ..Conditions::new(seed) };
+    Simulation::under(&jobs, &device, &design, conditions).unwrap().finish().unwrap()
+}
+
+fn missing(report: &Report) -> u64 {
+    report.verified.as_ref().unwrap().violation_count
+}
+
+fn lost(report: &Report) -> u64 {
+    report.mmc.as_ref().unwrap().lost_writes
+}
+
+// [lost-write-fails-flush]
+#[test]
+fn every_place_without_its_data_is_a_counted_write() {
+    for design in ["hsq", "cqe"] {
+        for early in [false, true] {
+            for seed in 0..4 {
+                let report = writes(design, early, seed);
+                let (missing, lost) = (missing(&report), lost(&report));
+                // Nothing is sent after the last write, so that its error is never seen.
+                assert!(missing <= lost + 1, "{design}: {missing} places, {lost} counted");
+                // A command queue sees most errors in time, in responses that come during data.
+                let least = if design == "hsq" { 10 } else { 0 };
+                assert!(missing >= least, "{design}: {missing} of about 40 pages that failed");
+            }
+        }
+    }
+}
+
+#[test]
+fn single_writes_that_are_counted_are_missing() {
+    for seed in 0..4 {
+        let report = writes("hsq", true, seed);
+        let (missing, lost) = (missing(&report), lost(&report));
+        // Two adjacent places count as one.
+        assert!(lost <= missing + 3, "{missing} places, {lost} counted");
+    }
+}
+
+#[test]
+fn a_host_that_asks_after_each_write_loses_none() {
+    for seed in 0..4 {
+        let report = writes("mmc-blkmq", true, seed);
+        assert_eq!((missing(&report), lost(&report)), (0, 0));
+        let errors: u64 = report.jobs.iter().map(|job| job.stats.errors).sum();
+        assert_eq!(errors, 0);
+        let commands = report.mmc.unwrap().commands;
+        let written = commands[24] + commands[25];
+        assert!(written > 2010, "pages that failed were written again: {written} writes");
+    }
+}

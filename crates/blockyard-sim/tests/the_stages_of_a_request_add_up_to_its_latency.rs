@@ -1,0 +1,90 @@
+//! The stages of a request's life, and the holds of hardware queues, agree with the measurements of jobs.
+//!
+//! With hardly any merges or splits, each I/O is one request. The latency that a job measures, from the
+//! start of its call until it has the result, is then the sum of the stages, except for the processor time
+//! between a result and the job.
+
+use blockyard::stats::{Direction, Stage};
+use blockyard::status::Status;
+use blockyard::trace::{Action, Hold};
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::why::Figures;
+
+/// Random reads of `jobs` jobs, each with 64 in flight, on a host of depth 30.
+fn run(design: &str, jobs: u32) -> Report {
+    let numjobs = format!("--numjobs={jobs}");
+    let args = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio"];
+    let more = ["--iodepth=64", "--filename=sda", "--io_size=16m", &numjobs];
+    let jobs = parse_args(args.into_iter().chain(more), &NoSource).unwrap();
+    let (device, design) = (Device::lookup("lpfc").unwrap(), Design::lookup(design).unwrap());
+    Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
+}
+
+const DESIGNS: [&str; 4] = ["legacy-deadline", "mq-none", "mq-deadline", "mq-deadline-2017"];
+
+#[test]
+fn the_stages_of_a_request_add_up_to_its_latency() {
+    for design in DESIGNS {
+        let report = run(design, 16);
+        let figures = Figures::of(&report, 16);
+        assert!(figures.commands > figures.ios - figures.ios / 500, "{design}: {figures:?}");
+        let life = figures.life;
+        let parts = [life.for_tag_ns, life.staged_ns, life.held_ns, life.in_driver_ns];
+        let sum = parts.iter().sum::<f64>() + life.untaken_ns;
+        let latency = figures.lat_ns.sum() as f64 / figures.ios as f64;
+        assert!((latency - sum).abs() < 0.002 * latency, "{design}: {sum} of {latency} ns");
+        assert!(life.in_driver_ns > 0.0 && life.untaken_ns > 0.0, "{design}: {life:?}");
+    }
+}
+
+/// A durable write waits for flushes, each of which is its own command. A flush that a job requests is not
+/// part of a write's life.
+#[test]
+fn stages_with_flushes_add_up_too() {
+    let cached = "base = \"null\"\n[limits]\nwrite-cache = true\n[cache]\nflush = \"2ms\"\n\
+                  [null]\ncompletion = \"timer\"\ncompletion-time = \"50us\"\n";
+    let device = Device::parse("cached", cached).unwrap();
+    for (option, commands_per_write) in [("--sync=1", 2.0), ("--fsync=4", 1.25)] {
+        let args = ["--name=x", "--rw=write", "--bs=4k", "--direct=1", "--size=256k", option];
+        let jobs = parse_args(args, &NoSource).unwrap();
+        let design = Design::lookup("mq-deadline").unwrap();
+        let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        let figures = Figures::of(&report, 1);
+        assert_eq!(figures.commands as f64, 64.0 * commands_per_write, "{option}");
+        assert_eq!(report.stages.count_of(Direction::Write, Action::Complete(Status::Ok)), 64);
+        let life = figures.life;
+        let parts = [life.staged_ns, life.held_ns, life.in_driver_ns, life.flushing_ns];
+        let sum = parts.iter().sum::<f64>() + life.untaken_ns;
+        let latency = figures.lat_ns.sum() as f64 / figures.ios as f64;
+        assert!((latency - sum).abs() < 0.002 * latency, "{option}: {sum} of {latency} ns");
+        assert_eq!(life.flushing_ns >= 2e6, option == "--sync=1", "{option}: {life:?}");
+    }
+}
+
+/// 16 jobs of 64 wait for the 128 tags of the old design. Today's elevators have more tags than one job of
+/// 64 needs.
+#[test]
+fn a_call_waits_for_its_tag_only_if_there_are_too_few() {
+    let few = run("legacy-deadline", 16).totals;
+    assert!(few.tag_waits > 10_000 && few.tag_wait.as_ns() > few.tag_waits * 1000, "{few:?}");
+    let enough = run("mq-deadline", 1).totals;
+    assert_eq!((enough.tag_waits, enough.tag_wait.as_ns()), (0, 0));
+}
+
+#[test]
+fn a_hardware_queue_is_held_for_no_longer_than_the_run() {
+    for design in DESIGNS {
+        let report = run(design, 16);
+        let figures = Figures::of(&report, 16);
+        let held: f64 = figures.holds.iter().map(|held| held.percent).sum();
+        assert!(held > 50.0 && held <= 100.0, "{design}: {:?}", figures.holds);
+        for (hold, held) in Hold::ALL.iter().zip(figures.holds) {
+            assert_eq!(held.count, report.stages.count(Action::Hold(*hold)));
+            assert!(held.count > 0 || held.percent == 0.0, "{design}: {hold:?} {held:?}");
+        }
+        let issued = report.stages.times_ns(Direction::Read, Stage::InDriver).count();
+        assert_eq!(issued, figures.commands, "{design}");
+    }
+}

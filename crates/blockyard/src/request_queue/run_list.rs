@@ -1,0 +1,182 @@
+//! The runs of a queue's hardware queues that are still to come.
+//!
+//! A run that stops while there is work leaves one of three things behind, and the [`RunList`] keeps
+//! two of them: a *restart mark*, which the next completion of the queue honours, or a *retry
+//! instant*, at which the hardware queue runs although nothing completed. (The third is a
+//! registration with the [host](crate::host).) A hardware queue that is to run now is *marked* and
+//! waits in the order of the marks.
+//!
+//! Under budget a completion frees room for one request, so it gives one hardware queue with the
+//! restart mark its turn. A run that leaves room passes the turn on, once round at most.
+//!
+//! The rule [no-lost-wake-up] is declared in [`hardware_queue`](crate::hardware_queue).
+
+use super::number::{hctx_id, index32};
+use crate::hardware_queue::{Bits, Run};
+use crate::time::Instant;
+use crate::unit::HctxId;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// What one hardware queue waits for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// Marked to run: whether the run may be left to a worker.
+    marked: Option<bool>,
+    /// Run again at this instant.
+    retry_at: Option<Instant>,
+}
+
+/// Restart marks, retry instants and marked runs of all hardware queues of a request queue.
+#[derive(Debug)]
+pub(super) struct RunList {
+    entries: Vec<Entry>,
+    /// Hardware queues with the restart mark.
+    restarts: Bits,
+    /// Where the search for the next restart mark begins.
+    next_restart: usize,
+    /// How often the turn that the last completion gave may still be passed on.
+    turns: u32,
+    /// Hardware queues with a retry instant.
+    retries: u32,
+    /// Marked hardware queues, in the order of the marks.
+    marked: VecDeque<HctxId>,
+}
+
+impl RunList {
+    /// An empty list for `count` hardware queues. Reserves all its memory.
+    pub(super) fn new(count: usize) -> Self {
+        assert!(count > 0 && u16::try_from(count).is_ok(), "{count} hardware queues");
+        Self {
+            entries: alloc::vec![Entry::default(); count],
+            restarts: Bits::new(count),
+            next_restart: 0,
+            turns: 0,
+            retries: 0,
+            marked: VecDeque::with_capacity(count),
+        }
+    }
+
+    /// Marks `hctx` to run; `deferred` if a worker may run it. A second mark only makes a deferred
+    /// run an immediate one.
+    pub(super) fn mark(&mut self, hctx: HctxId, deferred: bool) {
+        match &mut self.entries[hctx.index()].marked {
+            Some(marked) => *marked &= deferred,
+            marked => {
+                *marked = Some(deferred);
+                debug_assert!(self.marked.len() < self.entries.len(), "{hctx:?} is marked twice");
+                self.marked.push_back(hctx);
+            }
+        }
+    }
+
+    /// Marks every hardware queue for a deferred run.
+    pub(super) fn mark_all(&mut self) {
+        for at in 0..self.entries.len() {
+            self.mark(hctx_id(at), true);
+        }
+    }
+
+    /// The hardware queue that was marked first; it is no longer marked.
+    pub(super) fn next(&mut self) -> Option<Run> {
+        let hctx = self.marked.pop_front()?;
+        let deferred = self.entries[hctx.index()].marked.take();
+        Some(Run { hctx, deferred: deferred.expect("a listed hardware queue is marked") })
+    }
+
+    /// A run of `hctx` begins. It answers the restart mark and the retry instant.
+    pub(super) fn begin_run(&mut self, hctx: HctxId) {
+        self.restarts.remove(hctx.index());
+        if self.entries[hctx.index()].retry_at.take().is_some() {
+            debug_assert!(self.retries > 0, "the retry instant of {hctx:?} was not counted");
+            self.retries -= 1;
+        }
+    }
+
+    /// Sets the restart mark of `hctx`: the next completion runs it.
+    pub(super) fn restart_on_completion(&mut self, hctx: HctxId) {
+        self.restarts.insert(hctx.index());
+    }
+
+    /// Runs `hctx` at `at`, or at its retry instant if it has one.
+    pub(super) fn retry_at(&mut self, hctx: HctxId, at: Instant) {
+        let retry_at = &mut self.entries[hctx.index()].retry_at;
+        if retry_at.is_none() {
+            *retry_at = Some(at);
+            self.retries += 1;
+        }
+    }
+
+    /// Marks the hardware queues whose retry instant has come.
+    #[inline]
+    pub(super) fn mark_due(&mut self, now: Instant) {
+        if self.retries > 0 {
+            self.mark_due_retries(now);
+        }
+    }
+
+    fn mark_due_retries(&mut self, now: Instant) {
+        for at in 0..self.entries.len() {
+            if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
+                self.retries -= 1;
+                self.turns = self.all_turns();
+                self.mark(hctx_id(at), true);
+            }
+        }
+    }
+
+    /// The earliest retry instant.
+    pub(super) fn poll_at(&self) -> Option<Instant> {
+        if self.retries == 0 {
+            return None;
+        }
+        self.entries.iter().filter_map(|entry| entry.retry_at).min()
+    }
+
+    /// A completion gives one hardware queue with the restart mark its turn.
+    pub(super) fn give_turn(&mut self) {
+        self.turns = self.all_turns();
+        self.pass_turn();
+    }
+
+    /// Passes the turn on, once round at most.
+    pub(super) fn pass_turn(&mut self) {
+        let Some(left) = self.turns.checked_sub(1) else { return };
+        self.turns = left;
+        if let Some(at) = self.restarts.next_wrapping(self.next_restart) {
+            self.next_restart = (at + 1) % self.entries.len();
+            self.restarts.remove(at);
+            self.mark(hctx_id(at), true);
+        }
+    }
+
+    /// Marks every hardware queue with the restart mark. Each call begins with another one, so that
+    /// none is always last.
+    pub(super) fn restart_all(&mut self) {
+        self.next_restart = (self.next_restart + 1) % self.entries.len();
+        while let Some(at) = self.restarts.next_wrapping(self.next_restart) {
+            self.restarts.remove(at);
+            self.mark(hctx_id(at), true);
+        }
+    }
+
+    fn all_turns(&self) -> u32 {
+        index32(self.entries.len())
+    }
+
+    /// Checks that the counts and lists agree.
+    ///
+    /// # Panics
+    ///
+    /// Panics if they do not.
+    pub(super) fn self_check(&self) {
+        let retries = self.entries.iter().filter(|entry| entry.retry_at.is_some()).count();
+        assert_eq!(retries, self.retries as usize, "hardware queues with a retry instant");
+        let marked = self.entries.iter().filter(|entry| entry.marked.is_some()).count();
+        assert_eq!(marked, self.marked.len(), "marked hardware queues are listed once each");
+        let is_marked = |hctx: &HctxId| self.entries[hctx.index()].marked.is_some();
+        assert!(self.marked.iter().all(is_marked), "a listed hardware queue is marked");
+        assert!(self.next_restart < self.entries.len(), "the search starts at a hardware queue");
+        assert!(self.turns <= self.all_turns(), "a turn is passed on once round at most");
+    }
+}
