@@ -50,3 +50,23 @@ impl Lock {
         (!self.waiters.is_empty()).then_some(self.free_at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [lock-before-work]
+    #[test]
+    fn processors_get_the_lock_in_turn_and_not_before_it_is_free() {
+        let (at, ns) = (Instant::from_ns, Duration::from_ns);
+        let mut lock = Lock::default();
+        assert_eq!(lock.ask(CpuId(0), at(10)), Ask::Granted);
+        lock.hold(at(10), ns(30));
+        assert_eq!(lock.ask(CpuId(1), at(20)), Ask::Wait(Some(at(40))));
+        assert_eq!(lock.ask(CpuId(2), at(25)), Ask::Wait(None));
+        assert_eq!((lock.grant(), lock.next_grant()), (Some(CpuId(1)), Some(at(40))));
+        lock.hold(at(40), ns(5));
+        assert_eq!(lock.next_grant(), Some(at(45)));
+        assert_eq!((lock.grant(), lock.next_grant()), (Some(CpuId(2)), None));
+    }
+}

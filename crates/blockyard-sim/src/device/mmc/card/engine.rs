@@ -126,6 +126,7 @@ mod tests {
         Instant::from_ns(us * 1000)
     }
 
+    /// [pages-program-in-order], [room-after-programming]
     #[test]
     fn pages_are_programmed_one_after_the_other_and_make_room_when_they_are() {
         let mut engine = Engine::default();
@@ -144,6 +145,7 @@ mod tests {
         assert_eq!(engine.push(us(350), 512, page), us(450));
     }
 
+    /// [read-between-pages]
     #[test]
     fn a_read_waits_for_the_page_in_work_and_holds_up_the_rest() {
         let mut engine = Engine::default();
