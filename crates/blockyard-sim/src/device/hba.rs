@@ -120,6 +120,7 @@ impl Hba {
         for slot in core::mem::take(&mut self.handed_over) {
             self.activity.begin(at);
             let command = self.commands[slot as usize];
+            debug_assert!(!command.on_link, "{command:?} has been started");
             let refused = self.refuses_at_disk(command.finished.queue);
             let time = if refused {
                 self.commands[slot as usize].finished.outcome = Outcome::Again;

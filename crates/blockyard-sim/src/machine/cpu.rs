@@ -155,6 +155,7 @@ impl Cpu {
 
     /// Takes the next work. Between two threads that are ready, the pollers poll once.
     pub fn take_work(&mut self) -> Option<Work> {
+        debug_assert!(self.doing.is_none(), "new work during {:?}", self.doing);
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }

@@ -85,6 +85,7 @@ impl<O: Observer> World<O> {
     }
 
     fn schedule_play(&mut self, at: Instant) {
+        debug_assert!(at >= self.now, "records are due at {at}, in the past");
         let Some(replay) = &mut self.replay else { return };
         if replay.scheduled.is_none_or(|earlier| at < earlier) {
             replay.scheduled = Some(at);

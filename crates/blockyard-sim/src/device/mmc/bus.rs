@@ -50,6 +50,7 @@ impl InUse {
 
     /// The time in use until `at`, which is not before the last use began.
     pub(super) fn total(&self, at: Instant) -> Duration {
+        debug_assert!(at >= self.from, "the time until {at} of a use from {}", self.from);
         self.before + self.until.min(at).since(self.from)
     }
 

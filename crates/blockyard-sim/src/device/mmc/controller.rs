@@ -116,6 +116,10 @@ impl Controller {
         faults: Faults,
         pio_misses: PioMisses,
     ) -> Self {
+        assert!(
+            capabilities.queue_engine_depth <= 32,
+            "an engine of more tasks than CMD44 can name"
+        );
         Self {
             card: card.identified(RCA),
             capabilities,

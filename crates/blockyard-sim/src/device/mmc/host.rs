@@ -214,6 +214,7 @@ impl MmcHost {
 
     /// The thread of `context` is woken.
     pub fn wakes(&mut self, context: Context, now: Instant) {
+        debug_assert_ne!(context, Context::Interrupt, "an interrupt handler is not woken");
         self.woken[context as usize] = !self.mmc.controller.is_at_work(now);
     }
 

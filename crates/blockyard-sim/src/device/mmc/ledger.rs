@@ -99,6 +99,7 @@ impl Ledger {
     /// Notes that `slot` has the request of `issue`.
     pub(super) fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let request = issue.request();
+        debug_assert_eq!(self.slots[issue.tag.index()], SLOTS, "{:?} has a request", issue.tag);
         self.slots[issue.tag.index()] = slot.index();
         self.entries[slot.index()] = Entry {
             tag: issue.tag,

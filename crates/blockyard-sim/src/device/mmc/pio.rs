@@ -122,7 +122,12 @@ impl Pio {
 
     /// Whether all data is where it belongs.
     pub(super) const fn is_done(&self) -> bool {
-        self.left == 0 && self.passing == 0 && self.uncopied == 0
+        let done = self.left == 0 && self.passing == 0 && self.uncopied == 0;
+        debug_assert!(
+            !done || self.held == 0,
+            "all data was copied, and the controller holds some"
+        );
+        done
     }
 
     fn copyable(&self) -> u32 {

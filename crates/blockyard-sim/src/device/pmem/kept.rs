@@ -49,6 +49,7 @@ impl Kept {
     /// Fills `data` for a new write to the sectors from `first` on.
     pub(super) fn write(&mut self, tag: DriverTag, first: u64, data: &mut [u8]) {
         debug_assert!(data.len().is_multiple_of(SECTOR_BYTES as usize), "{} bytes", data.len());
+        debug_assert!(!data.is_empty(), "a write of nothing to sector {first}");
         self.writes += 1;
         let mark = self.writes;
         for (sector, bytes) in (first..).zip(data.chunks_exact_mut(SECTOR_BYTES as usize)) {

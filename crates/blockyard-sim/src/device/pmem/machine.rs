@@ -179,6 +179,7 @@ impl Machine {
         self.channels.forget_before(now);
         let count = if self.now.reads { &mut self.report.reads } else { &mut self.report.writes };
         *count += 1;
+        let counted = self.counted();
         let begun = from.as_ns();
         let mut at = begun;
         let mut held = Vec::new();
@@ -211,7 +212,14 @@ impl Machine {
             }
         }
         assert!(held.is_empty(), "an operation ended and still holds {held:?}");
-        Duration::from_ns(at - begun)
+        let time = Duration::from_ns(at - begun);
+        debug_assert_eq!(self.counted(), counted + time, "[time-counted-once]");
+        time
+    }
+
+    /// The time of all parts together.
+    fn counted(&self) -> Duration {
+        self.report.parts.iter().fold(Duration::ZERO, |sum, part| sum + *part)
     }
 
     /// How long the operation holds a lock that step `n` takes, without waits.
@@ -225,6 +233,7 @@ impl Machine {
         .sum()
     }
 
+    /// Counts time to its part ([time-counted-once]).
     fn count(&mut self, part: Part, ns: u64) {
         self.report.parts[part as usize] += Duration::from_ns(ns);
     }

@@ -39,6 +39,7 @@ impl Store {
 
     /// The bytes at `at` to the end of its chunk.
     fn rest(&mut self, at: u64) -> &mut [u8] {
+        debug_assert!(at / CHUNK < self.chunks.len() as u64, "byte {at} is outside the memory");
         let map = &self.map;
         let fresh = || {
             let mut chunk = vec![0; CHUNK_BYTES].into_boxed_slice();

@@ -279,6 +279,7 @@ impl Card {
         if busy.until <= at {
             return busy.until;
         }
+        debug_assert!(busy.since <= at, "{busy:?} is interrupted at {at}, before it begins");
         self.settle_data(at);
         if let Some(fate) = &mut self.fate {
             fate.interrupt();

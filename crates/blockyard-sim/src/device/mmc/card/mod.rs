@@ -603,6 +603,7 @@ impl Card {
 
     /// The card stays silent until the host gives up.
     fn silence(&mut self, at: Instant) -> Reaction {
+        debug_assert!(at >= self.last_at, "[card-time-moves-forward]");
         self.last_at = at;
         let end = at + self.mode.time(u64::from(NCR_MAX));
         self.response_end = end;

@@ -355,6 +355,7 @@ impl Card {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
+        debug_assert_eq!(transfer.what, What::Medium, "no register is written by a transfer");
         self.stream = None;
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;
@@ -490,6 +491,7 @@ impl Card {
 
     /// A write has all its data at `at`. Returns until when the card is busy with it.
     pub(super) fn finish_write(&mut self, transfer: &mut Transfer, at: Instant) -> Instant {
+        debug_assert_eq!(transfer.direction, Direction::Write, "{transfer:?}");
         self.page_complete(transfer, at);
         let early = !transfer.durable && (self.cache_on() || self.timing.write.early);
         let done = if early { at } else { self.engine.done_at().max(at) };
