@@ -110,3 +110,8 @@ pub use memory::{MediaError, Memory};
 pub use policy::{LaneChoice, Policy, ReadTracking};
 pub use touch::{Touch, Word};
 pub use worker::{Seat, Worker};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

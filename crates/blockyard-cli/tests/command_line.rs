@@ -36,7 +36,7 @@ fn help_and_version_are_answers() {
         assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{args:?}");
     }
     let help = blockyard(&["whatif", "--help"]);
-    assert!(text(&help.stdout).contains("Columns of the first table"));
+    assert!(text(&help.stdout).contains("The first table"));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn what_show_prints_parses_to_the_same_profile() {
 }
 
 #[test]
-fn list_names_every_option_of_a_job_and_what_becomes_of_it() {
+fn list_names_every_option_of_a_job_and_its_effect() {
     let listed = text(&blockyard(&["list", "options"]).stdout).to_owned();
     let line = |name: &str| {
         let named = |line: &&str| line.split_whitespace().next() == Some(name);

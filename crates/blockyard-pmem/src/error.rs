@@ -1,17 +1,17 @@
-//! What can be wrong with a file that is to be a BTT.
+//! The errors of opening and creating images.
 
 use blockyard_btt::OpenError;
 use blockyard_btt::find::FindError;
 use std::io;
 
-/// Why there is no open image.
+/// Why an image cannot be opened or created.
 #[derive(Debug)]
 pub enum ImageError {
-    /// The file.
+    /// The file failed.
     File(io::Error),
-    /// The header of the pool.
+    /// The header of the pool is damaged.
     Pool(&'static str),
-    /// The BTT in it.
+    /// The BTT is missing, damaged or impossible.
     Btt(OpenError),
 }
 

@@ -1,4 +1,4 @@
-//! What mappings and calls need of a file alike: it is locked, its length, and what its errors mean.
+//! Operations on files that mappings and system calls share: locks, lengths, space, and the meaning of errors.
 
 use blockyard_btt::MediaError;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
@@ -6,11 +6,11 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 
-/// Locks a file, for one who writes or many who read, until it is closed.
+/// Locks a file for one writer or several readers, until it is closed.
 ///
 /// # Errors
 ///
-/// Somebody else has it.
+/// Another process has the file open.
 pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
     let lock = match writable {
         true => FlockOperation::NonBlockingLockExclusive,
@@ -18,35 +18,35 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
     };
     flock(file, lock).map_err(|error| match io::Error::from(error) {
         error if error.kind() == io::ErrorKind::WouldBlock => {
-            io::Error::new(io::ErrorKind::ResourceBusy, "somebody else has it open")
+            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
         }
         error => error,
     })
 }
 
-/// The bytes of a file or block device.
+/// Returns the bytes of a file or block device.
 ///
 /// # Errors
 ///
-/// It has no end.
+/// The file has no end.
 pub(crate) fn len(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// Takes the room for `len` bytes at `at`, so that no hole is left there that could not be filled.
+/// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be filled.
 ///
 /// # Errors
 ///
-/// There is not enough.
+/// The space is not available.
 pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
     match fallocate(file, FallocateFlags::empty(), at, len) {
-        // A file system without this call has no holes to speak of, and a block device none at all.
+        // Without this call, a file system has no holes that matter, and a block device has none.
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What the medium did, as a BTT wants to hear it.
+/// Returns the error of the medium that an I/O error stands for.
 pub(crate) fn media(error: &io::Error) -> MediaError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MediaError::NoSpace,
@@ -54,8 +54,8 @@ pub(crate) fn media(error: &io::Error) -> MediaError {
     }
 }
 
-/// What the medium did in a read: an error of input is of these bytes. That there are none any more, as
-/// somebody cut off the file, is an error of the file.
+/// Returns the error of the medium that an error of a read stands for. EIO concerns only these bytes. Missing bytes,
+/// because another process truncated the file, are a failure of the whole file.
 pub(crate) fn media_read(error: &io::Error) -> MediaError {
     match Errno::from_io_error(error) {
         Some(Errno::IO | Errno::NODATA) => MediaError::Bad,
@@ -63,9 +63,9 @@ pub(crate) fn media_read(error: &io::Error) -> MediaError {
     }
 }
 
-/// Lets another thread do what is waited for; `turn` counts the looks.
+/// Lets another thread work. `turn` counts the looks at what this thread waits for.
 pub(crate) fn relax(turn: u32) {
-    // Whoever is waited for may be waiting for this processor.
+    // The other thread may be waiting for this processor.
     match turn {
         0..64 => core::hint::spin_loop(),
         _ => std::thread::yield_now(),
@@ -78,19 +78,19 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn bytes_that_a_medium_lost_are_told_from_other_errors() {
-        // A process has no memory at its first byte, and this file says so as a disk would.
-        let memory = File::open("/proc/self/mem").expect("it is there");
-        let error = memory.read_exact_at(&mut [0], 0).expect_err("nothing is there");
+    fn lost_bytes_are_distinguished_from_other_errors() {
+        // A process has no memory at address 0, and this file reports that with EIO, as a disk would.
+        let memory = File::open("/proc/self/mem").expect("memory of this process");
+        let error = memory.read_exact_at(&mut [0], 0).expect_err("unmapped memory");
         assert_eq!((media_read(&error), media(&error)), (MediaError::Bad, MediaError::Failed));
-        let empty = File::open("/dev/null").expect("it is there");
-        let error = empty.read_exact_at(&mut [0], 0).expect_err("nothing is there");
+        let empty = File::open("/dev/null").expect("null device");
+        let error = empty.read_exact_at(&mut [0], 0).expect_err("empty file");
         assert_eq!(media_read(&error), MediaError::Failed);
         for full in [Errno::NOSPC, Errno::DQUOT] {
             assert_eq!(media(&full.into()), MediaError::NoSpace);
         }
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
-        let error = full.write_all_at(&[0], 0).expect_err("it is full");
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("full device");
+        let error = full.write_all_at(&[0], 0).expect_err("full device");
         assert_eq!(media(&error), MediaError::NoSpace);
     }
 }

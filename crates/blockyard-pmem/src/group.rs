@@ -1,10 +1,10 @@
-//! Synchronising a file for many threads at once.
+//! Synchronises a file for many threads at once.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Joins the fences of all threads: one that finds a synchronisation running waits for the next one, with
-/// all others that do. An error stays: what became of the data is unknown from then on.
+/// Joins the fences of all threads. A thread that finds a synchronisation running waits for the next one, together
+/// with all others that do. An error is permanent, because it is unknown from then on what is durable.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     state: Mutex<State>,
@@ -13,21 +13,22 @@ pub(crate) struct Group {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Synchronisations that were begun, and that are over.
+    /// Synchronisations that were started, and that have ended.
     begun: u64,
     over: u64,
     failed: bool,
 }
 
 impl Group {
-    /// Returns when a synchronisation is over that began after this call: by this thread, which calls `sync`,
-    /// or another one.
+    /// Returns when a synchronisation that started after this call has ended. This thread, which then calls
+    /// `sync`, or another one carries it out.
     ///
     /// # Errors
     ///
-    /// One failed, now or earlier.
+    /// A synchronisation failed, now or earlier.
     pub(crate) fn join(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut state = self.lock();
+        debug_assert!(state.begun - state.over <= 1, "one synchronisation runs at a time");
         let wanted = state.begun + 1;
         while state.over < wanted && state.begun > state.over {
             state = self.finished.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -43,12 +44,13 @@ impl Group {
             done?;
         }
         if state.failed {
-            return Err(io::Error::other("the file could not be synchronised"));
+            return Err(io::Error::other("an earlier synchronisation of the file failed"));
         }
+        debug_assert!(state.over >= wanted, "a synchronisation that started after this call");
         Ok(())
     }
 
-    /// How many there were.
+    /// The number of synchronisations that have ended.
     pub(crate) fn over(&self) -> u64 {
         self.lock().over
     }
@@ -65,14 +67,14 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn those_who_come_while_one_runs_share_the_next() {
+    fn threads_that_wait_for_one_synchronisation_share_the_next() {
         let (group, syncs) = (&Group::default(), &AtomicU32::new(0));
         let (go, wait) = mpsc::channel();
         std::thread::scope(|scope| {
             let first = scope.spawn(move || {
                 group.join(|| {
                     syncs.fetch_add(1, Ordering::Relaxed);
-                    wait.recv().expect("it is sent");
+                    wait.recv().expect("message to go on");
                     Ok(())
                 })
             });
@@ -89,19 +91,18 @@ mod tests {
                     })
                 })
                 .collect();
-            go.send(()).expect("it is waited for");
-            first.join().expect("no panic").expect("it is done");
-            later.into_iter().for_each(|one| one.join().expect("no panic").expect("it is done"));
+            go.send(()).expect("first synchronisation that waits");
+            first.join().expect("no panic").expect("successful synchronisation");
+            later
+                .into_iter()
+                .for_each(|one| one.join().expect("no panic").expect("successful synchronisation"));
         });
         let syncs = syncs.load(Ordering::Relaxed);
-        assert!(
-            (2..=9).contains(&syncs),
-            "one ran when the others came, who needed another: {syncs}"
-        );
+        assert!((2..=9).contains(&syncs), "one synchronisation ran when the others came: {syncs}");
     }
 
     #[test]
-    fn a_failure_stays() {
+    fn a_failure_is_permanent() {
         let group = Group::default();
         assert!(group.join(|| Err(io::Error::other("no"))).is_err());
         assert!(group.join(|| Ok(())).is_err());

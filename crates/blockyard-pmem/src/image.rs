@@ -1,11 +1,11 @@
-//! Files that hold a BTT: which container they are, and how one is made.
+//! Files with a BTT: recognising, opening and creating them.
 
 use crate::durability::Durability;
 use crate::error::ImageError;
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
 use crate::pool::{POOL_BYTES, Pool};
-use crate::unlaid;
+use crate::unwritten;
 use blockyard_btt::find::find;
 use blockyard_btt::layout::Layout;
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
@@ -17,25 +17,25 @@ use std::path::Path;
 /// How a file is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageOptions {
-    /// Nothing is written: not even writes that were cut are finished.
+    /// Nothing is written. Cut writes are not finished either.
     pub read_only: bool,
-    /// How it is reached, and what the BTT survives.
+    /// How the file is accessed, and what the BTT survives.
     pub durability: Durability,
     /// How bytes of a mapping are copied.
     pub copying: Copying,
-    /// Its design.
+    /// The design of the BTT.
     pub policy: Policy,
-    /// What it lies in, if that is not to be found out.
+    /// What the BTT lies in, or `None` to find out.
     pub container: Option<Container>,
 }
 
 impl Default for ImageOptions {
-    /// For reading and writing by a mapping, whatever it lies in, with lanes for as many threads as the process has
-    /// processors: the system is asked how many.
+    /// Reading and writing by a mapping, any container, and lanes for as many threads as the system reports
+    /// processors for this process.
     fn default() -> Self {
         let policy = match std::thread::available_parallelism() {
             Ok(cpus) => Policy::for_threads(u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
-            // A system that does not tell.
+            // The system does not report a number.
             Err(_) => Policy::DEFAULT,
         };
         Self {
@@ -48,36 +48,36 @@ impl Default for ImageOptions {
     }
 }
 
-/// What is to be made.
+/// The parameters of a new image.
 #[derive(Clone, Copy, Debug)]
 pub struct NewImage {
     /// Bytes of the file.
     pub bytes: u64,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// What it lies in.
+    /// What the BTT lies in.
     pub container: Container,
 }
 
-/// An open file, and what it is.
+/// An open file whose kind is known.
 #[derive(Debug)]
 pub struct Image {
-    /// Its bytes.
+    /// The bytes of the file.
     pub memory: ImageMemory,
-    /// What the BTT in it lies in.
+    /// What the BTT lies in.
     pub container: Container,
-    /// The UUID of that, where it has one.
+    /// The UUID of the container, if it has one.
     pub own_uuid: Option<Uuid>,
-    /// There is no BTT in it yet: a pool that libpmemblk made and nobody wrote, which is to be laid out so.
-    pub unlaid: Option<Format>,
+    /// The format of the missing BTT: libpmemblk created the pool, and nobody has written to it yet.
+    pub unwritten: Option<Format>,
 }
 
 impl Image {
-    /// Opens a file and finds out what it is. The BTT in it is not opened.
+    /// Opens a file and finds out its kind. The BTT in it is not opened.
     ///
     /// # Errors
     ///
-    /// It cannot be opened or mapped, or there is no BTT in it.
+    /// The file cannot be opened or mapped, or has no BTT.
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only;
         let file = FileOptions::new().read(true).write(writable).open(path)?;
@@ -85,30 +85,30 @@ impl Image {
         let memory = ImageMemory::new(file, writable, options.durability, options.copying)?;
         let image = match (options.container, pool) {
             (None | Some(Container::Pool), Some(pool)) => {
-                let unlaid = unlaid::plan(&memory, &pool, random()?)?;
-                Self { memory, container: Container::Pool, own_uuid: Some(pool.uuid), unlaid }
+                let unwritten = unwritten::plan(&memory, &pool, random()?)?;
+                Self { memory, container: Container::Pool, own_uuid: Some(pool.uuid), unwritten }
             }
-            (Some(container), _) => Self { memory, container, own_uuid: None, unlaid: None },
+            (Some(container), _) => Self { memory, container, own_uuid: None, unwritten: None },
             (None, None) => {
                 let container = namespace(&memory)?;
-                Self { memory, container, own_uuid: None, unlaid: None }
+                Self { memory, container, own_uuid: None, unwritten: None }
             }
         };
         Ok(image)
     }
 
-    /// Opens the BTT in it, by the design of `options`. A pool that was never laid out is, for writing; to be read
-    /// it stays as it is, and reads as zeroes.
+    /// Opens the BTT with the design in `options`. A pool without a BTT is formatted first if it is opened for
+    /// writing. Opened read-only, it is unchanged and reads as zeroes.
     ///
     /// # Errors
     ///
-    /// It is damaged, and nothing was written then; or there is no room for what is written
+    /// The BTT is damaged, and is then unchanged; or the space for it is not available
     /// ([`ImageMemory::take_room`]).
     pub fn open(mut self, options: &ImageOptions) -> Result<Btt<ImageMemory>, ImageError> {
-        match &self.unlaid {
+        match &self.unwritten {
             None => {}
             Some(format) if options.read_only => {
-                self.memory = unlaid::in_memory(self.memory.len(), format)?;
+                self.memory = unwritten::in_memory(self.memory.len(), format)?;
             }
             Some(format) => {
                 let arenas = format.plan(self.memory.len()).map_err(OpenError::from)?;
@@ -116,7 +116,7 @@ impl Image {
                 format.write(&self.memory).map_err(OpenError::from)?;
             }
         }
-        // Not before it is known that there is one.
+        // Space is allocated only in a file that has a BTT.
         let arenas = find(&self.memory, self.container, self.own_uuid)?;
         if !options.read_only {
             self.memory.take_room(arenas.iter().map(|found| (found.start, found.info.layout)))?;
@@ -130,12 +130,12 @@ impl Image {
         Ok(Btt::open(self.memory, &options)?)
     }
 
-    /// Makes a file with an empty BTT, which it takes the room for ([`ImageMemory::take_room`]). There must be no
-    /// such file yet; if it fails there is none after.
+    /// Creates a file with an empty BTT, and allocates its space ([`ImageMemory::take_room`]). If this fails, no
+    /// file is left.
     ///
     /// # Errors
     ///
-    /// There is one, there is no room, or there can be no such BTT.
+    /// The file exists already, the space is not available, or such a BTT is impossible.
     pub fn create(
         path: &Path,
         new: &NewImage,
@@ -154,7 +154,7 @@ impl Image {
         let arenas = plan.into_iter().map(|(start, info)| (start, info.layout));
         let made = Self::fill(file, new, &format, arenas, options);
         if made.is_err() {
-            // What is left of it is ours.
+            // The incomplete file is ours, because it was created just now.
             let _ = std::fs::remove_file(path);
         }
         made
@@ -175,12 +175,13 @@ impl Image {
         }
         file.sync_all()?;
         let memory = ImageMemory::new(file, true, options.durability, options.copying)?;
+        debug_assert_eq!(memory.len(), new.bytes, "the file has the requested size");
         memory.take_room(arenas)?;
         Ok(Btt::create(memory, format, options.policy)?)
     }
 }
 
-/// What a file says of itself as a pool, if it is one.
+/// Returns the pool header of a file, if it has one.
 fn pool(file: &File) -> Result<Option<Pool>, ImageError> {
     let mut bytes = vec![0; POOL_BYTES];
     match file.read_exact_at(&mut bytes, 0) {
@@ -190,10 +191,11 @@ fn pool(file: &File) -> Result<Option<Pool>, ImageError> {
     }
 }
 
-/// Which kind of namespace this is, by where a BTT is found; what the one without label says if none is.
+/// Returns the kind of namespace, by the position of its BTT. Without any BTT, returns the error of the namespace
+/// without a label.
 ///
-/// The one with a label first: what lies at byte 4096 of that is data of its sectors, and whoever writes
-/// these could make it look like an info block.
+/// The namespace with a label is tried first. Its byte 4096 belongs to a sector, whose user could write bytes there that
+/// look like an info block.
 fn namespace(memory: &ImageMemory) -> Result<Container, ImageError> {
     let found = |container| find(memory, container, None).map(|_| container);
     match found(Container::LabelledNamespace) {
@@ -202,7 +204,7 @@ fn namespace(memory: &ImageMemory) -> Result<Container, ImageError> {
     }
 }
 
-/// A random UUID, version 4.
+/// Returns a random UUID of version 4.
 fn random() -> io::Result<Uuid> {
     let mut bytes = [0; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

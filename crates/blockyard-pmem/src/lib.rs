@@ -1,8 +1,8 @@
 //! Block translation tables ([`blockyard_btt`]) in files. Linux only.
 //!
-//! A file is the memory of a BTT, [`Mapped`] or [`Unmapped`]. What a fence makes durable is chosen: nothing, for
-//! what is to survive its process only; cache lines, for persistent memory; the file, for a disk
-//! ([`Durability`]). An [`Image`] is such a file with what it is: a namespace of Linux, or a pool of libpmemblk.
+//! A file is the memory of a BTT, [`Mapped`] or [`Unmapped`]. [`Durability`] chooses what a fence makes durable:
+//! nothing, if the BTT need only survive its process; cache lines, on persistent memory; or the file, on a disk. An
+//! [`Image`] is a file whose kind is known: a namespace of Linux, or a pool of libpmemblk.
 //!
 //! ```no_run
 //! use blockyard_pmem::{Image, ImageOptions, NewImage};
@@ -14,12 +14,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What there is
+//! # Modules
 //!
-//! - [`image`]: files, and how they are told apart. [`pool`]: the header of a pool; `unlaid`:
-//!   pools that nobody wrote yet.
-//! - [`memory`]: the memory of an image, [`mapped`] or [`unmapped`]. `group`: fences of many threads joined.
-//!   `lines`: copying and cache lines. All `unsafe` code is in `mapped` and `lines`.
+//! - [`image`] recognises, opens and creates files. [`pool`] is the header of a pool. `unwritten` handles pools to
+//!   which nobody has written yet.
+//! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. `group` joins the fences of many threads.
+//!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped` and `lines`.
 
 mod durability;
 mod error;
@@ -30,8 +30,8 @@ mod lines;
 pub mod mapped;
 pub mod memory;
 pub mod pool;
-mod unlaid;
 pub mod unmapped;
+mod unwritten;
 
 pub use durability::Durability;
 pub use error::ImageError;
@@ -40,3 +40,8 @@ pub use lines::Copying;
 pub use mapped::Mapped;
 pub use memory::ImageMemory;
 pub use unmapped::Unmapped;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

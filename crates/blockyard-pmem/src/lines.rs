@@ -1,29 +1,30 @@
-//! Copying to and from memory that may be persistent, and writing its cache lines back.
+//! Copies to and from memory that may be persistent, and the write-back of its cache lines.
 //!
 //! # Safety
 //!
-//! The functions take raw memory: whoever calls them promises that it is readable or writable. No reference
-//! into it is made. Racing copies may mix bytes; nothing here relies on them.
+//! The functions take raw memory, which their callers promise to be readable or writable. No reference into it is
+//! made. Racing copies may mix bytes, and nothing here relies on them.
 #![allow(unsafe_code, reason = "instructions for cache lines have no safe form")]
 
 use core::ptr;
 
-/// Bytes of a cache line, on every processor that these instructions are known for.
+/// Bytes of a cache line on all supported processors.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// How bytes are copied: what designs of a BTT differ in.
+const _: () = assert!(LINE_BYTES.is_power_of_two(), "parts of lines are found by masks");
+
+/// How bytes are copied, which is a choice of the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
-    /// By the processor's instruction for strings of bytes, and what was written is written back line by
-    /// line. As Linux did in 2015.
+    /// With the processor's string instruction, followed by a write-back of each line. Linux did this in 2015.
     Bytewise,
-    /// By the widest loads there are; written past the caches.
+    /// With the widest loads, and stores past the caches.
     NonTemporal,
-    /// Read past the caches as well, by whole lines: for memory that is not cached.
+    /// Like `NonTemporal`, and reads whole lines past the caches, for uncached memory.
     AlignedNonTemporal,
 }
 
-/// What a processor can do to make lines durable, found when a file is opened.
+/// The instructions of this processor that make lines durable, detected when a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     write_back: WriteBack,
@@ -32,13 +33,13 @@ pub(crate) struct Lines {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteBack {
-    /// CLWB: the line stays in the cache.
+    /// CLWB, which keeps the line in the cache.
     #[cfg(target_arch = "x86_64")]
     Clwb,
-    /// CLFLUSHOPT: it does not.
+    /// CLFLUSHOPT, which evicts the line.
     #[cfg(target_arch = "x86_64")]
     ClflushOpt,
-    /// CLFLUSH: nor does it, and each waits for the one before.
+    /// CLFLUSH, which evicts the line and waits for the one before.
     #[cfg(target_arch = "x86_64")]
     Clflush,
 }
@@ -52,7 +53,7 @@ enum Stream {
 }
 
 impl Lines {
-    /// What this processor can do; `None` if nothing that is known here.
+    /// Detects the instructions of this processor. Returns `None` if it has no supported ones.
     pub(crate) fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -70,7 +71,7 @@ impl Lines {
         None
     }
 
-    /// The names of what is used, for people.
+    /// The names of the instructions for write-back and for stores past the caches.
     pub(crate) fn names(self) -> (&'static str, &'static str) {
         let write_back = match self.write_back {
             #[cfg(target_arch = "x86_64")]
@@ -89,18 +90,18 @@ impl Lines {
         (write_back, stream)
     }
 
-    /// Begins to write back the lines of `len` bytes at `start`.
+    /// Starts the write-back of the lines of `len` bytes at `start`.
     ///
     /// # Safety
     ///
-    /// They are mapped.
+    /// The bytes are mapped.
     #[inline]
     pub(crate) unsafe fn write_back(self, start: *const u8, len: usize) {
         let before = start.addr() % LINE_BYTES;
         let mut line = start.wrapping_sub(before);
         let end = start.wrapping_add(len);
         while line < end {
-            // SAFETY: the line has a byte of the caller's, so it is mapped; nothing is changed by this.
+            // SAFETY: the line overlaps the caller's bytes, so it is mapped. The instruction changes nothing.
             unsafe {
                 match self.write_back {
                     #[cfg(target_arch = "x86_64")]
@@ -119,7 +120,7 @@ impl Lines {
         }
     }
 
-    /// Waits until what this thread wrote back or streamed is durable.
+    /// Waits until everything that this thread wrote back or streamed is durable.
     #[inline]
     pub(crate) fn fence(self) {
         #[cfg(target_arch = "x86_64")]
@@ -129,13 +130,14 @@ impl Lines {
         }
     }
 
-    /// Copies `len` bytes so that a fence makes them durable.
+    /// Copies `len` bytes, which the next fence makes durable.
     ///
     /// # Safety
     ///
     /// `to` is writable and `from` readable, and they do not overlap.
     #[inline]
     pub(crate) unsafe fn write(self, copying: Copying, to: *mut u8, from: *const u8, len: usize) {
+        debug_assert!(is_apart(to, from, len), "a copy does not overlap its source");
         if copying == Copying::Bytewise {
             // SAFETY: as the caller promises.
             unsafe {
@@ -144,10 +146,10 @@ impl Lines {
             }
             return;
         }
-        // Parts of lines at both ends go through the cache.
+        // The incomplete lines at both ends go through the cache.
         let head = to.align_offset(LINE_BYTES).min(len);
         let body = (len - head) / LINE_BYTES * LINE_BYTES;
-        // SAFETY: three parts of what the caller promises; the middle one begins at a line.
+        // SAFETY: the three parts of the caller's bytes. The middle one starts at a line.
         unsafe {
             self.write_cached(to, from, head);
             self.stream(to.add(head), from.add(head), body);
@@ -157,7 +159,7 @@ impl Lines {
 
     /// # Safety
     ///
-    /// As [`write`](Self::write).
+    /// The same as for [`write`](Self::write).
     #[inline]
     unsafe fn write_cached(self, to: *mut u8, from: *const u8, len: usize) {
         if len > 0 {
@@ -169,14 +171,16 @@ impl Lines {
         }
     }
 
-    /// Writes whole lines past the caches.
+    /// Writes complete lines past the caches.
     ///
     /// # Safety
     ///
-    /// As [`write`](Self::write); `to` and `len` are whole lines.
+    /// The same as for [`write`](Self::write). `to` and `len` are multiples of a line.
     #[inline]
     unsafe fn stream(self, to: *mut u8, from: *const u8, len: usize) {
-        // SAFETY: the features were found, and `to` is aligned.
+        debug_assert!(len == 0 || to.addr().is_multiple_of(LINE_BYTES), "complete lines");
+        debug_assert!(len.is_multiple_of(LINE_BYTES), "complete lines");
+        // SAFETY: the features were detected, and `to` is aligned.
         unsafe {
             match self.stream {
                 #[cfg(target_arch = "x86_64")]
@@ -188,13 +192,19 @@ impl Lines {
     }
 }
 
-/// Copies `len` bytes out of memory that may be persistent.
+/// Whether `len` bytes at `to` and `from` do not overlap.
+fn is_apart(to: *const u8, from: *const u8, len: usize) -> bool {
+    to.addr().abs_diff(from.addr()) >= len
+}
+
+/// Copies `len` bytes from memory that may be persistent.
 ///
 /// # Safety
 ///
 /// `from` is readable and `to` writable, and they do not overlap.
 #[inline]
 pub(crate) unsafe fn read(copying: Copying, to: *mut u8, from: *const u8, len: usize) {
+    debug_assert!(is_apart(to, from, len), "a copy does not overlap its source");
     // SAFETY: as the caller promises.
     unsafe {
         match copying {
@@ -205,7 +215,7 @@ pub(crate) unsafe fn read(copying: Copying, to: *mut u8, from: *const u8, len: u
     }
 }
 
-/// Copies by the instruction for strings of bytes.
+/// Copies with the string instruction.
 ///
 /// # Safety
 ///
@@ -228,7 +238,7 @@ unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
     }
 }
 
-/// Copies by loads of 16 bytes past the caches, whole lines where there are some.
+/// Copies with loads of 16 bytes past the caches, for complete lines.
 ///
 /// # Safety
 ///
@@ -236,7 +246,7 @@ unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
 unsafe fn read_lines(to: *mut u8, from: *const u8, len: usize) {
     let head = from.align_offset(LINE_BYTES).min(len);
     let body = (len - head) / LINE_BYTES * LINE_BYTES;
-    // SAFETY: three parts of what the caller promises; the middle one begins at a line.
+    // SAFETY: the three parts of the caller's bytes. The middle one starts at a line.
     unsafe {
         ptr::copy_nonoverlapping(from, to, head);
         #[cfg(target_arch = "x86_64")]
@@ -256,8 +266,9 @@ unsafe fn read_lines(to: *mut u8, from: *const u8, len: usize) {
 #[target_feature(enable = "sse4.1")]
 unsafe fn load_sse41(to: *mut u8, from: *const u8, len: usize) {
     use core::arch::x86_64::{__m128i, _mm_storeu_si128, _mm_stream_load_si128};
+    debug_assert!(len == 0 || from.addr().is_multiple_of(16), "aligned loads");
     for at in (0..len).step_by(16) {
-        // SAFETY: within what the caller promises, and aligned.
+        // SAFETY: within the caller's bytes, and aligned.
         unsafe {
             let bytes = _mm_stream_load_si128(from.add(at).cast::<__m128i>());
             _mm_storeu_si128(to.add(at).cast(), bytes);
@@ -269,8 +280,9 @@ unsafe fn load_sse41(to: *mut u8, from: *const u8, len: usize) {
 #[target_feature(enable = "avx")]
 unsafe fn stream_avx(to: *mut u8, from: *const u8, len: usize) {
     use core::arch::x86_64::{_mm256_loadu_si256, _mm256_stream_si256};
+    debug_assert!(len == 0 || to.addr().is_multiple_of(32), "aligned stores");
     for at in (0..len).step_by(32) {
-        // SAFETY: within what the caller promises, and aligned.
+        // SAFETY: within the caller's bytes, and aligned.
         unsafe {
             _mm256_stream_si256(to.add(at).cast(), _mm256_loadu_si256(from.add(at).cast()));
         }
@@ -280,20 +292,21 @@ unsafe fn stream_avx(to: *mut u8, from: *const u8, len: usize) {
 #[cfg(target_arch = "x86_64")]
 unsafe fn stream_sse2(to: *mut u8, from: *const u8, len: usize) {
     use core::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
+    debug_assert!(len == 0 || to.addr().is_multiple_of(16), "aligned stores");
     for at in (0..len).step_by(16) {
-        // SAFETY: within what the caller promises, and aligned.
+        // SAFETY: within the caller's bytes, and aligned.
         unsafe {
             _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast()));
         }
     }
 }
 
-/// Fetches the lines of `len` bytes at `start`.
+/// Prefetches the lines of `len` bytes at `start`.
 #[inline]
 pub(crate) fn prefetch(start: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..len).step_by(LINE_BYTES) {
-        // SAFETY: a hint, which does nothing where nothing is mapped.
+        // SAFETY: a hint, which has no effect on unmapped addresses.
         unsafe {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at).cast());
@@ -308,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_copy_copies_what_is_there_and_nothing_else() {
+    fn every_kind_of_copy_copies_exactly_its_bytes() {
         let Some(lines) = Lines::detect() else { return };
         let from: Vec<u8> = (0..300).map(|n| (n % 251) as u8 + 1).collect();
         let mut ways = vec![lines];
@@ -328,7 +341,7 @@ mod tests {
             })
         }) {
             let (mut to, mut back) = (vec![0; 400], vec![0; 400]);
-            // SAFETY: both lie within their buffers.
+            // SAFETY: both ranges lie within their buffers.
             unsafe {
                 lines.write(copying, to.as_mut_ptr().add(at), from.as_ptr(), len);
                 lines.fence();

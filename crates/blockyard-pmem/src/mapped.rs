@@ -2,17 +2,15 @@
 //!
 //! # Safety
 //!
-//! The one invariant, set by [`Mapped::new`] and never changed: `start` is the beginning of a mapping of `len`
-//! bytes of the file, readable and, if it was opened so, writable, which lives as long as the value. Every
-//! access is checked against its length. No reference into it is made:
-//! bytes are copied, words are loaded and stored by atomics at addresses that are aligned. Copies may race
-//! with copies of other threads, and then mix bytes, which nobody relies on ([`Memory`] Y3).
+//! [`Mapped::new`] establishes the only invariant, which never changes: `start` is the start of a mapping of `len`
+//! bytes of the file, readable and, if opened so, writable, which lives as long as the value. Every access is checked
+//! against the length. No reference into the mapping is made: bytes are copied, and words are loaded and stored by
+//! aligned atomics. Copies may race with copies of other threads and then mix bytes, which [`Memory`] allows.
 //!
-//! A file that somebody else cuts off under a mapping kills the process by SIGBUS, as does a hole that the
-//! medium has no room for: so the file is locked, and [`Mapped::take_room`] fills its holes. So does a page
-//! that the medium cannot read.
+//! A process dies by SIGBUS if another process truncates a mapped file, if the medium has no space for a hole, or if it
+//! cannot read a page. So the file is locked, and [`Mapped::take_room`] fills its holes.
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
-#![allow(clippy::cast_possible_truncation, reason = "what lies in a mapping can be addressed")]
+#![allow(clippy::cast_possible_truncation, reason = "the bytes of a mapping are addressable")]
 
 use crate::file::{len, lock, media, relax, take_room};
 use crate::lines::{self, Copying, Lines};
@@ -33,7 +31,7 @@ pub struct Mapped {
     file: File,
     writable: bool,
     copying: Copying,
-    /// What writes cache lines back, where these are what is durable.
+    /// The instructions that make cache lines durable, if the memory is persistent.
     lines: Option<Lines>,
     is_synchronous: bool,
 }
@@ -44,23 +42,23 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps all of a file or block device, for reading and, if it was opened for that, for writing. What is in
-    /// `persistent` memory is durable once its cache lines are written back.
+    /// Maps a whole file or block device for reading and, if it was opened so, for writing. In `persistent`
+    /// memory, bytes are durable once their cache lines are written back.
     ///
-    /// Where the file system maps such memory directly, what it takes to find the file's bytes after a loss of
-    /// power is made durable before they are stored (`MAP_SYNC`). Where it does not, the memory is taken as
-    /// persistent because the caller says so: see [`is_synchronous`](Self::is_synchronous).
+    /// If the file system maps persistent memory directly, the metadata that a later recovery needs to find the
+    /// bytes are durable before the bytes are stored (`MAP_SYNC`). Otherwise the memory counts as persistent
+    /// because the caller says so: see [`is_synchronous`](Self::is_synchronous).
     ///
     /// # Errors
     ///
-    /// It cannot be mapped, somebody else has it, or the processor has no instructions to write lines back.
+    /// The file cannot be mapped, another process has it open, or the processor has no supported instructions to
+    /// write lines back.
     pub fn new(file: File, writable: bool, persistent: bool, copying: Copying) -> io::Result<Self> {
         lock(&file, writable)?;
         let lines = match persistent {
             false => None,
             true => Some(Lines::detect().ok_or_else(|| {
-                let words =
-                    "no instructions to write cache lines back are known for this processor";
+                let words = "this processor has no supported instruction to write cache lines back";
                 io::Error::new(io::ErrorKind::Unsupported, words)
             })?),
         };
@@ -76,49 +74,50 @@ impl Mapped {
         };
         let is_synchronous = synchronous.is_ok();
         let start = match synchronous {
-            // The second is of kernels before Linux 4.15.
+            // Kernels before Linux 4.15 return EINVAL.
             Err(Errno::OPNOTSUPP | Errno::INVAL) => map(MapFlags::SHARED)?,
             other => other?,
         };
-        let start = NonNull::new(start.cast()).expect("a mapping is not at 0");
+        let start = NonNull::new(start.cast::<u8>()).expect("start of a new mapping");
+        assert!(start.addr().get().is_multiple_of(8), "a mapping starts at a page");
         Ok(Self { start, len, file, writable, copying, lines, is_synchronous })
     }
 
-    /// Whether the file system sees to it that what is durable by its cache lines is found after a loss of power
-    /// (`MAP_SYNC`): it knows the memory as persistent.
+    /// Whether the file system ensures that bytes with durable cache lines are found after a power cut
+    /// (`MAP_SYNC`), because it knows the memory as persistent.
     #[must_use]
     pub const fn is_synchronous(&self) -> bool {
         self.is_synchronous
     }
 
-    /// What makes its lines durable and what writes past the caches, by the names of the instructions, where
-    /// anything does.
+    /// The names of the instructions that make lines durable and that write past the caches, if the memory is
+    /// persistent.
     #[must_use]
     pub fn instructions(&self) -> Option<(&'static str, &'static str)> {
         self.lines.map(Lines::names)
     }
 
-    /// Takes the room for all of the file, so that no hole is left that a store could not fill.
+    /// Allocates the space of the whole file, so that no store meets a hole that cannot be filled.
     ///
     /// # Errors
     ///
-    /// There is not enough.
+    /// The space is not available.
     pub fn take_room(&self) -> io::Result<()> {
         take_room(&self.file, 0, self.len as u64)
     }
 
-    /// Makes the processor's way to every page now, so that no access has to later: worth its time before
-    /// much random access.
+    /// Sets up the page tables of the whole mapping now, so that no later access has to. This pays off before many
+    /// random accesses.
     ///
     /// # Errors
     ///
-    /// The kernel does not know how (before Linux 5.14).
+    /// The kernel does not support this (before Linux 5.14).
     pub fn prefault(&self) -> io::Result<()> {
         let advice = match self.writable {
             true => Advice::LinuxPopulateWrite,
             false => Advice::LinuxPopulateRead,
         };
-        // SAFETY: advice about a mapping of ours; its bytes stay as they are.
+        // SAFETY: advice about our own mapping, which does not change its bytes.
         Ok(unsafe { madvise(self.all(), self.len, advice) }?)
     }
 
@@ -126,24 +125,24 @@ impl Mapped {
         self.start.as_ptr().cast()
     }
 
-    /// The first of `len` bytes at `at`.
+    /// Returns the address of `len` bytes at `at`.
     #[inline]
     fn span(&self, at: u64, len: usize) -> *mut u8 {
         let all = self.len as u64;
-        assert!(at <= all && len as u64 <= all - at, "beyond the mapping");
+        assert!(at <= all && len as u64 <= all - at, "{len} bytes at {at} of a mapping of {all}");
         self.start.as_ptr().wrapping_add(at as usize)
     }
 
     #[inline]
     fn word(&self, at: u64) -> &AtomicU32 {
-        assert!(at.is_multiple_of(4), "a word is aligned");
-        // SAFETY: four bytes of the mapping, aligned as it begins at a page; only atomics refer to them.
+        assert!(at.is_multiple_of(4), "[words-are-atomic]: aligned to four bytes");
+        // SAFETY: four aligned bytes of the mapping, which starts at a page. Only atomics refer to them.
         unsafe { AtomicU32::from_ptr(self.span(at, 4).cast()) }
     }
 
     #[inline]
     fn long(&self, at: u64) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8), "a word is aligned");
+        assert!(at.is_multiple_of(8), "[words-are-atomic]: aligned to eight bytes");
         // SAFETY: as in `word`.
         unsafe { AtomicU64::from_ptr(self.span(at, 8).cast()) }
     }
@@ -151,7 +150,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing that is left points into it.
+        // SAFETY: the mapping is ours, and nothing points into it any more.
         let unmapped = unsafe { munmap(self.all(), self.len) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
     }
@@ -165,15 +164,16 @@ impl Memory for Mapped {
     #[inline]
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
         let from = self.span(at, to.len());
-        // SAFETY: both are as long as `to`, and no reference into the mapping exists.
+        // SAFETY: both ranges have the length of `to`, and no reference into the mapping exists.
         unsafe { lines::read(self.copying, to.as_mut_ptr(), from, to.len()) };
         Ok(())
     }
 
     #[inline]
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
+        debug_assert!(self.writable, "a read-only image is not written");
         let to = self.span(at, from.len());
-        // SAFETY: both are as long as `from`, and no reference into the mapping exists.
+        // SAFETY: both ranges have the length of `from`, and no reference into the mapping exists.
         unsafe {
             match self.lines {
                 Some(lines) => lines.write(self.copying, to, from.as_ptr(), from.len()),
@@ -185,6 +185,7 @@ impl Memory for Mapped {
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
         let len = usize::try_from(len).map_err(|_| MediaError::Failed)?;
+        debug_assert!(self.writable, "a read-only image is not written");
         let to = self.span(at, len);
         // SAFETY: within the mapping, where no reference points.
         unsafe { ptr::write_bytes(to, 0, len) };
@@ -199,12 +200,14 @@ impl Memory for Mapped {
 
     #[inline]
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
+        debug_assert!(self.writable, "a read-only image is not written");
         self.word(at).store(word.to_le(), Ordering::Release);
         Ok(())
     }
 
     #[inline]
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
+        debug_assert!(self.writable, "a read-only image is not written");
         self.long(at).store(word.to_le(), Ordering::Release);
         Ok(())
     }

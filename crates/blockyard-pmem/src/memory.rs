@@ -1,4 +1,4 @@
-//! The memory of an image: a mapped file, or one that is reached by calls.
+//! The memory of an image: a mapped file, or one that is accessed by system calls.
 
 use crate::durability::Durability;
 use crate::lines::Copying;
@@ -12,9 +12,9 @@ use std::io;
 /// The bytes of an image.
 #[derive(Debug)]
 pub enum ImageMemory {
-    /// Mapped.
+    /// A mapped file.
     Mapped(Mapped),
-    /// Reached by calls.
+    /// A file that is accessed by system calls.
     Unmapped(Unmapped),
 }
 
@@ -28,11 +28,11 @@ macro_rules! each {
 }
 
 impl ImageMemory {
-    /// The bytes of a file, reached as `durability` says.
+    /// Opens the bytes of a file for access as `durability` says.
     ///
     /// # Errors
     ///
-    /// Those of [`Mapped::new`] and [`Unmapped::new`].
+    /// The same as [`Mapped::new`] and [`Unmapped::new`].
     pub fn new(
         file: File,
         writable: bool,
@@ -47,29 +47,30 @@ impl ImageMemory {
         })
     }
 
-    /// Takes the room that arenas need, of which it is said where they begin: all of a mapped file, as a hole
-    /// that cannot be filled would end the process; otherwise maps and logs, as a write that is logged cannot be
-    /// taken back for want of room.
+    /// Allocates the space that arenas need, given the start of each. A mapped file needs all of it, because a hole
+    /// that cannot be filled would end the process. Another file needs the maps and logs, because a write that was
+    /// logged cannot be undone for lack of space.
     ///
     /// # Errors
     ///
-    /// There is not enough.
+    /// The space is not available.
     pub fn take_room(&self, arenas: impl IntoIterator<Item = (u64, Layout)>) -> io::Result<()> {
         match self {
             Self::Mapped(mapped) => mapped.take_room(),
             Self::Unmapped(unmapped) => arenas.into_iter().try_for_each(|(start, layout)| {
                 let end = layout.infooff + INFO_BYTES;
+                debug_assert!(start + end <= unmapped.len(), "the arena ends within the file");
                 unmapped.take_room(start + layout.mapoff, end - layout.mapoff)
             }),
         }
     }
 
-    /// Makes the processor's way to every page of a mapping now, so that no access has to later: worth its time
-    /// before much random access.
+    /// Sets up the page tables of a whole mapping now, so that no later access has to. This pays off before many
+    /// random accesses.
     ///
     /// # Errors
     ///
-    /// The kernel does not know how (before Linux 5.14).
+    /// The kernel does not support this (before Linux 5.14).
     pub fn prefault(&self) -> io::Result<()> {
         match self {
             Self::Mapped(mapped) => mapped.prefault(),

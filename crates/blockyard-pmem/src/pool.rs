@@ -1,38 +1,42 @@
 //! The header of a pool of libpmemblk: 8192 bytes before its BTT.
 //!
-//! Facts were read out of pools that libpmemblk 1.12 made: the signature, the version 1 of the format, the
-//! features that it sets, five UUIDs of a pool in one file, the time it was made, the machine it was made
-//! on, and a checksum like that of an info block over the first half; behind it the sector size.
+//! The facts come from pools that libpmemblk 1.12 made. A header has the signature, version 1 of the format, the
+//! features that libpmemblk sets, five UUIDs of a pool in one file, the time and the machine of its creation, and a
+//! checksum like that of an info block over its first half. The sector size follows the header.
 
 use blockyard_btt::Uuid;
 use blockyard_btt::info_block::{InfoBytes, checksum};
+use blockyard_btt::layout::INFO_BYTES;
 
-/// Bytes of the header with the descriptor behind.
+/// Bytes of the header and the descriptor after it.
 pub const POOL_BYTES: usize = 8192;
 
 const SIGNATURE: &[u8; 8] = b"PMEMBLK\0";
-/// What follows the signature: major version 1, and what libpmemblk 1.12 sets: bad blocks are checked for;
-/// the checksum is of the first half, and there is room for a count of unsafe shutdowns.
+/// The words after the signature: major version 1, and the features of libpmemblk 1.12: it checks for bad blocks,
+/// the checksum covers the first half, and there is room for a count of unsafe shutdowns.
 const VERSION_AND_FEATURES: [u32; 4] = [1, 1, 6, 0];
-/// Alignments of C's types on x86-64 as libpmemblk writes them down, 64 bits, little-endian, x86-64.
+/// The alignments of C types on x86-64 in libpmemblk's form, then 64 bits, little-endian, x86-64.
 const MACHINE: [u8; 16] =
     [0x10, 0x73, 0x77, 0x37, 0xf7, 0x07, 0, 0, 0x02, 0x01, 0, 0, 0, 0, 0x3e, 0];
 const CHECKED_BYTES: usize = 2048;
 const HEADER_BYTES: usize = 4096;
 
-/// What a pool says of itself.
+const _: () = assert!(HEADER_BYTES == INFO_BYTES as usize && POOL_BYTES == 2 * HEADER_BYTES);
+const _: () = assert!(CHECKED_BYTES * 2 == HEADER_BYTES, "the checksum covers the first half");
+
+/// The contents of a pool's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// The pool's UUID: the parent of its BTT.
+    /// The UUID of the pool, which is the parent UUID of its BTT.
     pub uuid: Uuid,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// All of it was zeroes when it was made.
+    /// The whole pool was zero when it was created.
     pub blank: bool,
 }
 
 impl Pool {
-    /// Its header, for a pool in one file, whose part has UUID `part`, made at `seconds` since 1970.
+    /// Returns the header of a pool in one file, with part UUID `part`, created at `seconds` since 1970.
     #[must_use]
     pub fn to_bytes(&self, part: Uuid, seconds: u64) -> Vec<u8> {
         let mut bytes = vec![0; POOL_BYTES];
@@ -54,11 +58,11 @@ impl Pool {
         bytes
     }
 
-    /// What the first [`POOL_BYTES`] of a file say; `None` if it is no pool.
+    /// Parses the first [`POOL_BYTES`] of a file. Returns `None` if the file is not a pool.
     ///
     /// # Errors
     ///
-    /// It is one whose header is damaged.
+    /// The file is a pool with a damaged header.
     pub fn parse(bytes: &[u8]) -> Option<Result<Self, &'static str>> {
         if bytes.len() < POOL_BYTES || bytes[..8] != *SIGNATURE {
             return None;
@@ -75,7 +79,7 @@ impl Pool {
     }
 }
 
-/// The checksum of a header: that of an info block, with all behind the first half as zeroes.
+/// Returns the checksum of a header: that of an info block with zeroes after the first half.
 fn header_checksum(bytes: &[u8]) -> u64 {
     let mut checked: InfoBytes = [0; HEADER_BYTES];
     checked[..CHECKED_BYTES].copy_from_slice(&bytes[..CHECKED_BYTES]);
@@ -86,7 +90,7 @@ fn header_checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first 144 bytes and the checksum of a pool that libpmemblk 1.12 made; all between is zero.
+    /// The first 144 bytes and the checksum of a pool that libpmemblk 1.12 made. All bytes between them are zero.
     const MADE_BY_LIBPMEMBLK: &[u8; 144] = b"PMEMBLK\0\x01\0\0\0\x01\0\0\0\x06\0\0\0\0\0\0\0\
         \xc3\xd9\xd5\xfa\x01\xcd\xc8\x40\xa5\xe9\x96\x72\x79\xff\x52\x24\
         \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
@@ -98,8 +102,9 @@ mod tests {
     const ITS_CHECKSUM: u64 = 0xeb78_0ce8_fbec_54d8;
 
     #[test]
-    fn a_header_is_as_libpmemblk_makes_it() {
-        let field = |at: usize| Uuid(MADE_BY_LIBPMEMBLK[at..at + 16].try_into().expect("sixteen"));
+    fn a_header_equals_that_of_libpmemblk() {
+        let field =
+            |at: usize| Uuid(MADE_BY_LIBPMEMBLK[at..at + 16].try_into().expect("sixteen bytes"));
         let pool = Pool { uuid: field(24), sector_bytes: 512, blank: true };
         let bytes = pool.to_bytes(field(40), 0x6b02_5bec);
         assert_eq!(bytes[..144], MADE_BY_LIBPMEMBLK[..]);
@@ -110,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_header_is_told_from_none() {
+    fn a_damaged_header_is_distinguished_from_a_missing_one() {
         let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 4096, blank: false };
         let mut bytes = pool.to_bytes(Uuid([4; 16]), 0);
         bytes[100] ^= 1;

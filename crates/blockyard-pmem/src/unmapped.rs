@@ -1,24 +1,20 @@
-//! A file as the memory of a BTT without a mapping, read and written by calls: errors of the medium are
-//! errors, holes stay holes, and a file that somebody cut off is one that cannot be read any more.
+//! A file as the memory of a BTT, accessed by system calls: a failure of the medium is an error, holes stay holes,
+//! and a file that another process truncated cannot be read any more.
 //!
-//! # Rules
+//! This is how the file keeps the rules of [`Memory`] on Linux:
 //!
-//! How this keeps the rules of [`Memory`], on Linux:
-//!
-//! - **U1.** For Y1: every call writes to the page cache, and a fence is a synchronisation of the file that
-//!   begins after it. What reaches the disk before may do so in any order. That a word of eight bytes is there
-//!   as it was before or after a store, asks two things of the system: that a disk does not tear 512 bytes,
-//!   and that who copies a page to the disk does not meet half of a word. So a word is always written by one
-//!   call, of eight aligned bytes, which Linux copies by one instruction; and no call of ours stores a word
-//!   while a synchronisation of ours copies pages. Only pages that the kernel writes by itself meanwhile rest on
-//!   that instruction alone, of which nobody promises that a disk sees all or nothing.
-//! - **U2.** For Y2: kernels do not promise that a read sees a word whole which is being written. Loads and
-//!   stores of one word exclude each other, by one of a few locks; who loads after a store has seen all that
-//!   was before it.
-//! - **U3.** For Y3: nothing excludes copies of data.
-//! - **U4.** For Y4: calls of one thread reach the page cache in their order, and other threads see it as any
-//!   memory; a fence orders as any other.
-//! - **U5.** For Y5: a call that the medium cut short has written some of its bytes.
+//! - [fence-makes-durable]: every call writes to the page cache, and a fence is a synchronisation of the file that
+//!   starts later. Before it, pages may reach the disk in any order. A word of eight bytes is durable as it was
+//!   before or after a store if the disk does not tear 512 bytes, and if whoever copies a page to the disk does not
+//!   see half of a word. So a word is always written by one call with eight aligned bytes, which Linux copies with
+//!   one instruction, and no call stores a word while a synchronisation copies pages. Only the pages that the
+//!   kernel itself writes meanwhile depend on that instruction alone, and nobody promises that a disk sees all or
+//!   nothing of its effect.
+//! - [words-are-atomic]: kernels do not promise that a read sees a whole word while it is being written. Loads and
+//!   stores of one word exclude each other by one of a few locks, and a load sees everything before the store.
+//!   Copies of data exclude nothing.
+//! - [fence-orders-threads]: the calls of one thread reach the page cache in order, and other threads see it like
+//!   any memory. A fence orders like any other fence.
 
 use crate::file::{len, lock, media, media_read, relax, take_room};
 use crate::group::Group;
@@ -30,16 +26,18 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-/// Locks of words (U2).
+/// The number of locks for words ([words-are-atomic]).
 const LOCKS: u64 = 64;
 const WORD_BYTES: usize = 8;
-/// Zeroes of one call.
+/// The zeroes that one call writes.
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
-/// How often a thread looks before it sleeps: who holds what it wants may be waiting for a disk.
+/// The number of looks before a thread sleeps: the thread it waits for may be waiting for a disk.
 const LOOKS: u32 = 1 << 10;
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// A file that is read and written by calls. See the [module](self).
+const _: () = assert!(ZEROES.len().is_multiple_of(WORD_BYTES), "no call zeroes half of a word");
+
+/// A file that is accessed by system calls. See the [module](self).
 #[derive(Debug)]
 pub struct Unmapped {
     file: File,
@@ -48,54 +46,55 @@ pub struct Unmapped {
     sync: Option<Sync>,
 }
 
-/// What it takes to synchronise at every fence.
+/// The state for a synchronisation at every fence.
 #[derive(Debug, Default)]
 struct Sync {
     group: Group,
-    /// Held by those who store a word, and by who synchronises (U1).
+    /// Locked for reading by threads that store a word, and for writing by the one that synchronises.
     words: RwLock<()>,
 }
 
 impl Unmapped {
-    /// All of a file or block device, for reading and, if it was opened for that, for writing. With
-    /// `synchronised` a fence waits until the file is; without, it orders.
+    /// Opens a whole file or block device for reading and, if it was opened so, for writing. A `synchronised`
+    /// file is synchronised at each fence; otherwise a fence only orders.
     ///
     /// # Errors
     ///
-    /// Somebody else has it, or it has no end.
+    /// Another process has the file open, or it has no end.
     pub fn new(file: File, writable: bool, synchronised: bool) -> io::Result<Self> {
         lock(&file, writable)?;
         let locks = (0..LOCKS).map(|_| Mutex::default()).collect();
         Ok(Self { len: len(&file)?, file, locks, sync: synchronised.then(Sync::default) })
     }
 
-    /// Takes the room for `len` bytes at `at`.
+    /// Allocates the space for `len` bytes at `at`.
     ///
     /// # Errors
     ///
-    /// There is not enough.
+    /// The space is not available.
     pub fn take_room(&self, at: u64, len: u64) -> io::Result<()> {
         take_room(&self.file, at, len)
     }
 
-    /// How often the file was synchronised for fences.
+    /// The number of synchronisations for fences.
     #[must_use]
     pub fn synchronisations(&self) -> u64 {
         self.sync.as_ref().map_or(0, |sync| sync.group.over())
     }
 
     fn within(&self, at: u64, len: usize) {
-        assert!(at <= self.len && len as u64 <= self.len - at, "beyond the end");
+        let all = self.len;
+        assert!(at <= all && len as u64 <= all - at, "{len} bytes at {at} of a file of {all}");
     }
 
-    /// Nobody else loads or stores the word at `at` while this lives (U2).
+    /// Locks the word at `at` against other loads and stores ([words-are-atomic]).
     fn word(&self, at: u64) -> MutexGuard<'_, ()> {
         let nth = at / WORD_BYTES as u64 % LOCKS;
-        let lock = &self.locks[usize::try_from(nth).expect("locks are few")];
+        let lock = &self.locks[usize::try_from(nth).expect("number of a lock")];
         lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody synchronises while this lives (U1).
+    /// Keeps synchronisations away while a word is stored ([fence-makes-durable]).
     fn storing(&self) -> Option<RwLockReadGuard<'_, ()>> {
         self.sync.as_ref().map(|sync| sync.words.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -121,14 +120,15 @@ impl Memory for Unmapped {
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
-        let most = ZEROES.len() as u64;
+        let piece = ZEROES.len() as u64;
         (0..len).step_by(ZEROES.len()).try_for_each(|done| {
-            let count = usize::try_from((len - done).min(most)).expect("at most all zeroes");
+            let count = usize::try_from((len - done).min(piece)).expect("length of a piece");
             self.put(at + done, &ZEROES[..count])
         })
     }
 
     fn load(&self, at: u64) -> Result<u32, MediaError> {
+        debug_assert!(at.is_multiple_of(4), "[words-are-atomic]: aligned to four bytes");
         let mut bytes = [0; 4];
         let _word = self.word(at);
         self.read(at, &mut bytes)?;
@@ -136,18 +136,20 @@ impl Memory for Unmapped {
     }
 
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
+        debug_assert!(at.is_multiple_of(4), "[words-are-atomic]: aligned to four bytes");
         let start = at - at % WORD_BYTES as u64;
         let _storing = self.storing();
         let _word = self.word(start);
-        // Both halves (U1).
+        // One call writes all eight bytes ([fence-makes-durable]).
         let mut bytes = [0; WORD_BYTES];
         self.read(start, &mut bytes)?;
-        let half = usize::try_from(at - start).expect("it is 0 or 4");
+        let half = usize::try_from(at - start).expect("offset 0 or 4");
         bytes[half..half + 4].copy_from_slice(&word.to_le_bytes());
         self.put(start, &bytes)
     }
 
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
+        debug_assert!(at.is_multiple_of(8), "[words-are-atomic]: aligned to eight bytes");
         let _storing = self.storing();
         let _word = self.word(at);
         self.put(at, &word.to_le_bytes())

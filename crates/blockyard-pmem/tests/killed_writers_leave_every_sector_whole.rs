@@ -1,9 +1,8 @@
-//! Processes that are killed in the middle of writing, by four threads each, to a file that is mapped or reached
-//! by calls: what is there after is whole, and as new as what was acknowledged at least.
+//! Processes are killed while four threads of each write to a file that is mapped or accessed by system calls.
+//! Afterwards every sector is whole, and at least as new as its last acknowledged write.
 //!
-//! A sector says its number, the generation of its write, and a checksum over both and what fills it. A
-//! thread notes the generation it had acknowledged in another file. What the page cache has, a killed process
-//! cannot take back.
+//! A sector contains its number, the generation of its write, filler, and a checksum over all of these. Threads
+//! record acknowledged generations in another file. A killed process cannot take back what the page cache has.
 
 use blockyard::prng::Prng;
 use blockyard_btt::{Btt, Container, check};
@@ -16,17 +15,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const THREADS: u64 = 4;
-/// Sectors of a thread: few, so that blocks come and go. Those of several threads share words.
+/// Sectors of a thread: few, so that blocks are freed and used again. Sectors of different threads share words.
 const SECTORS: u64 = 80;
-/// Sectors that are written at once, at most.
+/// The most sectors that are written together.
 const TOGETHER: u64 = 12;
 const BYTES: usize = 520;
 const ROUNDS: u64 = 24;
-/// One test at a time: a process that one of them starts has, for a moment, all files that are open here, and
-/// their locks.
+/// Serialises the tests: a process that one of them starts briefly inherits all open files, and their locks.
 static ALONE: Mutex<()> = Mutex::new(());
-/// What a process is told that is to be killed.
+/// Tells a process what to write until it is killed.
 const INSIDE: &str = "BLOCKYARD_KILLED_WRITER";
+
+/// Returns a sector of a thread. Its neighbours belong to other threads.
 
 /// The sector of a thread, so that neighbours are of others.
 const fn lba(thread: u64, nth: u64) -> u64 {
@@ -51,35 +51,35 @@ fn sector(lba: u64, generation: u64) -> [u8; BYTES] {
     bytes
 }
 
-/// The generation that a sector has; 0 if it was never written.
+/// Returns the generation of a sector, or 0 if it was never written.
 fn generation(lba: u64, bytes: &[u8; BYTES]) -> u64 {
     if bytes == &[0; BYTES] {
         return 0;
     }
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
-    assert_eq!(checksum(&bytes[..BYTES - 8]), word(BYTES - 8), "sector {lba} is a mix");
-    assert_eq!(word(0), lba, "sector {lba} is another one's");
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    assert_eq!(checksum(&bytes[..BYTES - 8]), word(BYTES - 8), "sector {lba} mixes two writes");
+    assert_eq!(word(0), lba, "sector {lba} has the data of another sector");
     word(8)
 }
 
-/// What was acknowledged, by sector.
+/// The acknowledged generation of each sector.
 struct Acknowledged(File);
 
 impl Acknowledged {
     fn open(path: &Path) -> Self {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        Self(file.expect("there is room"))
+        Self(file.expect("space on the test disk"))
     }
 
     fn note(&self, lba: u64, generation: u64) {
-        self.0.write_all_at(&generation.to_le_bytes(), lba * 8).expect("there is room");
+        self.0.write_all_at(&generation.to_le_bytes(), lba * 8).expect("space on the test disk");
     }
 
-    /// A number that is cut in the middle would be of no write: it is written in one call, to one page.
+    /// A number is written whole, by one call to one page.
     fn of(&self, lba: u64) -> u64 {
         let mut bytes = [0; 8];
-        match self.0.read_at(&mut bytes, lba * 8).expect("it is read") {
+        match self.0.read_at(&mut bytes, lba * 8).expect("successful read") {
             8 => u64::from_le_bytes(bytes),
             _ => 0,
         }
@@ -88,11 +88,11 @@ impl Acknowledged {
 
 fn open(path: &Path, durability: Durability) -> Btt<ImageMemory> {
     let options = ImageOptions { durability, ..ImageOptions::default() };
-    let image = Image::identify(path, &options).expect("it is a BTT");
-    image.open(&options).expect("whatever was cut is finished")
+    let image = Image::identify(path, &options).expect("file with a BTT");
+    image.open(&options).expect("BTT whose cut writes can be finished")
 }
 
-/// Writes until it is killed.
+/// Writes until the process is killed.
 fn write_on(path: &Path, durability: Durability, first_generation: u64) -> ! {
     let btt = &open(path, durability);
     let acknowledged = &Acknowledged::open(&path.with_extension("acknowledged"));
@@ -108,13 +108,13 @@ fn write_on(path: &Path, durability: Durability, first_generation: u64) -> ! {
                     let lbas: Vec<_> = lbas.collect();
                     let sectors: Vec<_> = lbas.iter().map(|lba| sector(*lba, generation)).collect();
                     let all = lbas.iter().zip(&sectors).map(|(lba, bytes)| (*lba, &bytes[..]));
-                    worker.write_many(&all.collect::<Vec<_>>()).expect("it is written");
+                    worker.write_many(&all.collect::<Vec<_>>()).expect("successful write");
                     lbas.iter().for_each(|lba| acknowledged.note(*lba, generation));
                 }
             });
         }
     });
-    unreachable!("it goes on for ever")
+    unreachable!("the threads write forever")
 }
 
 fn kill_again_and_again(durability: Durability, name: &str) {
@@ -125,51 +125,51 @@ fn kill_again_and_again(durability: Durability, name: &str) {
     }
     let container = Container::Namespace;
     let new = NewImage { bytes: 17 << 20, sector_bytes: 520, container };
-    drop(Image::create(&path, &new, &ImageOptions::default()).expect("there is room"));
+    drop(Image::create(&path, &new, &ImageOptions::default()).expect("space on the test disk"));
     let acknowledged = Acknowledged::open(&acknowledged_path);
     let mut dice = Prng::new(7);
     let mut newest = 0;
     for round in 0..ROUNDS {
-        let mut writer = Command::new(std::env::current_exe().expect("this runs"))
+        let mut writer = Command::new(std::env::current_exe().expect("path of this test"))
             .args(["--exact", "--nocapture", test_of(durability)])
             .env(INSIDE, format!("{} {}", newest + 1, path.display()))
             .stdout(Stdio::null())
             .spawn()
-            .expect("it starts");
-        // From before it has the file open to the middle of much work.
+            .expect("a writer that starts");
+        // The kill comes at any time from before the file is open to the middle of many writes.
         let before = (0..THREADS * SECTORS).map(|lba| acknowledged.of(lba)).sum::<u64>();
         if round % 4 > 0 {
             while (0..THREADS * SECTORS).map(|lba| acknowledged.of(lba)).sum::<u64>() == before {
-                assert!(writer.try_wait().expect("it is ours").is_none(), "it goes on for ever");
+                assert!(writer.try_wait().expect("a child").is_none(), "the writer ended early");
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
         std::thread::sleep(Duration::from_micros(dice.below(30_000)));
-        writer.kill().expect("it is ours");
-        let ended = writer.wait().expect("it is ours");
-        assert_eq!(ended.code(), None, "it ended by itself: {ended}");
+        writer.kill().expect("a child");
+        let ended = writer.wait().expect("a child");
+        assert_eq!(ended.code(), None, "the writer was not killed: {ended}");
         let least: Vec<_> = (0..THREADS * SECTORS).map(|lba| acknowledged.of(lba)).collect();
         look(&path, durability, &least);
         newest = newest.max(generations(&path, durability, &least));
     }
     let all = (0..THREADS * SECTORS).filter(|lba| acknowledged.of(*lba) > 0).count();
-    assert!(all > 200, "{all} sectors were written, and generation {newest} was the last");
+    assert!(all > 200, "only {all} sectors were written, up to generation {newest}");
     println!("{durability:?}: {ROUNDS} writers killed, {newest} generations");
 }
 
-/// The image is in order as it was left, before anybody finishes anything.
+/// Checks the image before any cut write is finished.
 fn look(path: &Path, durability: Durability, least: &[u64]) {
     let options = ImageOptions { read_only: true, durability, ..ImageOptions::default() };
-    let image = Image::identify(path, &options).expect("it is a BTT");
+    let image = Image::identify(path, &options).expect("file with a BTT");
     let wanted = check::Options::new(image.container);
-    let (report, _) = check::check(&image.memory, &wanted, &mut |_| ()).expect("it is read");
+    let (report, _) = check::check(&image.memory, &wanted, &mut |_| ()).expect("successful read");
     assert!(report.is_clean(), "{:?}", report.findings());
-    // As it reads where nothing may be finished.
-    let btt = image.open(&options).expect("it is whole");
+    // Read-only, cut writes read as finished.
+    let btt = image.open(&options).expect("an undamaged BTT");
     newest_of(&btt, least);
 }
 
-/// The newest generation, once what was cut is finished.
+/// Returns the newest generation after cut writes were finished.
 fn generations(path: &Path, durability: Durability, least: &[u64]) -> u64 {
     newest_of(&open(path, durability), least)
 }
@@ -178,9 +178,12 @@ fn newest_of(btt: &Btt<ImageMemory>, least: &[u64]) -> u64 {
     let mut newest = 0;
     let mut bytes = [0; BYTES];
     for (lba, least) in (0..).zip(least) {
-        btt.read(lba, &mut bytes).expect("it is read");
+        btt.read(lba, &mut bytes).expect("successful read");
         let found = generation(lba, &bytes);
-        assert!(found >= *least, "sector {lba}: {found}, and {least} was acknowledged");
+        assert!(
+            found >= *least,
+            "sector {lba} has generation {found}, but {least} was acknowledged"
+        );
         newest = newest.max(found);
     }
     newest
@@ -188,17 +191,17 @@ fn newest_of(btt: &Btt<ImageMemory>, least: &[u64]) -> u64 {
 
 const fn test_of(durability: Durability) -> &'static str {
     match durability {
-        Durability::Process => "of_a_mapped_file",
-        Durability::Calls => "of_a_file_by_calls",
-        Durability::Disk => "of_a_file_that_is_synchronised",
-        Durability::Memory => "of_memory_written_back_by_lines",
+        Durability::Process => "to_a_mapped_file",
+        Durability::Calls => "to_a_file_by_calls",
+        Durability::Disk => "to_a_synchronised_file",
+        Durability::Memory => "to_memory_with_cache_line_write_back",
     }
 }
 
 fn run(durability: Durability) {
     match std::env::var(INSIDE) {
-        Ok(told) => {
-            let (generation, path) = told.split_once(' ').expect("a generation and a path");
+        Ok(task) => {
+            let (generation, path) = task.split_once(' ').expect("a generation and a path");
             let generation = generation.parse().expect("a generation");
             write_on(Path::new(path), durability, generation);
         }
@@ -210,21 +213,21 @@ fn run(durability: Durability) {
 }
 
 #[test]
-fn of_a_mapped_file() {
+fn to_a_mapped_file() {
     run(Durability::Process);
 }
 
 #[test]
-fn of_memory_written_back_by_lines() {
+fn to_memory_with_cache_line_write_back() {
     run(Durability::Memory);
 }
 
 #[test]
-fn of_a_file_by_calls() {
+fn to_a_file_by_calls() {
     run(Durability::Calls);
 }
 
 #[test]
-fn of_a_file_that_is_synchronised() {
+fn to_a_synchronised_file() {
     run(Durability::Disk);
 }

@@ -1,15 +1,15 @@
 /*
- * Arrays of sectors that a power cut cannot tear, in files on persistent memory: the calls of libpmemblk,
- * kept by Blockyard. A program that was linked to libpmemblk.so.1 runs on libblockyard_pmemblk.so under
+ * Arrays of blocks that a power cut cannot tear, in files on persistent memory, with the interface of libpmemblk,
+ * implemented by Blockyard. A program that was linked to libpmemblk.so.1 runs with libblockyard_pmemblk.so under
  * that name.
  *
- * A pool may be used by any number of threads at once. What is written is durable when the call returns:
- * on persistent memory that is mapped directly (DAX), or where the environment has PMEM_IS_PMEM_FORCE=1,
- * by cache lines; elsewhere by fdatasync, of all threads that wait together.
+ * Any number of threads may use a pool at the same time. A write is durable when the call returns. On persistent
+ * memory that is mapped directly (DAX), or if the environment has PMEM_IS_PMEM_FORCE=1, cache lines are written
+ * back. Elsewhere fdatasync makes writes durable, once for all threads that wait together.
  *
- * Calls that return int return 0, or -1 with errno set; a text for the thread's last error is
- * pmemblk_errormsg's. Errors: EINVAL for a block that does not exist, EIO for one that was lost or whose
- * medium failed, EROFS for a pool that may not be written, ENOSPC.
+ * Calls that return int return 0, or -1 and set errno. pmemblk_errormsg returns the text of the thread's last error.
+ * Errors: EINVAL for a block that does not exist, EIO for a block that was lost or whose medium failed, EROFS for a
+ * pool that must not be written, ENOSPC.
  */
 #ifndef BLOCKYARD_PMEMBLK_H
 #define BLOCKYARD_PMEMBLK_H
@@ -25,39 +25,39 @@ typedef struct pmemblk PMEMblkpool;
 
 #define PMEMBLK_MAJOR_VERSION 1
 #define PMEMBLK_MINOR_VERSION 1
-/* The smallest pool, and the smallest block that is stored; smaller ones take as much. */
+/* The smallest pool, and the smallest block that is stored: smaller blocks take the same space. */
 #define PMEMBLK_MIN_POOL ((size_t)((16u << 20) + 8192))
 #define PMEMBLK_MIN_BLK ((size_t)512)
 
-/* Opens a pool whose blocks have bsize bytes; 0 for any. NULL with errno set if it cannot be. */
+/* Opens a pool with blocks of bsize bytes, or of any size if bsize is 0. Returns NULL and sets errno on failure. */
 PMEMblkpool *pmemblk_open(const char *path, size_t bsize);
-/* Makes a pool in a new file of poolsize bytes. libpmemblk's poolsize 0, for a file that is there, is EINVAL. */
+/* Creates a pool in a new file of poolsize bytes. A poolsize of 0, for an existing file, is not supported (EINVAL). */
 PMEMblkpool *pmemblk_create(const char *path, size_t bsize, size_t poolsize, mode_t mode);
-/* Ends the use of a pool. No other thread may be in a call with it. */
+/* Closes a pool. No other thread may be in a call with it. */
 void pmemblk_close(PMEMblkpool *pbp);
-/* 1 if a pool that nobody uses is consistent, 0 if it is not, -1 with errno set if that cannot be told. */
+/* Returns 1 if a pool that nobody uses is consistent, 0 if it is not, or -1 and sets errno if this is unknown. */
 int pmemblk_check(const char *path, size_t bsize);
 
-/* Bytes of a block. */
+/* Returns the bytes of a block. */
 size_t pmemblk_bsize(PMEMblkpool *pbp);
-/* How many blocks there are. */
+/* Returns the number of blocks. */
 size_t pmemblk_nblock(PMEMblkpool *pbp);
 
-/* Reads, or writes, a block: all of it or, when a write is cut, nothing. */
+/* Read or write a block. A write that is cut by a power failure has no effect. */
 int pmemblk_read(PMEMblkpool *pbp, void *buf, long long blockno);
 int pmemblk_write(PMEMblkpool *pbp, const void *buf, long long blockno);
-/* Makes a block zeroes without writing them; marks it as lost, so that it cannot be read until written. */
+/* Zeroes a block without writing data; marks a block as lost, so that it cannot be read until it is written. */
 int pmemblk_set_zero(PMEMblkpool *pbp, long long blockno);
 int pmemblk_set_error(PMEMblkpool *pbp, long long blockno);
 
-/* NULL if a program compiled for this version may run here, otherwise why not. */
+/* Returns NULL if a program compiled for this version can run with the library, otherwise the reason. */
 const char *pmemblk_check_version(unsigned major_required, unsigned minor_required);
-/* The text for this thread's last error. */
+/* Returns the text of this thread's last error. */
 const char *pmemblk_errormsg(void);
-/* Accepted and not needed: nothing is allocated by these. */
+/* Accepted and ignored: the library does not allocate with these functions. */
 void pmemblk_set_funcs(void *(*malloc_func)(size_t size), void (*free_func)(void *ptr),
                        void *(*realloc_func)(void *ptr, size_t size), char *(*strdup_func)(const char *s));
-/* There is nothing to be read, set or run by name: -1 with errno ENOENT. */
+/* No setting or action exists: these return -1 and set errno to ENOENT. */
 int pmemblk_ctl_get(PMEMblkpool *pbp, const char *name, void *arg);
 int pmemblk_ctl_set(PMEMblkpool *pbp, const char *name, void *arg);
 int pmemblk_ctl_exec(PMEMblkpool *pbp, const char *name, void *arg);

@@ -1,4 +1,4 @@
-//! Errors as C has them: a value that says so, `errno`, and a text of the thread.
+//! Errors in C's form: a special return value, `errno`, and a text for the thread.
 #![allow(clippy::missing_const_for_thread_local, reason = "a text is not made at compile time")]
 
 use blockyard_btt::{IoError, MediaError};
@@ -20,20 +20,22 @@ thread_local! {
 }
 
 impl Failure {
+    /// Makes a failure with an `errno` value and a text.
     pub(crate) fn new(number: c_int, text: impl Display) -> Self {
+        debug_assert!(number > 0, "values of errno are positive");
         Self { number, text: text.to_string() }
     }
 
-    /// The caller asked for what cannot be.
+    /// Makes a failure for an impossible argument.
     pub(crate) fn argument(text: impl Display) -> Self {
         Self::new(libc::EINVAL, text)
     }
 
-    /// Sets `errno` and this thread's text.
+    /// Sets `errno` and the thread's text.
     pub(crate) fn keep(&self) {
-        // No text of ours has a zero in it.
+        debug_assert!(!self.text.contains('\0'), "a text without zero bytes");
         LAST.set(CString::new(&*self.text).unwrap_or_default());
-        // SAFETY: the place of this thread's errno.
+        // SAFETY: the address of this thread's errno.
         unsafe { *libc::__errno_location() = self.number };
     }
 }
@@ -75,7 +77,7 @@ fn from_io(error: &io::Error) -> c_int {
     error.raw_os_error().unwrap_or(by_kind)
 }
 
-/// 0, or -1 with the failure kept.
+/// Returns 0, or keeps the failure and returns -1.
 pub(crate) fn number(done: Result<(), Failure>) -> c_int {
     match done {
         Ok(()) => 0,
@@ -86,7 +88,7 @@ pub(crate) fn number(done: Result<(), Failure>) -> c_int {
     }
 }
 
-/// A value of its own allocation, or null with the failure kept.
+/// Returns a pointer to the value in an allocation of its own, or keeps the failure and returns null.
 pub(crate) fn pointer<T>(made: Result<T, Failure>) -> *mut T {
     match made {
         Ok(value) => Box::into_raw(Box::new(value)),
@@ -97,7 +99,7 @@ pub(crate) fn pointer<T>(made: Result<T, Failure>) -> *mut T {
     }
 }
 
-/// This thread's last text.
+/// Returns this thread's last text.
 pub(crate) fn last() -> *const c_char {
     LAST.with_borrow(|text| text.as_ptr())
 }

@@ -1,4 +1,4 @@
-//! An open pool, and the worker that each thread has in it.
+//! An open pool, and a worker for each of its threads.
 
 use crate::error::Failure;
 use crate::seat;
@@ -12,40 +12,40 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Threads that can have a worker of their own; others pass by.
+/// The number of threads that can have a worker of their own. Others make one for each call.
 const SEATS: usize = 64;
 
-/// A worker that keeps what it works on.
+/// A worker that keeps its BTT open.
 type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
 
-/// A pool.
+/// An open pool.
 pub struct Pool {
-    // Workers go before what they work on.
+    // Workers are dropped before the BTT.
     workers: Box<[UnsafeCell<Option<OwnWorker>>]>,
     btt: Arc<Btt<ImageMemory>>,
 }
 
-// SAFETY: a worker is only reached by the thread that has its seat (`act`), or by who closes the pool, when
-// no other thread is in a call; who has a seat got it under a lock from who had it before.
+// SAFETY: a worker is used only by the thread that has its seat (`act`), or by the one that closes the pool, when no
+// other thread is in a call. A thread gets a seat from its previous owner under a lock.
 unsafe impl Sync for Pool {}
-// SAFETY: as above. A worker that goes on to another thread is of one that ended, by way of the kernel, which
-// leaves nothing of what that thread wrote back on its way.
+// SAFETY: as above. A worker moves to another thread only after its thread ended. The end passes through the kernel,
+// which completes all write-backs of that thread.
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Opens a pool with blocks of `bytes`, or any if that is 0.
+    /// Opens a pool with blocks of `bytes`, or of any size if `bytes` is 0.
     pub(crate) fn open(path: &Path, bytes: u32) -> Result<Self, ImageError> {
         let options = options(path)?;
         let image = Image::identify(path, &options)?;
         let pool = Self::new(image.open(&options)?);
         if bytes != 0 && pool.btt.sector_bytes() != bytes {
-            let why = format!("blocks have {} bytes, not {bytes}", pool.btt.sector_bytes());
+            let why = format!("the blocks have {} bytes, not {bytes}", pool.btt.sector_bytes());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
         }
         Ok(pool)
     }
 
-    /// Makes one with blocks of `sector_bytes` in a new file of `bytes`, with these rights.
+    /// Creates a pool with blocks of `sector_bytes` in a new file of `bytes`, with permissions `mode`.
     pub(crate) fn create(
         path: &Path,
         sector_bytes: u32,
@@ -54,7 +54,7 @@ impl Pool {
     ) -> Result<Self, Failure> {
         if bytes == 0 {
             return Err(Failure::argument(
-                "a pool is made in a new file: remove the one that is there, and give a size",
+                "a pool needs a new file and a size: remove the existing file",
             ));
         }
         let new = NewImage { bytes, sector_bytes, container: Container::Pool };
@@ -70,7 +70,7 @@ impl Pool {
         Self { workers, btt: Arc::new(btt) }
     }
 
-    /// The BTT in it.
+    /// The BTT of the pool.
     pub(crate) fn btt(&self) -> &Btt<ImageMemory> {
         &self.btt
     }
@@ -82,7 +82,7 @@ impl Pool {
     ) -> Result<(), IoError> {
         match seat::mine().and_then(|seat| self.workers.get(seat)) {
             Some(worker) => {
-                // SAFETY: this thread has the seat, and `act` knows nothing of this pool.
+                // SAFETY: this thread has the seat, and `act` does not use the pool.
                 let worker = unsafe { &mut *worker.get() };
                 act(worker.get_or_insert_with(|| Worker::new(Arc::clone(&self.btt))))
             }
@@ -91,7 +91,7 @@ impl Pool {
     }
 }
 
-/// How a pool at `path` is kept: by cache lines where they are what is durable.
+/// Returns the options for a pool at `path`: cache lines are written back on persistent memory.
 fn options(path: &Path) -> io::Result<ImageOptions> {
     let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
     let attributes = statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS)?.stx_attributes;

@@ -1,9 +1,9 @@
-//! A small number for each thread, its own while it lives.
+//! A small number for each thread, which is unique among the running threads.
 
 use std::cell::OnceCell;
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers that threads had that are gone, and the first that none ever had.
+/// The numbers of ended threads, and the first number that was never used.
 static SEATS: Mutex<(Vec<usize>, usize)> = Mutex::new((Vec::new(), 0));
 
 struct Seat(usize);
@@ -15,13 +15,16 @@ impl Seat {
             seats.1 += 1;
             seats.1 - 1
         });
+        debug_assert!(seat < seats.1 && !seats.0.contains(&seat), "a seat has one owner");
         Self(seat)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        SEATS.lock().unwrap_or_else(PoisonError::into_inner).0.push(self.0);
+        let mut seats = SEATS.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(self.0 < seats.1, "a seat that was taken");
+        seats.0.push(self.0);
     }
 }
 
@@ -29,7 +32,7 @@ thread_local! {
     static MINE: OnceCell<Seat> = const { OnceCell::new() };
 }
 
-/// This thread's number; `None` while it ends.
+/// Returns this thread's number, or `None` while the thread ends.
 pub(crate) fn mine() -> Option<usize> {
     MINE.try_with(|mine| mine.get_or_init(Seat::take).0).ok()
 }

@@ -1,5 +1,5 @@
-//! A disk in memory on a unix socket, a thread for each connection: the loop around the state
-//! machines, with sockets. For real use there is `blockyard serve`.
+//! A disk in memory on a unix socket, with a thread for each connection: the loop around the state machines, with
+//! sockets. For real use there is `blockyard serve`.
 //!
 //! ```text
 //! cargo run --release -p blockyard-wire --example nbd_memory -- /tmp/disk.sock 64
@@ -32,7 +32,7 @@ fn main() -> io::Result<()> {
         | ExportFlags::TRIM
         | ExportFlags::WRITE_ZEROES
         | ExportFlags::CACHE
-        | ExportFlags::CAN_MULTI_CONN; // R1: a write is in the one memory when it is answered
+        | ExportFlags::CAN_MULTI_CONN; // all connections write to the same memory
     let exports = Exports::new(vec![Export {
         size_bytes: (mebibytes as u64) << 20,
         flags,
@@ -51,7 +51,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// A socket, what was received and not taken, and what is to be sent.
+/// A socket, the received bytes that were not taken, and the bytes to send.
 struct Connection {
     stream: UnixStream,
     buffer: Vec<u8>,
@@ -73,10 +73,10 @@ impl Connection {
         }
     }
 
-    /// Sends what is to be sent, then receives behind what has not been taken. Whether anything came.
+    /// Sends what is to be sent, and then receives after the bytes that were not taken. Returns whether any came.
     fn receive(&mut self) -> io::Result<bool> {
         self.send()?;
-        // Less than one request is left.
+        // Less than one request remains.
         self.buffer.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);
         let received = self.stream.read(&mut self.buffer[self.to..])?;
@@ -119,12 +119,12 @@ impl Connection {
                     write = Some(request);
                 }
                 Event::Payload { left } => {
-                    let request = write.take().expect("payload follows its request");
+                    let request = write.take().expect("WRITE before its payload");
                     let mut payload = vec![0; usize::try_from(left).map_err(io::Error::other)?];
                     self.payload(&mut payload)?;
                     transmission.payload_taken(left);
                     let at = usize::try_from(request.offset()).map_err(io::Error::other)?;
-                    disk.write().expect("nobody panics")[at..at + payload.len()]
+                    disk.write().expect("no panic while locked")[at..at + payload.len()]
                         .copy_from_slice(&payload);
                     self.answer(&mut transmission, request, Ok(()), disk);
                 }
@@ -132,13 +132,13 @@ impl Connection {
                 Event::Settled(request, result) => {
                     self.answer(&mut transmission, request, result, disk);
                 }
-                Event::Wait => unreachable!("everything is answered at once"),
+                Event::Wait => unreachable!("each request is answered at once"),
                 Event::End(_) => return self.send(),
             }
         }
     }
 
-    /// What has been received of it, then the rest straight from the socket.
+    /// Reads the payload: what was received of it, then the rest straight from the socket.
     fn payload(&mut self, payload: &mut [u8]) -> io::Result<()> {
         let here = payload.len().min(self.to - self.from);
         payload[..here].copy_from_slice(&self.buffer[self.from..self.from + here]);
@@ -150,10 +150,10 @@ impl Connection {
         let range = range(&request, request.len());
         match request.command() {
             Some(Command::Trim | Command::WriteZeroes { .. }) => {
-                disk.write().expect("nobody panics")[range].fill(0);
+                disk.write().expect("no panic while locked")[range].fill(0);
             }
             Some(Command::BlockStatus) => {
-                let disk = disk.read().expect("nobody panics");
+                let disk = disk.read().expect("no panic while locked");
                 for context in request.contexts_left().iter() {
                     let mut status = vec![0; STATUS_BYTES_MIN + (64 << 10)];
                     let mut chunk = transmission.status(&mut request, context, &mut status);
@@ -185,15 +185,15 @@ impl Connection {
         let answer = transmission.answer(request, result, &mut header);
         self.out.extend(&header[..answer.header_bytes]);
         if answer.data_bytes > 0 {
-            self.out.extend(&disk.read().expect("nobody panics")[range]);
+            self.out.extend(&disk.read().expect("no panic while locked")[range]);
         }
         transmission.sent(answer.charge);
     }
 }
 
-/// The part of the memory that `request` is about; nothing where it was refused.
+/// Returns the range of memory of `request`, which is empty if the request was refused.
 fn range(request: &Request, len: u64) -> core::ops::Range<usize> {
-    let fits = |bytes: u64| usize::try_from(bytes).expect("the disk is in memory");
+    let fits = |bytes: u64| usize::try_from(bytes).expect("offset within memory");
     match request.command() {
         Some(_) => fits(request.offset())..fits(request.offset() + len),
         None => 0..0,

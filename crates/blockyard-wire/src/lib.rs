@@ -1,16 +1,15 @@
 //! Storage protocols as state machines without sockets.
 //!
-//! Bytes that were received go in, and what to do comes out: requests to carry out, bytes to send.
-//! Nothing here reads a clock, makes a system call or starts a thread, so the same code serves over
-//! any socket, in a simulation and under a fuzzer.
+//! Received bytes go in; requests to carry out and bytes to send come out. Nothing here reads a clock, makes a system
+//! call or starts a thread, so the same code serves over any socket, in a simulation and under a fuzzer.
 //!
 //! - [`nbd`]: the server's side of NBD.
 //! - [`http`]: questions of those who read metrics.
 //!
 //! # The whole loop
 //!
-//! A disk of 8 KiB in memory. The client is three messages long: it names the export, reads 4 KiB
-//! from its middle, and goes away.
+//! A disk of 8 KiB in memory. The client sends three messages: it names the export, reads 4 KiB from its middle, and
+//! disconnects.
 //!
 //! ```
 //! use blockyard_wire::nbd::{
@@ -27,13 +26,13 @@
 //! #     [&REQUEST_MAGIC.to_be_bytes()[..], &[0, 0], &kind.to_be_bytes(), &cookie.to_be_bytes(),
 //! #         &offset.to_be_bytes(), &len.to_be_bytes()].concat()
 //! # }
-//! // What came from the socket.
-//! let mut received = [0, 0, 0, 3].to_vec();                            // the flags of the client
+//! // The bytes that the server receives.
+//! let mut received = [0, 0, 0, 3].to_vec();                            // the client's flags
 //! received.extend([&IHAVEOPT.to_be_bytes()[..], &opt::EXPORT_NAME.to_be_bytes(), &[0; 4]].concat());
 //! received.extend(request(cmd::READ, 5, 4096, 4096));
 //! received.extend(request(cmd::DISC, 6, 0, 0));
 //!
-//! // What goes to it.
+//! // The bytes that the server sends.
 //! let mut sent = Handshake::greeting().to_vec();
 //! let mut at = 0;
 //!
@@ -43,7 +42,7 @@
 //!     at += done.taken;
 //!     match done.step {
 //!         Step::Transmit(agreed) => break agreed,
-//!         Step::Answer => {}                                           // send, go on
+//!         Step::Answer => {}                                           // send, and continue
 //!         Step::Receive => panic!("here a server would receive more"),
 //!         Step::StartTls | Step::End(_) => panic!("this client does neither"),
 //!     }
@@ -57,10 +56,10 @@
 //!     at += next.taken;
 //!     let (request, result) = match next.event {
 //!         Event::Request(request) if request.command() == Some(Command::Read) => (request, Ok(())),
-//!         Event::Request(request) => (request, Err(Errno::Io)),            // it can only be read
+//!         Event::Request(request) => (request, Err(Errno::Io)),            // a read-only disk
 //!         Event::Settled(request, result) => (request, result),
 //!         Event::Payload { left } => {
-//!             // Of the WRITE before: a server would have kept that until all of this came.
+//!             // A server would keep the WRITE until its whole payload has arrived.
 //!             transmission.payload_taken(left);
 //!             at += left as usize;
 //!             continue;
@@ -83,7 +82,7 @@
 //!
 //! # Features
 //!
-//! None: the crate is `no_std` with `alloc` always, has no dependencies, and contains no `unsafe`.
+//! None. The crate is always `no_std` with `alloc`, has no dependencies, and contains no `unsafe` code.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -91,3 +90,8 @@ extern crate alloc;
 
 pub mod http;
 pub mod nbd;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! After the handshake nothing allocates: requests of every kind, refused ones, and their replies.
+//! After the handshake nothing allocates: requests of every kind, refused requests, and their replies.
 
 #[path = "../../blockyard/tests/allocations/mod.rs"]
 mod allocations;
@@ -14,7 +14,7 @@ use blockyard_wire::nbd::{
 use nbd::client::Ask;
 use nbd::{agree, export};
 
-/// Every request in `bytes`, answered.
+/// Answers every request in `bytes`.
 fn serve(transmission: &mut Transmission, bytes: &[u8]) -> u32 {
     let (mut at, mut answered) = (0, 0);
     let (mut header, mut status) = ([0; ANSWER_BYTES_MAX], [0; STATUS_BYTES_MIN]);
@@ -74,9 +74,9 @@ fn no_request_allocates() {
     }
 }
 
-/// A peer that connects and says nothing costs nothing.
+/// A silent peer needs no memory.
 #[test]
-fn who_says_nothing_costs_nothing() {
+fn a_silent_peer_allocates_nothing() {
     let before = allocations();
     let handshake = Handshake::new(Tls::Offered, Limits::DEFAULT);
     let greeting = Handshake::greeting();

@@ -5,7 +5,7 @@
 
 use core::ops::{BitOr, BitOrAssign};
 
-/// What is to be done.
+/// The operation of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
     /// Read the range.
@@ -20,15 +20,15 @@ pub enum Op {
     WriteZeroes,
     /// Discard the range so that it cannot be recovered.
     SecureErase,
-    /// A command of the driver's own that reads, if anything: sector and sectors mean what driver
-    /// and submitter agree on. It passes splitting, merging and the elevator by.
+    /// A command of the driver's own that transfers data to the host, if any. Driver and submitter
+    /// agree on the meaning of sector and sectors. It bypasses splitting, merging and the elevator.
     DriverIn,
-    /// As [`Self::DriverIn`], one that writes.
+    /// Like [`Self::DriverIn`], for a command that transfers data to the device.
     DriverOut,
 }
 
 impl Op {
-    /// The two directions elevators keep apart: everything but a read counts as a write.
+    /// Whether this is a read. Elevators have two directions: every other op counts as a write.
     #[must_use]
     pub const fn is_read(self) -> bool {
         matches!(self, Self::Read)
@@ -58,18 +58,18 @@ impl Flags {
     pub const FUA: Self = Self(1 << 3);
     /// Refuse rather than wait for a tag, for a freeze to end, or for the parts of a split.
     pub const NOWAIT: Self = Self(1 << 4);
-    /// Never merge it with another.
+    /// Never merge with another bio.
     pub const NO_MERGE: Self = Self(1 << 5);
     /// Its first segment does not begin on the device's virtual boundary, so nothing may be put
     /// before it where [`Limits::virt_boundary`](crate::limits::Limits::virt_boundary) holds.
     pub const GAP_HEAD: Self = Self(1 << 6);
-    /// Its last segment does not end on the device's virtual boundary; as [`Self::GAP_HEAD`],
-    /// behind it.
+    /// Its last segment does not end on the device's virtual boundary; like [`Self::GAP_HEAD`], for
+    /// its other end.
     pub const GAP_TAIL: Self = Self(1 << 7);
     /// The submitter polls for its end: it uses the polled hardware queues, where there are any.
     pub const POLLED: Self = Self(1 << 8);
-    /// It may use the tags that the host keeps in reserve, and no others: for what must get through
-    /// when everything else is stuck, such as an abort.
+    /// It may use only the tags that the host keeps in reserve: for bios that must get through when
+    /// all others are stuck, such as an abort.
     pub const RESERVED: Self = Self(1 << 9);
 
     /// Whether every flag of `other` is set here.
@@ -84,13 +84,13 @@ impl Flags {
         self.0 & other.0 != 0
     }
 
-    /// These without those of `other`.
+    /// Returns the flags without those of `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// These, with `edge` as `other` has it.
+    /// Returns the flags, with `edge` as in `other`.
     pub(crate) fn with_edge_of(self, other: Self, edge: Self) -> Self {
         if other.contains(edge) { self | edge } else { self.without(edge) }
     }
@@ -112,12 +112,12 @@ impl BitOrAssign for Flags {
 /// Priority class of a bio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrioClass {
-    /// Real time: before all others.
+    /// Real time: before all other classes.
     RealTime,
-    /// Best effort; also what a bio without a class is.
+    /// Best effort; the class of a bio without one.
     #[default]
     BestEffort,
-    /// Only when nothing else wants the device.
+    /// Idle: only when no other class wants the device.
     Idle,
 }
 
@@ -139,7 +139,7 @@ pub struct Bio {
     pub sector: u64,
     /// Number of sectors; 0 only for [`Op::Flush`], always, and for passthrough.
     pub sectors: u32,
-    /// What is to be done.
+    /// The operation.
     pub op: Op,
     /// Properties.
     pub flags: Flags,
@@ -200,7 +200,7 @@ impl Bio {
         self.sector + self.sectors as u64
     }
 
-    /// Whether somebody waits for it: reads, and whatever carries [`Flags::SYNC`].
+    /// Whether a submitter waits for it: reads, and bios with [`Flags::SYNC`].
     #[must_use]
     pub const fn is_sync(&self) -> bool {
         self.op.is_read() || self.flags.contains(Flags::SYNC)

@@ -19,7 +19,7 @@
 //!   is in flight, the run sets the retry instant.
 //! - **[direct-requests-first]** Requests that bypass the elevator (flushes, data behind a flush,
 //!   passthrough) are offered before all others, which may be waiting for them. Only a request that
-//!   lacks a reserved tag steps aside, because others do not need one.
+//!   lacks a reserved tag steps lacking_reserved, because others do not need one.
 //! - **[no-overtaking-staged]** Without an elevator a request may bypass the software queues, but never
 //!   overtakes a request that waits in those of its hardware queue: it is staged behind them and the
 //!   queue is run. Otherwise a submitter whose request has just ended could take the free room each
@@ -197,7 +197,7 @@ pub(crate) struct HardwareQueue {
     /// Requests that bypass the elevator; first in every run ([direct-requests-first]).
     pub(crate) direct: List,
     /// Those of them for which the latest run found no reserved tag.
-    pub(crate) aside: List,
+    pub(crate) lacking_reserved: List,
     /// Requests taken out of the elevator but not accepted; second in every run.
     pub(crate) dispatch: List,
     pub(crate) flush: FlushQueue,
@@ -213,7 +213,7 @@ impl HardwareQueue {
     pub(crate) fn new(busy: BusyTrack, feeders: Vec<u32>) -> Self {
         Self {
             direct: List::new(),
-            aside: List::new(),
+            lacking_reserved: List::new(),
             dispatch: List::new(),
             flush: FlushQueue::default(),
             busy: BusyState::new(busy),
@@ -225,6 +225,12 @@ impl HardwareQueue {
 
     /// Returns the next feeder that holds requests, counted from where the last round stopped.
     pub(crate) fn next_pending_feeder(&mut self) -> Option<usize> {
+        debug_assert!(
+            self.next_feeder <= self.feeders.len(),
+            "feeder {} of {}",
+            self.next_feeder,
+            self.feeders.len()
+        );
         let at = self.pending.next_wrapping(self.next_feeder)?;
         self.next_feeder = (at + 1) % self.feeders.len();
         Some(at)
@@ -291,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_over_set_bits_starts_where_told_and_wraps_once() {
+    fn the_search_for_a_set_bit_starts_at_its_argument_and_wraps_once() {
         let mut bits = Bits::new(130);
         for at in [3, 64, 129] {
             bits.insert(at);

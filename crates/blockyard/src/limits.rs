@@ -9,22 +9,23 @@ pub struct Limits {
     pub capacity_sectors: u64,
     /// Size of a logical block, a power of two: starts and lengths are multiples of it.
     pub logical_block_sectors: u32,
-    /// Most sectors in one read or write.
+    /// The most sectors in one read or write.
     pub max_sectors: u32,
-    /// Most memory segments in one read or write.
+    /// The most memory segments in one read or write.
     pub max_segments: u16,
-    /// Most sectors in one discard or secure erase; 0: the device takes neither.
+    /// The most sectors in one discard or secure erase; 0: the device supports neither.
     pub max_discard_sectors: u32,
-    /// Most ranges in one discard. Above 1, any two discards merge, each range kept apart.
+    /// The most ranges in one discard. Above 1, any two discards merge, with their ranges kept
+    /// separate.
     pub max_discard_segments: u16,
-    /// Most sectors in one write-zeroes; 0: the device does not take it.
+    /// The most sectors in one write-zeroes; 0: the device does not support it.
     pub max_write_zeroes_sectors: u32,
     /// No request crosses a multiple of this; 0: no such boundary.
     pub chunk_sectors: u32,
     /// Whether holes between segments are refused: pieces then join only where both edges lie on
     /// the device's virtual boundary (see [`Flags::GAP_HEAD`](crate::bio::Flags::GAP_HEAD)).
     pub virt_boundary: bool,
-    /// Whether the device has a volatile write cache. Without one, what a write ends is durable.
+    /// Whether the device has a volatile write cache. Without one, a write is durable when it ends.
     pub write_cache: bool,
     /// Whether a write past the volatile cache can be asked for ([`Flags::FUA`](crate::bio::Flags::FUA)).
     /// Without, it is followed by a flush.
@@ -51,7 +52,8 @@ impl Limits {
         }
     }
 
-    /// Most sectors a request of `op` may have, wherever it starts; 0 where the op is not taken.
+    /// Returns the most sectors of a request of `op`, wherever it starts; 0 if the op is not
+    /// supported.
     #[must_use]
     pub const fn max_sectors_of(&self, op: Op) -> u32 {
         match op {

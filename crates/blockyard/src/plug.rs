@@ -23,7 +23,7 @@ pub(crate) struct Plug {
 }
 
 impl Plug {
-    /// Whether it must be released before one more request is added.
+    /// Whether the plug must be released before another request is added.
     pub(crate) fn is_full(&self, requests: &Requests) -> bool {
         self.list.len() >= PLUG_REQUESTS_MAX
             || self.list.last().is_some_and(|id| requests[id].sectors >= PLUG_REQUEST_SECTORS_MAX)
@@ -31,6 +31,7 @@ impl Plug {
 
     /// Adds a request.
     pub(crate) fn add(&mut self, requests: &mut Requests, id: RequestId) {
+        debug_assert!(!self.is_full(requests), "a full plug is released first");
         self.list.push_back(requests, id);
     }
 }

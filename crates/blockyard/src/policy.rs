@@ -5,7 +5,7 @@
 
 use crate::time::Duration;
 
-/// How many locks, and so how many stages, the queue has.
+/// The number of locks, and so of stages, of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// The legacy path: one lock over everything, no software queues, one hardware queue; a
@@ -18,26 +18,26 @@ pub enum Model {
 /// When a hardware queue takes requests out of the elevator or software queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
-    /// As Linux 4.13: send the dispatch list; then pull from the elevator until the driver
-    /// refuses, even if the dispatch list made no progress. What is refused leaves the reach of
-    /// merging and sorting.
+    /// As in Linux 4.13: send the dispatch list; then pull from the elevator until the driver
+    /// refuses, even if the dispatch list made no progress. Refused requests can no longer be
+    /// merged or sorted.
     DrainAll,
     /// Pull nothing new until the driver has accepted everything on the hardware queue's own
     /// dispatch list.
     HoldUntilFlushed,
-    /// As [`Self::HoldUntilFlushed`], with one dispatch list for all hardware queues.
+    /// Like [`Self::HoldUntilFlushed`], with one dispatch list for all hardware queues.
     SharedList,
-    /// Today's: a request leaves the elevator only under a permit from the device.
+    /// As today: a request leaves the elevator only under a permit from the device.
     Budget,
 }
 
 /// How a hardware queue empties software queues (where there is no elevator).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeue {
-    /// Everything of every software queue at once.
+    /// Takes all requests of every software queue at once.
     SpliceAll,
-    /// One request at a time, from one software queue after the other, going on where the last run
-    /// stopped.
+    /// Takes one request at a time, from one software queue after the other, and continues where
+    /// the last run stopped.
     RoundRobin,
     /// [`Self::RoundRobin`] while the hardware queue is busy, else [`Self::SpliceAll`].
     ByBusy,
@@ -48,46 +48,46 @@ pub enum Dequeue {
 pub enum BusyTrack {
     /// Not at all.
     Off,
-    /// A bit: set by a refusal, cleared by a completion; while it is set nothing is pulled.
+    /// A bit: set by a refusal, cleared by a completion. While it is set nothing is pulled.
     Bit,
-    /// A moving average of refusals: 7/8 of the old plus 2 for a refusal, in integers. Not zero
-    /// means busy.
+    /// A moving average of refusals: 7/8 of the old value plus 2 for a refusal, in integers. Not
+    /// zero means busy.
     Ewma,
 }
 
-/// How a software queue finds what a bio may merge with.
+/// How a software queue finds the request that a bio may merge with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwqMerge {
-    /// It does not.
+    /// It does not merge.
     Off,
-    /// Among the last eight requests, newest first.
+    /// It tries the last eight requests, newest first.
     Last8,
-    /// The request merged last, then by a hash of end sectors.
+    /// It tries the request merged last, then a hash of end sectors.
     Hash,
 }
 
-/// Which bios pass a plug.
+/// Which bios go through a plug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plugging {
-    /// Those of a batch that its submitter announced. A lone request is offered to the driver at
-    /// once, or staged with its run left to a worker. As Linux 6.1.
+    /// Bios of a batch that the submitter announced. A lone request is offered to the driver at
+    /// once, or staged with its run left to a worker. As in Linux 6.1.
     Batches,
-    /// Each: a lone bio is a batch of one, and its submitter runs the hardware queue itself. As
-    /// Linux 6.12.
+    /// Every bio: a lone bio is a batch of one, and its submitter runs the hardware queue itself.
+    /// As in Linux 6.12.
     EveryBio,
 }
 
-/// How many requests the elevator may hold for each hardware queue, reserved tags apart.
+/// How many requests the elevator may hold for each hardware queue, without the reserved tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedDepth {
-    /// This many.
+    /// This many requests.
     Fixed(u32),
-    /// Twice the device's depth, the depth counted as 128 at most.
+    /// Twice the depth of the device, with the depth capped at 128.
     FromDeviceDepth,
 }
 
 impl SchedDepth {
-    /// The number of scheduler tags of a hardware queue with `device_depth` driver tags.
+    /// Returns the number of scheduler tags of a hardware queue with `device_depth` driver tags.
     #[must_use]
     pub const fn tags(self, device_depth: u32) -> u32 {
         match self {
@@ -110,8 +110,8 @@ pub enum ElevatorKind {
 }
 
 impl ElevatorKind {
-    /// Whether all it holds is under one lock: mq-deadline keeps one order for the whole queue,
-    /// kyber has a lock for each software queue and each hardware queue.
+    /// Whether one lock protects everything: mq-deadline keeps one order for the whole queue, kyber
+    /// has a lock for each software queue and each hardware queue.
     #[must_use]
     pub const fn has_one_lock(self) -> bool {
         matches!(self, Self::Deadline(_))
@@ -121,23 +121,22 @@ impl ElevatorKind {
 /// The tunables of mq-deadline, with Linux's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineTunables {
-    /// A read should go within this; 500 ms.
+    /// The deadline of a read; 500 ms.
     pub read_expire: Duration,
-    /// A write should go within this; 5 s.
+    /// The deadline of a write; 5 s.
     pub write_expire: Duration,
-    /// How often reads may pass waiting writes over; 2.
+    /// How often reads may pass over waiting writes; 2.
     pub writes_starved: u32,
-    /// Requests of one direction sent in a row before deadlines are looked at; 16.
+    /// Requests of one direction sent in a row before deadlines are checked; 16.
     pub fifo_batch: u32,
-    /// Whether a request is looked for that a bio may join at the front; yes. The request filed
-    /// last is found in any case.
+    /// Whether front merges are tried; yes. The request filed last is tried in any case.
     pub front_merges: bool,
     /// A request of a lower priority class that has waited this long goes first; 10 s.
     /// [`Duration::MAX`]: never.
     pub prio_aging_expire: Duration,
-    /// Scheduler tags that requests nobody waits for may use; `None`: all.
+    /// Scheduler tags that asynchronous requests may use; `None`: all.
     pub async_depth: Option<u32>,
-    /// Whether priority classes are kept apart. The 2017 elevator did not.
+    /// Whether priority classes are kept separate. The 2017 elevator did not.
     pub classes: bool,
 }
 
@@ -156,31 +155,31 @@ impl Default for DeadlineTunables {
     }
 }
 
-/// How kyber turns latencies into depths, and which requests it counts as of one domain.
+/// How kyber turns latencies into depths, and how it divides requests into domains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KyberAdjust {
-    /// By percentiles of total and device latency, as since Linux 4.20. Domains: reads, writes,
-    /// discards, others.
+    /// By percentiles of total and device latency, as since Linux 4.20. The domains are reads,
+    /// writes, discards and others.
     Percentiles,
-    /// By steps, from the mean device latency, as Linux 4.12 to 4.19. Domains: reads, synchronous
-    /// writes, others.
+    /// By steps, from the mean device latency, as in Linux 4.12 to 4.19. The domains are reads,
+    /// synchronous writes and others.
     Steps,
 }
 
 /// The tunables of kyber, with Linux's defaults. Linux lets a user set the two latencies only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KyberTunables {
-    /// Reads should take no longer than this; 2 ms.
+    /// The target latency of reads; 2 ms.
     pub read_latency: Duration,
-    /// Writes should take no longer than this; 10 ms.
+    /// The target latency of writes; 10 ms.
     pub write_latency: Duration,
-    /// Most reads that may be between the elevator and their end; 256. At least 1, as all depths.
+    /// The most reads between the elevator and their end; 256. Every depth is at least 1.
     pub read_depth: u32,
-    /// As [`Self::read_depth`], of writes; 128.
+    /// The same for writes; 128.
     pub write_depth: u32,
-    /// As [`Self::read_depth`], of discards, where they are a domain; 64.
+    /// The same for discards, if they are a domain; 64.
     pub discard_depth: u32,
-    /// As [`Self::read_depth`], of everything else; 16, and 64 before Linux 4.20.
+    /// The same for all other requests; 16, and 64 before Linux 4.20.
     pub other_depth: u32,
     /// How depths follow latencies.
     pub adjust: KyberAdjust,
@@ -235,7 +234,7 @@ impl Policies {
     };
 
     /// Whether a lone request without an elevator is offered to the driver at once instead of being
-    /// staged first, as today's path does.
+    /// staged first, as in today's path.
     #[must_use]
     pub const fn issues_directly(&self) -> bool {
         matches!(self.model, Model::Multi)
@@ -243,8 +242,8 @@ impl Policies {
             && matches!(self.dispatch, Dispatch::Budget)
     }
 
-    /// Whether the run after inserting a lone request is left to a worker thread: blk-mq does so
-    /// where an elevator may want to see more first.
+    /// Whether the run after the insert of a lone request is left to a worker thread. blk-mq does
+    /// so because an elevator may benefit from more requests.
     #[must_use]
     pub const fn runs_deferred(&self) -> bool {
         matches!(self.model, Model::Multi) && !matches!(self.elevator, ElevatorKind::None)

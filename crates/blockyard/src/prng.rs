@@ -9,21 +9,21 @@ pub struct Prng {
 }
 
 impl Prng {
-    /// The stream that belongs to `seed`.
+    /// Returns the stream of `seed`.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self { words: core::array::from_fn(|_| splitmix(&mut state)) }
     }
 
-    /// A stream of its own for `stream`, without moving this one: equal numbers give equal
-    /// streams.
+    /// Returns an independent stream for `stream`, without advancing this one: equal numbers give
+    /// equal streams.
     pub fn fork(&self, stream: u64) -> Self {
         let mut number = stream;
         let [a, b, c, d] = self.words;
         Self::new(splitmix(&mut number) ^ a.wrapping_add(d).rotate_left(23) ^ b ^ c.rotate_left(7))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an endless stream, not an iterator")]
     pub fn next(&mut self) -> u64 {
@@ -39,17 +39,17 @@ impl Prng {
         result
     }
 
-    /// A number from 0 to `n - 1`; 0 if `n` is 0. The bias is below `n` in 2 to the 64.
+    /// Returns a number from 0 to `n - 1`; 0 if `n` is 0. The bias is below `n` in 2 to the 64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    /// One of `choices`, each as likely.
+    /// Returns one of `choices`, each equally likely.
     ///
     /// # Panics
     ///
-    /// If there are none.
+    /// Panics if `choices` is empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         let at = self.below(choices.len() as u64);
         choices[usize::try_from(at).expect("below a length")]

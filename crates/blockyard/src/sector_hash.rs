@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
-/// No request starts or ends here: the last sector of the largest device lies far below.
+/// Stands for "not filed": the last sector of the largest device lies far below.
 const UNFILED: u64 = u64::MAX;
 
 /// One node for each request of a queue.
@@ -24,14 +24,14 @@ pub struct HashNodes {
 
 #[derive(Clone, Debug)]
 struct Node {
-    /// What it is filed under, or [`UNFILED`].
+    /// The sector that the request is filed under, or [`UNFILED`].
     sector: u64,
     next: u32,
     prev: u32,
 }
 
 impl HashNodes {
-    /// Memory for requests 0 to `capacity`, none filed.
+    /// Returns nodes for requests 0 to `capacity`, none filed.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { slots: alloc::vec![Node { sector: UNFILED, next: NONE, prev: NONE }; capacity] }
@@ -44,18 +44,18 @@ impl HashNodes {
     }
 }
 
-/// A set of requests by sector. Every call is given the nodes that the hash was first used with;
-/// each costs a few loads.
+/// A set of requests by sector. Every call takes the nodes that the hash was first used with, and
+/// costs a few loads.
 #[derive(Clone, Debug)]
 pub struct SectorHash {
     /// The first request of each chain. A power of two.
     buckets: Box<[u32]>,
-    /// What brings a product down to an index.
+    /// The shift that reduces a product to an index.
     shift: u32,
 }
 
 impl SectorHash {
-    /// An empty hash whose chains have one request on average while it holds `capacity`.
+    /// Returns an empty hash whose chains have one request on average while it holds `capacity`.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let count = capacity.next_power_of_two().max(2);
@@ -65,7 +65,7 @@ impl SectorHash {
         }
     }
 
-    /// Files `id`, which is not filed, under `sector` ([newest-first]).
+    /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain], [newest-first]).
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, sector: u64) {
         debug_assert!(!nodes.is_filed(id), "request {} is filed already", id.0);
         let bucket = self.bucket(sector);
@@ -76,7 +76,7 @@ impl SectorHash {
         }
     }
 
-    /// Takes `id` out, if it is filed here; says whether it was.
+    /// Removes `id` if it is filed here. Returns whether it was.
     pub fn remove(&mut self, nodes: &mut HashNodes, id: RequestId) -> bool {
         let node = &mut nodes.slots[id.index()];
         let Node { sector, next, prev } = *node;
@@ -97,7 +97,7 @@ impl SectorHash {
         true
     }
 
-    /// The requests filed under `sector`, the one filed last first ([newest-first]).
+    /// Returns the requests filed under `sector`, newest first ([newest-first]).
     pub fn at<'a>(
         &self,
         nodes: &'a HashNodes,

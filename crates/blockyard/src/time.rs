@@ -21,19 +21,19 @@ impl Instant {
     /// Later than every instant a clock reaches.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant `ns` nanoseconds after zero.
+    /// Returns the instant `ns` nanoseconds after zero.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since zero.
+    /// Returns the nanoseconds since zero.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to this instant; zero where `earlier` is later.
+    /// Returns the time from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -46,31 +46,31 @@ impl Duration {
     /// Longer than any wait.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `ns` nanoseconds.
+    /// Returns a span of `ns` nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// A span of `us` microseconds; saturates.
+    /// Returns a span of `us` microseconds; saturates.
     #[must_use]
     pub const fn from_us(us: u64) -> Self {
         Self(us.saturating_mul(1_000))
     }
 
-    /// A span of `ms` milliseconds; saturates.
+    /// Returns a span of `ms` milliseconds; saturates.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000))
     }
 
-    /// A span of `s` seconds; saturates.
+    /// Returns a span of `s` seconds; saturates.
     #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000_000))
     }
 
-    /// The span in nanoseconds.
+    /// Returns the span in nanoseconds.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
@@ -107,7 +107,7 @@ impl Sub for Duration {
     }
 }
 
-/// The earlier of two instants, either of which may be none.
+/// Returns the earlier of two optional instants.
 pub fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -10,7 +10,7 @@ use crate::status::Status;
 use crate::time::Instant;
 use crate::unit::{CpuId, HctxId, QueueId, RequestId};
 
-/// What happened.
+/// An action of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// `Q`: a bio entered the queue.
@@ -49,7 +49,7 @@ pub enum Action {
     Hold(Hold),
     /// `C`: the driver is done with a request.
     Complete(Status),
-    /// `C` too: a request that needed flushes has come to its end behind one, with this status.
+    /// `C` too: a request that needed flushes has ended behind one, with this status.
     SequenceEnd(Status),
     /// `R`: a request went back to be tried again.
     Requeue,
@@ -81,7 +81,7 @@ impl Action {
     }
 }
 
-/// What holds requests back.
+/// The reason why requests are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hold {
     /// The device had no budget.
@@ -90,13 +90,13 @@ pub enum Hold {
     Tag,
     /// The driver refused: the device is full.
     Device,
-    /// The driver refused: what the host's queues share is used up.
+    /// The driver refused: a resource that the host's queues share is used up.
     Host,
     /// The driver refused: something else ran out.
     Resource,
     /// The dispatch list was not empty, so nothing left the elevator.
     Leftovers,
-    /// The elevator withholds what it has until a completion.
+    /// The elevator withholds its requests until a completion.
     Order,
     /// The queue is [quiesced](crate::request_queue::RequestQueue::quiesce).
     Quiesced,
@@ -169,7 +169,8 @@ pub struct Event<'a> {
 
 /// Receives every event, in the order of the steps.
 pub trait Sink {
-    /// Whether it wants events, asked before each is made. A sink that says `false` is told nothing.
+    /// Whether the sink wants events; checked before each event is made. A sink that returns
+    /// `false` gets none.
     fn listens(&self) -> bool {
         true
     }
@@ -187,7 +188,7 @@ impl Sink for () {
     fn event(&mut self, _event: &Event<'_>) {}
 }
 
-/// A sink that somebody else keeps.
+/// A sink that another owner keeps.
 impl<S: Sink> Sink for &mut S {
     fn listens(&self) -> bool {
         (**self).listens()

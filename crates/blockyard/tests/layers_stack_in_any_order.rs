@@ -1,4 +1,5 @@
-//! Delays, rates, faults and records over one another, three deep and more.
+//! Stacks delays, rates, faults and records, three deep and more ([held-is-reported],
+//! [layers-only-delay], [fault-lasts-until-completion]).
 
 mod rig;
 
@@ -43,7 +44,7 @@ fn a_fixed_delay_is_added_to_each_request() {
 #[test]
 fn a_drawn_delay_stays_within_its_bounds_and_reaches_both() {
     let (least, most) = (Duration::from_ns(7), Duration::from_ns(9));
-    let extra = Extra { least, most, op: Some(Op::Read) };
+    let extra = Extra { min: least, max: most, op: Some(Op::Read) };
     let mut rig = rig(Delayed::new(Disk::default(), extra, Prng::new(1), &TAGS));
     let mut met = [0; 3];
     for read in reads(300) {
@@ -77,7 +78,7 @@ fn requests_pass_at_their_rate_whatever_their_size() {
 }
 
 #[test]
-fn what_was_saved_up_passes_at_once_and_no_more() {
+fn a_burst_passes_at_once_and_no_more() {
     let burst = Duration::from_ms(2);
     let rates = Rates { requests_per_s: Some(1000), burst, ..Rates::NONE };
     let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
@@ -87,9 +88,9 @@ fn what_was_saved_up_passes_at_once_and_no_more() {
     assert_eq!(after_us.collect::<Vec<_>>(), [100, 100, 1000, 2000, 3000]);
 }
 
-/// Over the disk: a delay, over that an error for every third request by chance, over that a rate.
+/// Over the disk a delay, then an error for every third request by chance, then a rate.
 fn three_deep(seed: u64) -> Vec<End> {
-    let extra = Extra { least: Duration::ZERO, most: Duration::from_us(50), op: None };
+    let extra = Extra { min: Duration::ZERO, max: Duration::from_us(50), op: None };
     let delayed = Delayed::new(Disk::default(), extra, Prng::new(seed).fork(0), &TAGS);
     let checked = Checked::new(delayed, terms(), &TAGS);
     let when = When { one_in: Some(3), ..When::default() };
@@ -123,7 +124,7 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
-fn a_trace_below_a_fault_layer_sees_what_becomes_of_the_data() {
+fn a_trace_below_a_fault_layer_sees_the_effect_on_the_data() {
     let rule =
         FaultRule { name: "torn".to_owned(), when: When::default(), then: Action::TearWrite(3) };
     let traced = Traced { below: Disk::default(), sink: Ring::new(16) };
@@ -156,7 +157,8 @@ fn a_ring_keeps_the_last_calls() {
     assert_eq!(last, Some(Some((Op::Read, 9000, 8))));
 }
 
-/// A layer that holds a completion answers for the request; until then the device below does.
+/// A layer that holds a completion answers for the request; until then the device below does
+/// ([timed-out-not-finished]).
 fn answers_for_what_it_holds<D: Device>(mut rig: Rig<Checked<D>>) {
     let (now, gave_up) = (rig.now, Outcome::Done(Status::Timeout));
     rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 0), now).unwrap();

@@ -1,6 +1,9 @@
 //! fio's JSON layout.
 
 use blockyard::stats::Histogram;
+use blockyard_sim::answer::number::approximate;
+use blockyard_sim::answer::{HostFigures, Outcome, PmemFigures, Verified};
+use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile, Mix};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Classes;
@@ -12,8 +15,6 @@ use super::{
     BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
     per_hundred_thousand, shares, tells_sync_percentiles,
 };
-use crate::extras::Extras;
-use crate::human::approximate;
 
 /// Names and values in an order that counts.
 struct Object<T>(Vec<(String, T)>);
@@ -39,8 +40,14 @@ struct Whole<'a> {
     time: &'static str,
     jobs: Vec<OfJob>,
     disk_util: [Disk; 1],
-    #[serde(flatten)]
-    extras: &'a Extras,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mmc: Option<&'a HostFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pmem: Option<&'a PmemFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<&'a [FaultCount]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<&'a Verified>,
 }
 
 #[derive(Serialize)]
@@ -136,13 +143,13 @@ struct Sync {
 }
 
 /// `report`, the run of `jobs` on the device called `device`, with a line end; with `bins`, as fio's
-/// `json+`, which also tells whole distributions of latencies. What fio does not have, `extras`,
-/// comes last.
+/// `json+`, which also tells whole distributions of latencies. What fio does not have comes
+/// last, from `outcome`.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
     report: &Report,
-    extras: &Extras,
+    outcome: &Outcome,
     bins: bool,
 ) -> String {
     let whole = Whole {
@@ -152,7 +159,10 @@ pub(crate) fn json(
         time: "Thu Jan  1 00:00:00 1970",
         jobs: entries(jobs, report).iter().map(|entry| of_job(entry, bins)).collect(),
         disk_util: [Disk::of(device, report)],
-        extras,
+        mmc: outcome.figures.mmc.as_ref(),
+        pmem: outcome.figures.pmem.as_ref(),
+        faults: outcome.faults.as_deref(),
+        verified: outcome.verified.as_ref(),
     };
     serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
 }

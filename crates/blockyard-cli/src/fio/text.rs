@@ -5,6 +5,8 @@
 use core::fmt::Write as _;
 
 use blockyard::stats::Histogram;
+use blockyard_sim::answer::JobTime;
+use blockyard_sim::answer::number::approximate;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Depths;
@@ -14,8 +16,7 @@ use super::{
     BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, per_hundred_thousand,
     shown_shares, tells_sync_percentiles,
 };
-use crate::human::approximate;
-use crate::spent::{self, Times};
+use crate::render::job_time;
 
 /// `report`, the run of `jobs`.
 pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
@@ -41,8 +42,9 @@ fn of_entry(entry: &Entry<'_>) -> String {
     writeln!(text, "  cpu          : {:.2}%, ctx={switches}", entry.cpu_percent())
         .expect("a string takes everything");
     let stats = &report.stats;
-    if spent::tells(&stats.spent, stats.depths.one_at_a_time()) {
-        text += &spent::line(&Times::of(&stats.spent));
+    let times = JobTime::from(&stats.spent);
+    if job_time::is_shown(&times, stats.depths.one_at_a_time()) {
+        text += &job_time::line(&times);
     }
     text += &depths(&report.stats.depths);
     let total = |name| {

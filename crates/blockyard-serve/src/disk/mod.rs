@@ -198,7 +198,7 @@ impl Disk {
         let mut flags = ExportFlags::FLUSH
             | ExportFlags::FUA
             | ExportFlags::CACHE
-            | ExportFlags::CAN_MULTI_CONN; // R1: all connections write to one memory or file
+            | ExportFlags::CAN_MULTI_CONN; // all connections write to one memory or file
         if limits.max_discard_sectors > 0 {
             flags = flags | ExportFlags::TRIM;
         }

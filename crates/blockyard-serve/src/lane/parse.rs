@@ -65,7 +65,7 @@ impl Lane {
         if matches!(connection.stage, Stage::Handshake { .. }) && !self.haggle(at) {
             return;
         }
-        // Limits on a connection bound it (T10 of the transmission).
+        // The limits of the connection bound it ([no-request-past-limits]).
         loop {
             match self.find(at) {
                 Found::More => {}

@@ -15,7 +15,8 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::fmt::Debug;
 
 /// How often requests matched a rule of a fault file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FaultCount {
     /// The rule's name.
     pub name: String,

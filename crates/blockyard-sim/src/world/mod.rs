@@ -30,6 +30,7 @@
 
 mod device;
 mod host;
+mod load;
 mod measuring;
 mod media;
 mod polling;

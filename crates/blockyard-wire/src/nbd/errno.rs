@@ -1,4 +1,4 @@
-//! What an error may be: [`Errno`] has the eight values of the protocol, and no other can be sent.
+//! Errors in replies: [`Errno`] has the eight values of the protocol, and no other value can be sent.
 
 use core::fmt;
 
@@ -9,22 +9,22 @@ pub enum Errno {
     NotPermitted,
     /// EIO: the device failed.
     Io,
-    /// ENOMEM: the server had no memory for it.
+    /// ENOMEM: the server has no memory for the request.
     NoMemory,
-    /// EINVAL: no such command or flag, or not this way, not there.
+    /// EINVAL: an unknown command or flag, or an impossible combination or range.
     Invalid,
-    /// ENOSPC: the export ends there, or what is under it is full. Quotas and sizes of files count.
+    /// ENOSPC: the range ends beyond the export, or the storage is full, including quotas and file size limits.
     NoSpace,
-    /// EOVERFLOW: more than is read at once.
+    /// EOVERFLOW: the read is too long.
     Overflow,
-    /// ENOTSUP: zeroing would not be faster than writing (T9).
+    /// ENOTSUP: zeroing would not be faster than writing ([enotsup-only-for-fast-zero]).
     NotSupported,
-    /// ESHUTDOWN: the server is going away.
+    /// ESHUTDOWN: the server is shutting down.
     Shutdown,
 }
 
 impl Errno {
-    /// All of them.
+    /// All errors.
     pub const ALL: [Self; 8] = [
         Self::NotPermitted,
         Self::Io,
@@ -36,7 +36,7 @@ impl Errno {
         Self::Shutdown,
     ];
 
-    /// The number that is sent.
+    /// Returns the number that is sent.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {

@@ -1,4 +1,4 @@
-//! Exports: the disks a server has to give, as values that its runtime describes once.
+//! Exports: the disks of a server, as values that the runtime describes once.
 
 use super::context::CONTEXTS_MAX;
 use super::flags::ExportFlags;
@@ -7,32 +7,32 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Most exports of a server.
+/// The most exports of a server.
 pub const EXPORTS_MAX: usize = 1024;
-/// Largest minimum block, in bytes.
+/// The largest minimum block, in bytes.
 const MINIMUM_BLOCK_MAX: u32 = 1 << 16;
-/// Smallest preferred block, in bytes.
+/// The smallest preferred block, in bytes.
 const PREFERRED_BLOCK_MIN: u32 = 512;
-/// Largest export, in bytes: clients count them in signed numbers.
+/// The largest export, in bytes: clients use signed numbers.
 const SIZE_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// Which of the [`Exports`] of a server, counted from 0.
+/// The position of an export in the [`Exports`] of a server, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExportIndex(pub usize);
 
 /// Block sizes of an export, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockSizes {
-    /// What offsets and lengths must be multiples of: a power of two up to 65,536.
+    /// Offsets and lengths must be multiples of this: a power of two up to 65,536.
     pub minimum: u32,
-    /// What they better are multiples of: a power of two, at least the minimum and 512.
+    /// Offsets and lengths should be multiples of this: a power of two, at least the minimum and 512.
     pub preferred: u32,
-    /// Most data of one request, at least the preferred block.
+    /// The most data of one request. At least the preferred block.
     pub maximum: u32,
 }
 
 impl BlockSizes {
-    /// What clients take for granted that do not ask: any byte, rather 4 KiB, and 32 MiB at most.
+    /// The sizes that clients assume by default: any byte, preferably 4 KiB, and at most 32 MiB.
     pub const DEFAULT: Self = Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_BYTES_DEFAULT };
 }
 
@@ -42,53 +42,54 @@ impl Default for BlockSizes {
     }
 }
 
-/// One disk.
+/// A disk that a server exports.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Export {
-    /// What clients ask for; the empty name is the default export.
+    /// The name that clients ask for. The empty name is the default export.
     pub name: String,
-    /// For people; may be empty.
+    /// A description for people, or empty.
     pub description: String,
     /// Size in bytes, a multiple of the minimum block.
     pub size_bytes: u64,
     /// Block sizes.
     pub blocks: BlockSizes,
-    /// What it can do.
+    /// Capabilities.
     pub flags: ExportFlags,
-    /// Metadata contexts BLOCK_STATUS can be asked for, such as
+    /// The metadata contexts that BLOCK_STATUS can report, such as
     /// [`BASE_ALLOCATION`](super::BASE_ALLOCATION).
     pub contexts: Vec<String>,
 }
 
+/// The disks of a server, which were checked, so that everything sent about them is legal.
 /// The disks of a server: checked, so that whatever is told of them is legal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exports(Vec<Export>);
 
-/// Why [`Exports::new`] refused; the name is that of the export.
+/// Why [`Exports::new`] failed. The string is the name of the export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportError {
-    /// More than [`EXPORTS_MAX`] of them.
+    /// There are more than [`EXPORTS_MAX`] exports.
     TooMany,
-    /// Two have this name.
+    /// Two exports have this name.
     NameTwice(String),
-    /// Name, description or context has a NUL or more than 4096 bytes.
+    /// The name, the description or a context has a NUL or more than 4096 bytes.
     Text(String),
-    /// A context does not have the form `namespace:leaf`, is there twice, or there are too many.
+    /// A context does not have the form `namespace:leaf` or is repeated, or there are too many.
     Contexts(String),
-    /// The block sizes are not as [`BlockSizes`] says.
+    /// The block sizes are not as [`BlockSizes`] requires.
     BlockSizes(String),
-    /// The size is no multiple of the minimum block, or beyond 2^63 - 1.
+    /// The size is not a multiple of the minimum block, or exceeds 2^63 - 1.
     Size(String),
-    /// `FAST_ZERO` without `WRITE_ZEROES`.
+    /// `FAST_ZERO` is set without `WRITE_ZEROES`.
     FastZero(String),
 }
 
 impl Exports {
-    /// Checks each export.
+    /// Checks every export.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong.
+    /// Returns the first error that was found.
     pub fn new(exports: Vec<Export>) -> Result<Self, ExportError> {
         if exports.len() > EXPORTS_MAX {
             return Err(ExportError::TooMany);
@@ -102,13 +103,13 @@ impl Exports {
         Ok(Self(exports))
     }
 
-    /// All of them, in the order given.
+    /// Returns all exports, in the given order.
     #[must_use]
     pub fn as_slice(&self) -> &[Export] {
         &self.0
     }
 
-    /// The export of this name. A walk over all of them.
+    /// Finds the export with this name, by a linear search.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<(ExportIndex, &Export)> {
         let index = self.0.iter().position(|export| export.name.as_bytes() == name)?;
@@ -139,7 +140,7 @@ fn check(export: &Export) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// Whether the protocol allows it as a string.
+/// Whether the protocol permits `bytes` as a string.
 pub(crate) fn is_string(bytes: &[u8]) -> bool {
     bytes.len() <= STRING_BYTES_MAX && !bytes.contains(&0) && core::str::from_utf8(bytes).is_ok()
 }
@@ -165,14 +166,14 @@ impl fmt::Display for ExportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, what) = match self {
             Self::TooMany => return write!(f, "there are more than {EXPORTS_MAX} exports"),
-            Self::NameTwice(name) => (name, "there is another of this name"),
+            Self::NameTwice(name) => (name, "another export has the same name"),
             Self::Text(name) => (name, "a text has a NUL or more than 4096 bytes"),
             Self::Contexts(name) => {
-                (name, "a context is not NAMESPACE:LEAF, is there twice, or too many")
+                (name, "a context is not NAMESPACE:LEAF or is repeated, or there are too many")
             }
-            Self::BlockSizes(name) => (name, "the block sizes are not legal"),
+            Self::BlockSizes(name) => (name, "the block sizes are invalid"),
             Self::Size(name) => {
-                (name, "the size is no multiple of the minimum block, or too large")
+                (name, "the size is not a multiple of the minimum block, or is too large")
             }
             Self::FastZero(name) => (name, "FAST_ZERO needs WRITE_ZEROES"),
         };

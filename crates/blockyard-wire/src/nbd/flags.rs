@@ -1,47 +1,46 @@
-//! What a server says an export can do.
+//! The capabilities of an export.
 
 use core::ops::BitOr;
 
-/// What a server says an export can do: the transmission flags. What is not offered is refused.
+/// The capabilities of an export, sent as the transmission flags. A command or flag that is not offered is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ExportFlags(u16);
 
 impl ExportFlags {
-    /// Nothing but reading and writing.
+    /// Only READ, and WRITE unless read-only.
     pub const NONE: Self = Self(0);
-    /// There are flags. Part of everything that is sent.
+    /// The flags are valid. Always sent.
     pub(crate) const HAS_FLAGS: Self = Self(1 << 0);
-    /// Nothing may be written.
+    /// The export cannot be written.
     pub const READ_ONLY: Self = Self(1 << 1);
-    /// FLUSH.
+    /// The command FLUSH.
     pub const FLUSH: Self = Self(1 << 2);
-    /// The flag FUA, which is then legal on every command.
+    /// The flag FUA, which is then legal for every command.
     pub const FUA: Self = Self(1 << 3);
-    /// Far jumps take long.
+    /// Seeks are slow.
     pub const ROTATIONAL: Self = Self(1 << 4);
-    /// TRIM.
+    /// The command TRIM.
     pub const TRIM: Self = Self(1 << 5);
-    /// WRITE_ZEROES, with the flag NO_HOLE.
+    /// The command WRITE_ZEROES, with the flag NO_HOLE.
     pub const WRITE_ZEROES: Self = Self(1 << 6);
-    /// The flag DF. Set by the handshake where replies can be fragmented.
+    /// The flag DF. The handshake sets it if replies can be fragmented.
     pub(crate) const DF: Self = Self(1 << 7);
-    /// A flush on one connection covers what was answered on all others.
+    /// A flush on one connection covers the writes that were answered on all connections.
     pub const CAN_MULTI_CONN: Self = Self(1 << 8);
-    /// CACHE.
+    /// The command CACHE.
     pub const CACHE: Self = Self(1 << 10);
     /// The flag FAST_ZERO of WRITE_ZEROES.
     pub const FAST_ZERO: Self = Self(1 << 11);
-    /// BLOCK_STATUS may name contexts. Set by the handshake where headers are extended and there are
-    /// contexts.
+    /// BLOCK_STATUS may name contexts. The handshake sets it if headers are extended and there are contexts.
     pub(crate) const BLOCK_STATUS_PAYLOAD: Self = Self(1 << 12);
 
-    /// Whether all of `other` is in this.
+    /// Whether all of `other` is set.
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags as they are sent.
+    /// Returns the flags as they are sent.
     #[must_use]
     pub fn number(self) -> u16 {
         self.0

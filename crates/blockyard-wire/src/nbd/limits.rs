@@ -1,26 +1,26 @@
-//! What one connection may use.
+//! The limits of a connection.
 
 use super::number::PAYLOAD_BYTES_DEFAULT;
 
-/// What one connection may use, in the handshake and after it.
+/// The limits of a connection, during the handshake and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest option that is kept to be understood, in bytes of its data. Of a longer one the data
-    /// is read and thrown away, and the reply says that it is too big.
+    /// The most bytes of an option's data that are kept. The data of a longer option are read and discarded, and
+    /// the reply is an error.
     pub option_bytes: u32,
-    /// Most bytes that are read only to be thrown away: of one option, or of the payload of one
-    /// refused request. The connection of who sends more is ended.
+    /// The most bytes that are read only to be discarded: of one option, or of the payload of one refused request.
+    /// A connection that sends more is ended.
     pub skipped_bytes: u32,
-    /// Most queries in one option about metadata contexts.
+    /// The most queries in one option about metadata contexts.
     pub queries: u32,
-    /// Most requests that are taken and whose replies have not been sent.
+    /// The most requests that were taken and whose replies have not been sent.
     pub requests: u32,
-    /// Most bytes of data of such requests, read and written.
+    /// The most bytes of data of these requests, read and written.
     pub request_bytes: u64,
 }
 
 impl Limits {
-    /// Enough for every client known, and not much for a server to spend on one.
+    /// Enough for every known client, and affordable for a server.
     pub const DEFAULT: Self = Self {
         option_bytes: 64 << 10,
         skipped_bytes: PAYLOAD_BYTES_DEFAULT,

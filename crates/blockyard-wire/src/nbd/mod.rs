@@ -1,26 +1,24 @@
-//! NBD, the server's side: a [`Handshake`], then a [`Transmission`].
+//! The server's side of NBD: a [`Handshake`], then a [`Transmission`].
 //!
 //! ```text
 //! received bytes ─► Handshake::receive ─► answers; StartTls, End, or Transmit(Agreed)
 //!                                                                       │
 //! received bytes ─► Transmission::next ─► Request ─► I/O ─► answer ─► header + data ─► sent
-//!                   WRITE payload goes past it, to where it is wanted
+//!                   WRITE payload bypasses it, to its destination
 //! ```
 //!
-//! Each is a value with one owner: bytes and results come in, what to do comes out. Sockets, memory,
-//! TLS and deadlines are the runtime's. The handshake copies what it must understand and allocates up
-//! to a limit; the transmission copies nothing but headers and allocates nothing.
+//! Each is a value with one owner, which takes bytes and results and returns what to do. Sockets, memory, TLS and
+//! deadlines belong to the runtime. The handshake copies what it must understand, and allocates up to a limit. The
+//! transmission copies only headers, and does not allocate. The rules are in [`handshake`] and [`transmission`].
 //!
-//! The rules are numbered in [`handshake`] (H1–H8) and [`transmission`] (T1–T13), and each has a test
-//! of its own. What the runtime must see to:
+//! A runtime must ensure the following:
 //!
-//! - **R1.** It says `CAN_MULTI_CONN` only of an export whose flush on one connection covers what was
-//!   answered on all of them.
-//! - **R2.** After [`TransmissionEnd::Disconnected`] it answers what is under way, sends the answers,
-//!   and then closes.
-//! - **R3.** Once the header of a READ says that it is done its data must follow; where it cannot, the
-//!   connection is closed.
-//! - **R4.** FUA means durable before the answer; a flush covers every write answered before it came.
+//! - It offers `CAN_MULTI_CONN` only for an export whose flush on one connection covers the writes that were answered
+//!   on all connections.
+//! - After [`TransmissionEnd::Disconnected`], it answers the requests in flight, sends the replies, and closes the
+//!   connection.
+//! - After the header of a successful READ, it sends the data. If it cannot, it closes the connection.
+//! - A write with FUA is durable before its answer. A flush covers every write that was answered before it came.
 
 pub mod context;
 pub mod errno;

@@ -1,28 +1,28 @@
-//! The numbers of the protocol, under the names of its specification without the prefix `NBD_`. All
-//! are sent most significant byte first.
+//! The numbers of the protocol, under the names of the specification without the prefix `NBD_`. All are sent with the
+//! most significant byte first.
 
-/// First eight bytes a server sends.
+/// The first eight bytes that a server sends.
 pub const INIT_PASSWD: u64 = 0x4e42_444d_4147_4943;
-/// Second eight bytes of a newstyle server, and first of each option of a client.
+/// The next eight bytes of a newstyle server, and the first of each option of a client.
 pub const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
-/// Begins each reply to an option.
+/// The first bytes of a reply to an option.
 pub const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Begins a compact request.
+/// The first bytes of a compact request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Begins a simple reply.
+/// The first bytes of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Begins a chunk of a structured reply.
+/// The first bytes of a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
-/// Begins an extended request.
+/// The first bytes of an extended request.
 pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
-/// Begins a chunk of an extended reply.
+/// The first bytes of a chunk of an extended reply.
 pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
-/// Handshake flag of the server, and of a client that answers to it: options have replies.
+/// Handshake flag of the server, and of a client that accepts it: options have replies.
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
-/// Handshake flag of the server, and of a client that answers to it: no zeroes after `EXPORT_NAME`.
+/// Handshake flag of the server, and of a client that accepts it: no zeroes after `EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
-/// What follows the flags in the answer to `EXPORT_NAME` unless `NO_ZEROES` is agreed, in bytes.
+/// Bytes of zeroes after the flags in the answer to `EXPORT_NAME`, unless `NO_ZEROES` is agreed on.
 pub const EXPORT_NAME_ZEROES: usize = 124;
 
 /// Options.
@@ -40,7 +40,7 @@ pub mod opt {
     pub const EXTENDED_HEADERS: u32 = 11;
 }
 
-/// Replies to options. Those from [`ERR`](rep::ERR) on are errors.
+/// Replies to options. Numbers from [`ERR`](rep::ERR) on are errors.
 pub mod rep {
     #![allow(missing_docs, reason = "the names are those of the specification")]
     pub const ACK: u32 = 1;
@@ -58,7 +58,7 @@ pub mod rep {
     pub const ERR_EXT_HEADER_REQD: u32 = ERR + 10;
 }
 
-/// What a client may ask of an export by `INFO` and `GO`.
+/// What `INFO` and `GO` can ask about an export.
 pub mod info {
     #![allow(missing_docs, reason = "the names are those of the specification")]
     pub const EXPORT: u16 = 0;
@@ -91,7 +91,7 @@ pub mod cmd_flag {
     pub const PAYLOAD_LEN: u16 = 1 << 5;
 }
 
-/// Flag of a chunk that ends its reply.
+/// The flag of a chunk that ends its reply.
 pub const REPLY_FLAG_DONE: u16 = 1 << 0;
 
 /// Types of chunks.
@@ -105,9 +105,9 @@ pub mod chunk {
     pub const ERROR: u16 = (1 << 15) + 1;
 }
 
-/// Longest string the protocol allows, in bytes.
+/// The most bytes of a string.
 pub const STRING_BYTES_MAX: usize = 4096;
-/// Most descriptors in one chunk of block status.
+/// The most descriptors in one chunk of block status.
 pub const DESCRIPTORS_MAX: u32 = 1 << 20;
-/// Payloads up to here are no attack: a server without limits of its own takes them, in bytes.
+/// The bytes of payload that a server without limits of its own should accept.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 1 << 25;

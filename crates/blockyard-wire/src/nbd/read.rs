@@ -1,11 +1,11 @@
-//! Numbers and pieces from the front of bytes, most significant byte first.
+//! Reads numbers and pieces from the front of bytes, most significant byte first.
 
-/// What is left to read of some bytes.
+/// The bytes that are left to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next `len_bytes`, or nothing read where there are fewer.
+    /// Returns the next `len_bytes` bytes. If there are fewer, reads nothing and returns `None`.
     pub(crate) fn bytes(&mut self, len_bytes: usize) -> Option<&'a [u8]> {
         let (piece, rest) = self.0.split_at_checked(len_bytes)?;
         self.0 = rest;
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A piece that follows its length in 32 bits.
+    /// Returns the next piece, which is preceded by its length in 32 bits.
     pub(crate) fn counted(&mut self) -> Option<&'a [u8]> {
         let len = self.u32()?;
         self.bytes(usize::try_from(len).ok()?)

@@ -1,4 +1,4 @@
-//! Numbers into bytes, most significant byte first.
+//! Writes numbers to bytes, most significant byte first.
 
 /// Fills bytes from the front.
 #[derive(Debug)]
@@ -12,17 +12,17 @@ impl<'a> Writer<'a> {
         Self { out, len_bytes: 0 }
     }
 
-    /// How much has been written.
+    /// The number of bytes that were written.
     pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// How much can still be written.
+    /// The number of bytes that can still be written.
     pub(crate) fn room_bytes(&self) -> usize {
         self.out.len() - self.len_bytes
     }
 
-    /// Panics where there is no room.
+    /// Panics if there is no room.
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         self.out[self.len_bytes..][..N].copy_from_slice(&bytes);
         self.len_bytes += N;

@@ -1,4 +1,4 @@
-//! What a client sends, and how it reads what it gets: strictly, from the specification.
+//! A client that sends messages, and reads replies strictly by the specification.
 
 use blockyard_wire::nbd::Headers;
 use blockyard_wire::nbd::number::{
@@ -20,7 +20,7 @@ pub(crate) fn counted(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat()
 }
 
-/// The data of INFO or GO.
+/// Returns the data of INFO or GO.
 pub(crate) fn info_data(name: &str, wants: &[u16]) -> Vec<u8> {
     let mut data = counted(name.as_bytes());
     data.extend(u16::try_from(wants.len()).unwrap().to_be_bytes());
@@ -43,7 +43,7 @@ pub(crate) fn set_contexts(name: &str, queries: &[&str]) -> Vec<u8> {
     option(opt::SET_META_CONTEXT, &context_data(name, queries))
 }
 
-/// Takes numbers and pieces from the front.
+/// Reads numbers and pieces from the front.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {
@@ -63,7 +63,7 @@ impl<'a> Take<'a> {
     }
 }
 
-/// A reply to an option: which, its type, its data.
+/// A reply to an option: the option, its type, its data.
 pub(crate) type OptionReply = (u32, u32, Vec<u8>);
 
 pub(crate) fn option_replies(bytes: &[u8]) -> Vec<OptionReply> {
@@ -116,22 +116,22 @@ impl Ask {
     }
 }
 
-/// What a reply came to.
+/// A complete reply.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Reply {
-    /// 0: it went well.
+    /// The error, or 0 for success.
     pub(crate) error: u32,
-    /// Whether it was a simple one.
+    /// Whether it was a simple reply.
     pub(crate) simple: bool,
-    /// What was read, by offset; holes as zeroes. A simple one has offset 0.
+    /// The data that were read, by offset, with holes as zeroes. Those of a simple reply have offset 0.
     pub(crate) data: Vec<(u64, Vec<u8>)>,
     /// Status by context.
     pub(crate) status: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// Number of messages.
+    /// The number of messages.
     pub(crate) messages: u32,
 }
 
-/// Reads the stream of a server; `read_len` says how much data a simple reply without an error has.
+/// Reads the replies of a server. `read_len` returns the bytes of data of a successful simple reply.
 pub(crate) fn replies(
     bytes: &[u8],
     headers: Headers,
@@ -142,7 +142,7 @@ pub(crate) fn replies(
     while !rest.0.is_empty() {
         let magic = rest.u32();
         if magic == SIMPLE_REPLY_MAGIC {
-            assert!(headers != Headers::Extended, "a simple reply after extended headers");
+            assert!(headers != Headers::Extended, "a simple reply in spite of extended headers");
             let (error, cookie) = (rest.u32(), rest.u64());
             assert!(!open.contains_key(&cookie), "a simple reply among chunks");
             let len = if error == 0 { read_len(cookie) } else { 0 };
@@ -152,7 +152,7 @@ pub(crate) fn replies(
             continue;
         }
         let expected = match headers {
-            Headers::Simple => panic!("a chunk before structured replies"),
+            Headers::Simple => panic!("a chunk without structured replies"),
             Headers::Structured => STRUCTURED_REPLY_MAGIC,
             Headers::Extended => EXTENDED_REPLY_MAGIC,
         };
@@ -173,7 +173,7 @@ pub(crate) fn replies(
             done.push((cookie, open.remove(&cookie).unwrap()));
         }
     }
-    assert!(open.is_empty(), "replies that do not end: {open:?}");
+    assert!(open.is_empty(), "unfinished replies: {open:?}");
     done
 }
 
@@ -202,7 +202,7 @@ fn read_chunk(reply: &mut Reply, kind: u16, mut payload: Take<'_>, headers: Head
                 })
                 .collect();
             assert!(!extents.is_empty() && extents.iter().all(|(len, _)| *len > 0));
-            assert!(reply.status.insert(context, extents).is_none(), "a context told twice");
+            assert!(reply.status.insert(context, extents).is_none(), "a context reported twice");
         }
         chunk::ERROR => {
             reply.error = payload.u32();
@@ -210,5 +210,5 @@ fn read_chunk(reply: &mut Reply, kind: u16, mut payload: Take<'_>, headers: Head
         }
         _ => panic!("chunk of type {kind}"),
     }
-    assert!(payload.0.is_empty(), "a chunk longer than what is in it");
+    assert!(payload.0.is_empty(), "a chunk with bytes after its contents");
 }

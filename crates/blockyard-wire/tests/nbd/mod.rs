@@ -1,4 +1,4 @@
-//! A client as small as tests need it, and a server over a disk in memory.
+//! A minimal client, and a server over a disk in memory.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -16,7 +16,7 @@ use client::{go, option, set_contexts};
 
 use blockyard_wire::nbd::number::opt;
 
-/// Everything that can be offered.
+/// All capabilities.
 pub(crate) fn all_flags() -> ExportFlags {
     ExportFlags::FLUSH
         | ExportFlags::FUA
@@ -27,7 +27,7 @@ pub(crate) fn all_flags() -> ExportFlags {
         | ExportFlags::CAN_MULTI_CONN
 }
 
-/// An export with everything, 1 MiB.
+/// An export of 1 MiB with all capabilities.
 pub(crate) fn export(name: &str) -> Export {
     Export {
         name: name.into(),
@@ -44,7 +44,7 @@ pub(crate) fn exports() -> Exports {
     Exports::new(vec![export("disk"), export("other")]).unwrap()
 }
 
-/// What was agreed on for `export`, by a handshake that asks for `headers` and `contexts`.
+/// Returns the agreement for `export` after a handshake that asks for `headers` and `contexts`.
 pub(crate) fn agree(export: Export, headers: Headers, contexts: &[&str]) -> Agreed {
     let name = export.name.clone();
     let exports = Exports::new(vec![export]).unwrap();
@@ -74,7 +74,7 @@ pub(crate) fn agree(export: Export, headers: Headers, contexts: &[&str]) -> Agre
     }
 }
 
-/// The places in a set.
+/// The positions in a set.
 pub(crate) fn places(set: ContextSet) -> Vec<u8> {
     set.iter().map(|MetaContext(place)| place).collect()
 }

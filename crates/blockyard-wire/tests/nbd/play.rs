@@ -1,6 +1,6 @@
-//! Any bytes as a connection: what the fuzz target `nbd_server` and proptest play.
+//! Any bytes as a connection, for the fuzz target `nbd_server` and proptest.
 //!
-//! The first eight bytes say what is served and how the rest is cut; the rest comes from the client.
+//! The first eight bytes choose the exports and how the rest is split. The rest comes from the client.
 
 use super::client::{option_replies, replies};
 use super::server::Server;
@@ -11,13 +11,13 @@ use blockyard_wire::nbd::{
     Headers, Limits, Step, Tls, TransmissionEnd,
 };
 
-/// Bytes that say what is served.
+/// Bytes that choose the exports.
 pub(crate) const SETTING_BYTES: usize = 8;
 
-/// Up to here a connection is cut at every byte, in bytes; longer ones would take long.
+/// The longest connection that is split at every byte, which would take too long for longer ones.
 const FINEST_BYTES: usize = 1000;
 
-/// Everything that came of a connection.
+/// The outcome of a connection.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct Outcome {
     pub(crate) negotiated: Vec<u8>,
@@ -36,7 +36,7 @@ const LIMITS: Limits = Limits {
     request_bytes: 1 << 16,
 };
 
-/// Plays `bytes` cut in three ways: the same comes of each. What was sent is read as a client would.
+/// Plays `bytes` split in three ways, with equal outcomes, and reads the replies like a client.
 pub(crate) fn play(bytes: &[u8]) -> Option<Outcome> {
     let (setting, bytes) = bytes.split_first_chunk::<SETTING_BYTES>()?;
     let finest = if bytes.len() > FINEST_BYTES { 61 } else { 1 };
@@ -52,7 +52,7 @@ fn connection(setting: &[u8; SETTING_BYTES], bytes: &[u8], cut: usize) -> Outcom
     let tls = [Tls::Off, Tls::Offered, Tls::Required][usize::from(setting[0] % 3)];
     let mut handshake = Handshake::new(tls, LIMITS);
     let mut outcome = Outcome::default();
-    // TLS, if it was asked for, starts there.
+    // If TLS was requested, it starts here.
     let (before, after) = bytes.split_at(usize::from(setting[6]).min(bytes.len()));
     let mut rest = Vec::new();
     for (part, ends) in [(before, true), (after, false)] {
@@ -80,7 +80,7 @@ fn connection(setting: &[u8; SETTING_BYTES], bytes: &[u8], cut: usize) -> Outcom
     outcome
 }
 
-/// Until nothing more can be done with `rest`, which keeps what was not taken.
+/// Negotiates as far as possible with `rest`, which keeps the bytes that were not taken.
 fn negotiate(
     handshake: &mut Handshake,
     exports: &Exports,
@@ -109,7 +109,7 @@ fn transmit(
     bytes.chunks(cut).for_each(|piece| server.receive(piece));
     let mut lens = server.data_lens.iter();
     let done = replies(&server.sent, agreed.headers, |_| match agreed.headers {
-        Headers::Simple => *lens.next().expect("as many as were done"),
+        Headers::Simple => *lens.next().expect("length of a successful reply"),
         _ => 0,
     });
     for (_, reply) in done {
@@ -120,7 +120,7 @@ fn transmit(
     outcome.end = server.end;
 }
 
-/// Two exports, of flags and blocks by the setting.
+/// Returns two exports with the flags and block sizes of the setting.
 fn served(setting: &[u8; SETTING_BYTES]) -> Exports {
     let mut flags = if setting[1] & 1 == 0 { all_flags() } else { ExportFlags::NONE };
     if setting[1] & 2 != 0 {
@@ -130,10 +130,10 @@ fn served(setting: &[u8; SETTING_BYTES]) -> Exports {
     let blocks = BlockSizes { minimum, preferred: 4096, maximum: 1 << 12 };
     let size_bytes = (1 << 14) + u64::from(minimum) * u64::from(setting[3] % 8);
     let one = |name: &str| Export { flags, blocks, size_bytes, ..export(name) };
-    Exports::new(vec![one(""), one("disk")]).expect("they are legal")
+    Exports::new(vec![one(""), one("disk")]).expect("valid exports")
 }
 
-/// Every option has replies that end.
+/// Checks that the replies to every option are complete.
 fn check_negotiated(outcome: &Outcome) {
     let Some(agreed) = outcome.agreed else {
         let replies = option_replies(&outcome.negotiated);
@@ -141,6 +141,6 @@ fn check_negotiated(outcome: &Outcome) {
         assert!(replies.last().is_none_or(|(_, kind, _)| ended(*kind)), "{replies:?}");
         return;
     };
-    // The answer to EXPORT_NAME, if that was it, is no reply to an option.
+    // The answer to EXPORT_NAME is not a reply to an option.
     assert!(outcome.negotiated.windows(8).any(|size| size == agreed.size_bytes.to_be_bytes()));
 }

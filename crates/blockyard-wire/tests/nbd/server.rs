@@ -1,4 +1,4 @@
-//! A server over a disk in memory: it does what it is asked at once, in order.
+//! A server over a disk in memory, which carries out each request at once, in order.
 
 use super::client::{Ask, Reply, replies};
 use super::{agree, export};
@@ -9,18 +9,18 @@ use blockyard_wire::nbd::{
     Request, STATE_HOLE, STATE_ZERO, Transmission, TransmissionEnd,
 };
 
-/// A session, its disk, and what it sent.
+/// A session, its disk, and the bytes it sent.
 pub(crate) struct Server {
     pub(crate) transmission: Transmission,
     pub(crate) disk: Vec<u8>,
     pub(crate) sent: Vec<u8>,
-    /// What every request to the disk is answered with instead of being done.
+    /// The error with which every request to the disk is answered, if any.
     pub(crate) fails: Option<Errno>,
-    /// How much data each answer that said done had, in their order.
+    /// The bytes of data of each successful answer, in order.
     pub(crate) data_lens: Vec<u64>,
-    /// Each request that got to the disk.
+    /// The requests that reached the disk.
     pub(crate) asked: Vec<(Command, u64, u64, bool)>,
-    /// A WRITE whose payload is coming, and what came of it.
+    /// The WRITE whose payload is arriving, and the bytes so far.
     write: Option<(Request, Vec<u8>)>,
     /// Bytes that were not taken yet.
     pending: Vec<u8>,
@@ -48,7 +48,7 @@ impl Server {
         }
     }
 
-    /// Bytes from the client, cut wherever the socket cut them.
+    /// Receives bytes from the client, split anywhere.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         let mut bytes = [&core::mem::take(&mut self.pending)[..], bytes].concat();
         let mut at = 0;
@@ -57,7 +57,7 @@ impl Server {
             at += next.taken;
             match next.event {
                 Event::More { at_least } => {
-                    assert!(at_least > bytes.len() - at, "more than there is");
+                    assert!(at_least > bytes.len() - at, "more bytes than there are");
                     break;
                 }
                 Event::Payload { left } => {
@@ -73,7 +73,7 @@ impl Server {
                 }
                 Event::Request(request) => self.carry_out(request, &[]),
                 Event::Settled(request, result) => self.answer(request, result),
-                Event::Wait => panic!("everything is answered at once"),
+                Event::Wait => panic!("every request is answered at once"),
                 Event::End(end) => {
                     self.end = Some(end);
                     break;
@@ -111,7 +111,7 @@ impl Server {
         self.answer(request, Ok(()));
     }
 
-    /// By blocks of 512: holes where there are zeroes.
+    /// Reports the status in blocks of 512: blocks of zeroes are holes.
     fn status(&mut self, mut request: Request) {
         for context in request.contexts_left().iter() {
             let mut out = vec![0; STATUS_BYTES_MIN + 1024];
@@ -149,7 +149,7 @@ impl Server {
         self.transmission.agreed().headers
     }
 
-    /// Sends a request; a WRITE has the flag that goes with its headers, and its payload.
+    /// Sends a request. A WRITE gets the flag that its headers need, and its payload.
     pub(crate) fn send(&mut self, ask: Ask) {
         let mut ask = ask;
         let write = ask.kind == cmd::WRITE;
@@ -163,7 +163,7 @@ impl Server {
         self.receive(&bytes);
     }
 
-    /// Sends a request, and returns its one reply.
+    /// Sends a request, and returns its only reply.
     pub(crate) fn ask(&mut self, ask: Ask) -> Reply {
         self.sent.clear();
         self.send(ask);
@@ -187,7 +187,7 @@ pub(crate) fn server(headers: Headers) -> Server {
     server_of(export("disk"), headers)
 }
 
-/// A server of `export`, entered by `headers`; with `base:allocation` where it can be.
+/// Serves `export`, with these headers, and with `base:allocation` if possible.
 pub(crate) fn server_of(export: Export, headers: Headers) -> Server {
     let contexts = if headers == Headers::Simple { &[][..] } else { &[BASE_ALLOCATION] };
     Server::new(agree(export, headers, contexts))

@@ -5,7 +5,7 @@ use super::exports;
 use blockyard_wire::nbd::number::rep;
 use blockyard_wire::nbd::{Agreed, Exports, Handshake, Limits, Step, Tls};
 
-/// A handshake and what it sent.
+/// A handshake and the bytes it sent.
 pub(crate) struct Talk {
     pub(crate) handshake: Handshake,
     pub(crate) exports: Exports,
@@ -24,26 +24,26 @@ impl Talk {
         talk
     }
 
-    /// Everything is taken, whatever it leads to.
+    /// Passes bytes until all are taken, whatever the steps.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> Step {
         let received = self.handshake.receive(bytes, &self.exports, &mut self.out);
         assert_eq!(received.taken, bytes.len());
         received.step
     }
 
-    /// One option, its replies.
+    /// Sends an option, and returns its replies.
     pub(crate) fn ask(&mut self, kind: u32, data: &[u8]) -> Vec<OptionReply> {
         self.out.clear();
         let _ = self.say(&option(kind, data));
         option_replies(&self.out)
     }
 
-    /// One option, the type of its last reply.
+    /// Sends an option, and returns the type of its last reply.
     pub(crate) fn last(&mut self, kind: u32, data: &[u8]) -> u32 {
         let replies = self.ask(kind, data);
         assert!(replies.iter().all(|(of, ..)| *of == kind), "under its own number");
         let finals = replies.iter().filter(|(_, kind, _)| *kind == rep::ACK || *kind >= rep::ERR);
-        assert_eq!(finals.count(), 1, "one final reply (H1)");
+        assert_eq!(finals.count(), 1, "[one-final-option-reply]");
         replies.last().unwrap().1
     }
 

@@ -8,19 +8,19 @@ use alloc::vec::Vec;
 
 /// The smallest driver: does nothing, and reports every request as done.
 ///
-/// A request it took counts against the depth of its hardware queue until
-/// [`Device::next_finished`] has named it, in the order they came. Faults, delays and rates are
-/// [layers](crate::layer) over it.
+/// An accepted request counts against the depth of its hardware queue until
+/// [`Device::next_finished`] has returned it; requests finish in the order they came. Faults,
+/// delays and rates are [layers](crate::layer) over this device.
 #[derive(Clone, Debug)]
 pub struct NullDevice {
     depth: u16,
-    /// Requests of each hardware queue that have not been named.
+    /// Requests of each hardware queue that have not been returned.
     taken: Vec<u16>,
     finished: VecDeque<Finished>,
 }
 
 impl NullDevice {
-    /// A device with `hctxs` hardware queues that take up to `depth` requests each.
+    /// Returns a device with `hctxs` hardware queues that accept up to `depth` requests each.
     #[must_use]
     pub fn new(hctxs: u16, depth: u16) -> Self {
         let all = usize::from(hctxs) * usize::from(depth);

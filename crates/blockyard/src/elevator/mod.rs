@@ -28,23 +28,23 @@ use crate::unit::{CpuId, HctxId, RequestId};
 /// Where an inserted request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Into the order the elevator keeps.
+    /// Into the order that the elevator keeps.
     Sorted,
-    /// Before everything the elevator holds.
+    /// Before all requests that the elevator holds.
     Head,
 }
 
-/// A software queue, by the processor it is of and the hardware queue it feeds.
+/// Identifies a software queue by its processor and the hardware queue that it feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ctx {
-    /// Whose it is.
+    /// The processor.
     pub cpu: CpuId,
-    /// Where its requests go.
+    /// The hardware queue.
     pub hctx: HctxId,
 }
 
 impl Ctx {
-    /// The one that `request` was submitted through.
+    /// Returns the one that `request` was submitted through.
     #[must_use]
     pub const fn of(request: &Request) -> Self {
         Self { cpu: request.cpu, hctx: request.hctx }
@@ -53,10 +53,10 @@ impl Ctx {
 
 /// An I/O scheduler.
 pub trait Elevator: core::fmt::Debug {
-    /// A request held here that `other`, which comes through `ctx`, may join.
+    /// Returns a held request that `other`, which comes through `ctx`, may join.
     ///
-    /// `fronts` is false when `other` is a request that is about to be inserted: those join at
-    /// backs only.
+    /// `fronts` is false when `other` is a request that is about to be inserted: such a request
+    /// joins only at the back of another.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -66,26 +66,26 @@ pub trait Elevator: core::fmt::Debug {
         fronts: bool,
     ) -> Option<Candidate>;
 
-    /// A bio has joined `id` this way: its place in the order may have changed.
+    /// Notes that a bio has joined `id` in this way: its place in the order may have changed.
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge);
 
-    /// The request that touches `id` on the side where it has just grown, if one is held here.
+    /// Returns the held request that touches `id` on the side where `id` has just grown.
     fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId>;
 
-    /// `gone`, which begins where `kept` ends (or any discard), is about to be added to `kept`:
-    /// forget `gone`, and let `kept` take the earlier deadline and place of both. Both still hold
+    /// `absorbed`, which begins where `kept` ends (or any discard), is about to be added to `kept`:
+    /// forget `absorbed`, and let `kept` take the earlier deadline and place of both. Both still hold
     /// their own ranges during the call; [`Self::merged`] follows with the joined one.
-    fn joined(&mut self, requests: &mut Requests, kept: RequestId, gone: RequestId);
+    fn joined(&mut self, requests: &mut Requests, kept: RequestId, absorbed: RequestId);
 
-    /// `id` has grown as far as it can: do not offer it for merging again. Called before the
-    /// request is marked.
+    /// Notes that `id` is full: it must not be offered for merging again. Called before the request
+    /// is marked.
     fn unmergeable(&mut self, requests: &Requests, id: RequestId);
 
-    /// Takes `id`.
+    /// Inserts `id`.
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant);
 
-    /// The next request to send, asked for by a run of `hctx`, or `None` ([work-is-given]). An elevator that
-    /// keeps one order for the whole queue may give a request of another hardware queue.
+    /// Takes the next request to send, for a run of `hctx` ([work-is-given]). An elevator that
+    /// keeps one order for the whole queue may return a request of another hardware queue.
     fn dispatch(
         &mut self,
         requests: &mut Requests,
@@ -93,26 +93,26 @@ pub trait Elevator: core::fmt::Debug {
         now: Instant,
     ) -> Option<RequestId>;
 
-    /// How many requests are held.
+    /// The number of held requests.
     fn len(&self) -> u32;
 
-    /// Whether none is held.
+    /// Whether no request is held.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether anything is held that a run of `hctx` could send, now or after a completion. Where
-    /// there is nothing no completion need run `hctx` again.
+    /// Whether a request is held that a run of `hctx` could send, now or after a completion. If
+    /// there is none, no completion needs to run `hctx` again.
     fn has_work(&self, _hctx: HctxId) -> bool {
         !self.is_empty()
     }
 
-    /// A request that came from here has completed, or has come back from the driver: its
-    /// [`State`](crate::request::State) says which.
+    /// Notes that a dispatched request has completed or has come back from the driver: its
+    /// [`State`](crate::request::State) says which ([one-finished-per-dispatch]).
     fn finished(&mut self, request: &Request, now: Instant);
 
-    /// How many scheduler tags of a hardware queue requests nobody waits for may use, out of
-    /// `depth`.
+    /// Returns how many of the `depth` scheduler tags of a hardware queue asynchronous requests may
+    /// use.
     fn async_depth(&self, depth: u32) -> u32 {
         depth
     }

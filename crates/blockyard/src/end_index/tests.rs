@@ -1,4 +1,5 @@
-//! The index against a list of what is filed, the newest last.
+//! Compares the index with a list of filed requests, newest last ([newest-first],
+//! [last-filed-remembered], [filed-in-its-chain]).
 
 use super::*;
 use alloc::vec::Vec;
@@ -24,7 +25,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn answers_as_a_list_searched_backwards_does(steps in prop::collection::vec(step(), 1..300)) {
+    fn the_index_agrees_with_a_list_searched_backwards(steps in prop::collection::vec(step(), 1..300)) {
         let mut nodes = HashNodes::new(REQUESTS as usize);
         let mut indexes = [EndIndex::new(8), EndIndex::new(8)];
         let mut lists: [Vec<(RequestId, u64)>; 2] = Default::default();

@@ -7,22 +7,22 @@ use crate::request::Request;
 use crate::tag::TagSetConfig;
 use crate::time::{Duration, Instant};
 
-/// How much longer requests take.
+/// The extra latency of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extra {
-    /// At least.
-    pub least: Duration,
-    /// At most: each request's share is drawn evenly between both.
-    pub most: Duration,
-    /// Requests of this op only; of every op where there is none.
+    /// The smallest extra latency.
+    pub min: Duration,
+    /// The largest extra latency. Each request's share is drawn evenly between both.
+    pub max: Duration,
+    /// Delays only requests of this op; `None`: of every op.
     pub op: Option<Op>,
 }
 
 impl Extra {
-    /// Every request takes `delay` longer.
+    /// Delays every request by `delay`.
     #[must_use]
     pub const fn fixed(delay: Duration) -> Self {
-        Self { least: delay, most: delay, op: None }
+        Self { min: delay, max: delay, op: None }
     }
 }
 
@@ -35,29 +35,28 @@ pub struct Drawn {
 
 impl Policy for Drawn {
     fn lateness(&mut self, request: &Request, _now: Instant) -> Lateness {
-        let Extra { least, most, op } = self.extra;
+        let Extra { min, max, op } = self.extra;
         let mut after = Duration::ZERO;
         if op.is_none_or(|op| op == request.op) {
-            let choices = (most - least).as_ns().saturating_add(1);
-            after = least + Duration::from_ns(self.draws.below(choices));
+            let choices = (max - min).as_ns().saturating_add(1);
+            after = min + Duration::from_ns(self.draws.below(choices));
         }
         Lateness { after, not_before: Instant::ZERO }
     }
 }
 
-/// The layer.
+/// The delay layer.
 pub type Delayed<D> = Late<D, Drawn>;
 
 impl<D> Delayed<D> {
-    /// `below`, each of whose requests takes `extra` longer; `draws` says how much, where that
-    /// varies.
+    /// Returns `below` with `extra` latency for each request, drawn from `draws` if it varies.
     ///
     /// # Panics
     ///
-    /// If the least of `extra` is more than its most.
+    /// Panics if the smallest extra latency exceeds the largest.
     #[must_use]
     pub fn new(below: D, extra: Extra, draws: Prng, tags: &TagSetConfig) -> Self {
-        assert!(extra.least <= extra.most, "{extra:?}");
+        assert!(extra.min <= extra.max, "smallest extra latency above the largest: {extra:?}");
         Self::with_policy(below, Drawn { extra, draws }, tags)
     }
 }

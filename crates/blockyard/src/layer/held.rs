@@ -10,14 +10,14 @@ use core::cmp::Reverse;
 /// Completions by instant, then in the order in which they came; at most one for each tag.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    /// Soonest first; the middle number counts what was held before.
+    /// Earliest first; the middle number orders completions of the same instant.
     order: BinaryHeap<Reverse<(Instant, u64, Slot)>>,
     finished: Tagged<Option<Finished>>,
     sequence: u64,
 }
 
 impl Held {
-    /// Nothing; room for a completion of each tag.
+    /// Returns an empty set with room for a completion of each tag.
     pub(super) fn new(tags: &TagSetConfig) -> Self {
         let finished = Tagged::new(None, tags);
         Self { order: BinaryHeap::with_capacity(finished.len()), finished, sequence: 0 }
@@ -35,7 +35,7 @@ impl Held {
         self.sequence += 1;
     }
 
-    /// The next one whose instant has come.
+    /// Takes the next completion whose instant has come.
     pub(super) fn next(&mut self, now: Instant) -> Option<Finished> {
         if self.next_at()? > now {
             return None;
@@ -44,12 +44,12 @@ impl Held {
         self.finished[slot].take()
     }
 
-    /// Whether the completion of `slot` is among them.
+    /// Whether the completion of `slot` is held.
     pub(super) fn has(&self, slot: Slot) -> bool {
         self.finished[slot].is_some()
     }
 
-    /// When the next one is due.
+    /// Returns when the next completion is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.order.peek().map(|Reverse((due, _, _))| *due)
     }
@@ -79,9 +79,9 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a list that is searched for the earliest.
+        /// Compared with a list that is searched for the earliest.
         #[test]
-        fn what_is_due_first_comes_first_and_ties_keep_their_order(
+        fn the_earliest_completion_comes_first_and_ties_keep_their_order(
             steps in proptest::collection::vec((0..16_u16, 0..5_u64, any::<bool>()), 1..200)
         ) {
             let mut held = Held::new(&TAGS);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "[owned-until-completed]")]
-    fn a_tag_that_completes_twice_is_noticed() {
+    fn a_tag_that_completes_twice_panics() {
         let mut held = Held::new(&TAGS);
         held.hold(finished(3), Instant::ZERO);
         held.hold(finished(3), Instant::ZERO);

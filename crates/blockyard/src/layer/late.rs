@@ -11,7 +11,7 @@ use crate::unit::{DriverTag, HctxId, QueueId};
 /// How late the completion of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// So long after it came from below.
+    /// This long after it came from below.
     pub after: Duration,
     /// Not before this instant.
     pub not_before: Instant,
@@ -19,23 +19,23 @@ pub struct Lateness {
 
 /// Decides how late completions are.
 pub trait Policy {
-    /// The device below takes `request` at `now`: how late is it to complete?
+    /// Returns how late `request`, which the device below accepts at `now`, is to complete.
     fn lateness(&mut self, request: &Request, now: Instant) -> Lateness;
 }
 
 /// The layer. It refuses nothing ([layers-only-delay]).
 #[derive(Clone, Debug)]
 pub struct Late<D, P> {
-    /// Whose completions are late.
+    /// The device whose completions are delayed.
     pub below: D,
     policy: P,
-    /// Of each request below.
+    /// By request below.
     lateness: Tagged<Lateness>,
     held: Held,
 }
 
 impl<D, P: Policy> Late<D, P> {
-    /// `below` as late as `policy` says.
+    /// Returns `below` with completions as late as `policy` says.
     pub(super) fn with_policy(below: D, policy: P, tags: &TagSetConfig) -> Self {
         let none = Lateness { after: Duration::ZERO, not_before: Instant::ZERO };
         Self { below, policy, lateness: Tagged::new(none, tags), held: Held::new(tags) }
@@ -63,7 +63,7 @@ impl<D: Driver, P: Policy> Driver for Late<D, P> {
         now: Instant,
     ) -> TimedOut {
         if self.held.has((hctx, tag)) {
-            return TimedOut::Reset; // its completion is on its way
+            return TimedOut::Reset; // its completion is held here
         }
         self.below.timed_out(queue, hctx, tag, request, now)
     }

@@ -13,19 +13,19 @@ use crate::tag::TagSetConfig;
 use crate::time::{Duration, Instant};
 use crate::unit::SECTOR_BYTES;
 
-/// Limits.
+/// Upper limits of the rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Bytes read and written in a second; any number where there is none.
+    /// Bytes read and written per second; `None`: no limit.
     pub bytes_per_s: Option<u64>,
-    /// Requests in a second; any number where there is none.
+    /// Requests per second; `None`: no limit.
     pub requests_per_s: Option<u64>,
-    /// For how long the rates may be saved up.
+    /// For how long unused rate accumulates.
     pub burst: Duration,
 }
 
 impl Rates {
-    /// No limits, and nothing saved up.
+    /// No limits, and no burst.
     pub const NONE: Self = Self { bytes_per_s: None, requests_per_s: None, burst: Duration::ZERO };
 }
 
@@ -33,9 +33,9 @@ impl Rates {
 #[derive(Clone, Debug)]
 struct Clock {
     per_s: u64,
-    /// When all that was charged has been worked off.
+    /// When everything charged so far has been worked off.
     at: Instant,
-    /// Of a nanosecond, in parts of `per_s`.
+    /// The remainder of a nanosecond, in parts of `per_s`.
     carry: u64,
 }
 
@@ -45,7 +45,7 @@ impl Clock {
         Self { per_s, at: Instant::ZERO, carry: 0 }
     }
 
-    /// Charges `amount` at `now`; when it has been worked off.
+    /// Charges `amount` at `now`. Returns when it has been worked off.
     fn charge(&mut self, amount: u64, now: Instant) -> Instant {
         if self.at < now {
             (self.at, self.carry) = (now, 0);
@@ -54,6 +54,7 @@ impl Clock {
         let per_s = u128::from(self.per_s);
         let ns = u64::try_from(parts / per_s).unwrap_or(u64::MAX);
         self.carry = u64::try_from(parts % per_s).expect("less than a divisor of 64 bits");
+        debug_assert!(self.carry < self.per_s, "a carry of a whole nanosecond");
         self.at = self.at + Duration::from_ns(ns);
         self.at
     }
@@ -81,15 +82,15 @@ impl Policy for Charged {
     }
 }
 
-/// The layer.
+/// The rate layer.
 pub type Limited<D> = Late<D, Charged>;
 
 impl<D> Limited<D> {
-    /// `below` at `rates`.
+    /// Returns `below` limited to `rates`.
     ///
     /// # Panics
     ///
-    /// If a rate is 0.
+    /// Panics if a rate is 0.
     #[must_use]
     pub fn new(below: D, rates: Rates, tags: &TagSetConfig) -> Self {
         let bytes = rates.bytes_per_s.map(Clock::new);
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_lost() {
+    fn an_unused_rate_is_lost() {
         let mut clock = Clock::new(1000);
         clock.charge(1, Instant::ZERO);
         let late = Instant::from_ns(5_000_000);

@@ -5,7 +5,7 @@ use crate::unit::{DriverTag, HctxId};
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
-/// Hardware queue and driver tag: what a request in flight is known by.
+/// Hardware queue and driver tag: identifies a request in flight.
 pub(super) type Slot = (HctxId, DriverTag);
 
 /// A table by hardware queue and driver tag.
@@ -16,13 +16,13 @@ pub(super) struct Tagged<T> {
 }
 
 impl<T: Clone> Tagged<T> {
-    /// `value` for every tag.
+    /// Returns a table with `value` for every tag.
     pub(super) fn new(value: T, tags: &TagSetConfig) -> Self {
         let depth = usize::from(tags.depth);
         Self { depth, values: alloc::vec![value; usize::from(tags.hctxs) * depth] }
     }
 
-    /// How many tags there are.
+    /// The number of tags.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }

@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::unit::{Budget, DriverTag, HctxId, QueueId};
 use alloc::collections::VecDeque;
 
-/// A call that has returned, and what it gave.
+/// A call that has returned, and its result.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// [`Driver::take_budget`].
@@ -29,22 +29,22 @@ pub enum Call<'a> {
     Finish(QueueId, HctxId, DriverTag, &'a Request),
     /// [`Driver::timed_out`].
     TimedOut(QueueId, HctxId, DriverTag, Instant, TimedOut),
-    /// [`Device::next_finished`] that named a request.
+    /// A [`Device::next_finished`] that returned a request.
     Finished(Finished, Instant),
 }
 
-/// Is told of calls.
+/// Receives calls.
 pub trait CallSink {
     /// A call has returned.
     fn call(&mut self, call: &Call<'_>);
 }
 
-/// The layer.
+/// The trace layer.
 #[derive(Clone, Debug)]
 pub struct Traced<D, S> {
-    /// Whose calls are told.
+    /// The device whose calls are recorded.
     pub below: D,
-    /// Who is told.
+    /// The receiver of the calls.
     pub sink: S,
 }
 
@@ -110,27 +110,27 @@ impl<D: Device, S: CallSink> Device for Traced<D, S> {
     crate::pass_on!(below: poll_at);
 }
 
-/// What a call was about a request.
+/// The meaning of a call about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It was got ready.
+    /// The request was prepared.
     Prepared,
-    /// Its preparation was dropped.
+    /// Its preparation was undone.
     Unprepared,
-    /// It was offered, to have this done to its data, and this was the answer.
+    /// It was offered with this effect on its data, and this was the answer.
     Offered(DataEffect, Accept),
-    /// It was cleaned up after.
+    /// It was cleaned up.
     CleanedUp,
-    /// Its time had passed, and this was the answer.
+    /// It timed out, and this was the answer.
     TimedOut(TimedOut),
-    /// It was named as finished.
+    /// It was reported as finished.
     Named(Outcome),
 }
 
 /// A call about a request, as a [`Ring`] keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, by the last call that said.
+    /// The time of the last call that had one.
     pub at: Instant,
     /// The request's queue.
     pub queue: QueueId,
@@ -138,13 +138,13 @@ pub struct Record {
     pub hctx: HctxId,
     /// Its driver tag.
     pub tag: DriverTag,
-    /// Op, first sector and sectors, where the call tells them.
+    /// Op, first sector and sectors, if the call has them.
     pub range: Option<(Op, u64, u32)>,
-    /// What about it.
+    /// What happened.
     pub step: Step,
 }
 
-/// Keeps the last calls about requests; those about permits and runs pass by.
+/// Keeps the last calls about requests; calls about permits and runs are not kept.
 #[derive(Clone, Debug)]
 pub struct Ring {
     records: VecDeque<Record>,
@@ -154,19 +154,19 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Room for the last `len_max` calls, reserved here.
+    /// Returns a ring of the last `len_max` calls, with all memory reserved.
     #[must_use]
     pub fn new(len_max: usize) -> Self {
         let records = VecDeque::with_capacity(len_max);
         Self { records, len_max, now: Instant::ZERO, dropped: 0 }
     }
 
-    /// The calls kept, oldest first.
+    /// Returns the kept calls, oldest first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
     }
 
-    /// How many had to go for later ones.
+    /// Returns how many calls were dropped for later ones.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
@@ -198,9 +198,10 @@ impl CallSink for Ring {
         if self.records.len() == self.len_max {
             self.dropped += 1;
             if self.records.pop_front().is_none() {
-                return; // a ring of nothing
+                return; // a ring of length 0
             }
         }
         self.records.push_back(Record { at, queue, hctx, tag, range, step });
+        debug_assert!(self.records.len() <= self.len_max, "a ring of {}", self.len_max);
     }
 }

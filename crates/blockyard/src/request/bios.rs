@@ -18,7 +18,7 @@ impl BioId {
     }
 }
 
-/// What a driver sees of a bio: the part of the caller's bio that this request carries.
+/// The part of a caller's bio that a request carries, as a driver sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The caller's value.
@@ -27,16 +27,16 @@ pub struct Piece {
     pub sector: u64,
     /// Sectors of this part.
     pub sectors: u32,
-    /// How far into the caller's bio this part begins, in sectors; not 0 only where it was split.
+    /// Where this part begins in the caller's bio, in sectors; not 0 only in a split bio.
     pub offset_sectors: u32,
 }
 
-/// A bio that is finished.
+/// A bio that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The bio as it was submitted.
     pub bio: Bio,
-    /// How it ended: the first failure among its parts, or [`Status::Ok`].
+    /// The first failure among its parts, or [`Status::Ok`].
     pub status: Status,
 }
 
@@ -44,14 +44,14 @@ pub struct Ended {
 pub(super) struct BioSlot {
     bio: Bio,
     status: Status,
-    /// Parts of it that have not ended; 1 for a bio in one piece.
+    /// Parts that have not ended; 1 for a bio in one piece.
     parts: u32,
-    /// The bio this is a part of, or `NONE`.
+    /// The bio that this is a part of, or `NONE`.
     parent: u32,
     pub(super) next: u32,
 }
 
-/// The bios of one queue, and the list of those that ended.
+/// The bios of one queue, and the list of those that have ended.
 #[derive(Debug)]
 pub struct Bios {
     pub(super) slots: Vec<BioSlot>,
@@ -69,7 +69,7 @@ impl core::ops::Index<BioId> for Bios {
 }
 
 impl Bios {
-    /// Memory for `count` bios and parts of bios, all of it reserved here.
+    /// Returns a pool for `count` bios and parts of bios, with all memory reserved.
     ///
     /// # Panics
     ///
@@ -93,13 +93,13 @@ impl Bios {
         }
     }
 
-    /// How many bios, and parts of split ones, are held.
+    /// The number of bios, and parts of split ones, in the pool.
     #[must_use]
     pub const fn in_use(&self) -> u32 {
         self.in_use
     }
 
-    /// Whether there is no memory for one more.
+    /// Whether the pool is full.
     pub(crate) const fn is_full(&self) -> bool {
         self.free == NONE
     }
@@ -113,7 +113,7 @@ impl Bios {
         Some(BioId(at))
     }
 
-    /// A part of `whole`: `sectors` from `sector` on. Ends into `whole`.
+    /// Takes a part of `whole`: `sectors` from `sector` on. Its end counts towards `whole`.
     pub(crate) fn take_part(
         &mut self,
         whole: BioId,
@@ -122,25 +122,37 @@ impl Bios {
         segments: u16,
     ) -> Option<BioId> {
         let bio = Bio { sector, sectors, segments, ..self[whole] };
+        debug_assert!(
+            sector >= self[whole].sector && bio.end_sector() <= self[whole].end_sector(),
+            "{bio:?} is a part of {:?}",
+            self[whole]
+        );
         let part = self.take(bio)?;
         self.slots[part.index()].parent = whole.0;
         self.slots[whole.index()].parts += 1;
         Some(part)
     }
 
-    /// The submitted bio that `id` is a part of, if it is one.
+    /// Returns the submitted bio that `id` is a part of, if it is one.
     pub(crate) fn whole_of(&self, id: BioId) -> Option<BioId> {
         let parent = self.slots[id.index()].parent;
         (parent != NONE).then_some(BioId(parent))
     }
 
-    /// Whether a submitted bio begins to enter with `id`: it is whole, or the first part.
+    /// Whether a submitted bio begins to enter with `id`: the bio is whole, or `id` is its first
+    /// part.
     pub(crate) fn begins(&self, id: BioId) -> bool {
         self.whole_of(id).is_none_or(|whole| self[id].sector == self[whole].sector)
     }
 
     /// Gives back a bio that was taken and never joined a request.
     pub(crate) fn untake(&mut self, id: BioId) {
+        debug_assert_eq!(
+            self.slots[id.index()].next,
+            NONE,
+            "[bio-ends-once]: bio {} has joined a request",
+            id.0
+        );
         let parent = self.slots[id.index()].parent;
         if parent != NONE {
             self.slots[parent as usize].parts -= 1;
@@ -149,6 +161,7 @@ impl Bios {
     }
 
     fn free(&mut self, at: u32) {
+        debug_assert!(self.in_use > 0, "[bio-ends-once]: bio {at} is free already");
         self.slots[at as usize].next = self.free;
         self.free = at;
         self.in_use -= 1;
@@ -167,7 +180,7 @@ impl Bios {
         }
     }
 
-    /// Ends the part or whole bio at `at`; a whole that has no parts left joins the ended list.
+    /// Ends the part or whole bio at `at`. A whole bio that has no parts left joins the ended list.
     fn end_part(&mut self, at: u32, status: Status) {
         let parent = self.slots[at as usize].parent;
         let whole = if parent == NONE {
@@ -179,7 +192,7 @@ impl Bios {
         self.drop_part(BioId(whole), status);
     }
 
-    /// One part of `whole` less; with none left the whole bio has ended.
+    /// Counts one part of `whole` as ended. With none left the whole bio has ended.
     pub(crate) fn drop_part(&mut self, whole: BioId, status: Status) {
         let slot = &mut self.slots[whole.index()];
         assert!(slot.parts > 0, "[bio-ends-once]: bio {} ended twice", whole.0);
@@ -223,7 +236,7 @@ impl Bios {
     }
 }
 
-/// How many segments of a bio a part of it has: in proportion, rounded up, at least one.
+/// Returns how many segments of a bio a part of it has: in proportion, rounded up, at least one.
 ///
 /// Payloads are opaque, so segments are taken to be of equal size.
 pub(crate) fn segments_of_part(bio: &Bio, part_sectors: u32) -> u16 {
@@ -235,8 +248,8 @@ pub(crate) fn segments_of_part(bio: &Bio, part_sectors: u32) -> u16 {
     u16::try_from(share).expect("a share of 16 bits is 16 bits").max(1)
 }
 
-/// Most sectors that a part of `bio` starting at `sector` may have under `limits`: a multiple of
-/// the logical block, at least one block.
+/// Returns the most sectors that a part of `bio` starting at `sector` may have under `limits`: a
+/// multiple of the logical block, at least one block.
 pub(crate) fn max_part_sectors(bio: &Bio, sector: u64, limits: &Limits) -> u32 {
     let mut max = limits.max_sectors_at(bio.op, sector);
     if bio.segments > limits.max_segments && matches!(bio.op, Op::Read | Op::Write) {

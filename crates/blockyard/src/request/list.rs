@@ -25,13 +25,13 @@ impl List {
         Self { first: NONE, last: NONE, len: 0 }
     }
 
-    /// How many requests are on it.
+    /// The number of requests on the list.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -77,14 +77,14 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes the first request off.
+    /// Removes the first request and returns it.
     pub fn pop_front(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let id = self.first()?;
         self.remove(requests, id);
         Some(id)
     }
 
-    /// Takes `id`, which is on this list, off it.
+    /// Removes `id`, which is on this list.
     pub fn remove(&mut self, requests: &mut Requests, id: RequestId) {
         let rq = &mut requests[id];
         let (prev, next) = (rq.prev, rq.next);
@@ -101,14 +101,14 @@ impl List {
         self.len -= 1;
     }
 
-    /// Puts `id`, which is on no list, where `other` stands, and takes `other` off.
+    /// Puts `id`, which is on no list, in the place of `other`, and removes `other`.
     pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
         let (prev, next) = (requests[other].prev, requests[other].next);
         let rq = &mut requests[id];
         debug_assert!(rq.next == NONE && rq.prev == NONE, "[on-one-list]");
         (rq.prev, rq.next) = (prev, next);
-        let gone = &mut requests[other];
-        (gone.prev, gone.next) = (NONE, NONE);
+        let absorbed = &mut requests[other];
+        (absorbed.prev, absorbed.next) = (NONE, NONE);
         match requests.slots.get_mut(prev as usize) {
             Some(before) => before.next = id.0,
             None => self.first = id.0,
@@ -119,7 +119,7 @@ impl List {
         }
     }
 
-    /// Moves all of `other` to the end of this list; constant time.
+    /// Moves all requests of `other` to the end of this list; constant time.
     pub fn append(&mut self, requests: &mut Requests, other: &mut Self) {
         let taken = core::mem::take(other);
         if taken.is_empty() {
@@ -136,7 +136,7 @@ impl List {
         }
     }
 
-    /// The requests from the last to the first.
+    /// Returns the requests from the last to the first.
     pub fn iter_back<'a>(&self, requests: &'a Requests) -> impl Iterator<Item = RequestId> + 'a {
         let mut at = self.last;
         core::iter::from_fn(move || {

@@ -13,43 +13,48 @@ use crate::time::Instant;
 use crate::trace::{Action, Event, Hold, Sink};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
 
-/// What became of a list that was offered to the driver.
+/// The result of offering a list to the driver.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// How many requests the driver took (or failed: they are gone too).
+    /// Requests that the driver accepted or failed.
     count: u32,
-    /// Why it stopped before the end of the list.
+    /// Why the offers stopped before the end of the list.
     held: Option<Hold>,
 }
 
 impl RequestQueue {
-    /// Hands requests of `hctx` to the driver until nothing is left, the driver, the tags or the
-    /// budget say stop, or as many have gone as one run may send.
+    /// Passes requests of `hctx` to the driver until none is left, the driver refuses one, no tag
+    /// or budget is available, or the run has sent as many as one run may.
     ///
-    /// Call it for what [`Self::next_run`] names. An early call costs a few comparisons; a late one
-    /// costs latency, never a request. `now` is not earlier than in any call before.
+    /// Call this for each hardware queue that [`Self::next_run`] names. An early call costs a few
+    /// comparisons; a late call adds latency but never loses a request. `now` must not be earlier
+    /// than in any previous call.
     ///
-    /// Returns why it stopped. After anything but [`RunStop::Batch`], [`Self::next_run`] or
-    /// [`Host::next_starved`] names the hardware queue when something can move again.
+    /// Returns why the run stopped. After anything but [`RunStop::Batch`], [`Self::next_run`] or
+    /// [`Host::next_starved`] names the hardware queue when a request can move again.
     ///
     /// # Panics
     ///
-    /// If `hctx` is not one of this queue.
+    /// Panics if `hctx` is not a hardware queue of this queue.
     pub fn run<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         hctx: HctxId,
         now: Instant,
     ) -> RunStop {
+        debug_assert!(
+            hctx.index() < self.hctxs.len(),
+            "{hctx:?} is not a hardware queue of this queue"
+        );
         self.runs.begin_run(hctx);
         if !self.cursors.is_empty() {
-            self.enter_rest(host, now);
+            self.enter_waiting_splits(host, now);
         }
         if self.is_quiesced() {
             return self.hold_run(host, hctx, Hold::Quiesced, now); // [quiesced-sends-none]
         }
         let first = self.send_direct(host, hctx, now);
-        let stop = match first.or_else(|| self.send_leftovers(host, hctx, now)) {
+        let stop = match first.or_else(|| self.send_dispatch_list(host, hctx, now)) {
             Some(stop) => stop,
             None if self.elevator.is_some() => self.pull_from_elevator(host, hctx, now),
             None => self.pull_from_software_queues(host, hctx, now),
@@ -60,26 +65,33 @@ impl RequestQueue {
         stop
     }
 
-    /// `id`, which is on no list, passes the elevator by ([direct-requests-first]).
-    pub(super) fn pass_by(&mut self, id: RequestId, now: Instant) {
+    /// Sends `id`, which is on no list, past the elevator ([direct-requests-first]).
+    pub(super) fn bypass_elevator(&mut self, id: RequestId, now: Instant) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
         let (hctx, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
         let direct = &mut self.hctxs[hctx.index()].direct;
         if reserved {
-            direct.push_front(&mut self.requests, id); // others may stand there for want of a tag
+            direct.push_front(&mut self.requests, id); // requests before it may lack a tag that is not reserved
         } else {
             direct.push_back(&mut self.requests, id);
         }
     }
 
-    /// Whether something that passes the elevator by has come up since the run began, which must
-    /// not wait for the rest of the elevator ([direct-requests-first]).
-    fn has_direct(&self, hctx: HctxId) -> bool {
+    /// Whether a request that bypasses the elevator has come up since the run began. It must not
+    /// wait for the rest of the elevator ([direct-requests-first]).
+    fn has_bypassing(&self, hctx: HctxId) -> bool {
         !self.hctxs[hctx.index()].direct.is_empty()
     }
 
-    /// Sends what passes the elevator by ([direct-requests-first]). Returns why the run ends there, if it does.
+    /// Sends the requests that bypass the elevator ([direct-requests-first]). Returns why the run
+    /// ends there, if it does.
     fn send_direct<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -87,12 +99,12 @@ impl RequestQueue {
         now: Instant,
     ) -> Option<RunStop> {
         let state = &mut self.hctxs[hctx.index()];
-        let mut list = core::mem::take(&mut state.aside);
+        let mut list = core::mem::take(&mut state.lacking_reserved);
         list.append(&mut self.requests, &mut state.direct);
         if list.is_empty() {
             return None;
         }
-        let mut aside = List::new();
+        let mut lacking_reserved = List::new();
         let held = loop {
             let held = self.send(host, hctx, &mut list, now).held;
             let lacks_reserved = |id: &RequestId| {
@@ -100,18 +112,18 @@ impl RequestQueue {
             };
             let Some(id) = list.first().filter(lacks_reserved) else { break held };
             list.remove(&mut self.requests, id);
-            aside.push_back(&mut self.requests, id);
+            lacking_reserved.push_back(&mut self.requests, id);
         };
-        // What the driver failed may have sent more this way.
+        // A request that the driver failed may have released further ones.
         let state = &mut self.hctxs[hctx.index()];
         list.append(&mut self.requests, &mut state.direct);
-        (state.direct, state.aside) = (list, aside);
+        (state.direct, state.lacking_reserved) = (list, lacking_reserved);
         held.map(RunStop::Held)
     }
 
-    /// Then the dispatch list ([dispatch-list-first]). Returns why the run ends there, or `None` where the
-    /// design goes on to pull new requests.
-    fn send_leftovers<D: Driver, S: Sink>(
+    /// Sends the dispatch list ([dispatch-list-first]). Returns why the run ends there, or `None`
+    /// if the design continues with new requests.
+    fn send_dispatch_list<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         hctx: HctxId,
@@ -125,10 +137,10 @@ impl RequestQueue {
         let sent = self.send(host, hctx, &mut list, now);
         self.keep(hctx, &mut list);
         if self.policies.dispatch == Dispatch::DrainAll {
-            // As 4.13: without an elevator the run ends; with one it goes on where the list made
-            // no progress at all, and takes one more request out of the reach of merging.
-            let goes_on = self.elevator.is_some() && sent.count == 0;
-            if goes_on {
+            // As in Linux 4.13: without an elevator the run ends. With one it continues if the list
+            // made no progress at all, and takes one more request out of the reach of merging.
+            let pulls_anyway = self.elevator.is_some() && sent.count == 0;
+            if pulls_anyway {
                 return None;
             }
             if sent.held.is_none() {
@@ -159,21 +171,21 @@ impl RequestQueue {
             let sent = self.send(host, hctx, &mut list, now);
             total += sent.count;
             if let Some(hold) = sent.held {
-                self.keep_each(host, hctx, &mut list, hold, now);
+                self.keep_batch(host, hctx, &mut list, hold, now);
                 return RunStop::Held(hold);
             }
             if let Some(hold) = stopped {
                 return self.hold_run(host, hctx, hold, now);
             }
-            if total >= self.run_batch_max || self.has_direct(hctx) {
+            if total >= self.run_batch_max || self.has_bypassing(hctx) {
                 self.runs.mark(hctx, true);
                 return RunStop::Batch;
             }
         }
     }
 
-    /// Takes requests out of the elevator: one, or under budget ([budget-given-back]) as many as today's batch is,
-    /// and says why it could not take more.
+    /// Takes requests out of the elevator: one, or under budget ([budget-given-back]) as many as
+    /// one batch has. Also returns why it could not take more.
     fn gather<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -183,7 +195,8 @@ impl RequestQueue {
         let mut list = List::new();
         let max = self.batch_of(hctx);
         while list.len() < max {
-            // Asked first, so that a run with nothing to take is not told as held for want of budget.
+            // Checked first, so that a run with nothing to take is not reported as held for lack of
+            // budget.
             if self.elevator.as_ref().is_none_or(|elevator| !elevator.has_work(hctx)) {
                 return (list, None);
             }
@@ -206,13 +219,13 @@ impl RequestQueue {
             self.scheduled(host, id, budget, now);
             list.push_back(&mut self.requests, id);
             if !self.has_driver_tag_for(host, id) {
-                break; // what cannot go now is better left where it can merge
+                break; // the requests that cannot go now can still merge in the elevator
             }
         }
         (list, None)
     }
 
-    /// How many requests one batch takes out of the elevator.
+    /// Returns how many requests one batch takes out of the elevator.
     fn batch_of(&self, hctx: HctxId) -> u32 {
         let busy = self.hctxs[hctx.index()].busy.is_busy();
         let batches = self.policies.dispatch == Dispatch::Budget
@@ -221,7 +234,7 @@ impl RequestQueue {
         if batches { self.tags_per_hctx.min(self.run_batch_max) } else { 1 }
     }
 
-    /// Takes the driver tag that `id` will go under, if there is one.
+    /// Takes the driver tag that `id` needs. Returns whether `id` has one.
     fn has_driver_tag_for<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) -> bool {
         if self.requests[id].driver_tag.is_some() {
             return true;
@@ -259,13 +272,13 @@ impl RequestQueue {
         if one_by_one { self.pull_in_turn(host, hctx, now) } else { self.pull_all(host, hctx, now) }
     }
 
-    /// Whether the busy bit says to pull nothing. With nothing in flight no completion would clear
-    /// it, so then it says nothing ([no-lost-wake-up]).
+    /// Whether the busy bit forbids pulling. With nothing in flight no completion would clear the
+    /// bit, so it is ignored then ([no-lost-wake-up]).
     fn is_barred(&self, hctx: HctxId) -> bool {
         self.in_flight > 0 && self.hctxs[hctx.index()].busy.bars_pulling()
     }
 
-    /// Everything of every software queue at once.
+    /// Pulls all requests of every software queue at once.
     fn pull_all<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -284,7 +297,7 @@ impl RequestQueue {
         sent.held.map_or(RunStop::Idle, RunStop::Held)
     }
 
-    /// One request at a time, from one software queue after the other.
+    /// Pulls one request at a time, from one software queue after the other.
     fn pull_in_turn<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -315,7 +328,7 @@ impl RequestQueue {
             if let Some(hold) = sent.held {
                 return RunStop::Held(hold);
             }
-            if self.has_direct(hctx) {
+            if self.has_bypassing(hctx) {
                 break;
             }
         }
@@ -323,7 +336,7 @@ impl RequestQueue {
         RunStop::Batch
     }
 
-    /// The first request of a software queue that feeds `hctx`.
+    /// Takes the first request of a software queue that feeds `hctx`.
     fn pop_feeder(&mut self, hctx: HctxId, feeder: usize) -> Option<RequestId> {
         let state = &mut self.hctxs[hctx.index()];
         let ctx = &mut self.ctxs[state.feeders[feeder] as usize];
@@ -334,7 +347,7 @@ impl RequestQueue {
         id
     }
 
-    /// `id` has left the elevator or software queue.
+    /// Notes that `id` has left the elevator or software queue.
     fn scheduled<D, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -344,6 +357,7 @@ impl RequestQueue {
     ) {
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
+        debug_assert!(rq.budget.is_none(), "[budget-given-back]: request {} has a budget", id.0);
         rq.budget = budget;
         self.emit(host, now, Action::Schedule, id);
     }
@@ -354,7 +368,8 @@ impl RequestQueue {
         }
     }
 
-    /// The run of `open` ends, unless the next request goes to the same hardware queue ([last-or-commit]).
+    /// Ends the run of `open`, unless the next request goes to the same hardware queue
+    /// ([last-or-commit]).
     pub(super) fn end_run<D: Driver, S>(
         &self,
         host: &mut Host<D, S>,
@@ -367,11 +382,13 @@ impl RequestQueue {
         }
     }
 
-    /// Offers a request to the driver without staging it; says whether the driver took it. What
-    /// finds no budget is staged, where it can merge; what is refused joins the dispatch list. Both
-    /// hold the hardware queue ([no-lost-wake-up]): running it again at this instant would do no more. What finds
-    /// others staged is staged behind them, and the hardware queue is to be run ([no-overtaking-staged]). Where `last` is
-    /// not set, or the driver does not take it, the caller ends the run ([last-or-commit]).
+    /// Offers a request to the driver without staging it. Returns whether the driver accepted it.
+    ///
+    /// A request without budget is staged, where it can merge; a refused request joins the dispatch
+    /// list. Both hold the hardware queue ([no-lost-wake-up]): another run at this instant would
+    /// achieve no more. If others are staged, the request is staged behind them and the hardware
+    /// queue is marked ([no-overtaking-staged]). If `last` is not set, or the driver does not
+    /// accept the request, the caller ends the run ([last-or-commit]).
     pub(super) fn issue_directly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -400,7 +417,7 @@ impl RequestQueue {
             self.hctxs[hctx.index()].busy.run_ended(true);
             let mut refused = List::new();
             refused.push_back(&mut self.requests, id);
-            self.keep_each(host, hctx, &mut refused, busy.into(), now);
+            self.keep_batch(host, hctx, &mut refused, busy.into(), now);
             let _ = self.hold_run(host, hctx, busy.into(), now);
             return false;
         };
@@ -410,7 +427,8 @@ impl RequestQueue {
         false
     }
 
-    /// Sees to it that `id` has budget where the design wants it; says whether it has.
+    /// Takes budget for `id` if the design wants it. Returns whether `id` has what the design
+    /// wants.
     fn take_budget_for<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) -> bool {
         if self.policies.dispatch == Dispatch::Budget && self.requests[id].budget.is_none() {
             self.requests[id].budget = host.driver.take_budget(self.id);
@@ -419,8 +437,9 @@ impl RequestQueue {
         true
     }
 
-    /// Offers a list to the driver, in order, until it refuses one. What is not taken stays on the
-    /// list, the first without budget or tag, for the caller to keep; and the run is held ([no-lost-wake-up]).
+    /// Offers a list to the driver, in order, until the driver refuses one. The rest stays on the
+    /// list for the caller to keep, the first without budget or tag, and the run is held
+    /// ([no-lost-wake-up]).
     fn send<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -458,14 +477,14 @@ impl RequestQueue {
                 if self.shares_dispatch() {
                     self.share_busy();
                 }
-                self.put_holdings(host, id);
+                self.release_holdings(host, id);
                 if hold == Hold::Tag {
                     let reserved = self.requests[id].flags.contains(Flags::RESERVED);
                     host.tags.starve(self.id, to, reserved);
                 }
                 if hold == Hold::Tag && to != hctx {
-                    // The tag that is missing is another hardware queue's: it is the one to be
-                    // named when there is one.
+                    // The missing tag belongs to another hardware queue: that one must be named
+                    // when a tag is free.
                     let _ = self.hold_run(host, to, hold, now);
                     sent.held = Some(Hold::Leftovers);
                 }
@@ -474,11 +493,13 @@ impl RequestQueue {
             }
         }
         self.hctxs[hctx.index()].busy.run_ended(false);
+        debug_assert!(list.is_empty(), "a list that was sent is empty");
         sent
     }
 
-    /// A request that must wait gives back its budget and, with an elevator, its tag ([budget-given-back], [tag-only-in-driver]).
-    fn put_holdings<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+    /// A request that must wait gives back its budget ([budget-given-back]) and, with an elevator,
+    /// its tag ([tag-only-in-driver]).
+    fn release_holdings<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
     }
@@ -492,6 +513,19 @@ impl RequestQueue {
         last: bool,
         now: Instant,
     ) -> Accept {
+        debug_assert!(!self.is_quiesced(), "[quiesced-sends-none]: request {} is offered", id.0);
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
+        debug_assert_eq!(
+            self.requests[id].budget.is_some(),
+            self.policies.dispatch == Dispatch::Budget,
+            "budget of request {}",
+            id.0
+        );
         let rq = &mut self.requests[id];
         let prepared = core::mem::replace(&mut rq.prepared, true);
         let tag: DriverTag = rq.driver_tag.expect("a request is offered under a driver tag");
@@ -528,9 +562,9 @@ impl RequestQueue {
                 if last {
                     host.driver.commit(self.id, hctx, now); // [last-or-commit]
                 }
-                // No completion will follow: what it would do for those that wait is done here.
+                // No completion will follow, so this wakes the requests and submitters that wait.
                 self.finish(host, id, status, now);
-                self.resume_rest();
+                self.mark_waiting_split();
                 self.note_idle(host, now);
                 host.note_room();
             }
@@ -539,17 +573,21 @@ impl RequestQueue {
         answer
     }
 
-    /// Puts what was not taken on the tail of the dispatch list of `hctx`; constant time. Nothing on
-    /// it holds budget or a tag that is not its own.
+    /// Appends refused requests to the dispatch list of `hctx`; constant time. They hold no budget,
+    /// and no tag that is not their own.
     fn keep(&mut self, hctx: HctxId, refused: &mut List) {
+        debug_assert!(
+            refused.iter_back(&self.requests).all(|id| self.requests[id].budget.is_none()),
+            "[budget-given-back]: a request on the dispatch list has a budget"
+        );
         let mut kept = core::mem::take(self.dispatch_list(hctx));
         kept.append(&mut self.requests, refused);
         *self.dispatch_list(hctx) = kept;
     }
 
-    /// As [`Self::keep`] for a batch out of the elevator: its requests may be for several hardware
+    /// Like [`Self::keep`] for a batch from the elevator: its requests may be for several hardware
     /// queues, and each may hold budget or a tag.
-    fn keep_each<D: Driver, S: Sink>(
+    fn keep_batch<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         hctx: HctxId,
@@ -558,7 +596,7 @@ impl RequestQueue {
         now: Instant,
     ) {
         while let Some(id) = refused.pop_front(&mut self.requests) {
-            self.put_holdings(host, id);
+            self.release_holdings(host, id);
             let own = self.requests[id].hctx;
             let mut alone = List::new();
             alone.push_back(&mut self.requests, id);
@@ -572,14 +610,15 @@ impl RequestQueue {
         }
     }
 
-    /// With one dispatch list, one refusal makes all hardware queues busy.
+    /// With a shared dispatch list, one refusal makes all hardware queues busy.
     fn share_busy(&mut self) {
         for hctx in &mut self.hctxs {
             hctx.busy.run_ended(true);
         }
     }
 
-    /// Gives the driver tag of a request that must wait back, unless it is the request's own ([tag-only-in-driver]).
+    /// Gives back the driver tag of a request that must wait, unless the request keeps its tag
+    /// ([tag-only-in-driver]).
     pub(super) fn put_waiting_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
         if self.keeps_driver_tag() {
             return;
@@ -589,7 +628,7 @@ impl RequestQueue {
         }
     }
 
-    /// A run of `hctx` stops because of `hold`, and will be asked for again when it can go on ([no-lost-wake-up]).
+    /// Stops a run of `hctx` because of `hold`, and arranges for the next run ([no-lost-wake-up]).
     fn hold_run<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -597,6 +636,7 @@ impl RequestQueue {
         hold: Hold,
         now: Instant,
     ) -> RunStop {
+        debug_assert!(hold != Hold::Quiesced || self.is_quiesced(), "held without a quiesce");
         if host.sink.listens() {
             host.sink.event(&Event {
                 at: now,
@@ -612,10 +652,10 @@ impl RequestQueue {
             });
         }
         match hold {
-            Hold::Tag => {} // whoever found none has registered
+            Hold::Tag => {} // `starve` has registered the hardware queue
             Hold::Host => host.starve(self.id, hctx),
-            Hold::Resource => {} // the retry instant, below
-            Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` has it run
+            Hold::Resource => {} // the retry instant below runs it
+            Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` runs it
             Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
                 self.runs.restart_on_completion(hctx);
             }
@@ -628,8 +668,8 @@ impl RequestQueue {
     }
 }
 
-/// Whether what stopped a run stopped this hardware queue alone, so that another may use the room
-/// there is ([no-lost-wake-up]).
+/// Whether the reason stopped only this hardware queue, so that another may use the free room
+/// ([no-lost-wake-up]).
 const fn leaves_turn(stop: RunStop) -> bool {
     match stop {
         RunStop::Idle

@@ -13,15 +13,15 @@ use crate::trace::{Action, Sink};
 use crate::unit::{DriverTag, HctxId, RequestId};
 
 impl RequestQueue {
-    /// A turn of the loop of a queue that has its host to itself: what the device is done with is taken
-    /// back, and what is left to be run is run, until neither is there. Whether there was anything. What
-    /// has ended and who is woken is to be asked for as after any call.
+    /// Takes back finished requests and runs marked hardware queues until neither is left: one turn
+    /// of the loop of a queue that has its host to itself. Returns whether there was any work.
+    /// Drain the ended bios and the wake-ups afterwards, as after any call.
     ///
     /// Queues that share a host take turns one by one: [`Host::next_starved`] may name any of them.
     ///
     /// # Panics
     ///
-    /// If the device names a request that it does not own.
+    /// Panics if the device reports a request that it does not own.
     pub fn turn<D: Device, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) -> bool {
         let mut has_turned = false;
         loop {
@@ -38,11 +38,12 @@ impl RequestQueue {
         }
     }
 
-    /// What a device named as finished: [`Self::complete`] or [`Self::requeue`], as it ended.
+    /// Handles a finished request: [`Self::complete`] or [`Self::requeue`], depending on its
+    /// outcome.
     ///
     /// # Errors
     ///
-    /// As [`Self::complete`].
+    /// See [`Self::complete`].
     pub fn conclude<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -60,15 +61,16 @@ impl RequestQueue {
         }
     }
 
-    /// The driver is done with the request it knows as `tag` of `hctx`; its bios end with `status`.
+    /// Completes the request that the driver knows as `tag` of `hctx`. Its bios end with `status`.
     ///
     /// Then drain [`Self::next_ended`], [`Self::next_run`], [`Host::next_starved`] and the wake-ups
-    /// ([`Self::next_woken`], [`Host::next_woken`]). `now` is not earlier than in any call before.
+    /// ([`Self::next_woken`], [`Host::next_woken`]). `now` must not be earlier than in any previous
+    /// call.
     ///
     /// # Errors
     ///
-    /// [`NotInFlight`] if the driver owns no such request of this queue: it completed already, or
-    /// never was. Nothing changed.
+    /// Returns [`NotInFlight`] if the driver owns no such request of this queue: it has completed
+    /// already, or never existed. Nothing changed.
     pub fn complete<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -80,13 +82,14 @@ impl RequestQueue {
         self.complete_partly(host, hctx, tag, 0, status, now)
     }
 
-    /// As [`Self::complete`], of a request whose first `sectors` are done well although the rest has
-    /// failed with `status`: bios, or parts of such, that lie within these end well, the others with
-    /// `status`. One that lies across fails: what of it is done, nobody is told.
+    /// Like [`Self::complete`], for a request whose first `sectors` were transferred although the
+    /// rest failed with `status`. Bios, or parts of bios, within these sectors end well, and the
+    /// others with `status`. One that lies across the boundary fails, and nobody learns how much of
+    /// it was transferred.
     ///
     /// # Errors
     ///
-    /// As [`Self::complete`].
+    /// See [`Self::complete`].
     pub fn complete_partly<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -100,17 +103,18 @@ impl RequestQueue {
         host.driver.finish(self.id, hctx, tag, &self.requests[id]);
         self.requests[id].done = sectors;
         self.finish(host, id, status, now);
-        self.go_on(host, now);
+        self.restart_waiting(host, now);
         Ok(())
     }
 
-    /// The driver gives back the request it knows as `tag` of `hctx` undone: it goes to the front
-    /// of the elevator, or of the dispatch list where it did not come from one, and is prepared
-    /// anew before it is offered again. Drain what [`Self::complete`] says.
+    /// Requeues the request that the driver knows as `tag` of `hctx` and gives back undone. It goes
+    /// to the front of the elevator, or of the dispatch list if it did not come from an elevator,
+    /// and is prepared again before it is offered again. Drain the same calls as after
+    /// [`Self::complete`].
     ///
     /// # Errors
     ///
-    /// As [`Self::complete`].
+    /// See [`Self::complete`].
     pub fn requeue<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -131,18 +135,19 @@ impl RequestQueue {
             }
             _ => self.dispatch_next(id),
         }
-        self.go_on(host, now);
+        self.restart_waiting(host, now);
         Ok(())
     }
 
-    /// As [`Self::requeue`], for a request that stays prepared: the driver keeps what it has made
-    /// of it under the request's queue and number ([`Issue::id`](crate::driver::Issue::id)), as the
-    /// tag may be another one the next time. It goes to the front of the dispatch list, where
-    /// nothing merges with it, and is offered again without being prepared or finished in between.
+    /// Like [`Self::requeue`], for a request that stays prepared: the driver keeps its preparation
+    /// under the request's queue and number ([`Issue::id`](crate::driver::Issue::id)), because the
+    /// tag may be another one the next time. The request goes to the front of the dispatch list,
+    /// where nothing merges with it, and is offered again without being prepared or finished in
+    /// between.
     ///
     /// # Errors
     ///
-    /// As [`Self::complete`].
+    /// See [`Self::complete`].
     pub fn requeue_prepared<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -154,11 +159,11 @@ impl RequestQueue {
         self.stage_again(host, id, now);
         self.leave_elevator(id, now);
         self.dispatch_next(id);
-        self.go_on(host, now);
+        self.restart_waiting(host, now);
         Ok(())
     }
 
-    /// The request behind a tag, out of the driver's hands.
+    /// Takes the request behind a tag back from the driver ([first-end-wins]).
     fn take_back(
         &mut self,
         hctx: HctxId,
@@ -169,18 +174,24 @@ impl RequestQueue {
         if queue != self.id || !is_in_flight(&self.requests[id]) {
             return Err(NotInFlight);
         }
+        debug_assert!(self.in_flight > 0, "requests in flight");
         self.in_flight -= 1;
         Ok(id)
     }
 
-    /// A request that the driver gave back waits again, without what only the driver's requests
-    /// hold; its hardware queue is to be run.
+    /// Stages a request that the driver gave back, without the tag and budget that only requests of
+    /// the driver hold, and marks its hardware queue.
     fn stage_again<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         id: RequestId,
         now: Instant,
     ) {
+        debug_assert!(
+            is_in_flight(&self.requests[id]),
+            "[request-life-cycle]: request {} is requeued",
+            id.0
+        );
         self.requests[id].state = State::Staged;
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
@@ -188,15 +199,21 @@ impl RequestQueue {
         self.runs.mark(self.requests[id].hctx, true);
     }
 
-    /// `id`, which is on no list, is the next of its hardware queue's dispatch list.
+    /// Puts `id`, which is on no list, at the front of its hardware queue's dispatch list.
     fn dispatch_next(&mut self, id: RequestId) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         let hctx = self.requests[id].hctx;
         let mut list = core::mem::take(self.dispatch_list(hctx));
         list.push_front(&mut self.requests, id);
         *self.dispatch_list(hctx) = list;
     }
 
-    /// The elevator that `id` came out of, if any, is told that it has finished.
+    /// Notifies the elevator that `id` came out of, if any, that `id` has finished.
     fn leave_elevator(&mut self, id: RequestId, now: Instant) {
         let rq = &mut self.requests[id];
         if let Some(elevator) = &mut self.elevator
@@ -206,8 +223,8 @@ impl RequestQueue {
         }
     }
 
-    /// The driver is done with `id`: it goes on to its next step, or ends, with all it holds given
-    /// back: budget, driver tag, scheduler tag, in this order.
+    /// Moves `id`, which the driver is done with, to its next step, or ends it. Its budget, driver
+    /// tag and scheduler tag are given back, in this order.
     pub(super) fn finish<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -215,6 +232,11 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert!(
+            matches!(self.requests[id].state(), State::Staged | State::InFlight),
+            "[request-life-cycle]: request {} finishes twice",
+            id.0
+        );
         self.requests[id].state = State::Complete;
         self.emit(host, now, Action::Complete(status), id);
         self.leave_elevator(id, now);
@@ -229,15 +251,22 @@ impl RequestQueue {
         }
     }
 
-    /// Ends the bios of `id` with `status`, but for those that are done; the request is idle.
+    /// Ends the bios of `id` with `status`, except those that were transferred. The request becomes
+    /// idle.
     pub(super) fn end_bios<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId, status: Status) {
+        debug_assert!(!self.is_flush(id), "a flush command carries no bio");
         let first = self.requests.release(id);
         self.bios.end_chain(first, core::mem::take(&mut self.requests[id].done), status);
         self.put_request_tag(host, id);
     }
 
-    /// A request has left the driver: whoever waited for that may try again ([no-lost-wake-up]).
-    pub(super) fn go_on<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+    /// A request has left the driver: hardware queues and bios that waited for it may try again
+    /// ([no-lost-wake-up]).
+    pub(super) fn restart_waiting<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        now: Instant,
+    ) {
         if self.policies.dispatch == Dispatch::Budget {
             self.runs.give_turn();
         } else {
@@ -249,7 +278,7 @@ impl RequestQueue {
         self.note_idle(host, now);
         host.note_room();
         if !self.cursors.is_empty() {
-            self.enter_rest(host, now);
+            self.enter_waiting_splits(host, now);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
 use crate::policy::Plugging;
-use crate::request::{BioId, Steps, max_part_sectors, segments_of_part};
+use crate::request::{BioId, State, Steps, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
 use crate::time::Instant;
@@ -23,15 +23,16 @@ use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, HctxId, RequestId};
 
 impl RequestQueue {
-    /// A bio enters from processor `cpu`.
+    /// Submits a bio from processor `cpu`.
     ///
-    /// It is cut to the device's limits and merged with what waits, or gets a request, which waits
-    /// on the processor's plug if there is one, else is staged (or, without an elevator, offered to
-    /// the driver at once where the design does so). `now` is not earlier than in any call before.
+    /// The bio is cut to the device's limits. It merges with a waiting request, or gets a request
+    /// of its own, which waits on the processor's plug if there is one and is staged otherwise (or,
+    /// without an elevator, offered to the driver at once if the design does so). `now` must not be
+    /// earlier than in any previous call.
     ///
     /// # Errors
     ///
-    /// Any [`SubmitError`]; the bio was not taken and nothing changed. After
+    /// Returns a [`SubmitError`] if the bio was not taken; nothing changed. After
     /// [`SubmitError::NoTag`] register with [`Self::wait`].
     pub fn submit<D: Driver, S: Sink>(
         &mut self,
@@ -47,7 +48,8 @@ impl RequestQueue {
         }
         let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
         if bio.op == Op::Flush && !self.limits.write_cache {
-            // What has ended is durable already ([steps-from-flags]): it never enters the queue, and is no event.
+            // Writes that have ended are durable already ([steps-from-flags]): the flush never
+            // enters the queue, and emits no event.
             self.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
@@ -70,17 +72,17 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Registers `waiter`, whose `bio` from `cpu` was refused for want of a tag or because the
-    /// queue is frozen: it is named by [`Self::next_woken`] or [`Host::next_woken`] when it should
-    /// submit again. The processor's plug is released, as the submitter is about to sleep.
+    /// Registers `waiter`, whose `bio` from `cpu` was refused for lack of a tag or because the
+    /// queue is frozen. [`Self::next_woken`] or [`Host::next_woken`] names it when it should submit
+    /// again. The processor's plug is released, because the submitter is about to sleep.
     ///
     /// # Errors
     ///
-    /// [`Full`] if as many wait as the configuration has room for.
+    /// Returns [`Full`] if the configured number of submitters wait already.
     ///
     /// # Panics
     ///
-    /// If `cpu` is not a processor of this queue.
+    /// Panics if `cpu` is not a processor of this queue.
     pub fn wait<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -120,12 +122,12 @@ impl RequestQueue {
         self.release_plug(host, cpu, false, now);
     }
 
-    /// The hardware queue that serves `bio` from `cpu`.
+    /// Returns the hardware queue that serves `bio` from `cpu`.
     fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
         self.map.kinds()[self.map.kind_of(bio)][cpu.index()]
     }
 
-    /// What a bio must satisfy; flags that mean nothing on this device are dropped.
+    /// Checks a bio, and drops the flags that mean nothing on this device.
     fn check(&self, cpu: CpuId, bio: Bio) -> Result<Bio, SubmitError> {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);
@@ -159,7 +161,7 @@ impl RequestQueue {
         Ok(bio)
     }
 
-    /// Enters the first part of a split bio, then as many as there are tags for; the rest follows
+    /// Enters the first part of a split bio, then as many as there are tags for. The rest follows
     /// as tags come free.
     fn enter_split<D: Driver, S: Sink>(
         &mut self,
@@ -196,9 +198,11 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), SubmitError> {
         let bio = self.bios[cursor.whole];
+        debug_assert!(cursor.sector < bio.end_sector(), "cursor with no part left: {cursor:?}");
         let left = bio.end_sector() - cursor.sector;
         let max = max_part_sectors(&bio, cursor.sector, &self.limits);
         let sectors = u32::try_from(left).map_or(max, |left| left.min(max));
+        debug_assert!(sectors > 0, "empty part of {bio:?}");
         let segments = segments_of_part(&bio, sectors);
         let part = self
             .bios
@@ -212,8 +216,8 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// A run is to be asked for when what refused a part of `cursor` may have come free. For what
-    /// belongs to this queue alone, whoever frees it does that: see [`Self::resume_rest`].
+    /// Arranges for a run when the resource that a part of `cursor` lacks may have come free.
+    /// Resources of this queue alone need nothing here: see [`Self::mark_waiting_split`].
     fn await_room<D, S>(&self, host: &mut Host<D, S>, cursor: &mut Cursor, refused: SubmitError) {
         cursor.starved = refused == SubmitError::NoTag;
         if cursor.starved && self.keeps_driver_tag() {
@@ -222,16 +226,21 @@ impl RequestQueue {
         }
     }
 
-    /// A tag or bio of this queue has come free: a run is to let the oldest split bio go on.
-    pub(super) fn resume_rest(&mut self) {
+    /// A tag or bio of this queue has come free: marks a run that lets the oldest split bio
+    /// continue.
+    pub(super) fn mark_waiting_split(&mut self) {
         if let Some(cursor) = self.cursors.front() {
             self.runs.mark(cursor.hctx, true);
         }
     }
 
-    /// A tag or bio has come free: split bios that wait go on, of each hardware queue the oldest
-    /// first ([split-bio-next-tag]).
-    pub(super) fn enter_rest<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+    /// A tag or bio has come free: split bios that wait continue, for each hardware queue the
+    /// oldest first ([split-bio-next-tag]).
+    pub(super) fn enter_waiting_splits<D: Driver, S: Sink>(
+        &mut self,
+        host: &mut Host<D, S>,
+        now: Instant,
+    ) {
         for waiting in (0..self.cursors.len()).rev() {
             let Some(mut cursor) = self.cursors.pop_front() else { return };
             let older = self.cursors.iter().skip(waiting);
@@ -245,8 +254,9 @@ impl RequestQueue {
         }
     }
 
-    /// [split-bio-next-tag]: whether a bio that has not begun to enter goes behind a split one that has.
-    fn goes_behind(&self, bio: BioId, hctx: HctxId) -> bool {
+    /// [split-bio-next-tag]: whether a bio that has not begun to enter must wait behind a split one
+    /// that has.
+    fn must_wait_behind_split(&self, bio: BioId, hctx: HctxId) -> bool {
         self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
 
@@ -262,7 +272,8 @@ impl RequestQueue {
         cursors.any(|other| other.starved && other.hctx == hctx && reserved(other.whole) == kind)
     }
 
-    /// A bio within the limits merges, or gets a request, which may wait on the plug if it `plugs`.
+    /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
+    /// `plugs`.
     fn enter<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -276,11 +287,15 @@ impl RequestQueue {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
-        if !self.cursors.is_empty() && self.goes_behind(bio, hctx) {
+        debug_assert!(
+            !self.is_frozen() || !self.bios.begins(bio) || self.bios.whole_of(bio).is_some(),
+            "[frozen-admits-none]: bio {bio:?} enters a frozen queue"
+        );
+        if !self.cursors.is_empty() && self.must_wait_behind_split(bio, hctx) {
             return Err(SubmitError::NoTag);
         }
         let Some(id) = self.take_request(host, hctx, bio) else {
-            self.note_idle(host, now); // To ask for a tag is to share ([tags-shared-fairly]), even in vain.
+            self.note_idle(host, now); // A queue that asks for a tag shares the tags, even in vain ([tags-shared-fairly]).
             return Err(SubmitError::NoTag);
         };
         self.emit_entered(host, now, cpu, bio);
@@ -299,7 +314,7 @@ impl RequestQueue {
             return Ok(());
         }
         if self.requests[id].op.is_passthrough() {
-            self.pass_by(id, now);
+            self.bypass_elevator(id, now);
             self.runs.mark(hctx, false);
         } else if plugs && self.plugs[cpu.index()].active {
             self.add_to_plug(host, cpu, id, now);
@@ -313,7 +328,7 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// A tag, and with it the number of a request.
+    /// Takes a tag, and with it the number of a request.
     fn take_request<D, S>(
         &mut self,
         host: &mut Host<D, S>,
@@ -336,10 +351,11 @@ impl RequestQueue {
             None if reserved => u32::from(host.tags.take_reserved(self.id, hctx)?.0),
             None => u32::from(host.tags.take(self.id, hctx, u32::MAX)?.0),
         };
+        debug_assert!(tag < self.tags_per_hctx, "tag {tag} of {}", self.tags_per_hctx);
         Some(RequestId(u32::from(hctx.0) * self.tags_per_hctx + tag))
     }
 
-    /// Merges a bio into a request of the plug, elevator or software queue; says whether it did.
+    /// Merges a bio into a request of the plug, elevator or software queue. Returns whether it did.
     fn merge_bio<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -417,7 +433,7 @@ impl RequestQueue {
         self.requests[id].flags |= Flags::NO_MERGE;
     }
 
-    /// `id` has grown and may now touch the next request of the elevator: they become one.
+    /// Joins `id`, which has grown, with the request of the elevator that it may now touch.
     fn join_neighbour<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -427,16 +443,18 @@ impl RequestQueue {
     ) {
         let Some(elevator) = &mut self.elevator else { return };
         let Some(neighbour) = elevator.neighbour(&self.requests, id, merge) else { return };
-        let (kept, gone) = if merge == Merge::Front { (neighbour, id) } else { (id, neighbour) };
-        let both = (self.requests[kept].extent(), self.requests[gone].extent());
+        let (kept, absorbed) =
+            if merge == Merge::Front { (neighbour, id) } else { (id, neighbour) };
+        let both = (self.requests[kept].extent(), self.requests[absorbed].extent());
         let Fit::Join(how) = fit(&both.0, &both.1, &self.limits) else { return };
-        elevator.joined(&mut self.requests, kept, gone);
-        self.emit(host, now, Action::Join, gone);
-        self.requests.join(kept, gone, &mut self.bios, how);
+        elevator.joined(&mut self.requests, kept, absorbed);
+        debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
+        self.emit(host, now, Action::Join, absorbed);
+        self.requests.join(kept, absorbed, &mut self.bios, how);
         if let Some(elevator) = &mut self.elevator {
             elevator.merged(&self.requests, kept, how);
         }
-        self.put_request_tag(host, gone);
+        self.put_request_tag(host, absorbed);
     }
 
     fn add_to_plug<D: Driver, S: Sink>(
@@ -446,6 +464,12 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         if self.plugs[cpu.index()].is_full(&self.requests) {
             self.release_plug(host, cpu, false, now);
         }
@@ -455,7 +479,7 @@ impl RequestQueue {
         self.plugs[cpu.index()].add(&mut self.requests, id);
     }
 
-    /// Stages everything on the plug of `cpu`; `sleeping`: the submitter is about to sleep, so
+    /// Stages all requests on the plug of `cpu`. If the submitter is about to sleep (`sleeping`),
     /// runs are left to a worker.
     pub(super) fn release_plug<D: Driver, S: Sink>(
         &mut self,
@@ -482,7 +506,7 @@ impl RequestQueue {
                     self.end_run(host, &mut uncommitted, None, now);
                 }
             } else {
-                // Since it was plugged, something it touches may have been inserted.
+                // A neighbour may have been inserted since this request was plugged.
                 let joined = self.elevator.is_some() && self.join_staged(host, id, now);
                 if !joined {
                     self.insert(host, self.ctx_serving(cpu, hctx), id, now);
@@ -492,13 +516,13 @@ impl RequestQueue {
         }
     }
 
-    /// The software queue through which `cpu` uses `hctx`.
+    /// Returns the software queue through which `cpu` uses `hctx`.
     pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
         self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
     }
 
-    /// Stages a lone request as a batch of one. Its bio has just been looked at for merges: unlike
-    /// what lay on a plug, it cannot touch anything that came since.
+    /// Stages a lone request as a batch of one. Its bio has just been tried for merges: unlike a
+    /// request from a plug, it cannot touch anything that came since.
     fn stage_batch_of_one<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -545,6 +569,12 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         self.emit(host, now, Action::Insert, id);
         if let Some(elevator) = &mut self.elevator {
             return elevator.insert(&mut self.requests, id, Place::Sorted, now);
@@ -554,7 +584,8 @@ impl RequestQueue {
         self.hctxs[self.requests[id].hctx.index()].pending.insert(feeder);
     }
 
-    /// A request about to be inserted joins the back of one that waits; says whether it did.
+    /// Joins a request that is about to be inserted to the back of a waiting one. Returns whether
+    /// it did.
     fn join_staged<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -569,6 +600,7 @@ impl RequestQueue {
         let from = Ctx::of(&self.requests[id]);
         let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
+        debug_assert_ne!(kept, id, "[on-one-list]: a request to insert is staged already");
         self.emit(host, now, Action::Join, id);
         self.requests.join(kept, id, &mut self.bios, merge);
         if let Some(elevator) = &mut self.elevator {
@@ -579,8 +611,8 @@ impl RequestQueue {
         true
     }
 
-    /// A submitted bio enters, with its first part if it is split; and is cut, unless the part is
-    /// its last.
+    /// Emits that a submitted bio enters, with its first part if it is split, and that it is cut,
+    /// unless the part is its last.
     fn emit_entered<D, S: Sink>(
         &self,
         host: &mut Host<D, S>,
@@ -602,7 +634,7 @@ impl RequestQueue {
         }
     }
 
-    /// `bio`, submitted from `cpu`, has joined a request on one side.
+    /// Emits that `bio`, submitted from `cpu`, has joined a request on one side.
     fn emit_merged<D, S: Sink>(
         &self,
         host: &mut Host<D, S>,
@@ -655,7 +687,7 @@ impl RequestQueue {
     }
 }
 
-/// Whether `bio` need not be split.
+/// Whether `bio` fits into one request.
 fn is_within(bio: &Bio, limits: &Limits) -> bool {
     let max_sectors = match bio.op {
         Op::Flush => return true,

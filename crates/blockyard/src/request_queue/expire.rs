@@ -16,11 +16,11 @@ use crate::time::{Duration, Instant};
 use crate::trace::{Action, Sink};
 use crate::unit::RequestId;
 
-/// The timer goes off at multiples of this, so that many requests share one look.
+/// The timer fires at multiples of this, so that many requests share one check.
 const GRAIN: Duration = Duration::from_secs(1);
 
 impl RequestQueue {
-    /// The timer goes off at `at`, rounded up to a whole second, or before.
+    /// Sets the timer to fire no later than `at`, rounded up to a whole second.
     #[inline]
     pub(super) fn arm_timer(&mut self, at: Instant) {
         if at < self.timer {
@@ -32,11 +32,13 @@ impl RequestQueue {
     fn set_timer(&mut self, at: Instant) {
         let grains = at.as_ns().div_ceil(GRAIN.as_ns());
         self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
+        debug_assert!(self.timer >= at, "timer at {}, before {at}", self.timer);
     }
 
-    /// The timer has gone off.
+    /// Handles the timer.
     #[cold]
-    pub(super) fn look_after<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+    pub(super) fn handle_timer<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        debug_assert!(self.timer <= now, "timer at {}, handled at {now}", self.timer);
         self.timer = Instant::MAX;
         for id in (0..self.requests.capacity()).map(request_id) {
             let rq = &self.requests[id];
@@ -53,7 +55,7 @@ impl RequestQueue {
         }
     }
 
-    /// [asked-each-timeout].
+    /// Asks the driver about a request ([asked-each-timeout]).
     fn timed_out<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,

@@ -1,4 +1,4 @@
-//! The request queue: every stage between a submitter and a driver, and what joins them.
+//! The request queue: every stage between a submitter and a driver, and the branches between them.
 //!
 //! ```text
 //! bio -> split -> plug -> software queue -> elevator -> budget -> driver tag -> Driver::queue_rq
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
-//! between stages is in this module: [`enter`] is the way in, as far as staging; [`dispatch`] the
-//! way from there to the driver; [`end`] the way back; `sequence` the way round of what needs
-//! flushes. `expire` asks after what the driver has had for too long; `pause` holds the traffic.
+//! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] the way from
+//! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
+//! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //!
 //! # The contract
 //!
@@ -16,14 +16,14 @@
 //! Five calls drive it, the same in real and in virtual time:
 //!
 //! - [`RequestQueue::submit`]: a bio enters.
-//! - [`RequestQueue::run`]: hand what may go to the driver. Which hardware queues to run, and when,
-//!   [`RequestQueue::next_run`] says after every other call.
+//! - [`RequestQueue::run`]: passes requests to the driver. After every other call,
+//!   [`RequestQueue::next_run`] names the hardware queues to run.
 //! - [`RequestQueue::complete`]: the driver is done with a request.
-//! - [`RequestQueue::next_ended`]: a bio that is finished, exactly once.
+//! - [`RequestQueue::next_ended`]: returns each bio that has ended, exactly once.
 //! - [`RequestQueue::poll_at`]: when to look again if nothing happens before.
 //!
-//! Memory is reserved by [`RequestQueue::new`]; no call allocates. A refused call leaves the state
-//! as it was.
+//! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
+//! unchanged.
 //!
 //! # Examples
 //!
@@ -47,7 +47,7 @@
 //!
 //! let now = Instant::ZERO;
 //! queue.submit(&mut host, CpuId(0), Bio::read(8, 8, 7), now).unwrap();
-//! queue.turn(&mut host, now); // runs, and takes back
+//! queue.turn(&mut host, now); // dispatches, and collects completions
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```
@@ -87,35 +87,35 @@ use number::{driver_tag, index32, request_id};
 use pauses::Pauses;
 use run_list::RunList;
 
-/// What a [`RequestQueue`] is made of.
+/// The configuration of a [`RequestQueue`].
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
-    /// Which hardware queue serves which processor. Names as many hardware queues as the host's tag
-    /// set has, at most.
+    /// Which hardware queue serves which processor. Names at most as many hardware queues as the
+    /// host's tag set has.
     pub map: QueueMap,
-    /// What the device takes.
+    /// What the device accepts.
     pub limits: Limits,
     /// The design.
     pub policies: Policies,
-    /// Most bios, counting the parts of split ones, that have not ended.
+    /// The most bios, counting the parts of split ones, that have not ended.
     pub max_bios: u32,
-    /// Most submitters that wait for a scheduler tag of one hardware queue.
+    /// The most submitters that wait for a scheduler tag of one hardware queue.
     pub max_waiters: u32,
-    /// Most requests that one run hands to the driver.
+    /// The most requests that one run passes to the driver.
     pub run_batch_max: u32,
-    /// After how long with a request the driver is asked about it
-    /// ([`Driver::timed_out`]), at whole seconds.
-    /// [`Duration::MAX`]: never.
+    /// The time after which the driver is asked about a request that it owns
+    /// ([`Driver::timed_out`]), at whole seconds. [`Duration::MAX`]: never.
     pub timeout: Duration,
 }
 
 impl QueueConfig {
-    /// `cpus` processors spread evenly over `hctxs` hardware queues; memory for 4096 bios and 1024
-    /// waiters; runs of at most 1024 requests; a timeout of 30 s, as most drivers of Linux have.
+    /// Returns a configuration with `cpus` processors spread evenly over `hctxs` hardware queues,
+    /// memory for 4096 bios and 1024 waiters, runs of at most 1024 requests, and a timeout of 30 s,
+    /// as most Linux drivers have.
     ///
     /// # Panics
     ///
-    /// If `cpus` or `hctxs` is 0.
+    /// Panics if `cpus` or `hctxs` is 0.
     #[must_use]
     pub fn new(cpus: u16, hctxs: u16, limits: Limits, policies: Policies) -> Self {
         Self {
@@ -129,8 +129,8 @@ impl QueueConfig {
         }
     }
 
-    /// Requests that each hardware queue may hold on a host with these tags: scheduler tags, and as
-    /// many reserved ones as the host has; or, without an elevator, driver tags.
+    /// The number of requests that each hardware queue may hold on a host with these tags:
+    /// scheduler tags plus the host's reserved tags, or, without an elevator, driver tags.
     fn tags_per_hctx(&self, tags: &TagSetConfig) -> u32 {
         let device_depth = u32::from(tags.depth);
         if self.policies.elevator == ElevatorKind::None {
@@ -139,8 +139,8 @@ impl QueueConfig {
         self.policies.sched_depth.tags(device_depth) + u32::from(tags.reserved)
     }
 
-    /// How many numbers of requests a queue of this making uses on a host with these tags, flush
-    /// commands included.
+    /// The number of requests that a queue with this configuration has on a host with these tags,
+    /// flush commands included.
     #[must_use]
     pub fn requests(&self, tags: &TagSetConfig) -> usize {
         hctxs_of(&self.map) * (self.tags_per_hctx(tags) as usize + 1)
@@ -159,7 +159,7 @@ impl core::fmt::Display for NotInFlight {
 
 impl core::error::Error for NotInFlight {}
 
-/// One disk's queue: software queues, elevator, hardware queues, and the requests in them.
+/// The queue of one disk: software queues, elevator, hardware queues, and the requests in them.
 #[derive(Debug)]
 pub struct RequestQueue {
     id: QueueId,
@@ -174,49 +174,50 @@ pub struct RequestQueue {
     plugs: Vec<Plug>,
     /// One for each processor and each kind of map that is in use; see [`Self::ctx_of`].
     ctxs: Vec<SoftwareQueue>,
-    /// Where each software queue's hardware queue lists it.
+    /// The position of each software queue among the feeders of its hardware queue.
     feeder_at: Vec<u32>,
     end_nodes: HashNodes,
     elevator: Option<Box<dyn Elevator + Send>>,
     /// One for each hardware queue; empty without an elevator.
     sched_tags: Vec<TagPool>,
     /// Requests that each hardware queue may hold: scheduler tags, or driver tags without an
-    /// elevator. A request's number is the hardware queue times this plus the tag; behind all those
-    /// come the flush commands, one for each hardware queue.
+    /// elevator. The number of a request is the hardware queue times this plus the tag. Behind all
+    /// those come the flush commands, one for each hardware queue.
     tags_per_hctx: u32,
-    /// Of these, reserved.
+    /// The reserved ones among them.
     reserved: u32,
     hctxs: Vec<HardwareQueue>,
-    /// The dispatch list of all hardware queues, where the design shares one.
+    /// The dispatch list of all hardware queues, if the design shares one.
     shared_dispatch: List,
     runs: RunList,
-    /// Split bios of which a part waits for a tag, oldest first.
+    /// Split bios with a part that has not entered, oldest first.
     cursors: VecDeque<Cursor>,
     /// Submitters to wake.
     woken: VecDeque<u64>,
     /// Requests that are not idle.
     held: u32,
     in_flight: u32,
-    /// When to look for requests that timed out, and for flushes held back for too long;
+    /// When to look for requests that timed out, and for flushes held back for too long.
     /// [`Instant::MAX`]: never.
     timer: Instant,
     pauses: Pauses,
-    /// When it stops counting as one that shares the host's tags; set while it holds nothing.
+    /// When the queue stops counting as one that shares the host's tags; set while it holds
+    /// nothing.
     idle_at: Option<Instant>,
 }
 
-/// How long a queue that holds nothing still counts as one that shares its host's tags: 30 s, the
-/// request timeout whose timer notices it in Linux.
+/// The time for which a queue that holds nothing still counts as one that shares its host's tags:
+/// 30 s, the request timeout whose timer notices it in Linux.
 pub const IDLE_AFTER: Duration = Duration::from_secs(30);
 
 impl RequestQueue {
-    /// A queue called `id` on `host`. Reserves all its memory.
+    /// Returns a queue called `id` on `host`. Reserves all its memory.
     ///
     /// # Panics
     ///
-    /// If the map names a hardware queue the host does not have, its kinds serve different numbers
-    /// of processors, the single-lock model is given more than one hardware queue, a logical block
-    /// is not a power of two, or a depth of kyber is 0.
+    /// Panics if the map names a hardware queue that the host does not have, if its kinds serve
+    /// different numbers of processors, if the single-lock model gets more than one hardware queue,
+    /// if a logical block is not a power of two, or if a depth of kyber is 0.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
         let tag_config = host.tags.config();
@@ -281,25 +282,25 @@ impl RequestQueue {
         }
     }
 
-    /// The limits bios are held to.
+    /// Returns the limits that bios are split to.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Its name among the queues of its host.
+    /// Returns the number of this queue among the queues of its host.
     #[must_use]
     pub const fn id(&self) -> QueueId {
         self.id
     }
 
-    /// Requests that the driver owns.
+    /// The number of requests that the driver owns.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// The request that the driver owns as `tag` of `hctx`, if it is one of this queue.
+    /// Returns the request that the driver owns as `tag` of `hctx`, if it is one of this queue.
     #[must_use]
     pub fn in_flight_request<D, S>(
         &self,
@@ -312,29 +313,30 @@ impl RequestQueue {
         is_in_flight(request).then_some(request)
     }
 
-    /// Bios, and parts of split ones, that have not been taken by [`Self::next_ended`] yet.
+    /// The number of bios, and parts of split ones, that [`Self::next_ended`] has not returned yet.
     #[must_use]
     pub const fn bios_in_use(&self) -> u32 {
         self.bios.in_use()
     }
 
-    /// Whether it holds nothing: every bio that entered has been taken by [`Self::next_ended`].
+    /// Whether the queue holds nothing: [`Self::next_ended`] has returned every bio that entered.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bios.in_use() == 0
     }
 
-    /// A bio that is finished, exactly once.
+    /// Returns a bio that has ended, each exactly once.
     pub fn next_ended(&mut self) -> Option<Ended> {
         let was_full = self.bios.is_full();
         let ended = self.bios.next_ended()?;
         if was_full {
-            self.resume_rest();
+            self.mark_waiting_split();
         }
         Some(ended)
     }
 
-    /// A submitter that waited for a scheduler tag, or for a freeze to end, and should submit again.
+    /// Returns a submitter that waited for a scheduler tag, or for a freeze to end, and should
+    /// submit again.
     ///
     /// Without an elevator submitters wait for driver tags: see
     /// [`Host::next_woken`](crate::host::Host::next_woken).
@@ -342,18 +344,18 @@ impl RequestQueue {
         self.woken.pop_front()
     }
 
-    /// A hardware queue to run now: marked by an earlier call, or its retry instant has come.
-    /// Drain this after every other call and at [`Self::poll_at`].
+    /// Returns a hardware queue to run now: an earlier call marked it, or its retry instant has
+    /// come. Drain this after every other call and at [`Self::poll_at`].
     ///
-    /// Where requests have timed out, the driver is asked about them here; what then ends, other
-    /// calls name, as after [`Self::complete`].
+    /// If requests have timed out, this asks the driver about them. Other calls name those that
+    /// then end, as after [`Self::complete`].
     pub fn next_run<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         now: Instant,
     ) -> Option<Run> {
         if self.timer <= now {
-            self.look_after(host, now);
+            self.handle_timer(host, now);
         }
         self.runs.mark_due(now);
         if self.idle_at.is_some_and(|due| due <= now) {
@@ -363,20 +365,20 @@ impl RequestQueue {
         self.runs.next()
     }
 
-    /// The earliest instant at which [`Self::next_run`] has something to say although no call was
-    /// made before, or `None`.
+    /// Returns the earliest instant at which [`Self::next_run`] has work although no call was made
+    /// before, if there is one.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let timer = (self.timer < Instant::MAX).then_some(self.timer);
         earlier(earlier(timer, self.idle_at), self.runs.poll_at())
     }
 
-    /// Checks the accounts: every request is idle or in one place, every tag has a request.
+    /// Checks the accounts: every request is idle or in one place, and every tag has a request.
     /// Slow; for tests and the simulator's checkers.
     ///
     /// # Panics
     ///
-    /// If they do not agree.
+    /// Panics if the accounts do not agree.
     pub fn self_check<D, S>(&self, host: &Host<D, S>) {
         let mut in_flight = 0;
         let mut listed = 0;
@@ -404,7 +406,7 @@ impl RequestQueue {
         assert_eq!(in_flight, self.in_flight, "requests in flight");
         assert_eq!(in_flight + listed, self.held, "requests held");
         let listed_by = |hctx: &HardwareQueue| {
-            hctx.direct.len() + hctx.aside.len() + hctx.dispatch.len() + hctx.flush.len()
+            hctx.direct.len() + hctx.lacking_reserved.len() + hctx.dispatch.len() + hctx.flush.len()
         };
         let lists = self.hctxs.iter().map(listed_by).sum::<u32>();
         let staged = self.ctxs.iter().map(SoftwareQueue::len).sum::<u32>();
@@ -430,20 +432,30 @@ impl RequestQueue {
         kind * self.plugs.len() + cpu.index()
     }
 
-    /// A queue that has become empty is idle after a while, which only matters to queues it shares
-    /// tags with.
+    /// A queue that has become empty counts as idle after a while. This only matters to the queues
+    /// with which it shares tags.
     fn note_idle<D, S>(&mut self, host: &Host<D, S>, now: Instant) {
+        debug_assert!(
+            self.held >= self.in_flight,
+            "{} requests held, {} in flight",
+            self.held,
+            self.in_flight
+        );
         let shared = host.tags.config().queues > 1;
         let holds_nothing = self.held == 0;
         self.idle_at = (shared && holds_nothing).then(|| now + IDLE_AFTER);
     }
 
-    /// Whether everything refused waits on one list for all hardware queues.
+    /// Whether all refused requests wait on one list for all hardware queues.
     const fn shares_dispatch(&self) -> bool {
         matches!(self.policies.dispatch, Dispatch::SharedList)
     }
 
     fn dispatch_list(&mut self, hctx: HctxId) -> &mut List {
+        debug_assert!(
+            !self.shares_dispatch() || self.hctxs[hctx.index()].dispatch.is_empty(),
+            "[on-one-list]: {hctx:?} has a list beside the shared one"
+        );
         if self.shares_dispatch() {
             &mut self.shared_dispatch
         } else {
@@ -451,8 +463,14 @@ impl RequestQueue {
         }
     }
 
-    /// Gives back whatever tag makes the number of `rq` its own, and wakes who waits for it.
+    /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
+    /// it.
     fn put_request_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        debug_assert!(
+            self.held > self.in_flight,
+            "[request-life-cycle]: request {} is not held",
+            id.0
+        );
         self.held -= 1;
         let (hctx, tag) = self.tag_of(id);
         match self.sched_tags.get_mut(hctx.index()) {
@@ -466,7 +484,7 @@ impl RequestQueue {
         }
     }
 
-    /// The hardware queue and tag that `id`, which is or was in use, stands for.
+    /// Returns the hardware queue and tag that `id`, which is or was in use, stands for.
     fn tag_of(&self, id: RequestId) -> (HctxId, u32) {
         let hctx = self.requests[id].hctx;
         (hctx, id.0 - u32::from(hctx.0) * self.tags_per_hctx)
@@ -503,7 +521,7 @@ impl RequestQueue {
     }
 }
 
-/// How many hardware queues `map` names.
+/// Returns how many hardware queues `map` names.
 fn hctxs_of(map: &QueueMap) -> usize {
     let cpus = map.default.len();
     for kind in map.kinds() {
@@ -515,8 +533,8 @@ fn hctxs_of(map: &QueueMap) -> usize {
     map.hctxs()
 }
 
-/// The software queues of `map`, where each stands among the feeders of its hardware queue, and
-/// the feeders of each of `hctxs` hardware queues.
+/// Returns the software queues of `map`, the position of each among the feeders of its hardware
+/// queue, and the feeders of each of `hctxs` hardware queues.
 fn software_queues(
     map: &QueueMap,
     hctxs: usize,

@@ -18,8 +18,8 @@ use crate::trace::Sink;
 use crate::unit::CpuId;
 
 impl RequestQueue {
-    /// Keeps bios out until [`Self::unfreeze`] ([frozen-admits-none]). Drain [`Self::next_run`] afterwards; the queue
-    /// has come to rest when [`Self::is_empty`].
+    /// Keeps bios out until [`Self::unfreeze`] ([frozen-admits-none]). Drain [`Self::next_run`]
+    /// afterwards. The queue is at rest when [`Self::is_empty`].
     pub fn freeze<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
         self.pauses.frozen += 1;
         for cpu in 0..self.plugs.len() {
@@ -33,7 +33,7 @@ impl RequestQueue {
     ///
     /// # Panics
     ///
-    /// If the queue is not frozen.
+    /// Panics if the queue is not frozen.
     pub fn unfreeze(&mut self) {
         let frozen = &mut self.pauses.frozen;
         *frozen = frozen.checked_sub(1).expect("unfreeze of a queue that is not frozen");
@@ -57,7 +57,7 @@ impl RequestQueue {
     ///
     /// # Panics
     ///
-    /// If the queue is not quiesced.
+    /// Panics if the queue is not quiesced.
     pub fn unquiesce(&mut self) {
         let quiesced = &mut self.pauses.quiesced;
         *quiesced = quiesced.checked_sub(1).expect("unquiesce of a queue that is not quiesced");

@@ -3,17 +3,18 @@
 use crate::tag::Full;
 use alloc::vec::Vec;
 
-/// How often the traffic is held, and who waits for the end of it.
+/// How often the queue is frozen and quiesced, and the submitters that wait for the end of a
+/// freeze.
 #[derive(Debug)]
 pub(super) struct Pauses {
     pub(super) frozen: u32,
     pub(super) quiesced: u32,
-    /// Refused because of a freeze.
+    /// Submitters that were refused because of a freeze.
     pub(super) waiters: Vec<u64>,
 }
 
 impl Pauses {
-    /// Memory for `max_waiters`.
+    /// Returns memory for `max_waiters` waiters.
     pub(super) fn new(max_waiters: u32) -> Self {
         Self { frozen: 0, quiesced: 0, waiters: Vec::with_capacity(max_waiters as usize) }
     }

@@ -36,14 +36,19 @@ impl RequestQueue {
         self.keeps_driver_tag() && flush.first_covered() == Some(id)
     }
 
-    /// A request with steps to take has its tag. Says whether it is to be staged like any other,
-    /// its data being the first step.
+    /// Begins the sequence of a request with steps, which has its tag. Returns whether the request
+    /// is to be staged like any other, because data is its first step.
     pub(super) fn begin_sequence<D, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
         id: RequestId,
         now: Instant,
     ) -> bool {
+        debug_assert!(
+            !self.requests[id].steps.is_empty(),
+            "sequence of request {} without steps",
+            id.0
+        );
         let rq = &mut self.requests[id];
         rq.flags = data_flags(rq.op, rq.flags, &self.limits);
         let hctx = rq.hctx;
@@ -57,12 +62,18 @@ impl RequestQueue {
     }
 
     fn await_flush(&mut self, id: RequestId, now: Instant) {
+        debug_assert_eq!(
+            self.requests[id].steps.next(),
+            Step::Flush,
+            "[steps-from-flags]: request {}",
+            id.0
+        );
         self.requests[id].times.awaited = now;
         let flush = &mut self.hctxs[self.requests[id].hctx.index()].flush;
         flush.wait(&mut self.requests, id, now);
     }
 
-    /// Begins a flush for those that wait, if one may begin ([one-flush-at-a-time] to [flush-held-bounded]).
+    /// Begins a flush for the requests that wait, if one may begin ([one-flush-at-a-time]).
     pub(super) fn begin_flush<D, S>(&mut self, host: &mut Host<D, S>, hctx: HctxId, now: Instant) {
         let state = &mut self.hctxs[hctx.index()];
         let Some(first) = state.flush.begin(now) else {
@@ -83,7 +94,8 @@ impl RequestQueue {
         self.runs.mark(hctx, true);
     }
 
-    /// The flush command `flush` has ended: whatever it covered goes on, or fails with it ([failed-flush-fails-all]).
+    /// Ends the flush command `flush`: the requests that it covered continue, or fail with it
+    /// ([failed-flush-fails-all]).
     pub(super) fn flush_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -91,10 +103,12 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert!(self.is_flush(flush), "request {} is a flush command", flush.0);
         let hctx = self.requests[flush].hctx;
         self.requests[flush].state = State::Idle;
         self.held -= 1;
         let mut covered = self.hctxs[hctx.index()].flush.end();
+        debug_assert!(!covered.is_empty(), "[flush-covers-earlier]: a flush covers a request");
         let lent = self.requests[flush].driver_tag.take();
         if let (Some(tag), Some(first)) = (lent, covered.first()) {
             self.requests[first].driver_tag = Some(tag);
@@ -106,7 +120,7 @@ impl RequestQueue {
         self.begin_flush(host, hctx, now);
     }
 
-    /// The driver is done with the data of `id`.
+    /// Ends the data step of `id`.
     pub(super) fn data_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -114,6 +128,12 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].steps.next(),
+            Step::Data,
+            "[steps-from-flags]: request {}",
+            id.0
+        );
         let hctx = self.requests[id].hctx;
         self.hctxs[hctx.index()].flush.data_ended();
         let rq = &mut self.requests[id];
@@ -131,7 +151,7 @@ impl RequestQueue {
         self.begin_flush(host, hctx, now);
     }
 
-    /// The flush that `id` waited for has ended.
+    /// Ends the flush step that `id` waited for.
     fn step_ended<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -139,6 +159,12 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         let rq = &mut self.requests[id];
         rq.times.flushed += now.since(rq.times.awaited);
         rq.steps = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
@@ -148,9 +174,9 @@ impl RequestQueue {
             self.emit(host, now, Action::SequenceEnd(status), id);
             self.end_bios(host, id, status);
         } else {
-            // Nothing but data follows a flush.
+            // Only data follows a flush.
             self.hctxs[hctx.index()].flush.data_began();
-            self.pass_by(id, now);
+            self.bypass_elevator(id, now);
             self.runs.mark(hctx, true);
         }
     }

@@ -22,9 +22,9 @@ use crate::request::{List, Requests};
 use crate::sector_hash::HashNodes;
 use crate::unit::RequestId;
 
-/// How far [`SwqMerge::Last8`] looks back (W2).
+/// How far [`SwqMerge::Last8`] looks back.
 const LOOK_BACK: usize = 8;
-/// What the hash is sized for: one processor seldom stages more.
+/// The size of the hash: one processor seldom stages more.
 const HASHED: usize = 64;
 
 /// The requests staged by one processor for one kind of hardware queue.
@@ -36,26 +36,26 @@ pub struct SoftwareQueue {
 }
 
 impl SoftwareQueue {
-    /// An empty software queue that merges as `merge` says.
+    /// Returns an empty software queue that merges as `merge` says.
     #[must_use]
     pub fn new(merge: SwqMerge) -> Self {
         let hashed = if merge == SwqMerge::Hash { HASHED } else { 0 };
         Self { merge, queued: List::new(), ends: EndIndex::new(hashed) }
     }
 
-    /// How many requests are queued.
+    /// The number of requests in the queue.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.queued.len()
     }
 
-    /// Whether none is.
+    /// Whether the queue is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.queued.is_empty()
     }
 
-    /// A request queued here that `other` may join.
+    /// Returns a request of this queue that `other` may join.
     #[must_use]
     pub fn find_merge(
         &self,
@@ -74,22 +74,22 @@ impl SoftwareQueue {
         }
     }
 
-    /// A bio has joined `id`, in whichever way.
+    /// Notes that a bio has joined `id`.
     pub fn merged(&mut self, nodes: &mut HashNodes, requests: &Requests, id: RequestId) {
         if self.merge == SwqMerge::Hash {
             self.ends.refile(nodes, id, requests[id].end_sector());
         }
     }
 
-    /// `id` has grown as far as it can: the index need not offer it again. Called before or after
-    /// the request is marked.
+    /// Removes `id`, which is full, from the index. Call this before or after the request is
+    /// marked.
     pub fn unmergeable(&mut self, nodes: &mut HashNodes, id: RequestId) {
         if self.merge == SwqMerge::Hash {
             self.ends.remove(nodes, id);
         }
     }
 
-    /// Takes `id`, which is on no list.
+    /// Inserts `id`, which is on no list.
     pub fn insert(&mut self, nodes: &mut HashNodes, requests: &mut Requests, id: RequestId) {
         self.queued.push_back(requests, id);
         let rq = requests[id].extent();
@@ -98,16 +98,20 @@ impl SoftwareQueue {
         }
     }
 
-    /// Gives the request that has waited longest ([first-in-first-out]).
+    /// Takes the request that has waited longest ([first-in-first-out]).
     pub fn pop(&mut self, nodes: &mut HashNodes, requests: &mut Requests) -> Option<RequestId> {
         let id = self.queued.pop_front(requests)?;
         self.unmergeable(nodes, id);
         Some(id)
     }
 
-    /// Moves everything to the end of `list` ([first-in-first-out]): constant time, with [`SwqMerge::Hash`] a few
-    /// stores for each request.
+    /// Moves all requests to the end of `list` ([first-in-first-out]). Takes constant time, and
+    /// with [`SwqMerge::Hash`] a few stores for each request.
     pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
+        debug_assert!(
+            self.queued.len() as usize <= requests.capacity(),
+            "[on-one-list]: more requests than there are"
+        );
         if self.merge == SwqMerge::Hash {
             self.queued.iter_back(requests).for_each(|id| self.ends.remove(nodes, id));
         }

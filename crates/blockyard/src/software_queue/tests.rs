@@ -1,4 +1,4 @@
-//! Software queues against plain lists searched whole.
+//! Compares software queues with plain lists that are searched whole ([first-in-first-out]).
 
 use super::*;
 use crate::bio::{Bio, Flags, Op};
@@ -36,12 +36,12 @@ fn policy() -> impl Strategy<Value = SwqMerge> {
     prop_oneof![Just(SwqMerge::Off), Just(SwqMerge::Last8), Just(SwqMerge::Hash)]
 }
 
-/// What a software queue holds, oldest first, and what was inserted or merged, latest last.
+/// The requests of a software queue, oldest first, and those inserted or merged, latest last.
 #[derive(Default)]
 struct Slow {
     queued: Vec<RequestId>,
     touched: Vec<RequestId>,
-    /// Whether the last of `touched` is the one touched last of all.
+    /// Whether the last one of `touched` is the one touched last of all.
     last_is_here: bool,
 }
 
@@ -84,7 +84,7 @@ impl Slow {
 
 proptest! {
     #[test]
-    fn merge_and_give_out_as_plain_lists_do(
+    fn software_queues_agree_with_plain_lists(
         merge in policy(),
         ranges in 1..3_u16,
         steps in prop::collection::vec(step(), 1..300),
@@ -158,7 +158,7 @@ proptest! {
     }
 }
 
-/// W3 in small: where the hash differs from looking at everything.
+/// A small case in which the hash differs from a search of all requests.
 #[test]
 fn the_hash_finds_front_merges_only_at_the_request_touched_last() {
     let limits = Limits::new(1024);

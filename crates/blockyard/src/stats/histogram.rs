@@ -13,7 +13,7 @@
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
 
-/// Binary logarithm of the buckets in which a power of two is divided (S1).
+/// Binary logarithm of the number of buckets in a power of two.
 const SUB_BITS: u32 = 7;
 const SUB_BUCKETS: usize = 1 << SUB_BITS;
 /// The exact buckets below 128, then 128 for each higher power of two.
@@ -21,7 +21,7 @@ const BUCKETS: usize = SUB_BUCKETS * (u64::BITS - SUB_BITS + 1) as usize;
 
 /// How often each value, up to a relative error of 1/128, was recorded.
 ///
-/// It takes 58 KiB, reserved at construction, whatever is recorded.
+/// It takes 58 KiB, reserved at construction.
 ///
 /// ```
 /// use blockyard::stats::Histogram;
@@ -52,10 +52,10 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// What [`Self::percentile`] counts in: a hundred percent.
+    /// The unit of [`Self::percentile`]: a hundred percent.
     pub const WHOLE: u32 = 100_000;
 
-    /// Nothing recorded.
+    /// Returns an empty histogram.
     #[must_use]
     pub fn new() -> Self {
         let buckets = alloc::vec![0; BUCKETS].into_boxed_slice();
@@ -69,7 +69,7 @@ impl Histogram {
         }
     }
 
-    /// Forgets everything recorded.
+    /// Clears the histogram.
     pub fn clear(&mut self) {
         self.buckets.fill(0);
         (self.count, self.min, self.max) = (0, u64::MAX, 0);
@@ -87,7 +87,7 @@ impl Histogram {
         self.sum_squares = self.sum_squares.saturating_add(square(value));
     }
 
-    /// Adds everything that `other` recorded.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (bucket, more) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             *bucket += more;
@@ -99,19 +99,19 @@ impl Histogram {
         self.sum_squares = self.sum_squares.saturating_add(other.sum_squares);
     }
 
-    /// How many values were recorded.
+    /// The number of recorded values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest value recorded; 0 if none was.
+    /// The smallest recorded value; 0 if there is none.
     #[must_use]
     pub const fn min(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min }
     }
 
-    /// The largest value recorded; 0 if none was.
+    /// The largest recorded value; 0 if there is none.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
@@ -123,17 +123,22 @@ impl Histogram {
         self.sum
     }
 
-    /// The mean, rounded down; 0 if nothing was recorded.
+    /// The mean, rounded down; 0 if there is no value.
     #[must_use]
     pub fn mean(&self) -> u64 {
+        debug_assert!(
+            self.count == 0 || self.min <= self.max,
+            "[exact-totals]: {} to {}",
+            self.min,
+            self.max
+        );
         let mean = self.sum.checked_div(u128::from(self.count)).unwrap_or(0);
         u64::try_from(mean).expect("a mean lies between smallest and largest value")
     }
 
-    /// The standard deviation of all values from their mean, rounded down; 0 if nothing was
-    /// recorded.
+    /// The standard deviation, rounded down; 0 if there is no value.
     ///
-    /// Exact while the sum of squares stays below `2^128`: a billion times a billion values of a
+    /// Exact while the sum of squares stays below `2^128`: a billion times a billion values of one
     /// second each, in nanoseconds, reach 1/300 of that.
     #[must_use]
     pub fn standard_deviation(&self) -> u64 {
@@ -150,13 +155,13 @@ impl Histogram {
         u64::try_from(deviation).expect("values of 64 bits deviate by less than 64 bits")
     }
 
-    /// The smallest value for which at least `per_hundred_thousand` of all recorded values are not
-    /// larger (nearest rank), up to the error of [percentile-error-bound] and never above the largest; 0 if nothing was
-    /// recorded. 50 000 asks for the median, 99 900 for 99.9 %, 0 for the smallest value.
+    /// Returns the smallest value for which at least `per_hundred_thousand` of all recorded values
+    /// are not larger (nearest rank), within [percentile-error-bound] and never above the largest;
+    /// 0 if there is no value. 50 000 is the median, 99 900 is 99.9 %, 0 is the smallest value.
     ///
     /// # Panics
     ///
-    /// If more than [`Self::WHOLE`] is asked for.
+    /// Panics if `per_hundred_thousand` exceeds [`Self::WHOLE`].
     #[must_use]
     pub fn percentile(&self, per_hundred_thousand: u32) -> u64 {
         assert!(per_hundred_thousand <= Self::WHOLE, "a percentile is at most 100 %");
@@ -175,7 +180,7 @@ impl Histogram {
         0
     }
 
-    /// The buckets that are not empty, in order: the values each is for (S1), and how many of them
+    /// Returns the buckets that are not empty, in order: the range of values of each, and how many
     /// were recorded.
     pub fn buckets(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
         let filled = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -186,7 +191,7 @@ impl Histogram {
     }
 }
 
-/// The bucket of `value` (S1).
+/// Returns the bucket of `value`.
 #[inline]
 fn bucket_of(value: u64) -> usize {
     let shift = shift_of(value);
@@ -311,6 +316,7 @@ mod tests {
         }
     }
 
+    // [percentile-error-bound] and [exact-totals].
     proptest! {
         #[test]
         fn agrees_with_the_sorted_values(

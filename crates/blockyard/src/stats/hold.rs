@@ -9,12 +9,12 @@ use crate::trace::Hold;
 use crate::unit::{HctxId, QueueId};
 use alloc::boxed::Box;
 
-/// The holds of the hardware queues of some request queues.
+/// The holds of the hardware queues of several request queues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HoldTimes {
-    /// Hardware queues of each request queue.
+    /// The number of hardware queues of each request queue.
     hctxs: usize,
-    /// What holds each of them, and since when.
+    /// The current hold of each hardware queue, and its start.
     open: Box<[Option<(Hold, Instant)>]>,
     held_ns: [u128; Hold::ALL.len()],
 }
@@ -30,7 +30,7 @@ impl HoldTimes {
         }
     }
 
-    /// Forgets everything, and the holds that have begun.
+    /// Clears all times and current holds.
     pub(super) fn clear(&mut self) {
         self.open.fill(None);
         self.held_ns.fill(0);
@@ -43,22 +43,22 @@ impl HoldTimes {
         }
     }
 
-    /// Nanoseconds held for `hold`, over all hardware queues.
+    /// Returns the nanoseconds held for `hold`, over all hardware queues.
     pub(super) const fn held_ns(&self, hold: Hold) -> u128 {
         self.held_ns[hold as usize]
     }
 
-    /// A run of a hardware queue stopped for `hold` (HT1).
+    /// Notes that a run of a hardware queue stopped for `hold`.
     pub(super) fn held(&mut self, queue: QueueId, hctx: HctxId, hold: Hold, at: Instant) {
         let Some(open) = self.of(queue, hctx) else { return };
         if open.is_some_and(|(same, _)| same == hold) {
-            return; // HT2
+            return; // the same hold continues
         }
         let before = open.replace((hold, at));
         self.count(before, at);
     }
 
-    /// The driver accepted a request for a hardware queue (HT1).
+    /// Notes that the driver accepted a request for a hardware queue.
     pub(super) fn issued(&mut self, queue: QueueId, hctx: HctxId, at: Instant) {
         let ended = self.of(queue, hctx).and_then(Option::take);
         self.count(ended, at);

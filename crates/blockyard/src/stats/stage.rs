@@ -8,12 +8,12 @@ use crate::status::Status;
 use crate::time::{Duration, Instant};
 use crate::trace::{Action, Event, Hold, Sink};
 
-/// The two directions that statistics keep apart.
+/// The directions for which statistics are kept separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Reads.
     Read,
-    /// Everything else.
+    /// Writes and all other ops that are not reads.
     Write,
     /// Flushes: those that bios ask for, and the commands that serve them.
     Flush,
@@ -36,17 +36,17 @@ impl From<Op> for Direction {
     }
 }
 
-/// A part of a request's way.
+/// A stage of a request's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// From its submission until it left the elevator or software queue, but for flushes before its
-    /// data.
+    /// From its submission until it left the elevator or software queue, without the flushes before
+    /// its data.
     Staged,
     /// From there until the driver accepted it; [`Action::Hold`] counts the reasons.
     Held,
     /// From there until the driver was done with it.
     InDriver,
-    /// Waiting for flushes, before its data and behind it. Only of requests that need any.
+    /// Waiting for flushes, before and behind its data. Only for requests that need any.
     Flushing,
     /// From its submission to its end.
     Total,
@@ -58,12 +58,12 @@ impl Stage {
         [Self::Staged, Self::Held, Self::InDriver, Self::Flushing, Self::Total];
 }
 
-/// A sink that keeps the time requests spend in each stage, and counts actions. One made by
-/// [`Self::watching`] also keeps how long hardware queues stood held, by reason.
+/// A sink that keeps the time requests spend in each stage, and counts actions. A sink made by
+/// [`Self::watching`] also keeps how long hardware queues were held, by reason.
 ///
 /// An event costs one count. A completion also records up to four times, in nanoseconds; a request
-/// that the driver never took has none in the stages it did not reach. The command of a flush has no
-/// times: those of the requests it serves are theirs.
+/// that the driver never accepted has none for the stages it did not reach. A flush command has no
+/// times: they belong to the requests that it serves.
 #[derive(Clone, Debug, Default)]
 pub struct StageStats {
     directions: [DirectionStats; Direction::ALL.len()],
@@ -71,20 +71,21 @@ pub struct StageStats {
 }
 
 impl StageStats {
-    /// Nothing counted, and no hardware queue watched. Reserves all its memory, half a megabyte.
+    /// Returns an empty sink that watches no hardware queue. Reserves all its memory, half a
+    /// megabyte.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Self::new`], watching `hctxs` hardware queues of each of `queues` request queues, all
-    /// numbered from 0: [`Self::held_ns`] says how long they stood held.
+    /// Like [`Self::new`], and watches `hctxs` hardware queues of each of `queues` request queues,
+    /// all numbered from 0: [`Self::held_ns`] returns how long they were held.
     #[must_use]
     pub fn watching(queues: u16, hctxs: u16) -> Self {
         Self { holds: HoldTimes::new(queues, hctxs), ..Self::default() }
     }
 
-    /// Forgets everything counted, and the holds that have begun.
+    /// Clears all counts, times and current holds.
     pub fn clear(&mut self) {
         for direction in &mut self.directions {
             direction.times.iter_mut().for_each(Histogram::clear);
@@ -93,7 +94,7 @@ impl StageStats {
         self.holds.clear();
     }
 
-    /// Adds everything that `other` counted.
+    /// Adds all counts and times of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (to, from) in self.directions.iter_mut().zip(&other.directions) {
             for (times, more) in to.times.iter_mut().zip(&from.times) {
@@ -106,34 +107,35 @@ impl StageStats {
         self.holds.merge(&other.holds);
     }
 
-    /// The times, in nanoseconds, that completed requests spent in `stage`.
+    /// Returns the times, in nanoseconds, that completed requests spent in `stage`.
     #[must_use]
     pub fn times_ns(&self, direction: Direction, stage: Stage) -> &Histogram {
         &self.directions[direction as usize].times[stage as usize]
     }
 
-    /// Nanoseconds that the hardware queues watched stood held for `hold`, all added up: each from
-    /// a run that stopped for it until the driver accepted the next request for that hardware
-    /// queue, or another reason took over.
+    /// Returns the nanoseconds that the watched hardware queues were held for `hold`, added up:
+    /// each from a run that stopped for it until the driver accepted the next request for that
+    /// hardware queue, or another reason took over.
     #[must_use]
     pub const fn held_ns(&self, hold: Hold) -> u128 {
         self.holds.held_ns(hold)
     }
 
-    /// How often `action` happened, in all directions.
+    /// Returns how often `action` happened, in all directions.
     #[must_use]
     pub fn count(&self, action: Action) -> u64 {
         Direction::ALL.map(|direction| self.count_of(direction, action)).iter().sum()
     }
 
-    /// How often `action` happened to bios and requests of `direction`. A [`Action::Hold`]
-    /// concerns a hardware queue, so ask [`Self::count`] for it.
+    /// Returns how often `action` happened to bios and requests of `direction`. A [`Action::Hold`]
+    /// concerns a hardware queue, so use [`Self::count`] for it.
     #[must_use]
     pub fn count_of(&self, direction: Direction, action: Action) -> u64 {
         self.directions[direction as usize].counts[slot_of(action)]
     }
 
-    /// How many bios, and parts of split ones, have joined a request or got one of their own.
+    /// Returns how many bios, and parts of split ones, have joined a request or got one of their
+    /// own.
     #[must_use]
     pub fn bios(&self, direction: Direction) -> u64 {
         [Action::GetRequest, Action::BackMerge, Action::FrontMerge]
@@ -142,8 +144,8 @@ impl StageStats {
             .sum()
     }
 
-    /// How many requests those [`Self::bios`] have become, joined requests counted as one. Bios by
-    /// requests is the number of I/Os per command.
+    /// Returns how many requests the [`Self::bios`] have become, with joined requests counted as
+    /// one. Bios divided by requests is the number of I/Os per command.
     #[must_use]
     pub fn requests(&self, direction: Direction) -> u64 {
         self.count_of(direction, Action::GetRequest) - self.count_of(direction, Action::Join)
@@ -155,7 +157,7 @@ impl Sink for StageStats {
         let stats = &mut self.directions[Direction::from(event.op) as usize];
         stats.counts[slot_of(event.action)] += 1;
         match (event.action, event.request) {
-            // What completes as a flush is the command, not a request of its own.
+            // A flush that completes is the command, not a request of its own.
             (Action::Complete(status), Some((_, request))) if request.op != Op::Flush => {
                 stats.completed(&request.times, event.at);
                 if request.ends_with(status) {
@@ -183,8 +185,8 @@ impl Default for DirectionStats {
 }
 
 impl DirectionStats {
-    /// The driver was done with a request at `now`. An instant of a stage not reached is zero, or left
-    /// from before a requeue, and so earlier than the one before it.
+    /// Notes that the driver was done with a request at `now`. The instant of a stage that was not
+    /// reached is zero, or left from before a requeue, and so earlier than the one before it.
     fn completed(&mut self, times: &StageTimes, now: Instant) {
         let passed = [times.queued + times.flushed, times.scheduled, times.issued, now];
         for (times, stage) in self.times.iter_mut().zip(passed.windows(2)) {
@@ -195,7 +197,7 @@ impl DirectionStats {
         }
     }
 
-    /// A request came to its end at `now`.
+    /// Notes that a request ended at `now`.
     fn ended(&mut self, times: &StageTimes, now: Instant) {
         if times.flushed > Duration::ZERO {
             self.times[Stage::Flushing as usize].record(times.flushed.as_ns());
@@ -210,7 +212,7 @@ const COMPLETE: usize = REFUSE + Hold::ALL.len();
 const SEQUENCE_END: usize = COMPLETE + Status::Gone as usize + 1;
 const SLOTS: usize = SEQUENCE_END + Status::Gone as usize + 1;
 
-/// Where an action is counted.
+/// Returns the index of an action's count.
 fn slot_of(action: Action) -> usize {
     match action {
         Action::Queue => 0,

@@ -8,7 +8,7 @@ use blockyard_btt::check::{Report, Severity};
 use super::{checked, failed, identify, is_unlaid, name};
 use crate::cli::{Check, Repair};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
 /// Findings of each severity that `repair` prints.
 const FINDINGS: usize = 100;
@@ -41,13 +41,13 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
         tell(file, &before, out)?;
         return verdict(&before);
     }
-    let (mut line, mut done) = (Share::new(), 0);
+    let (line, mut done) = (share(), 0);
     let of = plan.steps().len() as u64;
     let applied = plan.apply(&image.memory, &mut || {
         done += 1;
-        line.tell("repairing", done, of);
+        show_share(&line, "repairing", done, of);
     });
-    line.erase();
+    drop(line);
     applied.map_err(|error| failed(file, error))?;
     let (after, _) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
     tell(file, &after, out)?;

@@ -11,7 +11,7 @@ use blockyard_pmem::{Image, ImageMemory, NewImage};
 use super::{failed, open, options, unusable};
 use crate::cli::{Convert, CopySectors};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
 /// Sectors that are copied at once.
 const RUN: u8 = 64;
@@ -168,16 +168,15 @@ fn each_run(
 ) -> Result<(), Failure> {
     let bytes = sector_bytes as usize;
     let mut run = vec![0; bytes * usize::from(RUN)];
-    let mut line = Share::new();
+    let line = share();
     let mut copied = Ok(());
     let mut lba = 0;
     while lba < sectors && copied.is_ok() {
         let count = u8::try_from(sectors - lba).map_or(RUN, |left| left.min(RUN));
         copied = copy(lba, &mut run[..bytes * usize::from(count)]);
         lba += u64::from(count);
-        line.tell("copying", lba, sectors);
+        show_share(&line, "copying", lba, sectors);
     }
-    line.erase();
     copied
 }
 

@@ -10,7 +10,7 @@ use crate::message::Failure;
 
 pub(super) fn info(args: &Inspected, out: &mut dyn Write) -> Result<(), Failure> {
     let image = identify(args, true)?;
-    if let Some(format) = &image.unlaid {
+    if let Some(format) = &image.unwritten {
         writeln!(out, "container    {}", name(image.container))?;
         writeln!(out, "parent uuid  {}", format.parent_uuid)?;
         writeln!(out, "sector size  {}", format.sector_bytes)?;

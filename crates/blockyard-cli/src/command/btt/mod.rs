@@ -16,7 +16,7 @@ use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 
 use crate::cli::{BttCommand, ContainerName, Inspected};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
 pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
@@ -75,7 +75,7 @@ fn arenas(image: &Image) -> usize {
 
 /// Says that nobody has written a pool yet, if that is so: nothing can be wrong with it, and nothing is in it.
 fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
-    if image.unlaid.is_some() {
+    if image.unwritten.is_some() {
         let (file, container) = (file.display(), name(image.container));
         writeln!(
             out,
@@ -83,20 +83,18 @@ fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Fa
         )?;
         out.flush()?;
     }
-    Ok(image.unlaid.is_some())
+    Ok(image.unwritten.is_some())
 }
 
 /// Checks an image, remembering `keep` findings of each severity.
 fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
     let Image { memory, container, own_uuid, .. } = image;
     let options = Options { container: *container, own_uuid: *own_uuid, keep };
-    let mut line = Share::new();
-    let checked = look(memory, &options, &mut |progress| {
-        let what = format_args!("checking arena {}", progress.arena);
-        line.tell(what, progress.done.into(), progress.of.into());
-    });
-    line.erase();
-    checked
+    let line = share();
+    look(memory, &options, &mut |progress| {
+        let what = format!("checking arena {}", progress.arena);
+        show_share(&line, &what, progress.done.into(), progress.of.into());
+    })
 }
 
 /// Opens the BTT in a file, and says what it lies in.

@@ -296,7 +296,7 @@ const fn failed(task: TaskId, part: Part, error: HostError) -> EngineEvent {
 
 impl QueueEngine for Controller {
     fn enable(&mut self, now: Instant) {
-        assert!(!self.engine.enabled, "enabling an engine that is enabled");
+        assert!(!self.engine.enabled, "[engine-owns-bus]: the engine is already enabled");
         self.engine = Engine { enabled: true, ..Engine::default() };
         self.schedule_engine(now);
     }

@@ -1,4 +1,4 @@
-//! Writing replies to options.
+//! Writes replies to options.
 
 use super::super::export::{BlockSizes, Export};
 use super::super::number::{REPLY_MAGIC, info, rep};
@@ -11,42 +11,42 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The final reply of success.
+    /// Writes the final reply of success.
     pub(super) fn ack(&mut self) {
         self.reply(rep::ACK, &[]);
     }
 
-    /// The final reply of failure, with a reason for people.
+    /// Writes the final reply of failure, with a reason for people.
     pub(super) fn error(&mut self, error: u32, why: &str) {
-        debug_assert!(error >= rep::ERR, "errors have the highest bit");
+        debug_assert!(error >= rep::ERR, "an error has the highest bit");
         self.reply(error, &[why.as_bytes()]);
     }
 
-    /// An export in the list.
+    /// Writes an export of the list.
     pub(super) fn server(&mut self, export: &Export) {
         let name_len = length(export.name.len()).to_be_bytes();
         let pieces = [&name_len, export.name.as_bytes(), export.description.as_bytes()];
         self.reply(rep::SERVER, &pieces);
     }
 
-    /// A context. `id` is without meaning in a list.
+    /// Writes a context. In a list, `id` has no meaning.
     pub(super) fn context(&mut self, id: u32, name: &str) {
         self.reply(rep::META_CONTEXT, &[&id.to_be_bytes(), name.as_bytes()]);
     }
 
-    /// Size and transmission flags.
+    /// Writes the size and the transmission flags.
     pub(super) fn info_export(&mut self, size_bytes: u64, flags: u16) {
         let (size, flags) = (size_bytes.to_be_bytes(), flags.to_be_bytes());
         self.reply(rep::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags]);
     }
 
-    /// Block sizes.
+    /// Writes the block sizes.
     pub(super) fn info_blocks(&mut self, blocks: BlockSizes) {
         let sizes = [blocks.minimum, blocks.preferred, blocks.maximum].map(u32::to_be_bytes);
         self.info(info::BLOCK_SIZE, sizes.as_flattened());
     }
 
-    /// Something about an export.
+    /// Writes other information about an export.
     pub(super) fn info(&mut self, kind: u16, bytes: &[u8]) {
         self.reply(rep::INFO, &[&kind.to_be_bytes(), bytes]);
     }
@@ -64,5 +64,5 @@ impl Answer<'_> {
 }
 
 fn length(bytes: usize) -> u32 {
-    u32::try_from(bytes).expect("strings have 4096 bytes at most")
+    u32::try_from(bytes).expect("length of a reply, whose strings have at most 4096 bytes")
 }

@@ -1,13 +1,13 @@
-//! The data of options: parsed to its last byte, or nothing.
+//! Parses the data of options. Data that are not valid to the last byte give `None`.
 
 use super::super::export::is_string;
 use super::super::number::info;
 use super::super::read::Reader;
 
-/// Of INFO and GO.
+/// The data of INFO and GO.
 pub(super) struct InfoRequest<'a> {
     pub(super) name: &'a [u8],
-    /// What else was asked for; what nobody knows is left out.
+    /// The requested information. Unknown requests are ignored.
     pub(super) wants_name: bool,
     pub(super) wants_description: bool,
     pub(super) wants_blocks: bool,
@@ -31,13 +31,13 @@ impl<'a> InfoRequest<'a> {
     }
 }
 
-/// Of LIST_META_CONTEXT and SET_META_CONTEXT.
+/// The data of LIST_META_CONTEXT and SET_META_CONTEXT.
 pub(super) struct ContextRequest<'a> {
     pub(super) name: &'a [u8],
     pub(super) queries: Queries<'a>,
 }
 
-/// Queries that are known to be whole.
+/// Queries that were checked to be complete.
 #[derive(Clone, Copy)]
 pub(super) struct Queries<'a> {
     pub(super) count: u32,
@@ -50,7 +50,7 @@ impl<'a> ContextRequest<'a> {
         let name = rest.counted().filter(|name| is_string(name))?;
         let count = rest.u32()?;
         let bytes = rest.0;
-        // Each has four bytes or more: the walk ends with the data, whatever the count says.
+        // Each query has at least four bytes, so the loop ends with the data, whatever the count.
         for _ in 0..count {
             rest.counted().filter(|query| is_string(query))?;
         }

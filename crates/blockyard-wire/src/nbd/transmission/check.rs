@@ -1,22 +1,22 @@
-//! Whether a request is legal: the one table of errors a client can make.
+//! Checks requests: the one table of errors that a client can make (see the [module](super)).
 
 use super::super::errno::Errno;
 use super::super::flags::ExportFlags;
 use super::super::handshake::{Agreed, Headers};
 use super::super::number::{cmd, cmd_flag};
+use super::command::Command;
 use super::header::Header;
-use super::request::Command;
 
-/// Bytes before the data in the chunk of a READ: its length must be sent in 32 bits with them.
+/// Bytes before the data in a chunk of a READ. The length of the chunk, which includes them, is sent in 32 bits.
 const CHUNK_OFFSET_BYTES: u32 = 8;
 
-/// What `header` asks for, or the error it is answered with.
+/// Returns the command of a request, or the error to answer it with.
 #[inline]
 pub(super) fn check(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
     let command = command(header, agreed)?;
     flags(header, command, agreed)?;
     if command.writes() && agreed.flags.contains(ExportFlags::READ_ONLY) {
-        return Err(Errno::NotPermitted); // T5
+        return Err(Errno::NotPermitted);
     }
     if command == Command::Flush {
         let reserved = header.offset | header.len;
@@ -27,7 +27,7 @@ pub(super) fn check(header: &Header, agreed: &Agreed) -> Result<Command, Errno> 
     Ok(command)
 }
 
-/// T4, of the command.
+/// Returns the command, if it is offered.
 fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
     let no_hole = header.flags & cmd_flag::NO_HOLE != 0;
     let fast = header.flags & cmd_flag::FAST_ZERO != 0;
@@ -46,7 +46,7 @@ fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
     }
 }
 
-/// T4, of the flags.
+/// Checks that the flags are known, offered and valid for the command.
 fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
     let extended = agreed.headers == Headers::Extended;
     let offered = |flag: ExportFlags, bits: u16| if agreed.flags.contains(flag) { bits } else { 0 };
@@ -64,7 +64,7 @@ fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
     let legal = own | offered(ExportFlags::FUA, cmd_flag::FUA);
     let lacks_payload =
         extended && command == Command::Write && header.flags & cmd_flag::PAYLOAD_LEN == 0;
-    // Contexts that were too many to be read are still there.
+    // A payload is left if it was too long for a list of contexts.
     let odd_payload = command == Command::BlockStatus && header.payload_left() > 0;
     if header.flags & !legal != 0 || lacks_payload || odd_payload {
         return Err(Errno::Invalid);
@@ -72,7 +72,7 @@ fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
     Ok(())
 }
 
-/// T6.
+/// Checks that the range lies within the export and is aligned.
 fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
     let end = header.offset.checked_add(header.len);
     if end.is_none_or(|end| end > agreed.size_bytes) {
@@ -81,7 +81,7 @@ fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
             _ => Errno::Invalid,
         });
     }
-    // A power of two, as exports are checked.
+    debug_assert!(agreed.blocks.minimum.is_power_of_two(), "block sizes of a checked export");
     let within_block = u64::from(agreed.blocks.minimum) - 1;
     if (header.offset | header.len) & within_block != 0 {
         return Err(Errno::Invalid);
@@ -89,7 +89,7 @@ fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
     Ok(())
 }
 
-/// T7 and T8.
+/// Checks that the length is possible for the command.
 fn length(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
     let maximum = agreed.blocks.maximum;
     match command {

@@ -1,49 +1,49 @@
-//! The header of a request, as it came.
+//! Parses the header of a request.
 
 use super::super::context::{CONTEXTS_MAX, ContextSet, MetaContext};
 use super::super::flags::ExportFlags;
 use super::super::handshake::{Agreed, Headers};
 use super::super::number::{EXTENDED_REQUEST_MAGIC, REQUEST_MAGIC, cmd, cmd_flag};
 use super::super::read::Reader;
-use super::request::Command;
+use super::command::Command;
 
-/// A compact request without payload, in bytes.
+/// Bytes of a compact request without payload.
 const COMPACT_BYTES: usize = 28;
-/// An extended request without payload, in bytes.
+/// Bytes of an extended request without payload.
 const EXTENDED_BYTES: usize = 32;
-/// What the payload of BLOCK_STATUS begins with: how far it asks, in bytes.
+/// Bytes of the length at the start of BLOCK_STATUS's payload.
 const STATUS_LENGTH_BYTES: usize = 8;
-/// A context named there, in bytes.
+/// Bytes of a context's number in that payload.
 const STATUS_CONTEXT_BYTES: usize = 4;
-/// Most bytes of a request that must be received in one piece. Payload of WRITE is not counted.
+/// The most bytes of a request that must be received in one piece. The payload of a WRITE is not included.
 pub const REQUEST_BYTES_MAX: usize =
     EXTENDED_BYTES + STATUS_LENGTH_BYTES + STATUS_CONTEXT_BYTES * CONTEXTS_MAX;
 
-/// A request, as it came.
+/// The header of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) flags: u16,
     pub(super) kind: u16,
     pub(super) cookie: u64,
     pub(super) offset: u64,
-    /// How much of the export it is about.
+    /// Bytes of the export that the request is about.
     pub(super) len: u64,
-    /// What BLOCK_STATUS asks for: nothing where it names contexts twice, or others than agreed.
+    /// The contexts that BLOCK_STATUS asks for. Empty if it names a context twice, or one that was not agreed on.
     pub(super) contexts: ContextSet,
-    /// Bytes of the header, and of the payload that was read with it.
+    /// Bytes of the header, and of the payload that was parsed with it.
     len_bytes: usize,
-    /// Bytes of the payload behind it.
+    /// Bytes of the payload after it.
     payload_left: u64,
 }
 
-/// Why there is no header.
+/// Why no header was parsed.
 pub(super) enum Unread {
     More { at_least: usize },
     BadMagic,
 }
 
 impl Header {
-    /// The header `bytes` begin with.
+    /// Parses the header at the front of `bytes`.
     #[inline]
     pub(super) fn parse(bytes: &[u8], agreed: &Agreed) -> Result<Self, Unread> {
         let extended = agreed.headers == Headers::Extended;
@@ -80,7 +80,7 @@ impl Header {
         Some(Self { flags, kind, cookie, offset, len, contexts, len_bytes, payload_left })
     }
 
-    /// Whether the payload is a list of contexts, of a length that can be right.
+    /// Whether the payload is a list of contexts with a possible length.
     fn names_contexts(&self, agreed: &Agreed) -> bool {
         let longest = (REQUEST_BYTES_MAX - EXTENDED_BYTES) as u64;
         self.kind == cmd::BLOCK_STATUS
@@ -90,11 +90,11 @@ impl Header {
     }
 
     fn with_contexts(mut self, rest: Reader<'_>, agreed: &Agreed) -> Result<Self, Unread> {
-        let payload_bytes = usize::try_from(self.payload_left).expect("it is short");
+        let payload_bytes = usize::try_from(self.payload_left).expect("payload of a short request");
         let at_least = self.len_bytes + payload_bytes;
         let more = Unread::More { at_least };
         let mut payload = Reader(rest.0.get(..payload_bytes).ok_or(more)?);
-        self.len = payload.u64().expect("it is long enough");
+        self.len = payload.u64().expect("payload with at least a length");
         self.contexts = named(payload, agreed.contexts).unwrap_or(ContextSet::EMPTY);
         self.len_bytes = at_least;
         self.payload_left = 0;
@@ -105,17 +105,17 @@ impl Header {
         self.kind == cmd::DISC
     }
 
-    /// Bytes of the header, and of the payload that was read with it.
+    /// Bytes of the header, and of the payload that was parsed with it.
     pub(super) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Bytes of the payload behind it.
+    /// Bytes of the payload after it.
     pub(super) fn payload_left(&self) -> u64 {
         self.payload_left
     }
 
-    /// Bytes of data that it needs memory for.
+    /// Bytes of data that the request needs memory for.
     pub(super) fn data_bytes(&self, command: Command) -> u64 {
         match command {
             Command::Read | Command::Write => self.len,
@@ -124,7 +124,7 @@ impl Header {
     }
 }
 
-/// The contexts in `list`: each once, and each one that was agreed on.
+/// Returns the contexts in `list`, if each was agreed on and is named once.
 fn named(mut list: Reader<'_>, agreed: ContextSet) -> Option<ContextSet> {
     let mut set = ContextSet::EMPTY;
     while !list.0.is_empty() {

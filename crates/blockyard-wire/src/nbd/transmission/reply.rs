@@ -1,4 +1,4 @@
-//! Replies: small headers into the caller's buffer, with the data to be sent behind them named.
+//! Replies: writes small headers to the caller's buffer, and names the data to send after them.
 
 use super::super::errno::Errno;
 use super::super::handshake::Headers;
@@ -6,49 +6,51 @@ use super::super::number::{
     EXTENDED_REPLY_MAGIC, REPLY_FLAG_DONE, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk,
 };
 use super::super::write::Writer;
-use super::{Charge, Command, Request, Transmission};
+use super::charge::Charge;
+use super::command::Command;
+use super::request::Request;
+use super::session::Transmission;
 
-/// Most bytes one answer, or one part of it, writes: an extended header and the place of a hole.
+/// The most bytes that an answer or a part of one writes: an extended header and the position of a hole.
 pub const ANSWER_BYTES_MAX: usize = 44;
-/// The offset before data, in bytes.
+/// Bytes of the offset before data.
 const OFFSET_BYTES: u64 = 8;
-/// Offset and size of a hole, in bytes.
+/// Bytes of a hole's offset and size.
 const HOLE_BYTES: u64 = 12;
-/// An error and the length of its message, which is empty, in bytes.
+/// Bytes of an error and of the length of its empty message.
 const ERROR_BYTES: u64 = 6;
 
 /// The end of a reply.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "what it says is to be sent"]
+#[must_use = "the answer is to be sent"]
 pub struct Answer {
-    /// How many bytes were written.
+    /// The number of bytes that were written.
     pub header_bytes: usize,
-    /// How many bytes of data are to be sent behind them: what is left of a READ, from where its
-    /// parts ended.
+    /// The number of data bytes to send after them: the rest of a READ after its parts.
     pub data_bytes: u64,
-    /// To be given to [`Transmission::sent`] once both have been sent.
+    /// What to give to [`Transmission::sent`] once all bytes have been sent.
     pub charge: Charge,
 }
 
-/// A part of a READ, from where the part before ended.
+/// A part of a READ, which starts where the last part ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// This many bytes follow.
     Data(u32),
-    /// This many bytes are zeroes, and do not follow.
+    /// This many bytes are zero, and do not follow.
     Hole(u32),
 }
 
 impl Transmission {
-    /// Ends the reply to `request`. Writes [`ANSWER_BYTES_MAX`] bytes at most to the front of `out`.
+    /// Ends the reply to `request` ([one-final-reply]). Writes at most [`ANSWER_BYTES_MAX`] bytes to the front of
+    /// `out`.
     ///
-    /// For a READ that is done: whatever its parts have not told follows as data, all of it if there
-    /// were none.
+    /// After a successful READ, everything that its parts did not cover follows as data.
     ///
     /// # Panics
     ///
-    /// If `out` is too short, a request that the protocol refused is said to be done, or status has
-    /// not been told for each context.
+    /// Panics if `out` is too short, if a request that the protocol refused is said to have succeeded, or if the
+    /// status of a context is missing.
     pub fn answer(&self, request: Request, result: Result<(), Errno>, out: &mut [u8]) -> Answer {
         let mut writer = Writer::new(out);
         let data_bytes = match result {
@@ -61,22 +63,23 @@ impl Transmission {
         Answer { header_bytes: writer.len_bytes(), data_bytes, charge: request.charge }
     }
 
-    /// A part of the reply to a READ, of which more follows. Writes [`ANSWER_BYTES_MAX`] bytes at most
-    /// to the front of `out`, and returns how many. The data of [`Part::Data`] is to be sent behind them.
+    /// Writes a part of the reply to a READ, to be continued. Writes at most [`ANSWER_BYTES_MAX`] bytes to the front
+    /// of `out`, and returns their number. The data of [`Part::Data`] is to be sent after them.
     ///
     /// # Panics
     ///
-    /// If `out` is too short, replies are simple, `request` is no READ, the part is empty or ends
-    /// beyond it, or it must not be fragmented and this is not all of it (T11).
+    /// Panics if `out` is too short, if replies are simple, if `request` is not a READ, if the part is empty or ends
+    /// beyond the request, or if the READ must not be fragmented and this is not all of it
+    /// ([read-chunks-contiguous]).
     pub fn part(&self, request: &mut Request, part: Part, out: &mut [u8]) -> usize {
-        assert!(self.agreed.headers != Headers::Simple, "simple replies have no parts");
-        assert!(request.command() == Some(Command::Read), "only reads are told in parts");
+        assert!(self.agreed.headers != Headers::Simple, "a simple reply has no parts");
+        assert!(request.command() == Some(Command::Read), "only the reply to a READ has parts");
         let (Part::Data(len) | Part::Hole(len)) = part;
         let offset = request.offset() + request.replied;
         request.replied += u64::from(len);
-        assert!(len > 0 && request.replied <= request.len(), "a part is within its request");
+        assert!(len > 0 && request.replied <= request.len(), "a part lies within its request");
         let whole = u64::from(len) == request.len();
-        assert!(whole || !request.dont_fragment(), "this READ is not to be fragmented");
+        assert!(whole || !request.dont_fragment(), "a READ with DF has one part");
         let mut writer = Writer::new(out);
         match part {
             Part::Data(_) => {
@@ -93,16 +96,16 @@ impl Transmission {
         writer.len_bytes()
     }
 
-    /// Returns how many bytes of data follow.
+    /// Writes a successful reply. Returns the number of data bytes that follow.
     #[inline]
     fn done(&self, request: &Request, writer: &mut Writer<'_>) -> u64 {
-        let command = request.command().expect("a request that was refused is not done");
+        let command = request.command().expect("command of a request that was not refused");
         let left = match command {
             Command::Read => request.len() - request.replied,
             _ => 0,
         };
-        let told = command != Command::BlockStatus || request.contexts_left.is_empty();
-        assert!(told, "status is told for each context");
+        let is_complete = command != Command::BlockStatus || request.contexts_left.is_empty();
+        assert!(is_complete, "the status of each context precedes the answer");
         if self.is_simple(request) && command != Command::BlockStatus {
             simple(request, 0, writer);
         } else if left > 0 {
@@ -123,7 +126,7 @@ impl Transmission {
         writer.u16(0);
     }
 
-    /// Whether success is told in a simple reply (T3).
+    /// Whether success has a simple reply ([reply-form-as-agreed]).
     fn is_simple(&self, request: &Request) -> bool {
         match self.agreed.headers {
             Headers::Simple => true,
@@ -132,7 +135,7 @@ impl Transmission {
         }
     }
 
-    /// The header of a chunk with `len_bytes` behind it.
+    /// Writes the header of a chunk with `len_bytes` after it.
     pub(super) fn chunk(
         &self,
         request: &Request,
@@ -150,7 +153,7 @@ impl Transmission {
             writer.u64(request.offset());
             writer.u64(len_bytes);
         } else {
-            writer.u32(u32::try_from(len_bytes).expect("reads are short enough"));
+            writer.u32(u32::try_from(len_bytes).expect("length of a chunk that `check` limited"));
         }
     }
 }

@@ -3,45 +3,14 @@
 use super::super::context::ContextSet;
 use super::super::errno::Errno;
 use super::super::number::{cmd, cmd_flag};
-use super::Charge;
+use super::charge::Charge;
+use super::command::Command;
 use super::header::Header;
 
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Command {
-    /// Read; the data goes with the reply.
-    Read,
-    /// Write the payload.
-    Write,
-    /// What was answered before, on any connection, is to be durable.
-    Flush,
-    /// Nobody needs what is there.
-    Trim,
-    /// It will be read soon.
-    Cache,
-    /// Make it read as zeroes.
-    WriteZeroes {
-        /// Room must stay allocated for it.
-        no_hole: bool,
-        /// Rather fail with [`Errno::NotSupported`] than be as slow as writing.
-        fast: bool,
-    },
-    /// Tell what is there, for each context of [`Request::contexts_left`].
-    BlockStatus,
-}
-
-impl Command {
-    /// Whether it changes what is on the export.
-    #[must_use]
-    pub fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::Trim | Self::WriteZeroes { .. })
-    }
-}
-
-/// A request that was taken and has not been answered. It cannot be copied, and is consumed by its
-/// answer (T1).
+/// A request that was taken and has not been answered. It cannot be copied, and its answer consumes it
+/// ([one-final-reply]).
 #[derive(Debug)]
-#[must_use = "every request is answered"]
+#[must_use = "every request must be answered"]
 pub struct Request {
     command: Option<Command>,
     flags: u16,
@@ -49,9 +18,9 @@ pub struct Request {
     cookie: u64,
     offset: u64,
     len: u64,
-    /// How far chunks of a READ have come (T11).
+    /// Bytes of a READ that chunks have covered ([read-chunks-contiguous]).
     pub(super) replied: u64,
-    /// Whose status has not been told.
+    /// The contexts whose status has not been reported.
     pub(super) contexts_left: ContextSet,
     pub(super) charge: Charge,
 }
@@ -71,61 +40,60 @@ impl Request {
         }
     }
 
-    /// What it asks for; nothing where it was refused by the protocol.
+    /// The command, or `None` if the protocol refused the request.
     #[must_use]
     pub fn command(&self) -> Option<Command> {
         self.command
     }
 
-    /// Where it begins, in bytes. Within the export, unless refused.
+    /// Its offset in bytes. It lies within the export, unless the request was refused.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Its length in bytes. It ends within the export, unless refused.
+    /// Its length in bytes. It ends within the export, unless the request was refused.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "an empty one is settled")]
+    #[expect(clippy::len_without_is_empty, reason = "an empty request is settled at once")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether what it writes must be durable when it is answered. On what writes nothing it has no
-    /// meaning.
+    /// Whether a write must be durable when it is answered. Other commands ignore this.
     #[must_use]
     pub fn fua(&self) -> bool {
         self.flags & cmd_flag::FUA != 0
     }
 
-    /// The client's number for it.
+    /// The client's number for the request.
     #[must_use]
     pub fn cookie(&self) -> u64 {
         self.cookie
     }
 
-    /// Whether the data of a READ must go in one piece (T11).
+    /// Whether the data of a READ must be sent in one chunk ([read-chunks-contiguous]).
     #[must_use]
     pub fn dont_fragment(&self) -> bool {
         self.flags & cmd_flag::DF != 0
     }
 
-    /// Contexts whose status has not been told.
+    /// The contexts whose status has not been reported.
     #[must_use]
     pub fn contexts_left(&self) -> ContextSet {
         self.contexts_left
     }
 
-    /// Whether a status has one extent only.
+    /// Whether a status may have only one extent.
     pub(super) fn wants_one(&self) -> bool {
         self.flags & cmd_flag::REQ_ONE != 0
     }
 
-    /// Whether it is a READ, be it refused (T3).
+    /// Whether it is a READ, refused or not ([reply-form-as-agreed]).
     pub(super) fn is_read(&self) -> bool {
         self.kind == cmd::READ
     }
 
-    /// The error that may be sent for `errno` (T9).
+    /// Returns the error to send for `errno` ([enotsup-only-for-fast-zero]).
     pub(super) fn legal(&self, errno: Errno) -> Errno {
         let fast = matches!(self.command, Some(Command::WriteZeroes { fast: true, .. }));
         if errno == Errno::NotSupported && !fast { Errno::Invalid } else { errno }

@@ -4,54 +4,58 @@ use super::super::context::MetaContext;
 use super::super::handshake::Headers;
 use super::super::number::{DESCRIPTORS_MAX, chunk};
 use super::super::write::Writer;
-use super::{Command, Request, Transmission};
+use super::command::Command;
+use super::request::Request;
+use super::session::Transmission;
 
-/// Fewest bytes a chunk of status must be given: its header and one descriptor, extended.
+/// The fewest bytes of a buffer for a chunk of status: the header and one descriptor, both extended.
 pub const STATUS_BYTES_MIN: usize = 56;
-/// Longest extent of a compact descriptor, in bytes: a multiple of every minimum block.
+/// The longest extent of a compact descriptor, in bytes: a multiple of every minimum block.
 const COMPACT_EXTENT_MAX: u64 = 0xffff_0000;
 
-/// A descriptor that may still grow.
+const _: () = assert!(STATUS_BYTES_MIN == 40 + 16, "an extended header and descriptor");
+
+/// A descriptor that may still be extended.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     len: u64,
     state: u32,
 }
 
-/// The status of a range in one context, extent by extent from its beginning (T12):
+/// The status of a range in one context, as extents from its start:
 ///
-/// - neighbours of the same state are one descriptor; none is empty;
-/// - nothing is told beyond the export, and nothing after the end of what was asked for is begun;
-/// - with REQ_ONE there is one descriptor, and it does not go beyond what was asked for;
-/// - there are 2^20 descriptors at most, and no more than there is room for.
+/// - Neighbours with the same state form one descriptor. No descriptor is empty.
+/// - No extent ends beyond the export, or starts after the end of the requested range.
+/// - With REQ_ONE there is one descriptor, which does not exceed the requested range.
+/// - There are at most 2^20 descriptors, and no more than the buffer has room for.
 ///
-/// What does not fit is left out: a client asks again from there.
+/// Extents that do not fit are omitted, and a client asks again from there.
 #[derive(Debug)]
-#[must_use = "a chunk is finished"]
+#[must_use = "a chunk must be finished"]
 pub struct StatusChunk<'a> {
     transmission: &'a Transmission,
     request: &'a Request,
     context: MetaContext,
-    /// What is told at most, in bytes.
-    told_max: u64,
-    /// What has been told with the last extent, in bytes.
-    told: u64,
-    /// The last one, not written yet.
+    /// The most bytes of the range to report.
+    reported_max: u64,
+    /// The bytes that were reported, including the last extent.
+    reported: u64,
+    /// The last extent, which is not written yet.
     last: Option<Extent>,
     full: bool,
-    /// Descriptors written.
+    /// The number of descriptors that were written.
     count: u32,
     head: &'a mut [u8],
     descriptors: Writer<'a>,
 }
 
 impl Transmission {
-    /// Begins the chunk of `context`. It fills the front of `out`, which should have room for as many
-    /// descriptors as are wanted: 16 bytes each, and [`STATUS_BYTES_MIN`] at least.
+    /// Starts the chunk for `context`. The chunk fills the front of `out`, which should have room for the wanted number
+    /// of descriptors, 16 bytes each, and must have at least [`STATUS_BYTES_MIN`] bytes.
     ///
     /// # Panics
     ///
-    /// If `out` is too short, `request` is no BLOCK_STATUS, or `context` is none of
+    /// Panics if `out` is too short, if `request` is not a BLOCK_STATUS, or if `context` is not one of
     /// [`Request::contexts_left`].
     pub fn status<'a>(
         &'a self,
@@ -59,20 +63,20 @@ impl Transmission {
         context: MetaContext,
         out: &'a mut [u8],
     ) -> StatusChunk<'a> {
-        assert!(out.len() >= STATUS_BYTES_MIN, "one descriptor must have room");
-        assert!(request.command() == Some(Command::BlockStatus), "it asks for no status");
-        assert!(request.contexts_left.contains(context), "each context is told once");
+        assert!(out.len() >= STATUS_BYTES_MIN, "a buffer for a header and one descriptor");
+        assert!(request.command() == Some(Command::BlockStatus), "only BLOCK_STATUS has a status");
+        assert!(request.contexts_left.contains(context), "each context is reported once");
         request.contexts_left.remove(context);
         let to_end = self.agreed.size_bytes - request.offset();
-        let told_max = if request.wants_one() { request.len() } else { to_end };
+        let reported_max = if request.wants_one() { request.len() } else { to_end };
         let head_bytes = if self.agreed.headers == Headers::Extended { 40 } else { 24 };
         let (head, descriptors) = out.split_at_mut(head_bytes);
         StatusChunk {
             transmission: self,
             request,
             context,
-            told_max,
-            told: 0,
+            reported_max,
+            reported: 0,
             last: None,
             full: false,
             count: 0,
@@ -83,17 +87,19 @@ impl Transmission {
 }
 
 impl StatusChunk<'_> {
-    /// The next `len_bytes` are in `state`. Whether more is wanted; where it is not, more is left out.
+    /// Adds an extent of `len_bytes` in `state`. Returns whether more extents are wanted. If not, further extents are
+    /// ignored.
     ///
     /// # Panics
     ///
-    /// If `len_bytes` is 0.
+    /// Panics if `len_bytes` is 0.
     pub fn push(&mut self, len_bytes: u64, state: u32) -> bool {
-        assert!(len_bytes > 0, "an extent has a length");
+        assert!(len_bytes > 0, "an extent is not empty");
+        debug_assert!(self.reported <= self.reported_max, "no extent ends beyond the range");
         if self.full {
             return false;
         }
-        let len = len_bytes.min(self.told_max - self.told);
+        let len = len_bytes.min(self.reported_max - self.reported);
         match self.last {
             Some(last) if last.state == state => self.set_last(last.len, len, state),
             Some(last) => {
@@ -106,18 +112,18 @@ impl StatusChunk<'_> {
             }
             None => self.set_last(0, len, state),
         }
-        self.full |= self.told >= self.request.len().min(self.told_max);
+        self.full |= self.reported >= self.request.len().min(self.reported_max);
         !self.full
     }
 
-    /// Ends the chunk; how many bytes of `out` it fills.
+    /// Ends the chunk. Returns the number of bytes of `out` that it fills.
     ///
     /// # Panics
     ///
-    /// If nothing was pushed.
+    /// Panics if no extent was added.
     #[must_use]
     pub fn finish(mut self) -> usize {
-        let last = self.last.take().expect("a status tells of something");
+        let last = self.last.take().expect("at least one extent");
         self.write(last);
         let extended = self.is_extended();
         let len_bytes = (self.descriptors.len_bytes() + if extended { 8 } else { 4 }) as u64;
@@ -131,12 +137,12 @@ impl StatusChunk<'_> {
         head.len_bytes() + self.descriptors.len_bytes()
     }
 
-    /// Makes the last extent `before` and `more` long, or as long as a descriptor can tell.
+    /// Sets the last extent to a length of `before` plus `more`, or to the longest that a descriptor can hold.
     fn set_last(&mut self, before: u64, more: u64, state: u32) {
         let extent_max = if self.is_extended() { u64::MAX } else { COMPACT_EXTENT_MAX };
         let len = (before + more).min(extent_max);
         self.full |= len < before + more;
-        self.told += len - before;
+        self.reported += len - before;
         self.last = Some(Extent { len, state });
     }
 
@@ -153,7 +159,7 @@ impl StatusChunk<'_> {
             self.descriptors.u64(extent.len);
             self.descriptors.u64(u64::from(extent.state));
         } else {
-            self.descriptors.u32(u32::try_from(extent.len).expect("it was cut"));
+            self.descriptors.u32(u32::try_from(extent.len).expect("length of a compact extent"));
             self.descriptors.u32(extent.state);
         }
     }

@@ -8,8 +8,8 @@ use crate::sector_hash::{HashNodes, SectorHash};
 use crate::time::Instant;
 use crate::unit::RequestId;
 
-/// Where requests start, for all sides together: what their trees hang on, and a hash for whoever
-/// wants one sector only.
+/// The start sectors of requests, shared by all directions and classes: the nodes of their trees,
+/// and a hash for searches by one sector.
 #[derive(Debug)]
 pub(super) struct Order {
     nodes: SectorNodes,
@@ -26,7 +26,7 @@ impl Order {
         }
     }
 
-    /// The requests of any side that start at `sector`, the one sorted in last first.
+    /// Returns the requests of any direction that start at `sector`, newest first.
     pub(super) fn starting_at(&self, sector: u64) -> impl Iterator<Item = RequestId> {
         self.starts.at(&self.start_nodes, sector)
     }
@@ -37,15 +37,15 @@ impl Order {
 pub(super) struct Side {
     tree: SectorTree,
     pub(super) fifo: List,
-    /// Where the request sent last starts.
+    /// The start of the request sent last.
     position: u64,
-    /// The first request that starts at or after `position`: kept, because it costs less to follow
-    /// than to search.
+    /// The first request that starts at or after `position`, kept because following it costs less
+    /// than a search.
     next: Option<RequestId>,
 }
 
 impl Side {
-    /// Sorts `id`, which starts at `sector`, in.
+    /// Sorts in `id`, which starts at `sector`.
     pub(super) fn sort(&mut self, order: &mut Order, id: RequestId, sector: u64) {
         self.tree.insert(&mut order.nodes, id, sector);
         order.starts.insert(&mut order.start_nodes, id, sector);
@@ -63,7 +63,7 @@ impl Side {
         order.starts.remove(&mut order.start_nodes, id);
     }
 
-    /// As [`Self::unsort`], and the order goes on from where `id` starts.
+    /// Like [`Self::unsort`]; the order then continues from the start of `id`.
     pub(super) fn send(&mut self, order: &mut Order, id: RequestId) {
         let in_order = self.next == Some(id);
         self.position = order.nodes.sector(id);
@@ -89,9 +89,9 @@ pub(super) struct Class {
     reads: Side,
     writes: Side,
     turn: Turn,
-    /// How many more requests the batch under way may have.
+    /// How many more requests the current batch may have.
     batch_left: u32,
-    /// How many new batches have passed waiting writes over.
+    /// How many new batches have passed over waiting writes.
     starved: u32,
 }
 
@@ -121,7 +121,7 @@ impl Class {
         }
     }
 
-    /// Whether anything is queued or in flight.
+    /// Whether a request is queued or in flight.
     pub(super) const fn has_work(&self) -> bool {
         self.in_flight > 0
             || !self.head.is_empty()
@@ -129,20 +129,20 @@ impl Class {
             || !self.writes.fifo.is_empty()
     }
 
-    /// The earliest arrival among the heads of the lists.
+    /// Returns the earliest arrival among the heads of the lists.
     pub(super) fn oldest(&self, arrived: &[Instant]) -> Option<RequestId> {
         let heads = [self.head.first(), self.reads.fifo.first(), self.writes.fifo.first()];
         heads.into_iter().flatten().min_by_key(|id| arrived[id.index()])
     }
 
-    /// The request to send next; the caller sends it.
+    /// Returns the request to send next; the caller sends it.
     pub(super) fn next(
         &mut self,
         arrived: &[Instant],
         tunables: &DeadlineTunables,
         now: Instant,
     ) -> Option<RequestId> {
-        self.head // A3
+        self.head
             .first()
             .or_else(|| self.continue_batch())
             .or_else(|| self.begin_batch(arrived, tunables, now))

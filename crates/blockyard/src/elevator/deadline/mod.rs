@@ -59,7 +59,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// An elevator for a queue of `capacity` requests.
+    /// Returns an elevator for a queue of `capacity` requests.
     #[must_use]
     pub fn new(capacity: usize, tunables: DeadlineTunables) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Deadline {
         }
     }
 
-    /// The tunables it was made with.
+    /// Returns the tunables.
     #[must_use]
     pub const fn tunables(&self) -> &DeadlineTunables {
         &self.tunables
@@ -88,7 +88,7 @@ impl Deadline {
         }
     }
 
-    /// [aged-request-first].
+    /// Returns a request that has aged ([aged-request-first], [elevator-starves-none]).
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
         if self.classes.iter().filter(|class| class.has_work()).count() < 2 {
             return None;
@@ -99,7 +99,7 @@ impl Deadline {
             .find(|(_, id)| now >= self.arrived[id.index()] + self.tunables.prio_aging_expire)
     }
 
-    /// [classes-in-order].
+    /// Returns the class whose turn it is ([classes-in-order]).
     fn next_in_order(&mut self, now: Instant) -> Option<(usize, RequestId)> {
         let at = self.classes.iter().position(Class::has_work)?;
         let id = self.classes[at].next(&self.arrived, &self.tunables, now)?;
@@ -108,8 +108,8 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    /// The last request filed in any way, then backs by the hash, then fronts by another, unless
-    /// [`DeadlineTunables::front_merges`] says not to look for them.
+    /// Tries the request filed last for every kind of merge, then back merges by the hash, then
+    /// front merges by another hash, unless [`DeadlineTunables::front_merges`] is off.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -138,7 +138,7 @@ impl Elevator for Deadline {
         self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
     }
 
-    /// Only requests of the same op, and of those the first; ranges of a discard have none.
+    /// Returns the first of the requests of the same op; ranges of a discard have no neighbour.
     fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
         let rq = &requests[id];
         let same_op = |other: &RequestId| requests[*other].op == rq.op;
@@ -154,19 +154,19 @@ impl Elevator for Deadline {
         }
     }
 
-    fn joined(&mut self, requests: &mut Requests, kept: RequestId, gone: RequestId) {
+    fn joined(&mut self, requests: &mut Requests, kept: RequestId, absorbed: RequestId) {
         let Request { op, prio, .. } = requests[kept];
         let class = self.class_of(prio);
         let side = self.classes[class].side_mut(op);
-        if self.arrived[gone.index()] < self.arrived[kept.index()] {
+        if self.arrived[absorbed.index()] < self.arrived[kept.index()] {
             side.fifo.remove(requests, kept); // [earlier-arrival-stays]
-            side.fifo.replace(requests, gone, kept);
-            self.arrived[kept.index()] = self.arrived[gone.index()];
+            side.fifo.replace(requests, absorbed, kept);
+            self.arrived[kept.index()] = self.arrived[absorbed.index()];
         } else {
-            side.fifo.remove(requests, gone);
+            side.fifo.remove(requests, absorbed);
         }
-        side.unsort(&mut self.order, gone);
-        self.ends.remove(&mut self.end_nodes, gone);
+        side.unsort(&mut self.order, absorbed);
+        self.ends.remove(&mut self.end_nodes, absorbed);
         self.len -= 1;
     }
 
@@ -179,7 +179,7 @@ impl Elevator for Deadline {
         let class = self.class_of(rq.prio);
         let class = &mut self.classes[class];
         match place {
-            Place::Head => class.head.push_front(requests, id), // A3
+            Place::Head => class.head.push_front(requests, id),
             Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
@@ -229,7 +229,7 @@ impl Elevator for Deadline {
         *in_flight -= 1;
     }
 
-    /// At least one, so that they are never shut out.
+    /// At least one, so that asynchronous requests are never shut out.
     fn async_depth(&self, depth: u32) -> u32 {
         self.tunables.async_depth.map_or(depth, |most| most.min(depth).max(1))
     }

@@ -3,22 +3,22 @@
 use super::domain::{DOMAINS, Domain, Tokens};
 use crate::time::{Duration, Instant};
 
-/// What a request took.
+/// The latencies of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
-    /// From its submission on.
+    /// From its submission to its end.
     pub(super) total: Duration,
-    /// From its start in the device on.
+    /// From its start in the device to its end.
     pub(super) device: Duration,
 }
 
-/// How latencies become depths.
+/// Turns latencies into depths.
 pub(super) trait Adjust: core::fmt::Debug {
-    /// A request of `domain` has completed. `due` is when depths are to be adjusted: this may set
-    /// it where it is not set.
+    /// Notes that a request of `domain` has completed. `due` is when depths are to be adjusted;
+    /// this may set it if it is not set.
     fn completed(&mut self, domain: Domain, took: Took, now: Instant, due: &mut Option<Instant>);
 
-    /// Adjusts depths as of `at`, and says when to do it again; `None`: that is for
-    /// [`Self::completed`] to say.
+    /// Adjusts depths as of `at`. Returns when to do so again, or `None` if [`Self::completed`]
+    /// decides that.
     fn adjust(&mut self, at: Instant, tokens: &mut [Tokens; DOMAINS]) -> Option<Instant>;
 }

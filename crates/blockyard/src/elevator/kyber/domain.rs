@@ -4,10 +4,11 @@
 use crate::bio::{Flags, Op};
 use crate::policy::KyberAdjust;
 
-/// How many domains there are.
+/// The number of domains.
 pub(super) const DOMAINS: usize = 4;
 
-/// What is bounded together (K1). With [`KyberAdjust::Steps`] nothing is of [`Self::Discard`].
+/// A kind of requests with a depth of its own. With [`KyberAdjust::Steps`], [`Self::Discard`] is
+/// unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     Read,
@@ -24,7 +25,7 @@ impl Domain {
         self as usize
     }
 
-    /// K1.
+    /// Returns the domain of a request.
     pub(super) const fn of(kind: KyberAdjust, op: Op, flags: Flags) -> Self {
         match (kind, op) {
             (_, Op::Read) => Self::Read,
@@ -35,7 +36,7 @@ impl Domain {
         }
     }
 
-    /// Requests in a row ([domain-batches-in-turn]).
+    /// Returns the size of a batch ([domain-batches-in-turn]).
     pub(super) const fn batch(self, kind: KyberAdjust) -> u32 {
         match (self, kind) {
             (Self::Read, _) => 16,
@@ -44,7 +45,7 @@ impl Domain {
         }
     }
 
-    /// Every domain once, beginning behind this one, which comes last ([domain-batches-in-turn]).
+    /// Returns every domain once, from the next one to this one ([domain-batches-in-turn]).
     pub(super) fn round(self) -> impl Iterator<Item = Self> {
         (1..=DOMAINS).map(move |ahead| Self::ALL[(self.index() + ahead) % DOMAINS])
     }
@@ -59,11 +60,11 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// `max` tokens, which is also as many as there will ever be.
+    /// Returns `max` tokens, which is also the upper limit of the depth.
     ///
     /// # Panics
     ///
-    /// If that is none.
+    /// Panics if `max` is 0.
     pub(super) fn new(max: u32) -> Self {
         assert!(max > 0, "a domain without tokens sends nothing");
         Self { max, depth: max, out: 0 }
@@ -73,24 +74,24 @@ impl Tokens {
         self.depth
     }
 
-    /// Whether there are as many as there can be.
+    /// Whether the depth is at its upper limit.
     pub(super) const fn is_whole(&self) -> bool {
         self.depth == self.max
     }
 
-    /// From now on there are `depth`, as far as [depth-within-bounds] allows.
+    /// Sets the depth, within its bounds ([depth-within-bounds]).
     pub(super) fn resize(&mut self, depth: u32) {
         self.depth = depth.clamp(1, self.max);
     }
 
-    /// Takes one; says whether there was one left ([token-per-request]).
+    /// Takes a token. Returns whether there was one ([token-per-request]).
     pub(super) const fn take(&mut self) -> bool {
         let left = self.out < self.depth;
         self.out += left as u32;
         left
     }
 
-    /// Gives one back.
+    /// Gives a token back.
     pub(super) fn put(&mut self) {
         assert!(self.out > 0, "[one-finished-per-dispatch]: finished more often than dispatched");
         self.out -= 1;

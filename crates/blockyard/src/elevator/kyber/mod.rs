@@ -60,14 +60,15 @@ use crate::unit::{HctxId, RequestId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What one hardware queue has to send.
+/// The requests that one hardware queue has to send.
 #[derive(Debug)]
 struct Lane {
-    /// Taken out of the software queues, by domain ([domain-lists-in-order]).
+    /// Requests that have left the software queues, by domain ([domain-lists-in-order]).
     lists: [List; DOMAINS],
     /// Which software queues hold requests of each domain.
     pending: [Bits; DOMAINS],
-    /// The domain whose turn it is, and how many of its batch have gone ([domain-batches-in-turn]).
+    /// The domain whose turn it is, and how many requests of its batch have gone
+    /// ([domain-batches-in-turn]).
     turn: Domain,
     batched: u32,
     /// Requests held in all lists.
@@ -81,22 +82,22 @@ pub struct Kyber {
     map: QueueMap,
     /// One for each kind of map, processor and domain.
     staged: Vec<[SoftwareQueue; DOMAINS]>,
-    /// Of no use to software queues that look at the last eight; they want some.
+    /// Unused by software queues that look at the last eight, but required by their calls.
     nodes: HashNodes,
     lanes: Vec<Lane>,
     tokens: [Tokens; DOMAINS],
     adjust: Box<dyn Adjust + Send>,
-    /// When depths are to be adjusted (K6).
+    /// When depths are to be adjusted.
     due: Option<Instant>,
     len: u32,
 }
 
 impl Kyber {
-    /// An elevator for a queue with this `map`.
+    /// Returns an elevator for a queue with this `map`.
     ///
     /// # Panics
     ///
-    /// If a depth is 0.
+    /// Panics if a depth is 0.
     #[must_use]
     pub fn new(map: &QueueMap, tunables: KyberTunables) -> Self {
         let KyberTunables { read_depth, write_depth, discard_depth, other_depth, .. } = tunables;
@@ -129,19 +130,20 @@ impl Kyber {
         Domain::of(self.kind, request.op, request.flags)
     }
 
-    /// Where the lists of a software queue stand.
+    /// Returns the index of the lists of a software queue.
     fn staged_at(&self, ctx: Ctx) -> usize {
         self.map.kind_serving(ctx.cpu, ctx.hctx) * self.map.default.len() + ctx.cpu.index()
     }
 
-    /// K6.
-    fn adjust_what_is_due(&mut self, now: Instant) {
+    /// Adjusts depths if their instant has come.
+    fn adjust_if_due(&mut self, now: Instant) {
         while let Some(at) = self.due.take_if(|due| *due <= now) {
             self.due = self.adjust.adjust(at, &mut self.tokens);
         }
     }
 
-    /// The next request of `domain`, with a token ([token-per-request]), where there are both.
+    /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
+    /// ([dispatched-once]).
     fn take(&mut self, requests: &mut Requests, hctx: HctxId, domain: Domain) -> Option<RequestId> {
         let lane = &mut self.lanes[hctx.index()];
         let (list, pending) = (&mut lane.lists[domain.index()], &mut lane.pending[domain.index()]);
@@ -155,6 +157,12 @@ impl Kyber {
                 pending.remove(at);
             }
         }
+        debug_assert!(
+            0 < lane.len && lane.len <= self.len,
+            "{} requests, {} in all",
+            lane.len,
+            self.len
+        );
         lane.len -= 1;
         self.len -= 1;
         list.pop_front(requests)
@@ -162,7 +170,7 @@ impl Kyber {
 }
 
 impl Elevator for Kyber {
-    /// The last eight that `ctx` has staged in the domain ([domain-lists-in-order]).
+    /// Tries the last eight that `ctx` has staged in the domain ([domain-lists-in-order]).
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -172,26 +180,26 @@ impl Elevator for Kyber {
         fronts: bool,
     ) -> Option<Candidate> {
         if !fronts {
-            return None; // [domain-lists-in-order]: a request that is about to be inserted
+            return None; // [domain-lists-in-order]: inserted requests do not join others
         }
         let domain = self.domain_of(other);
         let queue = &self.staged[self.staged_at(ctx)][domain.index()];
         queue.find_merge(&self.nodes, requests, limits, other)
     }
 
-    /// A merge changes no place, and no index is kept.
+    /// Does nothing: a merge changes no place, and there is no index.
     fn merged(&mut self, _requests: &Requests, _id: RequestId, _merge: Merge) {}
 
-    /// None ([domain-lists-in-order]).
+    /// Returns `None`: requests do not join each other ([domain-lists-in-order]).
     fn neighbour(&self, _requests: &Requests, _id: RequestId, _merge: Merge) -> Option<RequestId> {
         None
     }
 
-    fn joined(&mut self, _requests: &mut Requests, _kept: RequestId, _gone: RequestId) {
+    fn joined(&mut self, _requests: &mut Requests, _kept: RequestId, _absorbed: RequestId) {
         unreachable!("[domain-lists-in-order]: kyber names no neighbour");
     }
 
-    /// No index is kept.
+    /// Does nothing: there is no index.
     fn unmergeable(&mut self, _requests: &Requests, _id: RequestId) {}
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, _now: Instant) {
@@ -210,14 +218,14 @@ impl Elevator for Kyber {
         self.len += 1;
     }
 
-    /// A request of `hctx`.
+    /// Returns a request of `hctx`.
     fn dispatch(
         &mut self,
         requests: &mut Requests,
         hctx: HctxId,
         now: Instant,
     ) -> Option<RequestId> {
-        self.adjust_what_is_due(now);
+        self.adjust_if_due(now);
         let Lane { turn, batched, len, .. } = self.lanes[hctx.index()];
         if len == 0 {
             self.lanes[hctx.index()].batched = 0;
@@ -249,18 +257,20 @@ impl Elevator for Kyber {
     }
 
     fn finished(&mut self, request: &Request, now: Instant) {
-        self.adjust_what_is_due(now);
+        self.adjust_if_due(now);
         let domain = self.domain_of(&request.extent());
+        debug_assert!(request.state() != State::Idle, "an idle request has no token");
         self.tokens[domain.index()].put();
         let times = &request.times;
-        // [one-finished-per-dispatch]: not what came back, nor what the driver failed without starting it.
+        // [one-finished-per-dispatch]: a request that came back, or that the driver failed without
+        // starting it, is not measured.
         if request.state() == State::Complete && times.issued >= times.scheduled {
             let took = Took { total: now.since(times.queued), device: now.since(times.issued) };
             self.adjust.completed(domain, took, now, &mut self.due);
         }
     }
 
-    /// Three quarters, so that what somebody waits for finds a tag; at least one.
+    /// Three quarters, so that synchronous requests find a tag; at least one.
     fn async_depth(&self, depth: u32) -> u32 {
         (depth - depth.div_ceil(4)).max(1)
     }

@@ -40,14 +40,14 @@ struct Node {
 }
 
 impl SectorNodes {
-    /// Memory for `capacity` requests, numbered from 0, none in a tree.
+    /// Returns memory for `capacity` requests, numbered from 0, none in a tree.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let unused = Node { sector: 0, child: [NIL; 2], parent: NIL, priority: 0 };
         Self { slots: alloc::vec![unused; capacity + 1], drawn: 0x2545_f491 }
     }
 
-    /// The next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
+    /// Draws the next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
     const fn draw(&mut self) -> u32 {
         self.drawn ^= self.drawn << 13;
         self.drawn ^= self.drawn >> 17;
@@ -55,7 +55,7 @@ impl SectorNodes {
         self.drawn
     }
 
-    /// The sector under which `id` was inserted last.
+    /// Returns the sector under which `id` was inserted last.
     #[must_use]
     pub fn sector(&self, id: RequestId) -> u64 {
         self.at(node_of(id)).sector
@@ -69,12 +69,12 @@ impl SectorNodes {
         &mut self.slots[at as usize]
     }
 
-    /// On which side of `parent` its child `at` hangs.
+    /// Returns the side of `parent` that its child `at` is on.
     fn side_of(&self, parent: u32, at: u32) -> usize {
         usize::from(self.at(parent).child[RIGHT] == at)
     }
 
-    /// The last node reached from `at` by going to `side` only.
+    /// Returns the last node reached from `at` by going to `side` only.
     fn descend(&self, mut at: u32, side: usize) -> u32 {
         let mut last = NIL;
         while at != NIL {
@@ -84,7 +84,7 @@ impl SectorNodes {
         last
     }
 
-    /// The in-order neighbour of `id` on `side`.
+    /// Returns the in-order neighbour of `id` on `side`.
     fn step(&self, id: RequestId, side: usize) -> Option<RequestId> {
         let mut at = node_of(id);
         let below = self.descend(self.at(at).child[side], 1 - side);
@@ -123,13 +123,14 @@ impl Default for SectorTree {
 }
 
 impl SectorTree {
-    /// An empty tree.
+    /// Returns an empty tree.
     #[must_use]
     pub const fn new() -> Self {
         Self { root: NIL }
     }
 
-    /// Adds `id`, which is in no tree, behind all requests that start at or before `sector` ([tree-order]).
+    /// Inserts `id`, which is in no tree, behind all requests that start at or before `sector`
+    /// ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
         let priority = nodes.draw();
         let (mut parent, mut side, mut below) = (NIL, LEFT, self.root);
@@ -145,8 +146,8 @@ impl SectorTree {
         split(nodes, at, below);
     }
 
-    /// Takes `id`, which is in this tree, out: what hung below it is joined in its place, the
-    /// higher priority of both halves on top ([heap-priority]).
+    /// Removes `id`, which is in this tree. Its subtrees are joined in its place, the higher
+    /// priority on top ([heap-priority]).
     pub fn remove(&mut self, nodes: &mut SectorNodes, id: RequestId) {
         let at = node_of(id);
         let mut parent = nodes.at(at).parent;
@@ -165,13 +166,13 @@ impl SectorTree {
         }
     }
 
-    /// The request with the lowest sector.
+    /// Returns the request with the lowest sector.
     #[must_use]
     pub fn first(&self, nodes: &SectorNodes) -> Option<RequestId> {
         request_of(nodes.descend(self.root, LEFT))
     }
 
-    /// The first request that starts at or after `sector`.
+    /// Returns the first request that starts at or after `sector`.
     #[must_use]
     pub fn next_at_or_after(&self, nodes: &SectorNodes, sector: u64) -> Option<RequestId> {
         let (mut found, mut at) = (NIL, self.root);
@@ -184,23 +185,24 @@ impl SectorTree {
         request_of(found)
     }
 
-    /// The request before `id`, which is in this tree.
+    /// Returns the request before `id`, which is in this tree.
     #[must_use]
     pub fn before(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
         nodes.step(id, LEFT)
     }
 
-    /// The request behind `id`, which is in this tree.
+    /// Returns the request behind `id`, which is in this tree.
     #[must_use]
     pub fn behind(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
         nodes.step(id, RIGHT)
     }
 
-    /// Checks [tree-order] to S4 in every node and returns how many there are. For tests.
+    /// Checks [tree-order], [heap-priority] and [parent-links] in every node. Returns how many
+    /// nodes there are.
     ///
     /// # Panics
     ///
-    /// If a rule does not hold.
+    /// Panics if a rule does not hold.
     pub fn self_check(&self, nodes: &SectorNodes) -> usize {
         assert!(nodes.at(NIL).priority == 0, "S4");
         assert!(
@@ -225,7 +227,7 @@ impl SectorTree {
         count
     }
 
-    /// Hangs `at` on `side` of `parent`, or makes it the root ([parent-links]).
+    /// Makes `at` the child of `parent` on `side`, or the root ([parent-links]).
     fn hang(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
         if parent == NIL {
             self.root = at;
@@ -236,8 +238,8 @@ impl SectorTree {
     }
 }
 
-/// Hangs the tree `below` on both sides of `at`, by sector: each node on the way down goes with one
-/// half of what is below it, to the edge that faces the split.
+/// Splits the tree `below` by sector between both sides of `at`: each node on the way down goes,
+/// with one of its subtrees, to the edge that faces the split.
 fn split(nodes: &mut SectorNodes, at: u32, mut below: u32) {
     let sector = nodes.at(at).sector;
     let mut edges = [(at, LEFT), (at, RIGHT)];

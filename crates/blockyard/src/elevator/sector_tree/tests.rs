@@ -1,4 +1,5 @@
-//! The tree against a `BTreeMap` keyed by sector and order of insertion.
+//! Compares the tree with a `BTreeMap` keyed by sector and order of insertion ([tree-order],
+//! [heap-priority], [parent-links]).
 
 use super::*;
 use alloc::collections::BTreeMap;
@@ -22,7 +23,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn answers_as_a_sorted_map_does(steps in prop::collection::vec(step(), 1..300)) {
+    fn the_tree_agrees_with_a_sorted_map(steps in prop::collection::vec(step(), 1..300)) {
         let mut nodes = SectorNodes::new(REQUESTS as usize);
         // Two trees over the same nodes: requests of odd number are in the second.
         let mut trees = [SectorTree::new(), SectorTree::new()];
@@ -58,7 +59,7 @@ proptest! {
     }
 }
 
-/// How many nodes the longest way up to the root passes.
+/// The number of nodes on the longest way up to the root.
 fn depth(nodes: &SectorNodes, count: u32) -> usize {
     let parent = |&at: &u32| Some(nodes.at(at).parent).filter(|&parent| parent != NIL);
     let climb = |id| core::iter::successors(Some(node_of(RequestId(id))), parent).count();

@@ -42,19 +42,19 @@ use crate::time::Instant;
 use crate::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
 use alloc::vec::Vec;
 
-/// What is known of a queue that uses the driver.
+/// The properties of a queue that uses the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// What its requests are held to.
+    /// The limits of its requests.
     pub limits: Limits,
     /// Whether its design takes budget.
     pub budget: bool,
-    /// How many requests it has.
+    /// The number of its requests.
     pub requests: usize,
 }
 
 impl Terms {
-    /// The terms of a queue made by `config` on a host with `tags`.
+    /// Returns the terms of a queue made by `config` on a host with `tags`.
     #[must_use]
     pub fn of(config: &QueueConfig, tags: &TagSetConfig) -> Self {
         Self {
@@ -70,28 +70,28 @@ impl Terms {
 struct Owned {
     queue: QueueId,
     id: RequestId,
-    /// Sectors that it can be done with in part.
+    /// Sectors that may complete in part.
     divisible: u32,
-    /// The driver has said that it is done with it.
+    /// Whether the driver has reported it as finished.
     named: bool,
 }
 
-/// What is under way of one queue.
+/// The state of one queue.
 #[derive(Clone, Debug)]
 struct Account {
     terms: Terms,
     owned: u32,
     permits: Vec<Budget>,
-    /// By number, as it was when it was prepared.
+    /// By request number, the request as it was when it was prepared.
     prepared: Vec<Option<Extent>>,
-    /// Hardware queues with a run that has not ended.
+    /// Whether each hardware queue has a run that has not ended.
     open: Vec<bool>,
 }
 
 /// The layer.
 #[derive(Clone, Debug)]
 pub struct Checked<D> {
-    /// What is watched.
+    /// The device that is checked.
     pub below: D,
     tags_are_shared: bool,
     accounts: Vec<Account>,
@@ -101,7 +101,8 @@ pub struct Checked<D> {
 }
 
 impl<D> Checked<D> {
-    /// Watches `below`, on a host with `tags` and queues as `terms` say, by their numbers.
+    /// Checks `below`, on a host with `tags` and with the queues of `terms`, in the order of their
+    /// numbers.
     #[must_use]
     pub fn new(below: D, terms: Vec<Terms>, tags: &TagSetConfig) -> Self {
         let account = |terms: Terms| Account {
@@ -121,17 +122,18 @@ impl<D> Checked<D> {
         }
     }
 
-    /// The same, which leaves [busy-promise-kept] out where `trusts`: for a driver that lies on purpose.
+    /// Returns the same layer, which skips [busy-promise-kept] if `trusts`: for a driver that
+    /// breaks it on purpose.
     #[must_use]
     pub fn trusting_promises(self, trusts: bool) -> Self {
         Self { trusts_promises: trusts, ..self }
     }
 
-    /// A call on a queue has returned.
+    /// Checks that a call on a queue has left no run open.
     ///
     /// # Panics
     ///
-    /// If a run is open ([last-or-commit]).
+    /// Panics if a run is open ([last-or-commit]).
     pub fn call_ended(&self) {
         for (queue, account) in self.accounts.iter().enumerate() {
             let open = account.open.iter().position(|open| *open);
@@ -142,11 +144,11 @@ impl<D> Checked<D> {
         }
     }
 
-    /// Every bio has ended.
+    /// Checks that nothing is left after every bio has ended.
     ///
     /// # Panics
     ///
-    /// If something is left ([nothing-left-over], [last-or-commit]).
+    /// Panics if something is left ([nothing-left-over], [last-or-commit]).
     pub fn all_ended(&self) {
         self.call_ended();
         for (queue, account) in self.accounts.iter().enumerate() {
@@ -163,7 +165,7 @@ impl<D> Checked<D> {
         }
     }
 
-    /// Where a tag is accounted: tags that hardware queues share belong to the first.
+    /// Returns the account of a tag: tags that hardware queues share belong to the first.
     const fn slot(&self, hctx: HctxId, tag: DriverTag) -> Slot {
         (if self.tags_are_shared { HctxId(0) } else { hctx }, tag)
     }
@@ -206,8 +208,8 @@ impl<D> Checked<D> {
         );
     }
 
-    /// The driver says that it is done with a request. One that stays prepared is not finished, so
-    /// it is no longer owned from here on.
+    /// Notes that the driver reports a request as finished. A request that stays prepared gets no
+    /// `finish`, so it is not owned from here on.
     fn name(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
         let slot = self.slot(hctx, tag);
         let owned = self.owned[slot].as_mut().filter(|owned| owned.queue == queue);
@@ -232,12 +234,13 @@ impl<D> Checked<D> {
     }
 }
 
-/// What a request must keep from its preparation on. Flags are the core's own matter.
+/// Returns the properties that a request must keep once it is prepared. Flags are the core's own
+/// matter.
 fn content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
-/// [merged-within-limits]: whatever was merged, the request keeps every limit.
+/// Checks [merged-within-limits]: whatever was merged, the request keeps every limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
     if rq.op == Op::Flush {
         assert!(limits.write_cache, "[limits-kept] a flush of a write-through device");

@@ -1,4 +1,4 @@
-//! For each rule a driver, or a core, that breaks it.
+//! For each rule, a driver or a core that breaks it.
 
 use super::*;
 use crate::bio::Bio;
@@ -24,7 +24,7 @@ const TAGS: TagSetConfig = TagSetConfig {
     max_waiters: 0,
 };
 
-/// Says what it is told to.
+/// A driver that answers as its fields say.
 struct Puppet {
     answer: Accept,
     finished: Vec<Finished>,
@@ -61,7 +61,7 @@ impl Device for Puppet {
     }
 }
 
-/// The requests of a core that does as it is told.
+/// The requests of a core that makes the calls of a test.
 struct Pools {
     requests: Requests,
     bios: Bios,
@@ -115,7 +115,7 @@ impl Rig {
         Self::with(Dispatch::Budget, &TAGS)
     }
 
-    /// Starts a request that reads so many sectors.
+    /// Starts a request that reads this many sectors.
     fn start(&mut self, id: u32, sectors: u32) {
         let Pools { requests, bios, .. } = &mut self.pools;
         let bio = bios.take(Bio::read(64 * u64::from(id), sectors, 0)).expect("there is room");
@@ -160,7 +160,7 @@ impl Rig {
     }
 }
 
-/// What is said of a call sequence that breaks a rule.
+/// Returns the message of a call sequence that breaks a rule.
 fn said(sequence: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(sequence)).expect_err("a rule was broken");
     let words = panic.downcast_ref::<String>().cloned();
@@ -174,7 +174,7 @@ fn assert_caught(rule: &str, what: &str, sequence: impl FnOnce()) {
 }
 
 #[test]
-fn a_part_is_less_than_all_and_the_rest_has_failed() {
+fn a_partial_completion_covers_less_than_all_and_the_rest_failed() {
     let named = |sectors, status| {
         move || {
             let mut rig = Rig::new();
@@ -188,7 +188,7 @@ fn a_part_is_less_than_all_and_the_rest_has_failed() {
 }
 
 #[test]
-fn a_life_by_the_rules_is_left_alone() {
+fn a_legal_sequence_passes() {
     let mut rig = Rig::with_budget();
     rig.pools.permit = rig.checked.take_budget(QUEUE);
     rig.start(0, 8);
@@ -316,7 +316,7 @@ fn d4_promises() {
 }
 
 #[test]
-fn requests_are_prepared_once_and_stay_as_they_were() {
+fn requests_are_prepared_once_and_do_not_change() {
     assert_caught("[prepared-once]", "an offer of what was not prepared", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
@@ -343,7 +343,7 @@ fn requests_are_prepared_once_and_stay_as_they_were() {
 }
 
 #[test]
-fn requests_keep_the_limits() {
+fn requests_keep_their_limits() {
     assert_caught("[limits-kept]", "too many sectors", || {
         let mut rig = Rig::new();
         rig.start(0, 17);

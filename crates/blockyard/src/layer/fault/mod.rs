@@ -26,16 +26,17 @@ use crate::unit::{DriverTag, HctxId, QueueId};
 use alloc::vec::Vec;
 use rule::Rules;
 
-/// What becomes of the completion of a request below.
+/// What happens to the completion of a request.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// It passes up as it comes.
+    /// It passes up unchanged.
     Plain,
     /// It passes up with this outcome.
     Outcome(Outcome),
-    /// It passes up so much later.
+    /// It passes up after this delay.
     Late(Duration),
-    /// It does not pass up. If it is given up on time-out; if it has come.
+    /// It does not pass up. Whether the request is given up on time-out, and whether its completion
+    /// came.
     Lost { gives_up: bool, came: bool },
 }
 
@@ -52,28 +53,28 @@ impl From<Option<Action>> for Fate {
     }
 }
 
-/// The layer.
+/// The fault layer.
 #[derive(Clone, Debug)]
 pub struct Faulty<D> {
-    /// What the faults are injected into.
+    /// The device into which faults are injected.
     pub below: D,
     rules: Rules,
     lifted: bool,
-    /// Of each request below ([fault-lasts-until-completion]).
+    /// The fate of each request below ([fault-lasts-until-completion]).
     fates: Tagged<Fate>,
     held: Held,
     /// Requests in flight that will complete, by queue.
     coming: Vec<u32>,
-    /// Completions that came and are lost.
+    /// Completions that came and were dropped.
     lost: u64,
 }
 
 impl<D> Faulty<D> {
-    /// `below` with the faults that `rules` say; chance is drawn from `draws`.
+    /// Returns `below` with the faults of `rules`; chances are drawn from `draws`.
     ///
     /// # Panics
     ///
-    /// If a rule is to fire on every 0th match.
+    /// Panics if a rule is to fire on every 0th match.
     #[must_use]
     pub fn new(below: D, rules: Vec<FaultRule>, draws: Prng, tags: &TagSetConfig) -> Self {
         let never = rules.iter().find(|rule| rule.when.turns == Turns::Every(0));
@@ -89,30 +90,36 @@ impl<D> Faulty<D> {
         }
     }
 
-    /// From now on no rule is asked. What rules have said of requests in flight holds ([fault-lasts-until-completion]).
+    /// Disables all rules from now on. Faults already chosen for requests in flight remain
+    /// ([fault-lasts-until-completion]).
     pub const fn lift(&mut self) {
         self.lifted = true;
     }
 
-    /// The rules, in order, and how often each was met.
+    /// Returns the rules in order, with the counts of each.
     pub fn counts(&self) -> impl Iterator<Item = (&FaultRule, Count)> {
         self.rules.counts()
     }
 
-    /// Completions that came from below and were lost.
+    /// Returns how many completions came from below and were dropped.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The device below no longer has a request.
-    fn gone(&mut self, queue: QueueId, slot: Slot) {
+    /// Forgets a request that the device below no longer has.
+    fn forget(&mut self, queue: QueueId, slot: Slot) {
         let fate = core::mem::replace(&mut self.fates[slot], Fate::Plain);
+        debug_assert!(
+            matches!(fate, Fate::Lost { .. }) || self.coming[queue.index()] > 0,
+            "[every-request-completes-below]: {slot:?}"
+        );
         self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
     }
 
-    /// [busy-promise-kept]: a refusal that nothing in flight would end is one for want of a resource.
-    fn honest(&self, queue: QueueId, busy: Busy) -> Busy {
+    /// Turns a refusal that no completion would end into one for lack of a resource
+    /// ([busy-promise-kept]).
+    fn kept_promise(&self, queue: QueueId, busy: Busy) -> Busy {
         let kept = match busy {
             Busy::Device => self.coming[queue.index()] > 0,
             Busy::Host => self.coming.iter().any(|coming| *coming > 0),
@@ -123,13 +130,13 @@ impl<D> Faulty<D> {
 }
 
 impl<D: Driver> Faulty<D> {
-    /// A refusal or a failure of this layer's own.
+    /// Answers with a refusal or failure of this layer's own.
     fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
         if let Accept::Failed(_) = answer {
             self.below.unprepare(issue);
         }
         if issue.last {
-            self.below.commit(issue.queue, issue.hctx, issue.now); // [last-or-commit]: it does not see the last
+            self.below.commit(issue.queue, issue.hctx, issue.now); // [last-or-commit]: the device below does not see the last request
         }
         answer
     }
@@ -157,7 +164,7 @@ impl<D: Driver> Driver for Faulty<D> {
         let answer = match verdict.action {
             Some(Action::Fail(status)) => self.answer(issue, Accept::Failed(status)),
             Some(Action::Busy(busy)) => {
-                let busy = self.honest(issue.queue, busy);
+                let busy = self.kept_promise(issue.queue, busy);
                 self.answer(issue, Accept::Busy(busy))
             }
             action => {
@@ -173,7 +180,7 @@ impl<D: Driver> Driver for Faulty<D> {
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        self.gone(queue, (hctx, tag));
+        self.forget(queue, (hctx, tag));
         self.below.finish(queue, hctx, tag, request);
     }
 
@@ -191,11 +198,12 @@ impl<D: Driver> Driver for Faulty<D> {
             }
             Fate::Lost { came: true, .. } => TimedOut::Reset,
             _ if self.held.has((hctx, tag)) => TimedOut::Reset,
-            // The device below is at it still: it would complete under a tag that is another's.
+            // The device below still works on it and would complete it under a tag that may belong
+            // to another request.
             _ => {
                 let answer = self.below.timed_out(queue, hctx, tag, request, now);
                 if answer == TimedOut::Ended(Outcome::AgainPrepared) {
-                    self.gone(queue, (hctx, tag)); // it is not finished
+                    self.forget(queue, (hctx, tag)); // it gets no `finish`
                 }
                 answer
             }
@@ -222,7 +230,7 @@ impl<D: Device> Device for Faulty<D> {
         }
         let finished = self.held.next(now)?;
         if finished.outcome == Outcome::AgainPrepared {
-            self.gone(finished.queue, (finished.hctx, finished.tag)); // it is not finished
+            self.forget(finished.queue, (finished.hctx, finished.tag)); // it gets no `finish`
         }
         Some(finished)
     }

@@ -15,74 +15,76 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A rule.
+/// A fault rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultRule {
-    /// What it is called in reports.
+    /// The name of the rule in reports.
     pub name: String,
     /// When it fires.
     pub when: When,
-    /// What it does.
+    /// What it does to the request.
     pub then: Action,
 }
 
 /// When a rule fires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct When {
-    /// On requests of these ops; of every op where there is none. What an [`Action`] can only do to
-    /// writes, it does to writes only.
+    /// On requests of these ops; if empty, of every op. An [`Action`] that concerns only writes is
+    /// applied only to writes.
     pub ops: Vec<Op>,
-    /// On requests of this queue; of every queue where there is none.
+    /// On requests of this queue; `None`: of every queue.
     pub queue: Option<QueueId>,
-    /// On requests that touch one of these sectors; any, where there is none.
+    /// On requests that touch one of these sectors; `None`: on any.
     pub sectors: Option<Range<u64>>,
-    /// On which of the matches, by number.
+    /// On these of the matches, by number.
     pub turns: Turns,
-    /// Once in so many of those, by chance; on each of them where there is none, or 1.
+    /// On one in this many of those, by chance; on each of them if `None` or 1.
     pub one_in: Option<u64>,
 }
 
-/// Which matches of a rule count, by number: the first is 1.
+/// Selects matches of a rule by number; the first is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Turns {
-    /// Each.
+    /// Every match.
     #[default]
     All,
-    /// Each whose number this divides. Not 0.
+    /// Each match whose number is divisible by this. Not 0.
     Every(u64),
-    /// Each from the first number to the second, both included.
+    /// Each match from the first number to the second, both included.
     Between(u64, u64),
 }
 
-/// What a rule does to a request.
+/// The effect of a rule on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The driver fails it at once; the device never sees it.
+    /// The driver fails the request at once; the device never sees it.
     Fail(Status),
-    /// The device takes it and ends it with this status, having done nothing to its data.
+    /// The device accepts the request and ends it with this status, without touching its data.
     Error(Status),
-    /// It completes so much later.
+    /// The request completes later, by this much.
     Delay(Duration),
-    /// The driver refuses it for now. [`Busy::Device`] and [`Busy::Host`] become
-    /// [`Busy::Resource`] where nothing is in flight whose completion would make room ([busy-promise-kept]).
+    /// The driver refuses the request for now. [`Busy::Device`] and [`Busy::Host`] become
+    /// [`Busy::Resource`] if no request is in flight whose completion would make room
+    /// ([busy-promise-kept]).
     Busy(Busy),
-    /// The device takes it, does nothing, and gives it back to be tried again.
+    /// The device accepts the request, does nothing, and gives it back for another try.
     Again,
-    /// The device does it, and its completion never comes.
+    /// The device carries out the request, but its completion never comes.
     Lose,
-    /// As [`Action::Lose`]; when the queue asks for it since its time has passed, the driver gives
-    /// it up with [`Status::Timeout`].
+    /// Like [`Action::Lose`]; but when the queue asks about the request after its timeout, the
+    /// driver gives it up with [`Status::Timeout`].
     TimeOut,
-    /// Of a write only so many sectors at its begin reach the medium, and it is said to be done.
+    /// Only this many sectors of a write, from its first, reach the medium; the write is reported
+    /// as done.
     TearWrite(u32),
-    /// A write does not reach the medium, and is said to be done.
+    /// A write does not reach the medium, but is reported as done.
     LoseWrite,
-    /// A write reaches the medium at this sector in place of its own, and is said to be done.
+    /// A write reaches the medium at this sector instead of its own, and is reported as done.
     MisdirectWrite(u64),
 }
 
 impl Action {
-    /// What the device below is told to do to the data.
+    /// Returns the effect that the device below is to have on the data.
     pub(super) const fn effect(self) -> Option<DataEffect> {
         match self {
             Self::Error(_) | Self::Again | Self::LoseWrite => Some(DataEffect::Nowhere),
@@ -92,23 +94,23 @@ impl Action {
         }
     }
 
-    /// Whether it is about what a write leaves on the medium.
+    /// Whether it concerns what a write leaves on the medium.
     #[must_use]
     pub const fn is_of_writes(self) -> bool {
         matches!(self, Self::TearWrite(_) | Self::LoseWrite | Self::MisdirectWrite(_))
     }
 }
 
-/// How often a rule was met.
+/// How often a rule matched and fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Offers that it matched.
+    /// Offers that matched.
     pub matched: u64,
-    /// Of those, on which it fired.
+    /// Offers on which it fired.
     pub fired: u64,
 }
 
-/// Rules, their counts, and the stream that chance is drawn from.
+/// Rules, their counts, and the stream from which chances are drawn.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     rules: Vec<FaultRule>,
@@ -116,11 +118,11 @@ pub(super) struct Rules {
     draws: Prng,
 }
 
-/// What the rules say of an offer, before it is known whether it counts.
+/// The decision of the rules about an offer, before it is known whether the offer counts.
 pub(super) struct Verdict {
     /// The rule that fires.
     fired: Option<usize>,
-    /// What it does.
+    /// Its action.
     pub(super) action: Option<Action>,
     /// The stream after this offer's draws.
     draws: Prng,
@@ -136,7 +138,8 @@ impl Rules {
         self.rules.iter().zip(self.counts.iter().copied())
     }
 
-    /// What becomes of an offer of `request` by `queue`. Nothing changes until [`Self::note`].
+    /// Returns the decision about an offer of `request` by `queue`. Nothing changes until
+    /// [`Self::note`].
     pub(super) fn judge(&self, queue: QueueId, request: &Request) -> Verdict {
         let mut draws = self.draws.clone();
         let fires = |(rule, count): (&FaultRule, &Count)| {
@@ -147,7 +150,7 @@ impl Rules {
         Verdict { fired, action, draws }
     }
 
-    /// The offer that `verdict` was about took place.
+    /// Notes that the offer of `verdict` took place.
     pub(super) fn note(&mut self, queue: QueueId, request: &Request, verdict: Verdict) {
         let asked = verdict.fired.map_or(self.rules.len(), |at| at + 1);
         for (rule, count) in self.rules[..asked].iter().zip(&mut self.counts) {

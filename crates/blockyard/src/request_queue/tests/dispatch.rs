@@ -22,7 +22,7 @@ fn a_refusal_with_nothing_in_flight_is_tried_again_after_a_while() {
 }
 
 #[test]
-fn what_was_refused_goes_before_what_came_later() {
+fn refused_requests_go_before_later_ones() {
     for mut rig in [Rig::none(4), Rig::mq_deadline(4)] {
         rig.submit(CPU, Bio::read(64, 8, 0)).unwrap();
         rig.settle();
@@ -69,7 +69,7 @@ fn a_run_that_leaves_room_passes_the_turn_on() {
 }
 
 #[test]
-fn a_run_held_for_want_of_a_tag_does_not_pass_the_turn_to_itself() {
+fn a_run_held_for_lack_of_a_tag_does_not_pass_the_turn_to_itself() {
     let mut rig = Rig::mq_deadline(2);
     for at in 0..4 {
         rig.submit(CPU, Bio::read(at * 64, 8, at)).unwrap();
@@ -81,10 +81,11 @@ fn a_run_held_for_want_of_a_tag_does_not_pass_the_turn_to_itself() {
     assert_eq!(rig.sent_sectors(), [64, 128]);
 }
 
-/// Reserved tags are for what must get through when everything else is stuck: with all others in
-/// use a command of the driver's own still finds one, and waits for one apart.
+/// Reserved tags are for requests that must get through when all others are stuck. With all other
+/// tags in use a passthrough command still finds one, and waits for one separately
+/// ([reserved-tags-separate]).
 #[test]
-fn a_command_of_the_driver_gets_a_reserved_tag_when_all_others_are_in_use() {
+fn a_passthrough_command_gets_a_reserved_tag_when_all_others_are_in_use() {
     for policies in [Policies::NONE, Policies::mq_deadline()] {
         let policies = Policies { sched_depth: SchedDepth::Fixed(2), ..policies };
         let mut rig = Rig::on(tags(1, 3, 1, 1), policies, Limits::new(CAPACITY_SECTORS));
@@ -110,8 +111,8 @@ fn a_command_of_the_driver_gets_a_reserved_tag_when_all_others_are_in_use() {
     }
 }
 
-/// A flush that found no tag stood before a command that had one in reserve, and that may be what
-/// gets the tag back.
+/// A flush that found no tag used to stand before a command that had a reserved one, although the
+/// command may be what frees a tag. [direct-requests-first]
 #[test]
 fn a_reserved_command_goes_before_a_flush_that_waits_for_a_tag() {
     let limits = Limits { write_cache: true, ..Limits::new(CAPACITY_SECTORS) };
@@ -127,9 +128,9 @@ fn a_reserved_command_goes_before_a_flush_that_waits_for_a_tag() {
     assert_eq!(rig.sent_ops(), "rp");
 }
 
-/// A split bio's parts went on the plug of its submitter as tags came free, when it was asleep: it
-/// waited for one of the tags that they held, and nobody released them. Only parts that enter within
-/// the submitter's own call wait on its plug.
+/// Parts of a split bio used to enter the plug of their sleeping submitter as tags came free. The
+/// submitter waited for one of the tags that they held, and nobody released the plug. Now only
+/// parts that enter within the submitter's own call wait on its plug.
 #[test]
 fn the_rest_of_a_split_bio_does_not_wait_on_the_plug_of_a_sleeper() {
     let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
@@ -148,7 +149,8 @@ fn the_rest_of_a_split_bio_does_not_wait_on_the_plug_of_a_sleeper() {
     }
 }
 
-/// [last-or-commit]: what the device was given before a failure must be told to it, as nothing may follow.
+/// [last-or-commit]: the device must be notified of the requests before a failure, because none may
+/// follow.
 #[test]
 fn a_run_whose_last_request_fails_is_ended_by_a_commit() {
     for dispatch in [Dispatch::Budget, Dispatch::HoldUntilFlushed] {
@@ -165,7 +167,7 @@ fn a_run_whose_last_request_fails_is_ended_by_a_commit() {
 }
 
 #[test]
-fn a_command_of_the_driver_passes_plug_elevator_and_merging_by() {
+fn a_passthrough_command_bypasses_plug_elevator_and_merging() {
     for mut rig in [Rig::none(8), Rig::mq_deadline(8)] {
         rig.queue.plug(CPU);
         rig.submit(CPU, Bio::write(0, 8, 0)).unwrap();

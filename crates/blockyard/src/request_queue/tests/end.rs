@@ -52,7 +52,8 @@ fn two_queues_share_the_tags_until_one_has_been_empty_for_a_while() {
     assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 8));
 }
 
-/// What became of each of the merged bios `sizes`, by cookie, with `done` sectors of all of them.
+/// How each of the merged bios `sizes` ended, by cookie, with `done` sectors of all of them
+/// transferred.
 fn ends_of(sizes: &[u32], front: bool, done: u32) -> Vec<(u64, Status)> {
     let mut rig = Rig::mq_deadline(4);
     rig.host.driver.budget = 0;
@@ -72,7 +73,7 @@ fn ends_of(sizes: &[u32], front: bool, done: u32) -> Vec<(u64, Status)> {
 }
 
 #[test]
-fn bios_within_the_part_that_is_done_end_well_and_those_across_its_edge_do_not() {
+fn bios_within_the_transferred_part_end_well_and_those_across_its_edge_do_not() {
     let sizes = [8, 16, 8];
     for front in [false, true] {
         for done in 0..32 {
@@ -95,7 +96,7 @@ fn bios_within_the_part_that_is_done_end_well_and_those_across_its_edge_do_not()
 }
 
 #[test]
-fn a_bio_of_which_one_part_is_not_done_has_failed() {
+fn a_bio_with_one_failed_part_fails() {
     let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
     let config = QueueConfig::new(1, 1, limits, Policies::NONE);
     let mut host = host(tags(1, 4, 0, 1), &config);

@@ -4,7 +4,7 @@ use crate::bio::{Flags, Op};
 #[test]
 fn the_parts_of_a_split_bio_tile_it_and_it_ends_once() {
     let limits = Limits { max_sectors: 16, chunk_sectors: 24, ..Limits::new(CAPACITY_SECTORS) };
-    // Fewer tags than parts: the rest enters as tags come free.
+    // There are fewer tags than parts: the rest enters as tags come free ([split-bio-next-tag]).
     let mut rig = Rig::new(1, 4, Policies::NONE, limits);
     let bio = Bio::read(8, 100, 7);
     rig.submit(CPU, bio).unwrap();
@@ -27,10 +27,10 @@ fn the_parts_of_a_split_bio_tile_it_and_it_ends_once() {
 }
 
 #[test]
-fn a_refused_bio_leaves_everything_as_it_was() {
+fn a_refused_bio_changes_nothing() {
     let refused = |limits: Limits, cpu, bio, error| {
         let mut rig = Rig::new(1, 1, Policies::NONE, limits);
-        // The only tag is taken, by a request that nothing here merges with.
+        // A request with which nothing here merges holds the only tag.
         rig.submit(CPU, Bio::read(4096, 8, 0)).unwrap();
         assert_eq!(rig.submit(cpu, bio), Err(error));
         assert_eq!((rig.queue.bios_in_use(), rig.host.tags().in_use(H0)), (1, 1), "{error:?}");
@@ -64,7 +64,7 @@ fn a_refused_bio_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_bio_beyond_the_memory_for_bios_leaves_everything_as_it_was() {
+fn a_bio_that_finds_no_memory_changes_nothing() {
     let mut rig = Rig::none(128);
     for at in 0..64 {
         rig.submit(CPU, Bio::read(at * 16, 8, at)).unwrap();
@@ -115,7 +115,7 @@ fn a_bio_that_fills_the_hole_between_two_requests_makes_them_one() {
 }
 
 #[test]
-fn a_request_that_cannot_grow_further_is_marked_and_left_alone() {
+fn a_full_request_is_marked_and_left_alone() {
     let limits = Limits { max_sectors: 16, ..Limits::new(CAPACITY_SECTORS) };
     let mut rig = Rig::new(1, 8, Policies::mq_deadline(), limits);
     for at in 0..3 {

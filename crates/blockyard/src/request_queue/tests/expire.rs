@@ -15,7 +15,7 @@ fn in_flight(mut rig: Rig) -> Rig {
     rig
 }
 
-/// Lets time pass until the queue wants to be looked at.
+/// Advances time to the instant of the next poll.
 fn sleep(rig: &mut Rig) {
     rig.now = rig.queue.poll_at().expect("there is a timer");
     rig.settle();
@@ -36,7 +36,7 @@ fn the_driver_is_asked_at_the_next_whole_second_and_again_after_another_timeout(
     }
 }
 
-/// [first-end-wins]: who comes second finds nothing and changes nothing.
+/// [first-end-wins]: the later one finds nothing and changes nothing.
 #[test]
 fn a_completion_after_the_timeout_finds_nothing() {
     for mut rig in rigs().map(in_flight) {
@@ -75,9 +75,10 @@ fn a_request_that_timed_out_may_be_tried_again() {
     }
 }
 
-/// Of many in flight only those that are due are asked about, and one look serves all of a second.
+/// Of many requests in flight only those that are due are asked about, and one check serves all of
+/// a second ([asked-each-timeout]).
 #[test]
-fn only_what_is_due_times_out() {
+fn only_requests_that_are_due_time_out() {
     for mut rig in rigs() {
         for at in 0..3 {
             rig.now = Instant::from_ns(at * 700_000_000);

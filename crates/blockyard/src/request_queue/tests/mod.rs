@@ -1,4 +1,4 @@
-//! Behaviours of the whole path, seen from a driver that does as it is told.
+//! Behaviours of the whole path, seen from a driver that a test controls.
 
 mod dispatch;
 mod end;
@@ -25,7 +25,7 @@ const CPU: CpuId = CpuId(0);
 const OTHER_CPU: CpuId = CpuId(1);
 const CAPACITY_SECTORS: u64 = 1 << 20;
 
-/// What a driver was given.
+/// A request that the driver accepted.
 struct Sent {
     hctx: HctxId,
     tag: DriverTag,
@@ -36,7 +36,8 @@ struct Sent {
     pieces: Vec<Piece>,
 }
 
-/// Takes everything, but for what it is told to say first, and while it has budget.
+/// A driver that gives the answers of a test first, and then accepts every request while it has
+/// budget.
 struct Obedient {
     answers: VecDeque<Accept>,
     budget: u32,
@@ -44,7 +45,7 @@ struct Obedient {
     prepared: u32,
     finished: u32,
     commits: u32,
-    /// What it says to a timeout; waits where it is told nothing.
+    /// The answers to timeouts; [`TimedOut::Reset`] if there is none.
     timeouts: VecDeque<TimedOut>,
 }
 
@@ -99,7 +100,7 @@ impl Driver for Obedient {
     }
 }
 
-/// It says what a test tells it to, promises that it cannot keep ([busy-promise-kept]) among that.
+/// The driver answers as a test says, and may break [busy-promise-kept].
 type Watched = Checked<Obedient>;
 
 impl Deref for Watched {
@@ -119,7 +120,7 @@ fn tags(hctxs: u16, depth: u16, reserved: u16, queues: u16) -> TagSetConfig {
     TagSetConfig { hctxs, depth, reserved, shared_over_hctxs: false, queues, max_waiters: 8 }
 }
 
-/// A host whose queues are made by `config`.
+/// Returns a host whose queues are made by `config`.
 fn host(tags: TagSetConfig, config: &QueueConfig) -> Host<Watched> {
     let terms = vec![Terms::of(config, &tags); usize::from(tags.queues)];
     let driver = Obedient {
@@ -168,7 +169,7 @@ impl Rig {
         submitted
     }
 
-    /// Runs all that is to be run; the count says that it ends.
+    /// Runs all marked hardware queues. The count proves that the runs end.
     fn settle(&mut self) -> usize {
         let mut runs = 0;
         while let Some(hctx) = self.next_to_run() {
@@ -196,14 +197,14 @@ impl Rig {
         self.check();
     }
 
-    /// The cookies of the bios that have ended, and how.
+    /// The cookies and statuses of the bios that have ended.
     fn ended(&mut self) -> Vec<(u64, Status)> {
         core::iter::from_fn(|| self.queue.next_ended())
             .map(|ended| (ended.bio.cookie, ended.status))
             .collect()
     }
 
-    /// The requests in flight, in the order the driver took them: `f` is a flush.
+    /// The ops of the requests in flight, in the order of acceptance: `f` is a flush.
     fn sent_ops(&self) -> String {
         let letter = |sent: &Sent| match sent.op {
             Op::Read => 'r',
@@ -215,13 +216,13 @@ impl Rig {
         self.host.driver.sent.iter().map(letter).collect()
     }
 
-    /// A call has returned: no run is open, and the accounts agree.
+    /// Checks after a call that no run is open and the accounts agree.
     fn check(&self) {
         self.host.driver.call_ended();
         self.queue.self_check(&self.host);
     }
 
-    /// Where the requests in flight start, in the order the driver took them.
+    /// The start sectors of the requests in flight, in the order of acceptance.
     fn sent_sectors(&self) -> Vec<u64> {
         self.host.driver.sent.iter().map(|sent| sent.sector).collect()
     }

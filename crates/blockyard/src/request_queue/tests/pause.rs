@@ -32,7 +32,7 @@ fn a_frozen_queue_drains_and_takes_nothing_until_the_last_unfreeze() {
 }
 
 #[test]
-fn while_quiesced_nobody_is_asked_to_look_again() {
+fn a_quiesced_queue_asks_for_no_poll() {
     for mut rig in rigs() {
         rig.queue.quiesce();
         rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();

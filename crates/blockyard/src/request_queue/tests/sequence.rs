@@ -5,7 +5,7 @@ fn cached(fua: bool) -> Limits {
     Limits { write_cache: true, fua, ..Limits::new(CAPACITY_SECTORS) }
 }
 
-/// With and without an elevator.
+/// Runs a test with and without an elevator.
 fn rigs(depth: u16, fua: bool) -> [Rig; 2] {
     [Policies::NONE, Policies::mq_deadline()]
         .map(|policies| Rig::new(1, depth, policies, cached(fua)))
@@ -21,7 +21,8 @@ fn flush(cookie: u64) -> Bio {
 
 const OK: Status = Status::Ok;
 
-/// Completes everything in flight, in order, and what comes of it; the ops in the order sent.
+/// Completes all requests in flight, and those that follow; returns the ops in the order of
+/// acceptance.
 fn run_dry(rig: &mut Rig) -> String {
     let mut ops = String::new();
     rig.settle();
@@ -70,9 +71,10 @@ fn the_device_sees_fua_only_if_it_has_it_and_never_preflush() {
     }
 }
 
-/// [one-flush-at-a-time], [flush-covers-earlier]: a flush covers those that waited when it began; whoever comes later shares the next.
+/// [one-flush-at-a-time], [flush-covers-earlier]: a flush covers the requests that waited when it
+/// began; later ones share the next flush.
 #[test]
-fn one_flush_serves_all_that_waited_and_the_next_all_that_came_meanwhile() {
+fn one_flush_serves_all_waiting_requests_and_the_next_all_later_ones() {
     for mut rig in rigs(8, false) {
         for cookie in 0..4 {
             rig.submit(CPU, flush(cookie)).unwrap();
@@ -89,7 +91,7 @@ fn one_flush_serves_all_that_waited_and_the_next_all_that_came_meanwhile() {
     }
 }
 
-/// [flush-waits-for-data]: two writes that want a flush behind them share it.
+/// [flush-waits-for-data]: two writes that need a flush behind their data share it.
 #[test]
 fn data_under_way_holds_the_next_flush_back() {
     for mut rig in rigs(8, false) {
@@ -159,9 +161,9 @@ fn a_flush_the_driver_fails_at_once_ends_all_that_it_covers() {
     }
 }
 
-/// A flush needs no tag of its own where requests keep theirs: it borrows its first waiter's.
+/// A flush needs no tag of its own if requests keep theirs: it borrows the tag of its first waiter.
 #[test]
-fn a_flush_finds_a_tag_where_there_is_only_one() {
+fn a_flush_finds_a_tag_even_if_there_is_only_one() {
     for mut rig in rigs(1, false) {
         rig.submit(CPU, write(0, Flags::PREFLUSH | Flags::FUA)).unwrap();
         rig.settle();
@@ -195,10 +197,10 @@ fn without_a_volatile_cache_nothing_is_flushed() {
     assert_eq!((run_dry(&mut rig), rig.ended()), (String::from("w"), alloc::vec![(1, OK)]));
 }
 
-/// A passthrough command was made to wait for flushes by flags that mean nothing on it, and failed
-/// with them.
+/// A passthrough command used to wait for flushes, because of flags that mean nothing on it, and
+/// failed with them.
 #[test]
-fn a_command_of_the_driver_waits_for_no_flush() {
+fn a_passthrough_command_waits_for_no_flush() {
     for mut rig in rigs(4, false) {
         let both = Flags::PREFLUSH | Flags::FUA;
         rig.submit(CPU, Bio::new(Op::DriverOut, 0, 8, 0).with_flags(both)).unwrap();

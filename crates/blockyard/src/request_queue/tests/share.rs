@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two queues under `policies` on a host of 8 tags, `reserved` of them apart.
+/// Two queues under `policies` on a host of 8 tags, `reserved` of them reserved.
 fn pair(reserved: u16, policies: Policies) -> (Host<Watched>, [RequestQueue; 2]) {
     let tags = tags(1, 8, reserved, 2);
     let usual = QueueConfig::new(2, 1, Limits::new(CAPACITY_SECTORS), policies);
@@ -18,13 +18,13 @@ fn settle(host: &mut Host<Watched>, queue: &mut RequestQueue, now: Instant) {
     }
 }
 
-/// Writes that lie apart, as many as the queue takes of 8.
+/// Submits writes that do not touch, as many as the queue takes of 8.
 fn fill(host: &mut Host<Watched>, queue: &mut RequestQueue, now: Instant) -> usize {
     let write = |cookie| Bio::write(cookie * 640, 8, cookie);
     (0..8).filter(|cookie| queue.submit(host, CPU, write(*cookie), now).is_ok()).count()
 }
 
-/// Both queues are looked at when they asked for it, for hours.
+/// Polls both queues whenever they ask for it, for hours.
 fn wait_for_hours(host: &mut Host<Watched>, queues: &mut [RequestQueue; 2]) -> Instant {
     let end = Instant::ZERO + Duration::from_secs(7200);
     for queue in queues {
@@ -35,8 +35,8 @@ fn wait_for_hours(host: &mut Host<Watched>, queues: &mut [RequestQueue; 2]) -> I
     end
 }
 
-/// To ask for a tag makes a queue share them, even in vain; one that was refused and never came back
-/// was counted for ever.
+/// A queue that asks for a tag shares the tags, even in vain. One that was refused and never came
+/// back used to be counted for ever. [tags-shared-fairly]
 #[test]
 fn a_queue_that_was_refused_and_left_shares_no_more_after_a_while() {
     let (mut host, mut queues) = pair(0, Policies::NONE);
@@ -52,7 +52,7 @@ fn a_queue_that_was_refused_and_left_shares_no_more_after_a_while() {
     assert_eq!(fill(&mut host, &mut queues[0], now), 8, "the other queue has nothing");
 }
 
-/// Only completions noted that a queue held nothing any more; one whose last request the driver
+/// Only completions used to notice that a queue had become empty; one whose last request the driver
 /// failed at once kept its share.
 #[test]
 fn a_queue_whose_last_request_failed_at_once_shares_no_more_after_a_while() {
@@ -65,10 +65,11 @@ fn a_queue_whose_last_request_failed_at_once_shares_no_more_after_a_while() {
     assert_eq!(fill(&mut host, &mut queues[0], now), 8, "the other queue has nothing");
 }
 
-/// A reserved command that found no reserved tag, as another queue's had the only one, stood before
-/// reads and flushes that need none. Here it stands aside ([direct-requests-first]), and goes when the tag comes free.
+/// A reserved command used to wait for the only reserved tag, held by another queue, before reads
+/// and flushes that need none. Now it steps aside ([direct-requests-first]), and goes when the tag
+/// comes free.
 #[test]
-fn what_lacks_a_reserved_tag_does_not_stop_what_needs_none() {
+fn a_request_without_a_reserved_tag_does_not_stop_the_others() {
     let (mut host, mut queues) = pair(1, Policies::mq_deadline());
     let now = Instant::ZERO;
     for queue in &mut queues {

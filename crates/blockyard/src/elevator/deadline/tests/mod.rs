@@ -1,4 +1,4 @@
-//! The elevator against [`Slow`], which keeps plain lists and searches them whole.
+//! Compares the elevator with [`Slow`], which keeps plain lists and searches all of them.
 
 mod slow;
 
@@ -16,7 +16,7 @@ const BIOS: u32 = 4096;
 const HCTX: HctxId = HctxId(0);
 const CTX: Ctx = Ctx { cpu: CpuId(0), hctx: HCTX };
 
-/// Both elevators over the same requests, and what else a request queue would do.
+/// Both elevators over the same requests, and the other work of a request queue.
 struct Rig {
     requests: Requests,
     bios: Bios,
@@ -79,13 +79,13 @@ impl Rig {
         let found = self.fast.neighbour(&self.requests, id, merge);
         assert_eq!(found, self.slow.neighbour(&self.requests, id, merge));
         let Some(other) = found else { return };
-        let (kept, gone) = if merge == Merge::Front { (other, id) } else { (id, other) };
-        let (front, back) = (self.requests[kept].extent(), self.requests[gone].extent());
+        let (kept, absorbed) = if merge == Merge::Front { (other, id) } else { (id, other) };
+        let (front, back) = (self.requests[kept].extent(), self.requests[absorbed].extent());
         if fit(&front, &back, &self.limits) == Fit::Join(Merge::Back) {
-            self.fast.joined(&mut self.requests, kept, gone);
-            self.slow.joined(kept, gone);
-            self.requests.join(kept, gone, &mut self.bios, Merge::Back);
-            self.idle.push(gone);
+            self.fast.joined(&mut self.requests, kept, absorbed);
+            self.slow.joined(kept, absorbed);
+            self.requests.join(kept, absorbed, &mut self.bios, Merge::Back);
+            self.idle.push(absorbed);
             self.merged(kept, Merge::Back);
         }
     }
@@ -108,7 +108,7 @@ impl Rig {
         id
     }
 
-    /// The `nth` request in flight completes, or comes back to the head.
+    /// Completes the `nth` request in flight, or returns it to the head.
     fn finish(&mut self, nth: usize, requeue: bool) {
         if self.in_flight.is_empty() {
             return;
@@ -125,7 +125,8 @@ impl Rig {
         }
     }
 
-    /// [dispatched-once] and [work-is-given]: everything held comes out once nothing is in flight.
+    /// [dispatched-once] and [work-is-given]: every held request comes out once nothing is in
+    /// flight.
     fn drain(&mut self) {
         while self.fast.len() > 0 {
             if self.dispatch().is_none() {
@@ -187,7 +188,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 prop_compose! {
-    /// Times short enough that each of them passes within a run.
+    /// Short times, so that each of them passes within a run.
     fn tunables()(
         read_ms in 0..60_u64,
         write_ms in 0..120_u64,
@@ -212,7 +213,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn merges_and_dispatches_as_the_slow_one_does(
+    fn the_elevator_agrees_with_its_slow_oracle(
         tunables in tunables(),
         ranges in 1..4_u16,
         steps in prop::collection::vec(step(), 1..200),
@@ -268,7 +269,7 @@ fn a_write_waits_for_47_reads_at_most() {
 }
 
 #[test]
-fn requests_nobody_waits_for_get_at_least_one_tag_and_at_most_all() {
+fn asynchronous_requests_get_at_least_one_tag_and_at_most_all() {
     let depth = |async_depth, of| {
         Deadline::new(1, DeadlineTunables { async_depth, ..Default::default() }).async_depth(of)
     };

@@ -1,5 +1,5 @@
-//! The rules [aged-request-first] to [one-finished-per-dispatch] written down once more, as plainly as they go: every question is answered by
-//! looking at everything that is held.
+//! An oracle: the rules of mq-deadline from [aged-request-first] to [earlier-arrival-stays],
+//! written as plainly as possible. It answers every question by a search of all held requests.
 
 use super::*;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ struct Held {
     class: usize,
     arrived: Instant,
     sector: u64,
-    /// Order among equal sectors: when it took its place in the sorted order.
+    /// The order among equal sectors: when it was sorted in.
     placed: u64,
 }
 
@@ -29,11 +29,11 @@ pub(super) struct Slow {
     tunables: DeadlineTunables,
     /// Head lists, first to last, all classes mixed.
     heads: Vec<Held>,
-    /// All others by arrival, all classes and directions mixed.
+    /// All other requests by arrival, all classes and directions mixed.
     sorted: Vec<Held>,
-    /// What may merge and its end, by when it was filed.
+    /// The mergeable requests and their ends, in the order of filing.
     filed: Vec<(RequestId, u64)>,
-    /// The last of `filed`, unless that has gone.
+    /// The last one of `filed`, unless it has left.
     last: Option<RequestId>,
     turns: [Turn; 3],
     placed: u64,
@@ -41,7 +41,7 @@ pub(super) struct Slow {
 
 impl Slow {
     pub(super) fn new(tunables: DeadlineTunables) -> Self {
-        // No batch is under way: one that is over makes the same.
+        // No batch is current: a finished one has the same effect.
         let turn = Turn { sent: u32::MAX, ..Turn::default() };
         Self {
             tunables,
@@ -80,7 +80,7 @@ impl Slow {
         }
     }
 
-    /// The last filed; then ends, the newest filed first; then starts, the newest sorted in first.
+    /// The last one filed; then ends, newest first; then starts, newest first.
     pub(super) fn find_merge(
         &self,
         requests: &Requests,
@@ -154,10 +154,10 @@ impl Slow {
     }
 
     /// [earlier-arrival-stays].
-    pub(super) fn joined(&mut self, kept: RequestId, gone: RequestId) {
+    pub(super) fn joined(&mut self, kept: RequestId, absorbed: RequestId) {
         let place = |id| move |held: &Held| held.id == id;
         let at_kept = self.sorted.iter().position(place(kept)).expect("kept is held");
-        let at_gone = self.sorted.iter().position(place(gone)).expect("gone is held");
+        let at_gone = self.sorted.iter().position(place(absorbed)).expect("absorbed is held");
         let arrived = self.sorted[at_gone].arrived;
         if arrived < self.sorted[at_kept].arrived {
             self.sorted[at_gone] = Held { arrived, ..self.sorted[at_kept].clone() };
@@ -165,7 +165,7 @@ impl Slow {
         } else {
             self.sorted.remove(at_gone);
         }
-        self.unmergeable(gone);
+        self.unmergeable(absorbed);
     }
 
     pub(super) fn insert(
@@ -226,7 +226,8 @@ impl Slow {
         self.turns[class].in_flight > 0 || self.all().any(|held| held.class == class)
     }
 
-    /// [aged-request-first]: per class the oldest of the list's heads, of equally old ones the first in this order.
+    /// [aged-request-first]: for each class the oldest head of its lists; of equally old ones the
+    /// first in this order.
     fn aged(&self, now: Instant) -> Option<RequestId> {
         if (0..3).filter(|&class| self.has_work(class)).count() < 2 {
             return None;
@@ -245,7 +246,7 @@ impl Slow {
         self.sorted.iter().filter(move |held| held.class == class && held.op.is_read() == reads)
     }
 
-    /// The lowest sector at or after the position, of equal ones that placed first.
+    /// The lowest sector at or after the position; of equal ones the one sorted in first.
     fn next_sorted(&self, class: usize, reads: bool) -> Option<&Held> {
         let turn = &self.turns[class];
         let position = if reads { turn.read_position } else { turn.write_position };
@@ -254,7 +255,8 @@ impl Slow {
             .min_by_key(|held| (held.sector, held.placed))
     }
 
-    /// [classes-in-order] to [expired-head-starts-batch].
+    /// The next request: [classes-in-order], [batch-bounded], [writes-starve-bounded],
+    /// [expired-head-starts-batch].
     fn in_order(&mut self, now: Instant) -> Option<RequestId> {
         let class = (0..3).find(|&class| self.has_work(class))?;
         if let Some(head) = self.heads.iter().find(|held| held.class == class) {

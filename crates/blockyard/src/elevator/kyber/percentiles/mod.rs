@@ -19,17 +19,17 @@ use super::domain::{DOMAINS, Domain, Tokens};
 use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 
-/// Buckets that one target makes.
+/// The number of buckets into which one target is divided.
 const QUARTERS: u32 = 4;
-/// Buckets in all: up to twice the target, and beyond.
+/// The number of all buckets: up to twice the target, and beyond.
 const BUCKETS: usize = 2 * QUARTERS as usize;
-/// P1.
+/// The target of discards.
 const DISCARD_LATENCY: Duration = Duration::from_secs(5);
-/// P2.
+/// The time from the first completion to the adjustment.
 const PERIOD: Duration = Duration::from_ms(100);
-/// P3.
+/// The number of counts at which a percentile is taken.
 const ENOUGH: u64 = 500;
-/// P3.
+/// The age of the counts at which a percentile is taken.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Latencies by bucket.
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct Counts([u64; BUCKETS]);
 
 impl Counts {
-    /// P1.
+    /// Counts a latency by the quarter of its target in which it ends.
     fn add(&mut self, latency: Duration, target: Duration) {
         let width = (target.as_ns() / u64::from(QUARTERS)).max(1);
         let at = latency.as_ns().saturating_sub(1) / width;
@@ -45,8 +45,8 @@ impl Counts {
         self.0[usize::try_from(at).map_or(last, |at| at.min(last))] += 1;
     }
 
-    /// P3: the quarters, 1 to 8, that `percent` of 100 latencies take at most; or `None`, and the
-    /// counts stay.
+    /// Takes a percentile: the quarters, 1 to 8, that `percent` of 100 latencies take at most.
+    /// Returns `None`, and keeps the counts, if there are too few.
     fn take(&mut self, percent: u64, at: Instant, patience: &mut Option<Instant>) -> Option<u32> {
         let all: u64 = self.0.iter().sum();
         if all == 0 {
@@ -67,16 +67,16 @@ impl Counts {
     }
 }
 
-/// What is measured of one domain.
+/// The measurements of one domain.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     domain: Domain,
     target: Duration,
     total: Counts,
     device: Counts,
-    /// When a percentile is taken of however many there are (P3).
+    /// When a percentile is taken of however many counts there are.
     patience: Option<Instant>,
-    /// The last one of total latency, if it is to stand in (P4).
+    /// The last percentile of total latency, if it may be used at the next congestion.
     kept: Option<u32>,
 }
 
@@ -86,13 +86,13 @@ impl Measured {
         Self { domain, target, total: NONE, device: NONE, patience: None, kept: None }
     }
 
-    /// Whether the device misses the target.
+    /// Whether the device latency misses the target.
     fn is_congested(&mut self, at: Instant) -> bool {
         let p90 = self.device.take(90, at, &mut self.patience);
         p90.is_some_and(misses)
     }
 
-    /// The quarters of the target that the depth is to be multiplied by, if any (P4).
+    /// Returns the quarters of the target by which the depth is to be multiplied, if any.
     fn factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
         let p99 = self.total.take(99, at, &mut self.patience);
         if congested {
@@ -104,12 +104,12 @@ impl Measured {
     }
 }
 
-/// Whether a latency that takes so many quarters of its target misses it.
+/// Whether a latency of so many quarters of its target misses the target.
 const fn misses(quarters: u32) -> bool {
     quarters > QUARTERS
 }
 
-/// The domains that are measured.
+/// The measured domains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Percentiles([Measured; 3]);
 
@@ -130,7 +130,7 @@ impl Adjust for Percentiles {
         };
         measured.total.add(took.total, measured.target);
         measured.device.add(took.device, measured.target);
-        due.get_or_insert(now + PERIOD); // P2
+        due.get_or_insert(now + PERIOD);
     }
 
     fn adjust(&mut self, at: Instant, tokens: &mut [Tokens; DOMAINS]) -> Option<Instant> {

@@ -1,21 +1,21 @@
-//! Depths by counted buckets against depths by sorted lists of latencies.
+//! Compares depths from counted buckets with depths from sorted lists of latencies.
 
 use super::*;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
-/// Every latency since it was last cleared, and what else the rules remember.
+/// Every latency since the list was last cleared, and the rest of the state.
 #[derive(Clone, Debug, Default)]
 struct Slow {
     total_ns: Vec<u64>,
     device_ns: Vec<u64>,
-    /// When counting for a second began.
+    /// The start of the current second of counting.
     since: Option<Instant>,
     kept: Option<u64>,
 }
 
-/// The quarters, 1 to 8, of `target_ns` that cover the latency at the `percent`th place of 100, and
-/// the list cleared; `None` while there are too few.
+/// Returns the quarters, 1 to 8, of `target_ns` that cover the latency at the `percent`th place of
+/// 100, and clears the list; `None` while there are too few.
 fn percentile(
     list: &mut Vec<u64>,
     since: &mut Option<Instant>,
@@ -38,7 +38,7 @@ fn percentile(
     Some((1..8).find(|quarters| latency <= quarters * quarter).unwrap_or(8))
 }
 
-/// The new depths, out of 256, 128 and 64 at most.
+/// The new depths, at most 256, 128 and 64.
 fn adjust(slow: &mut [Slow; 3], targets_ns: [u64; 3], depths: [u64; 3], at: Instant) -> [u64; 3] {
     let mut congested = false;
     for (one, target_ns) in slow.iter_mut().zip(targets_ns) {
@@ -67,7 +67,7 @@ fn adjust(slow: &mut [Slow; 3], targets_ns: [u64; 3], depths: [u64; 3], at: Inst
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many requests of a domain complete.
+    /// This many requests of a domain complete.
     Complete {
         domain: usize,
         total_ns: u64,
@@ -134,7 +134,7 @@ proptest! {
     }
 }
 
-/// P1 by its edges: a quarter of a target of 400 ns is 100.
+/// The edges of the quarters: a quarter of a target of 400 ns is 100.
 #[test]
 fn a_latency_counts_in_the_quarter_it_ends_in() {
     for (latency, bucket) in
@@ -146,7 +146,7 @@ fn a_latency_counts_in_the_quarter_it_ends_in() {
     }
 }
 
-/// P3: few latencies are looked at for one second, to the nanosecond.
+/// Few latencies are counted for one second, to the nanosecond.
 #[test]
 fn a_percentile_of_few_is_found_after_a_second() {
     let mut counts = Counts::default();
@@ -158,7 +158,7 @@ fn a_percentile_of_few_is_found_after_a_second() {
     assert_eq!(take(3_000_000_000), None, "they were cleared");
 }
 
-/// P2: 100 ms from the first completion on, whatever follows; and nothing is due without one.
+/// 100 ms from the first completion, whatever follows; without a completion nothing is due.
 #[test]
 fn depths_are_adjusted_100_ms_after_a_first_completion() {
     let mut fast = Percentiles::new(&KyberTunables::default());
@@ -173,8 +173,8 @@ fn depths_are_adjusted_100_ms_after_a_first_completion() {
     }
 }
 
-/// P3, the second that total and device latency share: with fewer than 500 completions a second the
-/// device's percentile is found each second or so, and the total's only once there are 500.
+/// Total and device latency share the second: with fewer than 500 completions a second the device's
+/// percentile is taken about every second, and the total's only once there are 500.
 #[test]
 fn with_few_completions_the_total_latency_waits_for_500() {
     let tunables = KyberTunables::default();

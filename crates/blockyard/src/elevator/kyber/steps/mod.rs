@@ -20,12 +20,12 @@ use super::domain::{DOMAINS, Domain, Tokens};
 use crate::policy::KyberTunables;
 use crate::time::{Duration, Instant};
 
-/// Q1.
+/// The length of the first window.
 const FIRST_WINDOW: Duration = Duration::from_ms(10);
-/// Q1.
+/// The length of further windows.
 const WINDOW: Duration = Duration::from_ms(100);
 
-/// How a domain is, worst first (Q2).
+/// The health of a domain, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Status {
     Awful,
@@ -48,7 +48,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Q2; `None` where nothing completed.
+    /// Returns the health; `None` if nothing completed.
     fn status(self, target: Duration) -> Option<Status> {
         let mean = self.sum_ns.checked_div(self.count)?;
         let target = target.as_ns();
@@ -61,7 +61,7 @@ impl Measured {
     }
 }
 
-/// What is measured in the window under way.
+/// The measurements of the current window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     read_target: Duration,
@@ -109,7 +109,7 @@ impl Adjust for Steps {
     }
 }
 
-/// Q3: the depth of a domain that is as `this` says, beside one that is as `other` says.
+/// Returns the depth of a domain with health `this` beside one with health `other`.
 fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 {
     let Some(this) = this else { return depth };
     let Some(other) = other else { return more(depth, 1) };
@@ -123,7 +123,7 @@ fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 
     }
 }
 
-/// Q4: `better` is how the better of reads and synchronous writes is.
+/// Returns the depth of others; `better` is the better health of reads and synchronous writes.
 fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     match better {
         None => more(depth, 2),
@@ -135,12 +135,12 @@ fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     }
 }
 
-/// `depth` and `tokens` more; [depth-within-bounds] cuts it.
+/// Adds `tokens` to `depth`; [depth-within-bounds] caps the result.
 const fn more(depth: u32, tokens: u32) -> u32 {
     depth.saturating_add(tokens)
 }
 
-/// `depth` less one `part`th of it, at least one.
+/// Subtracts one `part`th of `depth`, at least one.
 fn less(depth: u32, part: u32) -> u32 {
     depth - (depth / part).max(1)
 }

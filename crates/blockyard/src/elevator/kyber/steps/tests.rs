@@ -1,4 +1,4 @@
-//! Depths against a table of what beside what leads to what.
+//! Checks depths against a table of pairs of health.
 
 use super::*;
 use Status::{Awful, Bad, Good, Great};
@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use core::cmp::Ordering::{Equal, Greater, Less};
 use proptest::prelude::*;
 
-/// Q2 by its edges: a target of 100 ns.
+/// The edges of the health of a domain with a target of 100 ns.
 #[test]
-fn a_domain_is_as_well_as_its_mean() {
+fn the_mean_latency_decides_the_health_of_a_domain() {
     for (mean, status) in
         [(0, Great), (50, Great), (51, Good), (100, Good), (101, Bad), (199, Bad), (200, Awful)]
     {
@@ -19,9 +19,9 @@ fn a_domain_is_as_well_as_its_mean() {
     assert_eq!(Measured::default().status(Duration::from_ns(100)), None);
 }
 
-/// Q3, each pair: what becomes of 80 tokens.
+/// Each pair: the change of 80 tokens.
 #[test]
-fn what_becomes_of_a_depth_is_up_to_both() {
+fn a_depth_follows_from_the_health_of_both_domains() {
     let beside = |this| {
         [None, Some(Awful), Some(Bad), Some(Good), Some(Great)]
             .map(|other| depth_beside(80, this, other))
@@ -32,12 +32,12 @@ fn what_becomes_of_a_depth_is_up_to_both() {
     assert_eq!(beside(Some(Bad)), [81, 80, 80, 81, 81]);
     assert_eq!(beside(Some(Good)), [81, 60, 70, 80, 80]);
     assert_eq!(beside(Some(Great)), [81, 40, 60, 80, 80]);
-    // At least one goes.
+    // At least one token goes.
     assert_eq!(depth_beside(3, Some(Good), Some(Bad)), 2);
     assert_eq!(depth_beside(3, Some(Great), Some(Bad)), 2);
 }
 
-/// Q4: what becomes of 40 tokens.
+/// The change of 40 tokens.
 #[test]
 fn others_follow_the_better_of_reads_and_writes() {
     let all = [None, Some(Awful), Some(Bad), Some(Good), Some(Great)];
@@ -46,7 +46,7 @@ fn others_follow_the_better_of_reads_and_writes() {
     assert_eq!(of(false), [42, 40, 40, 40, 40]);
 }
 
-/// What `completed` and `adjust` do over time, against lists of what completed.
+/// Compares `completed` and `adjust` over time with lists of completions.
 #[derive(Debug, Default)]
 struct Slow {
     windows: Vec<(Domain, u64)>,
@@ -54,7 +54,7 @@ struct Slow {
 }
 
 proptest! {
-    /// Q1: what is measured, and when a window ends.
+    /// Which completions are measured, and when a window ends.
     #[test]
     fn windows_hold_what_completes_within_them(
         steps in prop::collection::vec((0..4_usize, 0..30_000_000_u64, 0..40_u64), 1..200),
@@ -90,7 +90,8 @@ proptest! {
                 let slow_reads = read > Some(2_000_000);
                 let slow_writes = write > Some(10_000_000);
                 let is_cut = [0, 1].map(|at| tokens[at].depth() < before[at]);
-                // Who misses the target is never cut, and nobody is beside one who meets it.
+                // A domain that misses its target is never cut, and none is beside one that meets
+                // its target.
                 prop_assert!(!(is_cut[0] && (slow_reads || !slow_writes)));
                 prop_assert!(!(is_cut[1] && (slow_writes || !slow_reads)));
                 // Others grow while one of the two meets its target or there is neither; where those

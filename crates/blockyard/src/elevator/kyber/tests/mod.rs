@@ -1,5 +1,5 @@
-//! The elevator against [`Slow`], which keeps plain lists and searches them whole, and whose depths
-//! a timer adjusts.
+//! Compares the elevator with [`Slow`], which keeps plain lists, searches all of them, and has a
+//! timer that adjusts depths.
 
 mod slow;
 
@@ -20,7 +20,7 @@ fn map() -> QueueMap {
     QueueMap::with_kinds(CPUS, 2, 1, 0)
 }
 
-/// Both elevators over the same requests, and what else a request queue would do.
+/// Both elevators over the same requests, and the other work of a request queue.
 struct Rig {
     map: QueueMap,
     requests: Requests,
@@ -105,7 +105,8 @@ impl Rig {
         id
     }
 
-    /// [token-per-request]: as many tokens are out as requests are, and a new one is within the depth.
+    /// [token-per-request]: each dispatched request has a token, and a new token is within the
+    /// depth.
     fn check_tokens(&self, taken: Option<RequestId>) {
         let of = |id: &RequestId| self.fast.domain_of(&self.requests[*id].extent());
         for domain in Domain::ALL {
@@ -117,7 +118,7 @@ impl Rig {
         }
     }
 
-    /// The `nth` request in flight completes, or comes back to the head.
+    /// Completes the `nth` request in flight, or returns it to the head.
     fn finish(&mut self, nth: usize, requeue: bool) {
         if self.in_flight.is_empty() {
             return;
@@ -141,7 +142,8 @@ impl Rig {
         self.slow.pass_time(self.now);
     }
 
-    /// [dispatched-once] and [work-is-given]: everything held comes out once nothing is in flight.
+    /// [dispatched-once] and [work-is-given]: every held request comes out once nothing is in
+    /// flight.
     fn drain(&mut self) {
         let hctxs = self.fast.lanes.len();
         while self.fast.len() > 0 {
@@ -205,7 +207,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 prop_compose! {
-    /// Few tokens, and targets around the waits.
+    /// Few tokens, and targets near the waiting times.
     fn tunables()(
         depths in prop::array::uniform4(prop_oneof![3 => 1..6_u32, 1 => 20..40_u32]),
         read_ms in 0..500_u64,
@@ -227,7 +229,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn merges_and_dispatches_as_the_slow_one_does(
+    fn the_elevator_agrees_with_its_slow_oracle(
         tunables in tunables(),
         steps in prop::collection::vec(step(), 1..400),
     ) {
@@ -244,9 +246,9 @@ proptest! {
     }
 }
 
-/// The bound of the module header, at its worst: the request that waits is alone in its domain, and
-/// the turn has just passed it. What goes before it is a batch of each domain else: 16 reads, 8
-/// writes and 1 discard.
+/// The bound of the module header in its worst case: the request is alone in its domain, and the
+/// turn has just passed it. One batch of every other domain goes first: 16 reads, 8 writes and 1
+/// discard ([domain-batches-in-turn]).
 #[test]
 fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
@@ -272,9 +274,8 @@ fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     assert_eq!(waited_for, [16, 8, 1, 0]);
 }
 
-/// K1.
 #[test]
-fn every_operation_is_of_a_domain() {
+fn every_op_belongs_to_a_domain() {
     use Domain::{Discard, Other, Read, Write};
     let ops = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::SecureErase, Op::Flush];
     let of = |kind, flags| ops.map(|op| Domain::of(kind, op, flags));
@@ -286,9 +287,9 @@ fn every_operation_is_of_a_domain() {
     assert_eq!(of(KyberAdjust::Steps, Flags::SYNC), [Read, Write, Other, Other, Other, Other]);
 }
 
-/// A hardware queue that has nothing of its own is not held for what another has.
+/// A hardware queue without requests of its own is not held for those of another.
 #[test]
-fn a_hardware_queue_has_work_only_of_its_own() {
+fn a_hardware_queue_reports_only_its_own_work() {
     let mut rig = Rig::new(map(), KyberTunables::default());
     rig.submit(CpuId(0), Bio::write(0, 1, 0), Place::Sorted);
     let has_work = |rig: &Rig| [0, 1, 2].map(|hctx| rig.fast.has_work(HctxId(hctx)));
@@ -298,7 +299,8 @@ fn a_hardware_queue_has_work_only_of_its_own() {
     assert_eq!(has_work(&rig), [false; 3]);
 }
 
-/// [token-per-request] and [work-is-given]: the only token of the domain is out; another domain goes meanwhile.
+/// [token-per-request] and [work-is-given]: the only token of the domain is out; another domain
+/// goes meanwhile.
 #[test]
 fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     let tunables = KyberTunables { write_depth: 1, ..KyberTunables::default() };
@@ -321,7 +323,8 @@ fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     assert!(rig.dispatch(hctx).is_some());
 }
 
-/// [one-finished-per-dispatch]: what the driver failed at once has been with the device for no time at all.
+/// [one-finished-per-dispatch]: a request that the driver failed at once spent no time in the
+/// device.
 #[test]
 fn only_what_the_driver_has_completed_is_measured() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
@@ -340,7 +343,7 @@ fn only_what_the_driver_has_completed_is_measured() {
 }
 
 #[test]
-fn requests_nobody_waits_for_get_three_quarters_of_the_tags_and_at_least_one() {
+fn asynchronous_requests_get_three_quarters_of_the_tags_and_at_least_one() {
     let kyber = Kyber::new(&QueueMap::even(1, 1), KyberTunables::default());
     let depths = [1, 2, 3, 4, 62, 64, 256, u32::MAX].map(|depth| kyber.async_depth(depth));
     assert_eq!(depths, [1, 1, 2, 3, 46, 48, 192, 3_221_225_471]);
@@ -348,7 +351,7 @@ fn requests_nobody_waits_for_get_three_quarters_of_the_tags_and_at_least_one() {
 
 #[test]
 #[should_panic(expected = "[one-finished-per-dispatch]")]
-fn a_request_that_is_finished_twice_is_noticed() {
+fn a_request_that_is_finished_twice_panics() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
     rig.submit(CpuId(0), Bio::read(0, 1, 0), Place::Sorted);
     let id = rig.dispatch(HctxId(0)).expect("a read");

@@ -1,8 +1,8 @@
-//! The elevator as its rules read, over plain lists.
+//! An oracle: kyber as its rules read, over plain lists ([depth-within-bounds]).
 
 use super::*;
 
-/// A request that is held.
+/// A held request.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     id: RequestId,
@@ -14,17 +14,17 @@ struct Held {
     is_out: bool,
 }
 
-/// Whose turn it is at a hardware queue, and how often it has been.
+/// The domain whose turn it is at a hardware queue, and how many requests it has sent.
 type Turn = (Domain, u32);
 
 #[derive(Debug)]
 pub(super) struct Slow {
     kind: KyberAdjust,
-    /// In the order in which they would go, those that are out; in the order in which they came,
-    /// the others.
+    /// Requests that have left their software queue, in the order in which they will go; the others
+    /// in the order of arrival.
     held: Vec<Held>,
     turns: Vec<Turn>,
-    /// Requests under way, by domain.
+    /// Requests in flight, by domain.
     out: [u32; DOMAINS],
     tokens: [Tokens; DOMAINS],
     adjust: Box<dyn Adjust>,
@@ -53,7 +53,7 @@ impl Slow {
         }
     }
 
-    /// The timer that K6 does without.
+    /// The timer that kyber does without.
     pub(super) fn pass_time(&mut self, now: Instant) {
         while let Some(at) = self.due.filter(|due| *due <= now) {
             self.due = self.adjust.adjust(at, &mut self.tokens);
@@ -103,8 +103,8 @@ impl Slow {
         self.held.insert(at, held);
     }
 
-    /// Where the first request of `domain` stands that is out, once those that wait are let out if
-    /// there is none.
+    /// The position of the first request of `domain` that has left its software queue, after
+    /// letting the waiting ones out if there is none.
     fn first_out(&mut self, hctx: HctxId, domain: Domain) -> Option<usize> {
         let concerns = |held: &Held| held.ctx.hctx == hctx && held.domain == domain;
         let is_first = |held: &Held| concerns(held) && held.is_out;

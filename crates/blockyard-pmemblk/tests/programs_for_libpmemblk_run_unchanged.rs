@@ -1,0 +1,164 @@
+//! Programs that were linked to libpmemblk run with this library in its place: fio's engine for libpmemblk, which
+//! verifies every byte it wrote, and then libpmemblk's checker on the pool. Needs Debian's packages fio and pmdk-tools.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Returns a folder with this library under the name that programs look for.
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instead-of-libpmemblk");
+    std::fs::create_dir_all(&folder).expect("space on the test disk");
+    let name = folder.join("libpmemblk.so.1");
+    let _ = std::fs::remove_file(&name);
+    let built = std::env::current_exe().expect("path of this test");
+    let built = built.parent().expect("folder of this test").join("libblockyard_pmemblk.so");
+    assert!(built.exists(), "{} was not built", built.display());
+    std::os::unix::fs::symlink(built, name).expect("space on the test disk");
+    folder
+}
+
+fn is_there(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    assert!(there || std::env::var_os("CI").is_none(), "{program} is needed");
+    if !there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    there
+}
+
+#[test]
+fn fio_verifies_its_writes_through_its_libpmemblk_engine() {
+    if !is_there("fio") || !is_there("pmempool") {
+        return;
+    }
+    let folder = folder();
+    // With cache line write-back, and with synchronisation of the file.
+    for (jobs, forced, size) in [(1, "1", "4m"), (3, "1", "4m"), (2, "0", "256k")] {
+        let pool = folder.join(format!("fio-{jobs}-{forced}.pool"));
+        let _ = std::fs::remove_file(&pool);
+        // The engine's file name has the block size and the size in MiB after commas.
+        let name = format!("--filename={},512,64", pool.display());
+        // fio leaves its verification state in the current folder.
+        let out = Command::new("fio")
+            .current_dir(&folder)
+            .env("LD_LIBRARY_PATH", &folder)
+            .env("PMEM_IS_PMEM_FORCE", forced)
+            .args(["--name=verify", "--ioengine=pmemblk", "--rw=randwrite", "--bs=4k"])
+            .args(["--thread", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1"])
+            .args([&format!("--size={size}"), "--output-format=terse", &name])
+            .arg(format!("--numjobs={jobs}"))
+            .arg("--offset_increment=8m")
+            .output()
+            .expect("fio runs");
+        let words = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{jobs} jobs: {words}");
+        let rows = String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains(';')).count();
+        assert_eq!(rows, jobs, "a row for each job");
+        let out = Command::new("pmempool")
+            .arg("check")
+            .arg(&pool)
+            .output()
+            .expect("a program that starts");
+        let words = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success() && !words.contains("not consistent"), "{words}");
+        let _ = std::fs::remove_file(&pool);
+    }
+}
+
+/// Compiles a C program with our header, and links it to this library.
+fn compile(folder: &Path, name: &str, program: &str) -> PathBuf {
+    let (source, binary) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&source, program).expect("space on the test disk");
+    let compiled = Command::new("cc")
+        .arg("-Wall")
+        .arg("-Werror")
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(&source)
+        .arg(folder.join("libpmemblk.so.1"))
+        .arg("-o")
+        .arg(&binary)
+        .output()
+        .expect("a C compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    binary
+}
+
+/// Runs a compiled program on a pool that does not exist yet.
+fn run(folder: &Path, program: &Path) -> std::process::Output {
+    let pool = program.with_extension("pool");
+    let _ = std::fs::remove_file(&pool);
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", folder).arg(&pool).output().expect("a program that starts")
+}
+
+#[test]
+fn the_program_of_the_readme_runs() {
+    let readme = include_str!("../README.md");
+    let program = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let folder = folder();
+    let program = compile(&folder, "readme", program.expect("a C program in the README"));
+    let out = run(&folder, &program);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
+/// A C program gets errno and a text for each error.
+#[test]
+fn a_c_program_with_our_header_gets_every_error() {
+    const PROGRAM: &str = r#"
+#include "blockyard_pmemblk.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+static void say(const char *what, int done) { printf("%s %d %s\n", what, done, done ? strerror(errno) : ""); }
+int main(int argc, char **argv) {
+    char block[520], back[520];
+    memset(block, 7, sizeof block);
+    if (pmemblk_check_version(PMEMBLK_MAJOR_VERSION, PMEMBLK_MINOR_VERSION)) return 1;
+    if (!pmemblk_check_version(2, 0)) return 2;
+    PMEMblkpool *pool = pmemblk_create(argv[1], sizeof block, PMEMBLK_MIN_POOL, 0600);
+    if (!pool) { puts(pmemblk_errormsg()); return 3; }
+    long long last = (long long)pmemblk_nblock(pool) - 1;
+    say("write", pmemblk_write(pool, block, last));
+    say("beyond", pmemblk_write(pool, block, last + 1));
+    say("negative", pmemblk_read(pool, back, -1));
+    say("error", pmemblk_set_error(pool, 3));
+    say("lost", pmemblk_read(pool, back, 3));
+    puts(pmemblk_errormsg());
+    say("zero", pmemblk_set_zero(pool, 3));
+    say("zeroes", pmemblk_read(pool, back, 3) || back[0]);
+    say("again", !!pmemblk_open(argv[1], 0));
+    pmemblk_close(pool);
+    say("other size", !!pmemblk_open(argv[1], 512));
+    pool = pmemblk_open(argv[1], 0);
+    say("bytes", pmemblk_bsize(pool) != 520);
+    say("read", pmemblk_read(pool, back, last) || memcmp(block, back, sizeof block));
+    pmemblk_close(pool);
+    printf("check %d\n", pmemblk_check(argv[1], 520));
+    int none = pmemblk_check("/no/such/file", 0);
+    printf("no file %d %s\n", none, strerror(errno));
+    return 0;
+}
+"#;
+    let folder = folder();
+    let program = compile(&folder, "program", PROGRAM);
+    let out = run(&folder, &program);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let expected = [
+        "write 0 ",
+        "beyond -1 Invalid argument",
+        "negative -1 Invalid argument",
+        "error 0 ",
+        "lost -1 Input/output error",
+        "the sector was lost and not written since",
+        "zero 0 ",
+        "zeroes 0 ",
+        "again 0 ",
+        "other size 0 ",
+        "bytes 0 ",
+        "read 0 ",
+        "check 1",
+        "no file -1 No such file or directory",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+}

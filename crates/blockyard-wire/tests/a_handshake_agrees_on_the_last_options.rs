@@ -1,0 +1,292 @@
+//! The rules of the handshake, one by one, with the mistakes that servers have made.
+
+mod nbd;
+
+use blockyard_wire::nbd::handshake::GREETING_BYTES;
+use blockyard_wire::nbd::number::{info, opt, rep};
+use blockyard_wire::nbd::{
+    Export, ExportFlags, ExportIndex, Exports, Handshake, HandshakeEnd, Headers, Limits, Step, Tls,
+};
+use nbd::client::{
+    OptionReply, counted, flags, go, info_data, option, option_replies, set_contexts,
+};
+use nbd::talk::Talk;
+use nbd::{export, exports};
+
+#[test]
+fn the_greeting_is_that_of_fixed_newstyle() {
+    let mut greeting = b"NBDMAGICIHAVEOPT".to_vec();
+    greeting.extend([0, 3]);
+    assert_eq!(Handshake::greeting().to_vec(), greeting);
+    assert_eq!(greeting.len(), GREETING_BYTES);
+}
+
+/// [starttls-forgets].
+#[test]
+fn starttls_forgets_agreements_and_earlier_bytes() {
+    let mut talk = Talk::new(Tls::Offered);
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
+    assert_eq!(talk.say(&set_contexts("disk", &["base:allocation"])), Step::Answer);
+    // An attacker injected options after the client's, in the same bytes and in later ones.
+    talk.out.clear();
+    let injected = [option(opt::STARTTLS, &[]), option(opt::EXTENDED_HEADERS, &[])].concat();
+    assert_eq!(talk.say(&injected), Step::StartTls);
+    assert_eq!(talk.say(&option(opt::EXTENDED_HEADERS, &[])), Step::StartTls);
+    assert_eq!(option_replies(&talk.out), [(opt::STARTTLS, rep::ACK, vec![])]);
+
+    talk.handshake.tls_started();
+    let agreed = talk.go("disk");
+    assert_eq!((agreed.headers, agreed.contexts.is_empty()), (Headers::Simple, true));
+}
+
+#[test]
+fn half_an_option_before_tls_is_not_completed_after_it() {
+    let mut talk = Talk::new(Tls::Offered);
+    let half = &option(opt::STRUCTURED_REPLY, &[])[..10];
+    assert_eq!(talk.say(&[&option(opt::STARTTLS, &[]), half].concat()), Step::StartTls);
+    talk.handshake.tls_started();
+    assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
+}
+
+/// [tls-before-options].
+#[test]
+fn without_required_tls_no_option_is_answered() {
+    let mut talk = Talk::new(Tls::Required);
+    for kind in [opt::LIST, opt::STRUCTURED_REPLY, opt::EXTENDED_HEADERS, 999] {
+        assert_eq!(talk.last(kind, &[]), rep::ERR_TLS_REQD, "{kind}");
+    }
+    for kind in [opt::INFO, opt::GO] {
+        assert_eq!(talk.last(kind, &info_data("disk", &[])), rep::ERR_TLS_REQD);
+        assert_eq!(talk.last(kind, &info_data("none", &[])), rep::ERR_TLS_REQD);
+    }
+    assert_eq!(talk.last(opt::SET_META_CONTEXT, &[]), rep::ERR_TLS_REQD);
+    assert_eq!(talk.say(&option(opt::STARTTLS, &[])), Step::StartTls);
+    talk.handshake.tls_started();
+    assert_eq!(talk.last(opt::STARTTLS, &[]), rep::ERR_INVALID);
+    assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
+
+    let mut plain = Talk::new(Tls::Required);
+    let step = plain.say(&option(opt::EXPORT_NAME, b"disk"));
+    assert_eq!((step, plain.out.len()), (Step::End(HandshakeEnd::TlsRequired), 0));
+
+    assert_eq!(Talk::new(Tls::Off).last(opt::STARTTLS, &[]), rep::ERR_POLICY);
+    assert_eq!(Talk::new(Tls::Offered).last(opt::STARTTLS, &[1]), rep::ERR_INVALID);
+}
+
+#[test]
+fn an_abort_is_always_acknowledged() {
+    for tls in [Tls::Off, Tls::Required] {
+        for data in [&[][..], b"bye", &[0; 70_000]] {
+            let mut talk = Talk::new(tls);
+            talk.handshake.shut_down();
+            let step = talk.say(&option(opt::ABORT, data));
+            assert_eq!(step, Step::End(HandshakeEnd::Aborted));
+            assert_eq!(option_replies(&talk.out), [(opt::ABORT, rep::ACK, vec![])]);
+        }
+    }
+}
+
+#[test]
+fn zeroes_follow_export_name_but_never_go() {
+    for (client, zeroes) in [(3, 0), (2, 0), (1, 124), (0, 124)] {
+        let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+        let bytes = [flags(client), option(opt::EXPORT_NAME, b"disk")].concat();
+        let mut out = Vec::new();
+        let received = handshake.receive(&bytes, &exports(), &mut out);
+        assert!(matches!(received.step, Step::Transmit(_)), "{client}");
+        assert_eq!(out.len(), 10 + zeroes);
+        assert_eq!(out[..8], (1u64 << 20).to_be_bytes());
+        assert!(out[10..].iter().all(|byte| *byte == 0));
+    }
+    let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+    let mut out = Vec::new();
+    let _ = handshake.receive(&[flags(1), go("disk")].concat(), &exports(), &mut out);
+    // Parsing all replies fails if anything follows the ACK.
+    let replies = option_replies(&out);
+    assert_eq!(replies.last().unwrap(), &(opt::GO, rep::ACK, vec![]));
+}
+
+#[test]
+fn info_and_go_give_the_same_answers() {
+    let wants = [info::BLOCK_SIZE, info::NAME, 77, info::DESCRIPTION, info::NAME];
+    for agreed_before in [None, Some(opt::STRUCTURED_REPLY), Some(opt::EXTENDED_HEADERS)] {
+        let mut talk = Talk::new(Tls::Off);
+        if let Some(kind) = agreed_before {
+            assert_eq!(talk.last(kind, &[]), rep::ACK);
+            assert_eq!(talk.say(&set_contexts("disk", &["x-test:dirty"])), Step::Answer);
+        }
+        let told = talk.ask(opt::INFO, &info_data("disk", &wants));
+        let going = talk.ask(opt::GO, &info_data("disk", &wants));
+        let bare = |replies: &[OptionReply]| -> Vec<(u32, Vec<u8>)> {
+            replies.iter().map(|(_, kind, data)| (*kind, data.clone())).collect()
+        };
+        assert_eq!(bare(&told), bare(&going));
+        let kinds: Vec<_> = told.iter().map(|(_, kind, data)| (*kind, data.get(..2))).collect();
+        let kind = |number: u16| number.to_be_bytes();
+        for wanted in [info::EXPORT, info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
+            let times = kinds.iter().filter(|(_, told)| *told == Some(&kind(wanted)[..])).count();
+            assert_eq!(times, 1, "{wanted}");
+        }
+        assert_eq!(told.len(), 5);
+    }
+}
+
+#[test]
+fn the_information_about_an_export_is_correct() {
+    let mut talk = Talk::new(Tls::Off);
+    let told = talk.ask(opt::INFO, &info_data("other", &[info::BLOCK_SIZE]));
+    let flags = ExportFlags::number(nbd::all_flags()) | 1;
+    let expected = [&[0, 0][..], &(1u64 << 20).to_be_bytes(), &flags.to_be_bytes()].concat();
+    assert_eq!(told[0].2, expected);
+    let sizes = [&[0, 3][..], &[0, 0, 0, 1], &[0, 0, 16, 0], &[2, 0, 0, 0]].concat();
+    assert_eq!(told[1].2, sizes);
+    let listed = talk.ask(opt::LIST, &[]);
+    let servers: Vec<_> = listed.iter().map(|reply| (reply.1, reply.2.clone())).collect();
+    let server = |name: &str| {
+        (rep::SERVER, [counted(name.as_bytes()), format!("the disk {name}").into()].concat())
+    };
+    assert_eq!(servers, [server("disk"), server("other"), (rep::ACK, vec![])]);
+}
+
+/// [structured-before-offers].
+#[test]
+fn extended_headers_cannot_be_given_up_again() {
+    let mut talk = Talk::new(Tls::Off);
+    assert_eq!(talk.last(opt::EXTENDED_HEADERS, &[]), rep::ACK);
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ERR_EXT_HEADER_REQD);
+    let step = talk.say(&option(opt::EXPORT_NAME, b"disk"));
+    assert_eq!(step, Step::End(HandshakeEnd::ExtendedHeaders));
+}
+
+/// [one-final-option-reply].
+#[test]
+fn the_data_of_unknown_options_are_read_to_the_end() {
+    let mut talk = Talk::new(Tls::Off);
+    for len in [0, 1, 16, 4096, 65_536, 65_537, 1 << 20] {
+        let kind = if len % 2 == 0 { 4 } else { 0xffff_ffff };
+        let error = if len > 65_536 { rep::ERR_TOO_BIG } else { rep::ERR_UNSUP };
+        assert_eq!(talk.last(kind, &vec![0x49; len]), error, "{len}");
+    }
+    assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
+}
+
+#[test]
+fn after_a_malformed_option_the_next_one_is_understood() {
+    let mut talk = Talk::new(Tls::Off);
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
+    let whole = info_data("disk", &[info::NAME]);
+    let nul = info_data("di\0sk", &[]);
+    let latin = [counted(&[0xff]), vec![0, 0]].concat();
+    let long = info_data(&"x".repeat(4097), &[]);
+    let beyond = [vec![0xff; 4], whole[4..].to_vec()].concat();
+    for kind in [opt::INFO, opt::GO] {
+        for data in [&whole[..whole.len() - 1], &whole[..5], &[], &nul, &latin, &long, &beyond] {
+            assert_eq!(talk.last(kind, data), rep::ERR_INVALID);
+        }
+        let more = [&whole[..], &[0]].concat();
+        assert_eq!(talk.last(kind, &more), rep::ERR_INVALID);
+        assert_eq!(talk.last(kind, &info_data("none", &[])), rep::ERR_UNKNOWN);
+    }
+    for kind in [opt::LIST, opt::STRUCTURED_REPLY, opt::EXTENDED_HEADERS] {
+        assert_eq!(talk.last(kind, &[0]), rep::ERR_INVALID);
+    }
+    assert_eq!(talk.go("disk").headers, Headers::Structured);
+}
+
+#[test]
+fn clients_of_the_old_style_are_refused() {
+    // A client that starts with a request, one with other flags, and one that expects no replies to options.
+    for (bytes, end) in [
+        (0x2560_9513u32.to_be_bytes().to_vec(), HandshakeEnd::NotNewstyle),
+        (flags(4), HandshakeEnd::NotNewstyle),
+        (flags(1 << 31), HandshakeEnd::NotNewstyle),
+        ([flags(0), option(opt::LIST, &[])].concat(), HandshakeEnd::NotFixed),
+        ([flags(2), go("disk")].concat(), HandshakeEnd::NotFixed),
+        ([flags(3), vec![0; 16]].concat(), HandshakeEnd::BadMagic),
+        ([flags(3), option(opt::EXPORT_NAME, b"none")].concat(), HandshakeEnd::NoSuchExport),
+        ([flags(3), option(opt::EXPORT_NAME, &[0; 70_000])].concat(), HandshakeEnd::TooLong),
+        (
+            [flags(3), option(opt::LIST, &[])[..12].to_vec(), vec![0xff; 4]].concat(),
+            HandshakeEnd::TooLong,
+        ),
+    ] {
+        let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+        let mut out = Vec::new();
+        let received = handshake.receive(&bytes, &exports(), &mut out);
+        assert_eq!((received.step, received.taken), (Step::End(end), bytes.len()));
+        assert!(out.is_empty());
+        // The refusal is final.
+        let again = handshake.receive(&go("disk"), &exports(), &mut out);
+        assert_eq!((again.step, out.len()), (Step::End(end), 0));
+    }
+}
+
+#[test]
+fn a_server_that_shuts_down_says_so() {
+    let mut talk = Talk::new(Tls::Required);
+    talk.handshake.shut_down();
+    for kind in [opt::GO, opt::LIST, opt::STARTTLS, 999] {
+        assert_eq!(talk.last(kind, &[]), rep::ERR_SHUTDOWN);
+    }
+    let step = talk.say(&option(opt::EXPORT_NAME, b"disk"));
+    assert_eq!(step, Step::End(HandshakeEnd::ShuttingDown));
+}
+
+/// Requests directly after GO belong to the transmission, and options after an option to the next call: each call
+/// gives one answer.
+#[test]
+fn a_call_answers_one_option() {
+    let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+    let (list, mut out) = (option(opt::LIST, &[]), Vec::new());
+    let bytes = [flags(3), list.clone(), list.clone(), go("disk"), vec![9; 100]].concat();
+    let mut at = 0;
+    for (taken, step) in [(4 + list.len(), Step::Answer), (list.len(), Step::Answer)] {
+        let received = handshake.receive(&bytes[at..], &exports(), &mut out);
+        assert_eq!((received.taken, received.step), (taken, step));
+        at += taken;
+    }
+    let received = handshake.receive(&bytes[at..], &exports(), &mut out);
+    assert!(matches!(received.step, Step::Transmit(agreed) if agreed.export == ExportIndex(0)));
+    assert_eq!(at + received.taken, bytes.len() - 100);
+}
+
+#[test]
+fn the_empty_name_is_an_ordinary_export() {
+    let none = Exports::new(vec![export("disk")]).unwrap();
+    let default = Exports::new(vec![export("disk"), export("")]).unwrap();
+    for (exports, found) in [(none, false), (default, true)] {
+        let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+        let bytes = [flags(3), go("")].concat();
+        let step = handshake.receive(&bytes, &exports, &mut Vec::new()).step;
+        assert_eq!(matches!(step, Step::Transmit(_)), found);
+    }
+}
+
+#[test]
+fn exports_that_the_protocol_cannot_describe_are_refused() {
+    let good = export("disk");
+    let bad = |change: &dyn Fn(&mut Export)| {
+        let mut export = good.clone();
+        change(&mut export);
+        let error = Exports::new(vec![export]).unwrap_err();
+        assert!(error.to_string().starts_with("export \""), "{error}");
+    };
+    bad(&|export| export.name = "a\0".into());
+    bad(&|export| export.name = "a".repeat(4097));
+    bad(&|export| export.description = "é".repeat(2049));
+    bad(&|export| export.contexts.push("base:allocation".into()));
+    bad(&|export| export.contexts.push("base".into()));
+    bad(&|export| export.contexts = (0..33).map(|n| format!("x:{n}")).collect());
+    bad(&|export| export.blocks.minimum = 3);
+    bad(&|export| export.blocks.minimum = 0);
+    bad(&|export| export.blocks.minimum = 1 << 17);
+    bad(&|export| export.blocks.preferred = 256);
+    bad(&|export| export.blocks.maximum = 512);
+    bad(&|export| (export.blocks.minimum, export.size_bytes) = (512, 513));
+    bad(&|export| export.size_bytes = 1 << 63);
+    bad(&|export| export.flags = ExportFlags::FAST_ZERO);
+    assert!(Exports::new(vec![good.clone(), good.clone()]).is_err());
+    let many = |count: usize| (0..count).map(|n| Export { name: n.to_string(), ..good.clone() });
+    assert!(Exports::new(many(1024).collect()).is_ok());
+    assert!(Exports::new(many(1025).collect()).is_err());
+}

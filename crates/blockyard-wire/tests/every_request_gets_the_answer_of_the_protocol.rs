@@ -1,0 +1,308 @@
+//! The rules of the transmission, one by one, with the mistakes that servers have made.
+#![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
+
+mod nbd;
+
+use blockyard_wire::nbd::number::{cmd, cmd_flag};
+use blockyard_wire::nbd::{
+    BASE_ALLOCATION, BlockSizes, Errno, Event, Export, ExportFlags, Headers, Limits,
+    REQUEST_BYTES_MAX,
+};
+use nbd::client::{Ask, replies};
+use nbd::server::{Server, server, server_of};
+use nbd::{agree, export};
+
+const EPERM: u32 = 1;
+const EINVAL: u32 = 22;
+const ENOSPC: u32 = 28;
+const SIZE: u64 = 1 << 20;
+const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
+
+/// READs that succeed, and READs that fail in every way ([reply-form-as-agreed]).
+#[test]
+fn a_read_has_a_reply_of_the_agreed_form_even_for_an_early_error() {
+    for headers in HEADERS {
+        let mut server = server(headers);
+        let simple = headers == Headers::Simple;
+        let read = Ask::new(cmd::READ, 4096, 8192).cookie(77);
+        let reply = server.ask(read);
+        assert_eq!((reply.error, reply.simple, reply.messages), (0, simple, 1));
+        let offset = if simple { 0 } else { 4096 };
+        assert_eq!(reply.data, [(offset, server.disk[4096..12288].to_vec())]);
+        for wrong in [
+            read.flags(1 << 15),
+            read.flags(cmd_flag::NO_HOLE),
+            Ask { offset: SIZE, ..read },
+            Ask { offset: u64::MAX, ..read },
+            Ask { len: 0xffff_ffff, ..read },
+        ] {
+            let reply = server.ask(wrong);
+            assert_eq!((reply.error, reply.simple), (EINVAL, simple), "{headers:?} {wrong:?}");
+            assert!(reply.data.is_empty());
+        }
+        server.fails = Some(Errno::Io);
+        assert_eq!((server.ask(read).error, server.ask(read).simple), (5, simple));
+    }
+}
+
+/// Only the eight numbers of the protocol are sent.
+#[test]
+fn errors_are_the_eight_of_the_protocol() {
+    let numbers = Errno::ALL.map(Errno::number);
+    assert_eq!(numbers, [1, 5, 12, 22, 28, 75, 95, 108]);
+}
+
+/// [enotsup-only-for-fast-zero].
+#[test]
+fn enotsup_is_sent_only_for_fast_zero() {
+    for headers in HEADERS {
+        let mut server = server(headers);
+        server.fails = Some(Errno::NotSupported);
+        let zero = Ask::new(cmd::WRITE_ZEROES, 0, 4096);
+        assert_eq!(server.error(zero.flags(cmd_flag::FAST_ZERO)), 95);
+        assert_eq!(server.error(zero.flags(cmd_flag::FAST_ZERO | cmd_flag::NO_HOLE)), 95);
+        for other in [zero, zero.flags(cmd_flag::NO_HOLE), Ask::new(cmd::TRIM, 0, 4096)] {
+            assert_eq!(server.error(other), EINVAL);
+        }
+    }
+}
+
+/// Returns the error of `ask` on an export without the capability `without`.
+fn lacking(without: ExportFlags, headers: Headers, ask: Ask) -> u32 {
+    let flags = [
+        ExportFlags::FLUSH,
+        ExportFlags::FUA,
+        ExportFlags::TRIM,
+        ExportFlags::CACHE,
+        ExportFlags::WRITE_ZEROES,
+        ExportFlags::FAST_ZERO,
+    ];
+    let offered = |flag: &ExportFlags| *flag != without;
+    let mut flags =
+        flags.into_iter().filter(offered).fold(ExportFlags::NONE, |all, flag| all | flag);
+    if without == ExportFlags::WRITE_ZEROES {
+        flags = ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::TRIM | ExportFlags::CACHE;
+    }
+    server_of(Export { flags, ..export("disk") }, headers).error(ask)
+}
+
+#[test]
+fn a_command_that_is_not_offered_is_invalid() {
+    let zero = Ask::new(cmd::WRITE_ZEROES, 0, 4096);
+    for headers in HEADERS {
+        for (flag, ask) in [
+            (ExportFlags::FLUSH, Ask::new(cmd::FLUSH, 0, 0)),
+            (ExportFlags::TRIM, Ask::new(cmd::TRIM, 0, 4096)),
+            (ExportFlags::CACHE, Ask::new(cmd::CACHE, 0, 4096)),
+            (ExportFlags::WRITE_ZEROES, zero),
+            (ExportFlags::FAST_ZERO, zero.flags(cmd_flag::FAST_ZERO)),
+            (ExportFlags::FUA, Ask::new(cmd::WRITE, 0, 4096).flags(cmd_flag::FUA)),
+        ] {
+            assert_eq!(lacking(flag, headers, ask), EINVAL, "{ask:?}");
+            assert_eq!(lacking(ExportFlags::CAN_MULTI_CONN, headers, ask), 0, "{ask:?}");
+        }
+        for kind in [8, 9, 100, 0xffff] {
+            assert_eq!(server(headers).error(Ask::new(kind, 0, 4096)), EINVAL);
+        }
+    }
+    // DF and block status need structured replies.
+    let df = Ask::new(cmd::READ, 0, 4096).flags(cmd_flag::DF);
+    let status = Ask::new(cmd::BLOCK_STATUS, 0, 4096);
+    assert_eq!(server(Headers::Simple).error(df), EINVAL);
+    assert_eq!(server(Headers::Simple).error(status), EINVAL);
+    for headers in [Headers::Structured, Headers::Extended] {
+        assert_eq!(server(headers).error(df), 0);
+        assert_eq!(server(headers).error(status), 0);
+        let mut without = Server::new(agree(export("disk"), headers, &[]));
+        assert_eq!(without.error(status), EINVAL, "no context was set");
+    }
+}
+
+#[test]
+fn each_flag_is_valid_for_its_commands_and_fua_for_all() {
+    let kinds: [(u16, u16); 7] = [
+        (cmd::READ, cmd_flag::DF),
+        (cmd::WRITE, 0),
+        (cmd::FLUSH, 0),
+        (cmd::TRIM, 0),
+        (cmd::CACHE, 0),
+        (cmd::WRITE_ZEROES, cmd_flag::NO_HOLE | cmd_flag::FAST_ZERO),
+        (cmd::BLOCK_STATUS, cmd_flag::REQ_ONE),
+    ];
+    for headers in [Headers::Structured, Headers::Extended] {
+        let mut server = server(headers);
+        for (kind, own) in kinds {
+            let len = if kind == cmd::FLUSH { 0 } else { 4096 };
+            // Another test covers PAYLOAD_LEN, bit 5.
+            for bit in (0..16).filter(|bit| *bit != 5) {
+                let flag = 1 << bit;
+                let legal = (own | cmd_flag::FUA) & flag != 0;
+                let error = if legal { 0 } else { EINVAL };
+                let ask = Ask::new(kind, 0, len).flags(flag);
+                assert_eq!(server.error(ask), error, "{headers:?} {kind} bit {bit}");
+                let fua = server.asked.last().filter(|_| legal).is_some_and(|asked| asked.3);
+                assert_eq!(fua, flag == cmd_flag::FUA);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_beyond_the_end_is_no_space_for_writes_and_invalid_for_others() {
+    for headers in HEADERS {
+        let mut server = server(headers);
+        let status = if headers == Headers::Simple { cmd::CACHE } else { cmd::BLOCK_STATUS };
+        for (offset, len) in
+            [(SIZE - 512, 513), (SIZE + 1, 0), (SIZE, 1), (u64::MAX, 1), (1 << 63, 4096)]
+        {
+            for kind in [cmd::WRITE, cmd::WRITE_ZEROES] {
+                assert_eq!(server.error(Ask::new(kind, offset, len)), ENOSPC, "{kind} {offset}");
+            }
+            for kind in [cmd::READ, cmd::TRIM, cmd::CACHE, status] {
+                assert_eq!(server.error(Ask::new(kind, offset, len)), EINVAL, "{kind} {offset}");
+            }
+        }
+        for kind in [cmd::WRITE, cmd::WRITE_ZEROES, cmd::READ, cmd::TRIM, cmd::CACHE, status] {
+            assert_eq!(server.error(Ask::new(kind, SIZE - 513, 513)), 0, "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_read_only_export_does_not_permit_writes() {
+    let flags = nbd::all_flags() | ExportFlags::READ_ONLY;
+    for headers in HEADERS {
+        let mut server = server_of(Export { flags, ..export("disk") }, headers);
+        for kind in [cmd::WRITE, cmd::TRIM, cmd::WRITE_ZEROES] {
+            assert_eq!(server.error(Ask::new(kind, 512, 4096)), EPERM);
+            assert_eq!(server.error(Ask::new(kind, 512, 0)), EPERM);
+        }
+        for (kind, len) in [(cmd::READ, 4096), (cmd::CACHE, 4096), (cmd::FLUSH, 0)] {
+            assert_eq!(server.error(Ask::new(kind, 0, len)), 0);
+        }
+        assert!(server.asked.iter().all(|(command, ..)| !command.writes()));
+    }
+}
+
+#[test]
+fn a_command_without_data_may_be_as_long_as_the_disk() {
+    let size_bytes = 1 << 40;
+    for headers in HEADERS {
+        let lens: &[u64] = match headers {
+            Headers::Extended => &[0xffff_ffff, 1 << 32, 1 << 40],
+            _ => &[0xffff_ffff],
+        };
+        let agreed = agree(Export { size_bytes, ..export("disk") }, headers, &[]);
+        for len in lens {
+            for kind in [cmd::TRIM, cmd::CACHE, cmd::WRITE_ZEROES] {
+                let mut transmission =
+                    blockyard_wire::nbd::Transmission::new(agreed, Limits::DEFAULT);
+                let next = transmission.next(&Ask::new(kind, 0, *len).bytes(headers));
+                let Event::Request(request) = next.event else { panic!("{next:?}") };
+                assert_eq!((request.len(), transmission.bytes_in_flight()), (*len, 0));
+            }
+        }
+    }
+}
+
+/// [empty-request-succeeds].
+#[test]
+fn a_request_for_no_bytes_is_answered() {
+    for headers in HEADERS {
+        let mut server = server(headers);
+        for kind in [cmd::READ, cmd::WRITE, cmd::TRIM, cmd::CACHE, cmd::WRITE_ZEROES] {
+            for offset in [0, 77, SIZE] {
+                let reply = server.ask(Ask::new(kind, offset, 0));
+                assert_eq!((reply.error, reply.data.len(), reply.messages), (0, 0, 1));
+            }
+        }
+        assert_eq!(server.asked, []);
+        assert_eq!(server.error(Ask::new(cmd::BLOCK_STATUS, 0, 0)), EINVAL);
+        assert_eq!(server.error(Ask::new(cmd::FLUSH, 0, 0)), 0);
+        assert_eq!(server.error(Ask::new(cmd::FLUSH, 0, 512)), EINVAL);
+        assert_eq!(server.error(Ask::new(cmd::FLUSH, 512, 0)), EINVAL);
+    }
+}
+
+#[test]
+fn an_unaligned_range_is_invalid() {
+    let blocks = BlockSizes { minimum: 512, ..BlockSizes::DEFAULT };
+    for headers in HEADERS {
+        let mut server = server_of(Export { blocks, ..export("disk") }, headers);
+        for kind in [cmd::READ, cmd::WRITE, cmd::TRIM, cmd::CACHE, cmd::WRITE_ZEROES] {
+            assert_eq!(server.error(Ask::new(kind, 512, 1024)), 0);
+            assert_eq!(server.error(Ask::new(kind, 511, 1024)), EINVAL);
+            assert_eq!(server.error(Ask::new(kind, 512, 1023)), EINVAL);
+        }
+    }
+}
+
+#[test]
+fn a_compact_request_has_no_flag_for_payload() {
+    for headers in [Headers::Simple, Headers::Structured] {
+        let mut server = server(headers);
+        let flag = cmd_flag::PAYLOAD_LEN;
+        assert_eq!(server.error(Ask::new(cmd::WRITE, 0, 512).flags(flag)), EINVAL);
+        assert_eq!(server.error(Ask::new(cmd::READ, 0, 512).flags(flag)), EINVAL);
+        assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
+    }
+}
+
+#[test]
+fn an_extended_request_declares_its_payload() {
+    let mut server = server(Headers::Extended);
+    // A WRITE without payload is refused, and no bytes are taken for one.
+    server.receive(&Ask::new(cmd::WRITE, 0, 512).bytes(Headers::Extended));
+    // Unexpected payload is read.
+    for kind in [cmd::READ, cmd::TRIM, cmd::FLUSH, 99] {
+        let ask = Ask::new(kind, 0, 512).flags(cmd_flag::PAYLOAD_LEN);
+        server.receive(&[ask.bytes(Headers::Extended), vec![0x21; 512]].concat());
+    }
+    let replies = replies(&server.sent, Headers::Extended, |_| unreachable!());
+    let errors: Vec<_> = replies.iter().map(|(_, reply)| reply.error).collect();
+    assert_eq!(errors, [EINVAL; 5]);
+    assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
+}
+
+#[test]
+fn a_status_may_be_requested_for_some_contexts() {
+    let agreed = agree(export("disk"), Headers::Extended, &[BASE_ALLOCATION, "x-test:dirty"]);
+    let ask = |server: &mut Server, payload: &[u8]| {
+        server.sent.clear();
+        let head = Ask::new(cmd::BLOCK_STATUS, 512, payload.len() as u64);
+        let bytes = head.flags(cmd_flag::PAYLOAD_LEN).bytes(Headers::Extended);
+        server.receive(&[&bytes, payload].concat());
+        replies(&server.sent, Headers::Extended, |_| unreachable!()).remove(0).1
+    };
+    let list = |len: u64, contexts: &[u32]| {
+        let mut payload = len.to_be_bytes().to_vec();
+        contexts.iter().for_each(|context| payload.extend(context.to_be_bytes()));
+        payload
+    };
+    let mut server = Server::new(agreed);
+    for contexts in [&[0][..], &[1], &[1, 0]] {
+        let reply = ask(&mut server, &list(4096, contexts));
+        let mut expected = contexts.to_vec();
+        expected.sort_unstable();
+        assert_eq!(reply.status.keys().copied().collect::<Vec<_>>(), expected);
+        assert_eq!(server.asked.last().unwrap().2, 4096, "the length is in the payload");
+    }
+    let all = ask(&mut server, &list(4096, &[0, 1]));
+    server.sent.clear();
+    assert_eq!(server.ask(Ask::new(cmd::BLOCK_STATUS, 512, 4096)).status, all.status);
+    for wrong in [
+        list(4096, &[]),
+        list(4096, &[2]),
+        list(4096, &[0, 0]),
+        list(4096, &[256]),
+        list(0, &[0]),
+        list(SIZE, &[0]),
+        list(4096, &[0])[..11].to_vec(),
+        list(4096, &[0])[..7].to_vec(),
+        list(4096, &[0; 40]),
+    ] {
+        assert_eq!(ask(&mut server, &wrong).error, EINVAL, "{wrong:?}");
+        assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
+    }
+    assert!(list(0, &[0; 32]).len() + 32 <= REQUEST_BYTES_MAX);
+}
