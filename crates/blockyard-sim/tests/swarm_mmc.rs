@@ -281,7 +281,7 @@ fn draw(seed: u64) -> Drawn {
     device.limits.write_cache = mmc.card.features.cache_bytes > 0;
     if device.limits.write_cache {
         // No bio is split. What a reset takes of a part that was done, while others wait, is told to nobody
-        // if a flush that fails comes before the bio ends (O5).
+        // if a flush that fails comes before the bio ends ([reset-loss-fails-flush]).
         device.limits.max_sectors = device.limits.max_sectors.max(LARGEST_BIO_SECTORS);
         device.limits.max_segments = 256;
     }

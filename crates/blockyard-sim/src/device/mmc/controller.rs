@@ -229,8 +229,15 @@ impl Controller {
 
     /// Plays `transaction` from `now` on.
     fn play(&mut self, transaction: &MmcRequest, now: Instant) {
-        assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
-        assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
+        assert!(
+            self.running.is_none(),
+            "[one-request-on-bus]: {transaction:?} while {:?}",
+            self.running
+        );
+        assert!(
+            !self.engine.has_bus(),
+            "[engine-owns-bus]: {transaction:?} while the engine has the bus"
+        );
         self.ledger.begin(transaction);
         self.now = now;
         self.serial = self.serial.wrapping_add(1);
@@ -541,7 +548,7 @@ impl HostController for Controller {
     }
 
     fn abort(&mut self, now: Instant) {
-        self.events.retain(|event| matches!(event, HostEvent::Engine(_))); // N4
+        self.events.retain(|event| matches!(event, HostEvent::Engine(_))); // [halt-frees-bus]
         if self.running.as_ref().is_some_and(|running| running.transaction.data().is_some()) {
             self.ledger.failed();
         }

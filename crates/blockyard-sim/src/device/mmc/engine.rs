@@ -1,4 +1,4 @@
-//! A command queue engine in virtual time, over the card's queue: the rules N1 to N6 of
+//! A command queue engine in virtual time, over the card's queue: the rules of
 //! [`blockyard_mmc::engine`].
 //!
 //! # Rules
@@ -293,7 +293,7 @@ const fn failed(task: TaskId, part: Part, error: HostError) -> EngineEvent {
 
 impl QueueEngine for Controller {
     fn enable(&mut self, now: Instant) {
-        assert!(!self.engine.enabled, "N1: it is enabled");
+        assert!(!self.engine.enabled, "[engine-owns-bus]: the engine is already enabled");
         self.engine = Engine { enabled: true, ..Engine::default() };
         self.schedule_engine(now);
     }
