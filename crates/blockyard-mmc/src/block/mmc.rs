@@ -132,6 +132,7 @@ impl<H: HostController> Mmc<H> {
         let pack_limit = pack_limit.unwrap_or_default();
         let plan = plan.packing(pack_limit.largest());
         let slots = plan.slots;
+        debug_assert!((1..=64).contains(&slots), "a plan of {slots} slots");
         Ok(Self {
             controller,
             policy,
