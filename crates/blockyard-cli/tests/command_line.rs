@@ -127,6 +127,20 @@ fn reproduce_lists_the_experiments() {
     }
 }
 
+#[test]
+fn completions_and_man_pages_cover_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = blockyard(&["completions", shell]);
+        assert_eq!(completions.status.code(), Some(0), "{shell}");
+        assert!(text(&completions.stdout).contains("whatif"), "{shell}");
+    }
+    let page = blockyard(&["man"]);
+    assert!(text(&page.stdout).contains(".TH blockyard 1"), "{}", text(&page.stdout));
+    let page = blockyard(&["man", "whatif"]);
+    assert!(text(&page.stdout).contains("\\-\\-design"), "{}", text(&page.stdout));
+    fails(&["man", "wahtif"], 2, "unknown command `wahtif`");
+}
+
 /// `blockyard list | head -1` must not complain: the reader has what it wanted.
 #[test]
 fn a_closed_pipe_is_not_an_error() {

@@ -108,7 +108,7 @@ fn send_write(client: &mut Client, block: u64) -> u64 {
     cookie
 }
 
-/// Checks [slower-side-decides] and [model-asked-on-time].
+/// Checks [slower-side-decides], [model-asked-on-time] and [live-device-never-late].
 #[test]
 fn requests_take_the_time_of_the_model_and_their_turn() {
     for source in [

@@ -65,6 +65,7 @@ fn the_parts_of_the_time_between_transfers_add_up() {
     }
 }
 
+/// [paid-before-effect]
 #[test]
 fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
     // Memory that was written to the card has not changed: caches stay valid, and unmapping is free.
@@ -133,6 +134,7 @@ fn an_idle_bus_waits_for_the_threads_of_its_design() {
     }
 }
 
+/// [busy-ends-mmc-request]
 #[test]
 fn a_thread_that_polls_a_busy_card_keeps_no_bus_waiting() {
     let slow = device("busy-detect = \"cmd13\"\n[card.write]\nprogram = \"2ms\"\nearly = false\n");
@@ -186,6 +188,7 @@ fn a_bus_that_waits_for_a_copy_is_not_busy() {
     assert!(slow.1 < Duration::from_us(200), "{slow:?}");
 }
 
+/// [one-interrupt-per-mmc-request]
 #[test]
 fn a_lost_interrupt_is_counted_apart_from_idle_time_of_the_design() {
     let (good, _) = run(RANDOM_READS, "mmc-serial");

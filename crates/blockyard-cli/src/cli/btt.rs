@@ -188,36 +188,44 @@ pub(crate) struct Convert {
 }
 
 const CHECK_HELP: &str = "\
-Each finding has a severity: a note is not damage; repairable damage can be repaired by `btt repair`; if
-something is broken, the image does not contain what is right. Writes that a loss of power interrupted are
-not damage: they are completed when the BTT is opened. Data is not checked: a BTT has no checksums of it.
+Each finding has a severity: a note is not damage; repairable damage can be
+repaired by `btt repair`; if something is broken, the image does not contain
+what is right. Writes that a loss of power interrupted are not damage: they are
+completed when the BTT is opened. Data is not checked: a BTT has no checksums of
+it.
 
-Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or a file that cannot be opened.";
+Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or
+a file that cannot be opened.";
 
 const REPAIR_HELP: &str = "\
-Only certain repairs are made: an info block is restored from its copy, or the copy from the info block;
-interrupted writes are completed; logs that other implementations misread are completed; blocks without an
-owner go to lanes without a block, or to sectors whose block does not exist, which are marked as
-lost, if every other block has its owner. If a block has two owners, nothing is guessed. A loss of power
-during the repair does no harm.
+Only certain repairs are made: an info block is restored from its copy, or the
+copy from the info block; interrupted writes are completed; logs that other
+implementations misread are completed; blocks without an owner go to lanes
+without a block, or to sectors whose block does not exist, which are marked as
+lost, if every other block has its owner. If a block has two owners, nothing is
+guessed. A loss of power during the repair does no harm.
 
-An arena that is marked as broken (its error flag forbids writes) needs a decision, as nothing records the
-reason: --unmark clears the mark, but only if a full check finds nothing else.
+An arena that is marked as broken (its error flag forbids writes) needs a
+decision, as nothing records the reason: --unmark clears the mark, but only if a
+full check finds nothing else.
 
 Exit codes: those of `btt check`, for the state after the repair.";
 
 const COPY_HELP: &str = "\
-If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is not larger; sectors after its
-end are not changed. If TO does not exist, FROM is the BTT, and TO becomes a raw image. Sectors of zeroes
-take no space on either side. After a loss of power while copying into a BTT, check it: its file is
+If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is
+not larger; sectors after its end are not changed. If TO does not exist, FROM is
+the BTT, and TO becomes a raw image. Sectors of zeroes take no space on either
+side. After a loss of power while copying into a BTT, check it: its file is
 synchronised only at the end.
 
-Exit codes: 0 everything was copied; 1 something failed, or sectors were lost (with --zero-lost they are
-zeroes in TO); 2 bad usage or a file that cannot be opened.";
+Exit codes: 0 everything was copied; 1 something failed, or sectors were lost
+(with --zero-lost they are zeroes in TO); 2 bad usage or a file that cannot be
+opened.";
 
 const CONVERT_HELP: &str = "\
-Sectors that are marked as lost are marked as lost in TO. So are sectors that cannot be read, because their
-map entry names no block or the medium lost them; these are counted.
+Sectors that are marked as lost are marked as lost in TO. So are sectors that
+cannot be read, because their map entry names no block or the medium lost them;
+these are counted.
 
-Exit codes: 0 everything was copied; 1 something failed, or sectors could not be read; 2 bad usage or a file
-that cannot be opened.";
+Exit codes: 0 everything was copied; 1 something failed, or sectors could not be
+read; 2 bad usage or a file that cannot be opened.";

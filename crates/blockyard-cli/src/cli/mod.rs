@@ -31,8 +31,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input; `btt check` and `btt repair` also
-3 repairable, 4 broken.";
+Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input; `btt check`
+and `btt repair` also 3 repairable, 4 broken.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -288,14 +288,17 @@ pub(crate) struct Man {
 }
 
 const JOB_HELP: &str = "\
-A job given by options needs a --name; every option that is not listed here then belongs to the job:
+A job given by options needs a --name; every option that is not listed here then
+belongs to the job:
 
   --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
 
-Without --direct=1, a job that only reads with a synchronous engine (fio's default) reads through a page
-cache with Linux's read-ahead; other jobs without --direct=1 are refused.
+Without --direct=1, a job that only reads with a synchronous engine (fio's
+default) reads through a page cache with Linux's read-ahead; other jobs without
+--direct=1 are refused.
 
-`blockyard list` names the devices and designs, `blockyard show NAME` prints the file of one.";
+`blockyard list` names the devices and designs, `blockyard show NAME` prints the
+file of one.";
 
 const FAULTS: &str = r#"A fault file has a table for each rule; the first rule that fires decides:
 
@@ -310,14 +313,16 @@ const FAULTS: &str = r#"A fault file has a table for each rule; the first rule t
   one-in = 1000            # or nth = N, every = N, first = N and last = N
   delay = "50ms"
 
-Instead of `error` or `delay` a rule can have one of: busy = "device" (or host, resource),
-requeue = true, lost = true, timed-out = true, torn-write = SECTORS, lost-write = true,
-misdirected-write = SECTOR. An error ends the run unless the job has continue_on_error.
-The answer counts how often each rule matched a request, and how often it fired. After the `timeout`
-of the design (30 s) the driver is asked about a request: it keeps waiting if the completion was
-`lost`, and gives up if the request `timed-out`.
+Instead of `error` or `delay` a rule can have one of: busy = "device" (or host,
+resource), requeue = true, lost = true, timed-out = true, torn-write = SECTORS,
+lost-write = true, misdirected-write = SECTOR. An error ends the run unless the
+job has continue_on_error. The answer counts how often each rule matched a
+request, and how often it fired. After the `timeout` of the design (30 s) the
+driver is asked about a request: it keeps waiting if the completion was `lost`,
+and gives up if the request `timed-out`.
 
-An eMMC device or SD card also has faults below requests, once in N commands, blocks or pages on average:
+An eMMC device or SD card also has faults below requests, once in N commands,
+blocks or pages on average:
 
   [card]
   read-crc-one-in = 1000   # also command-lost, response-crc, no-data, write-crc, program
@@ -325,125 +330,158 @@ An eMMC device or SD card also has faults below requests, once in N commands, bl
   drift-one-in = 500       # also interrupt-lost, not-now, tuning-fails; removed-at = TIME"#;
 
 const VERIFY: &str = "\
-With --verify every write leaves a unique mark where it lands. Each read, and at the end the whole
-device, is checked against a sequential model of the bios that says which marks are allowed. --power-cut
-checks what a loss of power would leave: everything in flight or in a volatile cache may be there or
-not, each logical block on its own. The run continues as if the power had stayed on; --power-cut may be
-repeated. Writes that were acknowledged but not flushed may be lost. If anything is wrong, the exit code
-is 1. None of this changes a figure of the answer.";
+With --verify every write leaves a unique mark where it lands. Each read, and at
+the end the whole device, is checked against a sequential model of the bios that
+says which marks are allowed. --power-cut checks what a loss of power would
+leave: everything in flight or in a volatile cache may be there or not, each
+logical block on its own. The run continues as if the power had stayed on;
+--power-cut may be repeated. Writes that were acknowledged but not flushed may
+be lost. If anything is wrong, the exit code is 1. None of this changes a figure
+of the answer.";
 
 const LOGS: &str = "\
-Logs have fio's names and lines: time (ms), value, direction (0 read, 1 write, 2 trim), bytes, offset
-(with log_offset), priority. Values are nanoseconds, kB/s of each I/O or KiB/s with log_avg_msec, and
-I/Os per second. The job options log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs,
-bwavgtime and iopsavgtime apply. Existing logs are overwritten.";
+Logs have fio's names and lines: time (ms), value, direction (0 read, 1 write, 2
+trim), bytes, offset (with log_offset), priority. Values are nanoseconds, kB/s
+of each I/O or KiB/s with log_avg_msec, and I/Os per second. The job options
+log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
+iopsavgtime apply. Existing logs are overwritten.";
 
 const REPLAY_HELP: &str = "\
 Formats, detected from the first bytes of the file:
   fio iolog, version 2 or 3   the output of fio with write_iolog
-  blktrace                    x.blktrace.0 and its siblings (or x), one for each CPU
+  blktrace                    x.blktrace.0 and its siblings (or x), one for each
+                              CPU
   blkparse                    the output of blkparse
   MSR-Cambridge CSV           Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
 
 Paces:
-  open       each I/O at its recorded instant, however many are in flight; one submitter per CPU
-  closed:N   in the order of the trace, N in flight, as fast as possible; one submitter
-  think      as long after the previous event that the same process saw (its latest issue or
-             completion, with as many in flight) as in the trace: a faster device gets more I/Os per
-             second. If a trace has no completions, the times between issues are kept.
+  open       each I/O at its recorded instant, however many are in flight; one
+             submitter per CPU
+  closed:N   in the order of the trace, N in flight, as fast as possible; one
+             submitter
+  think      as long after the previous event that the same process saw (its
+             latest issue or completion, with as many in flight) as in the
+             trace: a faster device gets more I/Os per second. If a trace has no
+             completions, the times between issues are kept.
 
-With several designs the answer is that of `whatif`, in the formats normal and json, without logs and
---blktrace.
+With several designs the answer is that of `whatif`, in the formats normal and
+json, without logs and --blktrace.
 
-From blktrace and blkparse, queued I/Os (Q) are replayed, or issued requests (D) if there is no Q. The
-disks of the trace stand for those of the device, in the order in which they appear.";
+From blktrace and blkparse, queued I/Os (Q) are replayed, or issued requests (D)
+if there is no Q. The disks of the trace stand for those of the device, in the
+order in which they appear.";
 
 const FIO_LAYOUT: &str = "\
-With --output-format=json the answer has fio's layout and every key that fio prints; json+ adds latency
-bins to each list of percentiles, terse prints fio's version 3. Bandwidth and IOPS are sampled every
-500 ms of virtual time, logged or not. What is not modelled is zero: the clock, page faults, short and
-dropped I/Os. All CPU time is system time. `job options` has the principal options, as understood; the
-disk in `disk_util` is the device. For eMMC and SD there is also a key `mmc`, for persistent memory
-`pmem`, as in the answer of `whatif`: `blockyard schema whatif` describes them.";
+With --output-format=json the answer has fio's layout and every key that fio
+prints; json+ adds latency bins to each list of percentiles, terse prints fio's
+version 3. Bandwidth and IOPS are sampled every 500 ms of virtual time, logged
+or not. What is not modelled is zero: the clock, page faults, short and dropped
+I/Os. All CPU time is system time. `job options` has the principal options, as
+understood; the disk in `disk_util` is the device. For eMMC and SD there is also
+a key `mmc`, for persistent memory `pmem`, as in the answer of `whatif`:
+`blockyard schema whatif` describes them.";
 
 const COLUMNS: &str = r#"The first table:
-  IOPS              I/Os that ended, per second
-  MiB/s             bytes that ended, per second
-  p50, p99, p99.9   latency, from submission to end, that this percentage of I/Os did not exceed
-  CPU %             load of the machine's CPUs, mean over all of them
-  wakes/I/O         threads woken for each I/O
-  I/Os/cmd          I/Os for each command: above 1 where I/Os were merged, below 1 where they were
-                    split or needed flushes, which are commands too
-  ratio             IOPS relative to the first design
+  IOPS             I/Os that ended, per second
+  MiB/s            bytes that ended, per second
+  p50, p99, p99.9  latency, from submission to end, that this percentage of I/Os
+                   did not exceed
+  CPU %            load of the machine's CPUs, mean over all of them
+  wakes/I/O        threads woken for each I/O
+  I/Os/cmd         I/Os for each command: above 1 where I/Os were merged, below
+                   1 where they were split or needed flushes, which are commands
+                   too
+  ratio            IOPS relative to the first design
 
 Device utilisation:
-  commands          commands that the device completed, flushes included
-  busy %            share of the time with a command at the device; for eMMC and SD, with a
-                    transaction on the bus or a busy card
-  mean gap          mean time between two such times
+  commands  commands that the device completed, flushes included
+  busy %    share of the time with a command at the device; for eMMC and SD,
+            with a transaction on the bus or a busy card
+  mean gap  mean time between two such times
 
-Where requests spend their time, mean and share of the total; syncs are not included:
-  total             all of what follows
-  waiting for a tag         no tag is free, and the job sleeps in its call (per I/O)
-  queued                    in the scheduler or a software queue, where I/Os can be merged into it
-  dequeued, not issued      out of the scheduler, and not yet accepted by the driver
-  in the driver             until the driver completes it
-  waiting for flushes       before or after its data, where the I/O asks for durability
-  completed, not reaped     until the job takes the result (per I/O)
+Where requests spend their time, mean and share of the total; syncs are not
+included:
+  total                  all of what follows
+  waiting for a tag      no tag is free, and the job sleeps in its call (per
+                         I/O)
+  queued                 in the scheduler or a software queue, where I/Os can be
+                         merged into it
+  dequeued, not issued   out of the scheduler, and not yet accepted by the
+                         driver
+  in the driver          until the driver completes it
+  waiting for flushes    before or after its data, where the I/O asks for
+                         durability
+  completed, not reaped  until the job takes the result (per I/O)
 
-What holds hardware queues, where a run of a queue stops while there is work: how often per I/O, and the
-share of the time that a hardware queue is held, until its next request is issued:
-  budget            the device has no room, found out before a request is dequeued
-  tag               no driver tag is free
-  device            the driver refuses a request: the device is full
-  host              the driver refuses a request: a resource that the disks of the host share is used up
-  resource          the driver refuses a request: another resource is used up
-  leftovers         requests that were dequeued earlier go first
-  order             the scheduler holds its requests back
-  quiesced          dispatch is quiesced
+What holds hardware queues, where a run of a queue stops while there is work:
+how often per I/O, and the share of the time that a hardware queue is held,
+until its next request is issued:
+  budget     the device has no room, found out before a request is dequeued
+  tag        no driver tag is free
+  device     the driver refuses a request: the device is full
+  host       the driver refuses a request: a resource that the disks of the host
+             share is used up
+  resource   the driver refuses a request: another resource is used up
+  leftovers  requests that were dequeued earlier go first
+  order      the scheduler holds its requests back
+  quiesced   dispatch is quiesced
 
-What jobs spend their time on, all jobs together; shown if they have one I/O at a time, think or pause:
-  total             the run times of all instances of jobs
-  thinking          computing between I/Os: thinktime_spin
-  in calls          computing in calls: submitting, copying from the page cache, polling
-  waiting for a CPU ready, while the CPU runs another thread or an interrupt; spinning for a lock
-  waiting for I/O   asleep until I/Os end or a tag is free, and until the job runs again
-  pausing           asleep by choice: thinktime, rate
+What jobs spend their time on, all jobs together; shown if they have one I/O at
+a time, think or pause:
+  total              the run times of all instances of jobs
+  thinking           computing between I/Os: thinktime_spin
+  in calls           computing in calls: submitting, copying from the page
+                     cache, polling
+  waiting for a CPU  ready, while the CPU runs another thread or an interrupt;
+                     spinning for a lock
+  waiting for I/O    asleep until I/Os end or a tag is free, and until the job
+                     runs again
+  pausing            asleep by choice: thinktime, rate
 
 Commands on the bus, for eMMC and SD: how often each command was sent, and
-  CMD13/QSR         CMD13s with bit 15, which ask which tasks of the card's command queue are ready. They
-                    are sent when a task is ready; a real engine asks periodically, thus more often
-  CMD13/write       CMD13s without bit 15, which ask for the card's state, for each command that writes
-  lost writes       writes that were completed before the card reported that they had failed, because the
-                    controller or DAT0 signals the end of busy. With a cache, the next flush
-                    fails. Writes that a command queue may repeat are not counted
-  in doubt          writes that were completed, and for which the card's answer was lost
+  CMD13/QSR    CMD13s with bit 15, which ask which tasks of the card's command
+               queue are ready. They are sent when a task is ready; a real
+               engine asks periodically, thus more often
+  CMD13/write  CMD13s without bit 15, which ask for the card's state, for each
+               command that writes
+  lost writes  writes that were completed before the card reported that they had
+               failed, because the controller or DAT0 signals the end of busy.
+               With a cache, the next flush fails. Writes that a command queue
+               may repeat are not counted
+  in doubt     writes that were completed, and for which the card's answer was
+               lost
 
-The host. A transaction is on the bus from its start to its interrupt; it includes the busy card where the
-host waits for that:
-  bus %             share of the time with a transaction on the bus
-  bus gap           mean time between two transactions
-  map, unmap        CPU time spent mapping memory for transfers and unmapping it, as a share of the
-                    time, while the bus is busy and while it is idle
-  awaited wakes/I/O transactions, for each I/O, that an idle bus waits for because a thread of
-                    the driver has to wake up first; wakes/I/O counts all threads
-  ctx/I/O           context switches for each I/O
-  unnoticed         time in which a transaction was over, and its interrupt lost by a fault
+The host. A transaction is on the bus from its start to its interrupt; it
+includes the busy card where the host waits for that:
+  bus %              share of the time with a transaction on the bus
+  bus gap            mean time between two transactions
+  map, unmap         CPU time spent mapping memory for transfers and unmapping
+                     it, as a share of the time, while the bus is busy and while
+                     it is idle
+  awaited wakes/I/O  transactions, for each I/O, that an idle bus waits for
+                     because a thread of the driver has to wake up first;
+                     wakes/I/O counts all threads
+  ctx/I/O            context switches for each I/O
+  unnoticed          time in which a transaction was over, and its interrupt
+                     lost by a fault
 
 CPU time per I/O, for persistent memory:
-  per I/O           CPU time of all CPUs together; what follows are shares of it
-  path              before and after the memory: system calls, bios, threads
-  copy              copying data, and waiting for memory channels
-  readers           keeping track of readers: published blocks, scans, versions
-  locks             taking lanes and map entries, and waiting for them
-  log, map          storing and writing back log entries; loading, storing and writing back map entries
-  fences            waiting until stores are durable
-  channels          utilisation of the memory channels, as a share of the time
-and counts per I/O: fences, lines written back (data excluded), lines of shared words fetched from other
-CPUs, scans of the words of all readers, time spent waiting for locks.
+  per I/O   CPU time of all CPUs together; what follows are shares of it
+  path      before and after the memory: system calls, bios, threads
+  copy      copying data, and waiting for memory channels
+  readers   keeping track of readers: published blocks, scans, versions
+  locks     taking lanes and map entries, and waiting for them
+  log, map  storing and writing back log entries; loading, storing and writing
+            back map entries
+  fences    waiting until stores are durable
+  channels  utilisation of the memory channels, as a share of the time
+and counts per I/O: fences, lines written back (data excluded), lines of shared
+words fetched from other CPUs, scans of the words of all readers, time spent
+waiting for locks.
 
-With --output-format=json the answer also has figures of each job and direction, histograms and series over
-time. `blockyard schema whatif` prints its JSON schema."#;
+With --output-format=json the answer also has figures of each job and direction,
+histograms and series over time. `blockyard schema whatif` prints its JSON
+schema."#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -256,41 +256,49 @@ const SERVE_HELP: &str = "\
   blockyard serve disk.img --nbd unix:/run/slow.sock --as emmc-hs400-sprd
   blockyard serve --export root=root.img --export scratch=memory:4g --nbd unix:/run/disks.sock
 
-A design contributes its [queue]: scheduler, dispatch, merging. Each lane has its own hardware queue.
+A design contributes its [queue]: scheduler, dispatch, merging. Each lane has
+its own hardware queue.
 
 If a client starts the server, the server takes over the client's socket:
   nbdinfo [ blockyard serve disk.img ]
-The same works under systemd: examples/systemd has units, and a file for --config.
+The same works under systemd: examples/systemd has units, and a file for
+--config.
 
-With --tls-client-ca, clients need a certificate that one of these authorities has signed. Metrics of
-disks have the names of node_exporter, with the export in place of the device.
+With --tls-client-ca, clients need a certificate that one of these authorities
+has signed. Metrics of disks have the names of node_exporter, with the export in
+place of the device.
 
-With --as the data is still in DISK, but the model decides when requests complete. CPU time of the model
-is spent only on what the driver of a card does. If the machine is too slow for the model, notes say so
-once a second and at the end. Disks with --as, --fault, --delay or --rate have one lane.
+With --as the data is still in DISK, but the model decides when requests
+complete. CPU time of the model is spent only on what the driver of a card does.
+If the machine is too slow for the model, notes say so once a second and at the
+end. Disks with --as, --fault, --delay or --rate have one lane.
 
-With --btt, --sync (the same as --survives power) synchronises the file twice for each batch of writes.
-Without --sync the file is mapped, and takes its full space; with --sync it is read and written by system
-calls, and keeps its holes. --survives pmem is for persistent memory, also if the kernel does not know that
+With --btt, --sync (the same as --survives power) synchronises the file twice
+for each batch of writes. Without --sync the file is mapped, and takes its full
+space; with --sync it is read and written by system calls, and keeps its holes.
+--survives pmem is for persistent memory, also if the kernel does not know that
 the memory is persistent.
 
-Files are read and written by direct I/O where file system and size allow it. Requests need not be
-aligned to anything. Sizes: 1k is 1024 bytes.
+Files are read and written by direct I/O where file system and size allow it.
+Requests need not be aligned to anything. Sizes: 1k is 1024 bytes.
 
-Traces are complete if the first signal ended the server. After a second signal they are valid, but requests
-that did not end have no end in them. kill -9 or a crash leaves what was written so far, perhaps nothing: a
-lane hands over some thousand requests at a time. blkparse reads such a file, and Perfetto does after
+Traces are complete if the first signal ended the server. After a second signal
+they are valid, but requests that did not end have no end in them. kill -9 or a
+crash leaves what was written so far, perhaps nothing: a lane hands over some
+thousand requests at a time. blkparse reads such a file, and Perfetto does after
 removing the last line and closing the list:
   (sed '$d' trace.json | sed '$s/,$//'; echo ']}') > whole.json
-A request takes 100 to 300 bytes with --blktrace, and up to 1100 with --trace. If a file is slower than the
-clients, the clients wait for it. If it cannot be written any more, the server continues, and reports the
-error when it ends.
+A request takes 100 to 300 bytes with --blktrace, and up to 1100 with --trace.
+If a file is slower than the clients, the clients wait for it. If it cannot be
+written any more, the server continues, and reports the error when it ends.
 
-SIGTERM or SIGINT ends the server: it takes no new requests, answers those in flight, flushes its disks and
-closes its traces. A client that does not read its replies is disconnected after 30 s, or after half of
---drain-timeout. After a second signal, or the end of --drain-timeout, the server only waits for traces to
-be closed, at most five seconds; after a third signal not even for that. Signals within half a second count
-as one. Everything that was flushed or written with FUA is durable in any case.";
+SIGTERM or SIGINT ends the server: it takes no new requests, answers those in
+flight, flushes its disks and closes its traces. A client that does not read its
+replies is disconnected after 30 s, or after half of --drain-timeout. After a
+second signal, or the end of --drain-timeout, the server only waits for traces
+to be closed, at most five seconds; after a third signal not even for that.
+Signals within half a second count as one. Everything that was flushed or
+written with FUA is durable in any case.";
 
 #[cfg(test)]
 mod tests {

@@ -99,7 +99,7 @@ fn json(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {
         seed,
         cells: cells.iter().map(|cell| Row::new(&experiment.tables[cell.table], cell)).collect(),
     };
-    serde_json::to_string_pretty(&answered).expect("names are strings") + "\n"
+    serde_json::to_string_pretty(&answered).expect("keys are strings") + "\n"
 }
 
 impl<'a> Row<'a> {

@@ -16,7 +16,7 @@ use super::{
     per_hundred_thousand, shares, tells_sync_percentiles,
 };
 
-/// Names and values in an order that counts.
+/// An object whose keys keep their order.
 struct Object<T>(Vec<(String, T)>);
 
 impl<T: Serialize> Serialize for Object<T> {
@@ -81,7 +81,7 @@ struct OfJob {
     latency_window: u32,
 }
 
-/// Of a job that goes on after errors.
+/// The errors of a job that continues after them.
 #[derive(Serialize)]
 struct Errors {
     total_err: u64,
@@ -142,9 +142,8 @@ struct Sync {
     lat_ns: Times,
 }
 
-/// `report`, the run of `jobs` on the device called `device`, with a line end; with `bins`, as fio's
-/// `json+`, which also tells whole distributions of latencies. What fio does not have comes
-/// last, from `outcome`.
+/// `report`, of the run of `jobs` on the device `device`, with a line end; with `bins` as fio's `json+`,
+/// which has complete latency distributions. What fio does not have comes last, from `outcome`.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
@@ -164,7 +163,7 @@ pub(crate) fn json(
         faults: outcome.faults.as_deref(),
         verified: outcome.verified.as_ref(),
     };
-    serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
+    serde_json::to_string_pretty(&whole).expect("keys are strings") + "\n"
 }
 
 fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
@@ -217,7 +216,7 @@ fn syncs(job: &Job, stats: &JobStats, bins: bool) -> Sync {
     Sync { total_ios: stats.syncs(), lat_ns }
 }
 
-/// The options that most decide what was measured.
+/// The options with the most influence on the measurements.
 fn options(job: &Job) -> Object<String> {
     let name = match job.pattern.mix {
         Mix::Read => "read",
@@ -278,8 +277,8 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
     }
 }
 
-/// With `percentiles` where they are asked for and there are values, and then also with bins if
-/// those are.
+/// The summary of `values`: with `percentiles` if they are wanted and there are values, and then with bins if
+/// these are wanted.
 fn times_of(values: &Histogram, percentiles: Option<&Vec<f64>>, bins: bool) -> Times {
     let percentiles = percentiles.filter(|_| values.count() > 0);
     let bin = |(value, count): (u64, u64)| (value.to_string(), count);

@@ -76,6 +76,36 @@ impl Identify {
                 }
                 self.selected();
             }
+            Move::Scr
+            | Move::Functions
+            | Move::AccessMode(_)
+            | Move::Ssr
+            | Move::ExtCsd
+            | Move::Reread => self.take_data(first, opcode, answer)?,
+            Move::VoltageSwitch
+            | Move::BlockLen
+            | Move::FourLanes
+            | Move::Switch(..)
+            | Move::Check
+            | Move::Setting(..)
+            | Move::CheckSetting => {
+                status(opcode, answer)?;
+            }
+            Move::Power(_) | Move::Wait(_) | Move::Drive(_) | Move::Voltage(_) | Move::Tune(_) => {
+                unreachable!("{first:?} has no response")
+            }
+        }
+        Ok(Taken::Move)
+    }
+
+    /// Takes the register that the answer to `opcode` brings as data.
+    fn take_data(
+        &mut self,
+        first: Move,
+        opcode: Opcode,
+        answer: Answer<'_>,
+    ) -> Result<(), Failure> {
+        match first {
             Move::Scr => {
                 let scr = Scr::parse(data(opcode, answer)?).map_err(Failure::Register)?;
                 self.found.scr = Some(scr);
@@ -103,20 +133,9 @@ impl Identify {
                 self.mmc_mode();
             }
             Move::Reread => self.reread(opcode, data(opcode, answer)?)?,
-            Move::VoltageSwitch
-            | Move::BlockLen
-            | Move::FourLanes
-            | Move::Switch(..)
-            | Move::Check
-            | Move::Setting(..)
-            | Move::CheckSetting => {
-                status(opcode, answer)?;
-            }
-            Move::Power(_) | Move::Wait(_) | Move::Drive(_) | Move::Voltage(_) | Move::Tune(_) => {
-                unreachable!("{first:?} has no response")
-            }
+            _ => unreachable!("{first:?} brings no register"),
         }
-        Ok(Taken::Move)
+        Ok(())
     }
 
     /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if `first` is

@@ -77,7 +77,7 @@ pub(super) fn build_world<O: Observer>(
         match &mut model {
             Model::Mmc(mmc) => mmc.keep_data(),
             Model::Pmem(pmem) => pmem.keep_data(all_draws.fork(5)),
-            Model::Null(_) | Model::Hba(_) => {}
+            _ => {}
         }
     }
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();

@@ -1,4 +1,4 @@
-//! `btt check` and `btt repair`: what is wrong with a BTT, and what of that is mended.
+//! `btt check` and `btt repair`: find damage in a BTT, and repair it.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::cli::{Check, Repair};
 use crate::message::Failure;
 use crate::progress::{share, show_share};
 
-/// Findings of each severity that `repair` prints.
+/// How many findings of each severity `repair` prints.
 const FINDINGS: usize = 100;
 
 pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
     verdict(&after)
 }
 
-/// Prints what was found, worst last.
+/// Prints the findings, the worst last.
 fn tell(file: &Path, report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     for severity in [Severity::Note, Severity::Repairable, Severity::Broken] {
         let found = report.findings().iter().filter(|finding| finding.severity == severity);

@@ -35,16 +35,16 @@ use model::{Modelled, no_card};
 use ticker::Ticker;
 use trace::Traces;
 
-/// Depth where neither the design nor the command line says.
+/// The depth if neither the design nor the command line has one.
 const DEPTH: u16 = 128;
-/// Most bytes of data given to a disk at once.
+/// The most bytes in flight at a disk.
 const DEPTH_BYTES: u64 = 64 << 20;
-/// Most lines of the log that wait to be written; more are lost.
+/// The most lines of the log that wait to be written; further lines are lost.
 const LOG_LINES: usize = 1024;
-/// How long lanes may take to leave when what is under way is not waited for; then traces end without
-/// what these have not handed over.
+/// How long lanes may take to end when requests in flight are abandoned. After that, traces end without the
+/// events that lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
-/// How long traces may take to be closed after that.
+/// How long the traces may then take to be closed.
 const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
@@ -99,23 +99,23 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             close_late(traces);
             // Otherwise there was a third signal, or something hangs.
             if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
-                let (_, traced) = ended.join().expect("no thread of the server panics");
+                let (_, traced) = ended.join().expect("the threads of the server do not panic");
                 traced?;
             }
             return Err(Failure::Run(words.to_owned()));
         }
     }
-    let (ended, traced) = ended.join().expect("no thread of the server panics");
+    let (ended, traced) = ended.join().expect("the threads of the server do not panic");
     ticker.end();
     drop(config); // the last that could tell the log something
-    log.join().expect("the log does not panic");
+    log.join().expect("the thread of the log does not panic");
     watch.end();
     tell_faults(&struck);
     ended.map_err(|error| Failure::Run(error.to_string()))?;
     Ok(traced?)
 }
 
-/// Closes `traces` in time where a lane hangs in a call of the system and does not leave.
+/// Closes `traces` in time even if a lane hangs in a system call.
 fn close_late(traces: Traces) {
     std::thread::spawn(move || {
         std::thread::sleep(LEAVING);
@@ -125,7 +125,7 @@ fn close_late(traces: Traces) {
     });
 }
 
-/// How often fault rules were met, where there are any.
+/// Notes how often fault rules matched and fired, if there are any.
 fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     let is_named = disks.len() > 1;
     let count = |(name, Count { matched, fired })| FaultCount { name, matched, fired };
@@ -139,10 +139,10 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     }
 }
 
-/// What is to be served, and what is to be done beside it.
+/// What to serve, and the traces to write.
 struct Asked {
     config: Config,
-    /// The name of the design; of designs, the first one's.
+    /// The name of the design, or of the first of several.
     design: String,
     traces: Files,
     drain_timeout: Duration,
@@ -241,14 +241,14 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
     config
 }
 
-/// A thread that says what happens to clients, until nobody is left who could tell it.
+/// Starts a thread that logs the events of clients, until their last sender is gone.
 fn start_log(config: &mut Config) -> JoinHandle<()> {
     let (events, happened) = mpsc::sync_channel::<ClientEvent>(LOG_LINES);
     config.events = Some(events);
     std::thread::spawn(move || happened.iter().for_each(|event| note(&event.to_string())))
 }
 
-/// The sockets that who started us opened for us.
+/// The sockets that the parent process handed over.
 fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
     let mut given = ListenFd::from_env();
     let sockets = (0..given.len()).map(|at| {

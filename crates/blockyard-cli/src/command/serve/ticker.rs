@@ -38,7 +38,7 @@ impl Ticker {
         }))
     }
 
-    /// Erases the line.
+    /// Erases the line, and ends the thread.
     pub(super) fn end(self) {
         if let Some((end, thread)) = self.0 {
             drop(end);
