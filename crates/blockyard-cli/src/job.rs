@@ -1,5 +1,4 @@
-//! What a command is given to run: a job from a file, from standard input or from its options, or a
-//! trace.
+//! The job of a command: from a file, from standard input or from options, or a trace.
 
 use std::io::{self, Read};
 
@@ -12,16 +11,16 @@ use blockyard_sim::profile::Device;
 use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
 use crate::cli::{Addresses, Job, Playback};
-use crate::human::{mebibytes, time};
 use crate::message::{Failure, note, warning};
+use blockyard_sim::answer::number::{mebibytes, time};
 
-/// A job or a trace, and what to call it.
+/// A job or a trace, with its name.
 pub(crate) struct Given {
     /// The job file or trace, `-` for standard input, or the names of the jobs given by options.
     pub(crate) name: String,
-    /// The jobs; for a trace, the one it appears as.
+    /// The jobs; for a trace, the job that stands for it.
     pub(crate) jobs: JobFile,
-    /// The trace, if it is one.
+    /// The trace, if there is one.
     pub(crate) replay: Option<Replay>,
 }
 
@@ -31,7 +30,7 @@ impl Given {
     }
 }
 
-/// Reads the job and tells what of it has no effect, or the trace and tells what it is.
+/// Reads the job and notes which of its options have no effect, or reads the trace and notes what it is.
 pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Given, Failure> {
     if let Some(path) = &job.replay {
         return read_trace(path, playback, device);
@@ -53,7 +52,7 @@ pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Gi
 }
 
 impl Playback {
-    /// An option of it that was given.
+    /// The name of an option that was given, if any was.
     fn option_given(&self) -> Option<&'static str> {
         let options = [
             ("pace", self.pace.is_some()),
@@ -91,7 +90,7 @@ fn read_trace(path: &str, playback: &Playback, device: &Device) -> Result<Given,
     Ok(Given { name: path.to_owned(), jobs, replay: Some(replay) })
 }
 
-/// What a trace is and holds, in a line.
+/// A line that describes `trace`.
 fn described(trace: &Trace) -> String {
     let all = trace.summary();
     let plural = |number: usize, one: &str| {
@@ -117,12 +116,12 @@ fn described(trace: &Trace) -> String {
     )
 }
 
-/// Tells how much later than recorded the I/Os of a trace were issued under `design`.
-pub(crate) fn tell_lateness(replay: &Replay, design: &str, late_ns: Option<&Histogram>) {
+/// Notes how much later than recorded the I/Os of a trace were issued under `design`.
+pub(crate) fn note_lateness(replay: &Replay, design: &str, late_ns: Option<&Histogram>) {
     let open = replay.options().pace == Pace::Open;
     let Some(late_ns) = late_ns.filter(|late_ns| open && late_ns.count() > 0) else { return };
     note(&format!(
-        "{design}: issued later than recorded by {} (median), {} (p99), {} (at most)",
+        "{design}: I/Os were issued later than recorded: {} (median), {} (p99), {} (max)",
         time(late_ns.percentile(50_000)),
         time(late_ns.percentile(99_000)),
         time(late_ns.max()),

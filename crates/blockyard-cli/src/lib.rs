@@ -1,7 +1,7 @@
 //! The `blockyard` command: what would this queueing design do on that device?
 //!
-//! `cli` says what can be asked, a file in `command` answers each question, `report` and `table`
-//! print, and `message` says what went wrong. Results go to standard output, all else
+//! `cli` defines the commands and their options, a file in `command` runs each of them, `render` and `fio`
+//! print answers, and `message` reports what went wrong. Results go to standard output, all else
 //! to standard error; exit codes are 0 for done, 1 for a run that failed, 2 for bad usage
 //! or input, and 3 and 4 for what `btt check` finds.
 
@@ -9,22 +9,14 @@
 
 mod cli;
 mod command;
-mod extras;
-mod faults;
 mod fio;
-mod human;
 mod job;
-mod life;
 mod message;
-mod mmc;
-mod pmem;
 mod progress;
-mod report;
-mod spent;
-mod table;
+mod render;
 mod terminal;
 mod trace;
-mod verify;
+mod verdict;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What went wrong, for people and for shells.
+//! Messages and exit codes.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,25 +10,25 @@ use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
-use crate::terminal::above_standing;
+use crate::terminal::above_progress;
 
-/// Why a command did not end well.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line cannot be understood, or asked for help: clap's own words.
+    /// The command line is invalid, or asks for help: clap's own message.
     Usage(clap::Error),
-    /// What was given is not usable: exit code 2.
+    /// The input is not usable: exit code 2.
     Input(String),
     /// The run failed: exit code 1.
     Run(String),
-    /// The answer is this exit code, and was printed.
+    /// The answer was printed, and this is its exit code.
     Verdict(u8),
-    /// The result could not be delivered. A reader that has gone is not an error.
+    /// The result could not be written. A closed pipe is not an error.
     Output(io::Error),
 }
 
 impl Failure {
-    /// Prints the message, if there is one, and gives the exit code.
+    /// Prints the message, if there is one, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Usage(error) => {
@@ -48,26 +48,26 @@ impl Failure {
 fn fail(code: u8, words: &str) -> ExitCode {
     use std::io::Write;
     let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
-    // As above: there is nowhere left to tell.
-    above_standing(|| {
+    // What cannot be printed cannot be reported either.
+    above_progress(|| {
         drop(writeln!(anstream::stderr(), "blockyard: {red}error{red:#}: {words}"));
     });
     ExitCode::from(code)
 }
 
-/// Says something that is worth knowing and stops nothing.
+/// Prints a note.
 pub(crate) fn note(words: &str) {
     use std::io::Write;
     // What cannot be printed cannot be reported either.
-    above_standing(|| drop(writeln!(anstream::stderr(), "blockyard: note: {words}")));
+    above_progress(|| drop(writeln!(anstream::stderr(), "blockyard: note: {words}")));
 }
 
-/// Says that something looks wrong.
+/// Prints a warning.
 pub(crate) fn warning(words: &str) {
     use std::io::Write;
     let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into())).bold();
-    // As above.
-    above_standing(|| {
+    // What cannot be printed cannot be reported either.
+    above_progress(|| {
         drop(writeln!(anstream::stderr(), "blockyard: {yellow}warning{yellow:#}: {words}"));
     });
 }

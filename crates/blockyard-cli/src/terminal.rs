@@ -1,45 +1,49 @@
-//! The last line of a terminal: one that stands there, and what is said above it.
+//! The progress line at the foot of a terminal, and what is written above it.
+//!
+//! Nothing is shown if standard error is not a terminal.
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Back to the begin of the line, which is then erased.
-pub(crate) const ERASE: &str = "\r\x1b[K";
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What stands at the foot of the terminal; empty where nothing does.
-static STANDING: Mutex<String> = Mutex::new(String::new());
+/// The line that is shown; there is at most one at a time.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// A line that stands below all that is said while it does. One at a time.
-pub(crate) struct Standing(());
+/// A progress line. It is erased when it is dropped.
+pub(crate) struct ProgressLine(ProgressBar);
 
-impl Standing {
-    /// Nowhere, if standard error is no terminal.
-    pub(crate) fn begin() -> Option<Self> {
-        io::stderr().is_terminal().then_some(Self(()))
+impl ProgressLine {
+    /// A line of `template`, as `indicatif` defines it, for something that takes `len` steps, if that is
+    /// known.
+    ///
+    /// # Panics
+    ///
+    /// If the template is invalid.
+    pub(crate) fn new(template: &str, len: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(len, ProgressDrawTarget::stderr());
+        bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        Self(bar)
     }
 
-    /// Now it is `text`.
-    pub(crate) fn write(&self, text: String) {
-        // A line of progress that cannot be written is no loss; nor is a poisoned one harmful.
-        let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(write!(io::stderr(), "{ERASE}{text}"));
-        *standing = text;
+    /// The bar, to report progress to.
+    pub(crate) const fn bar(&self) -> &ProgressBar {
+        &self.0
     }
 }
 
-impl Drop for Standing {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
-        self.write(String::new());
+        self.0.finish_and_clear();
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-/// Does `say`, which writes whole lines to standard error, above the line that stands there.
-pub(crate) fn above_standing(say: impl FnOnce()) {
-    let standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
-    if standing.is_empty() {
-        return say();
+/// Calls `write`, which writes whole lines to standard error, above the progress line.
+pub(crate) fn above_progress(write: impl FnOnce()) {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match shown {
+        Some(bar) => bar.suspend(write),
+        None => write(),
     }
-    drop(write!(io::stderr(), "{ERASE}"));
-    say();
-    drop(write!(io::stderr(), "{standing}"));
 }

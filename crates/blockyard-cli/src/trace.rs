@@ -1,4 +1,4 @@
-//! The traces a command is asked for.
+//! The traces that a command line asks for.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use signal_hook::flag;
 
 use crate::message::Failure;
 
-/// Set by the first signal that asks us to end.
+/// Set by the first signal that asks the process to end.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Does `runs` with a recorder for the traces asked for, if any is. Runs that failed, or were
-/// interrupted, leave traces of how far they got.
+/// Calls `runs` with a recorder for the traces, if there are any. Runs that fail or are interrupted leave
+/// traces up to that point.
 pub(crate) fn recorded<T>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,
@@ -32,18 +32,18 @@ pub(crate) fn recorded<T>(
     let ended = ended?;
     written?;
     if is_interrupted() {
-        return Err(Failure::Run("interrupted: traces tell of what came before".to_owned()));
+        return Err(Failure::Run("interrupted: the traces end here".to_owned()));
     }
     Ok(ended)
 }
 
-/// Whether there is no point in going on with what `recorder` watches.
+/// Whether there is no point in continuing the run that `recorder` watches.
 pub(crate) fn is_pointless(recorder: &Recorder) -> bool {
     recorder.is_broken() || is_interrupted()
 }
 
-/// From here on the first signal that asks us to end lets the files be closed first; the second one
-/// ends us at once.
+/// From here on, the first signal that asks the process to end lets it close its files first; the second
+/// one ends it at once.
 fn catch_signals() -> Result<(), Failure> {
     let interrupted = INTERRUPTED.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM] {

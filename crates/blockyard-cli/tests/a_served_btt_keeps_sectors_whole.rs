@@ -170,7 +170,7 @@ fn sync_is_the_power_that_is_survived() {
         let out = run(&[&args[..], &["--nbd", "127.0.0.1:0"]].concat());
         let words = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{words}");
-        assert!(words.contains("--sync is --survives power"), "{words}");
+        assert!(words.contains("--sync means --survives power"), "{words}");
     }
     std::fs::remove_file(path).unwrap();
 }

@@ -36,7 +36,7 @@ fn help_and_version_are_answers() {
         assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{args:?}");
     }
     let help = blockyard(&["whatif", "--help"]);
-    assert!(text(&help.stdout).contains("Columns of the first table"));
+    assert!(text(&help.stdout).contains("The first table"));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn what_show_prints_parses_to_the_same_profile() {
 }
 
 #[test]
-fn list_names_every_option_of_a_job_and_what_becomes_of_it() {
+fn list_names_every_option_of_a_job_and_its_effect() {
     let listed = text(&blockyard(&["list", "options"]).stdout).to_owned();
     let line = |name: &str| {
         let named = |line: &&str| line.split_whitespace().next() == Some(name);
@@ -125,6 +125,20 @@ fn reproduce_lists_the_experiments() {
         let begins = format!("{} ", experiment.name);
         assert!(text(&listed.stdout).lines().any(|line| line.starts_with(&begins)), "{begins}");
     }
+}
+
+#[test]
+fn completions_and_man_pages_cover_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = blockyard(&["completions", shell]);
+        assert_eq!(completions.status.code(), Some(0), "{shell}");
+        assert!(text(&completions.stdout).contains("whatif"), "{shell}");
+    }
+    let page = blockyard(&["man"]);
+    assert!(text(&page.stdout).contains(".TH blockyard 1"), "{}", text(&page.stdout));
+    let page = blockyard(&["man", "whatif"]);
+    assert!(text(&page.stdout).contains("\\-\\-design"), "{}", text(&page.stdout));
+    fails(&["man", "wahtif"], 2, "unknown command `wahtif`");
 }
 
 /// `blockyard list | head -1` must not complain: the reader has what it wanted.

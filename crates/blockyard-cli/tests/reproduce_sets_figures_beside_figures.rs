@@ -1,5 +1,5 @@
-//! `reproduce` as JSON: what was published stands beside ours, and what was not is a prediction with the
-//! range of all readings of the device.
+//! `reproduce` as JSON: our figures beside the published ones; figures that were not published are
+//! predictions, with the range of all variants of the device ([range-covers-all-variants]).
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn reproduce_sets_figures_beside_figures() {
     assert_eq!((&before["published"], &before["basis"]), (&23070.0.into(), &"fitted".into()));
     assert!(before["difference_percent"].as_f64().unwrap().abs() < 2.0, "{before}");
     assert_eq!((&before["ratio"], &before["unit"]), (&Value::Null, &"KiB/s".into()));
-    // Where memory is not unmapped at all nothing is lost; where unmapping is most of it, most.
+    // If memory is not unmapped at all, nothing is lost; the more of the time is unmapping, the more is lost.
     let after = cell("read 16384k", "mmc-mq-step4");
     assert_eq!((&after["published"], &after["basis"]), (&Value::Null, &"prediction".into()));
     let ratio = |key: &str| after["ratio"][key].as_f64().unwrap();

@@ -76,13 +76,13 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
     );
     fails(
         &["memory:1m", "--nbd", &free, "--as", "lpfc", "--design", "hsq"],
-        "design `hsq` has a `[host]`, as for an eMMC device or SD card; device `lpfc` is none",
+        "`hsq` only works on eMMC and SD devices; `lpfc` is a SCSI host",
     );
     fails(
         &["--export", "a=memory:1m", "--export", "a=null:1m", "--nbd", &free],
-        "export \"a\": there is another of this name",
+        "export \"a\": another export has the same name",
     );
-    fails(&["memory:1m"], "--nbd has to say where clients come in: unix:PATH, HOST:PORT or stdio");
+    fails(&["memory:1m"], "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio");
     let twice = ["memory:1m", "--nbd", "stdio", "--nbd", "stdio"];
     fails(&twice, "standard input has one client, not several");
     let words = format!("{}: there is no certificate in it", text(&empty));
@@ -118,7 +118,7 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
     // What clap and the profiles say has lines of its own.
     for (args, words) in [
         (&["memory:1m", "--nbd", &free, "--design", "mq-deadlin"][..], "mq-deadline"),
-        (&["memory:1x", "--nbd", &free], "is no size"),
+        (&["memory:1x", "--nbd", &free], "is not a size"),
         (&["memory:1m", "--nbd", "nowhere"], "unix:PATH, HOST:PORT or stdio"),
         (&["--nbd", &free], "DISK"),
         (&["memory:1m", "--nbd", &free, "--depth", "0"], "0 is not in 1.."),
@@ -239,7 +239,7 @@ fn who_gives_no_time_to_end_gets_none() {
     signal(&server, "-TERM");
     let output = end(server);
     let errors = String::from_utf8(output.stderr).unwrap();
-    let is_late = errors.ends_with("blockyard: error: what was under way did not end in time\n");
+    let is_late = errors.ends_with("blockyard: error: requests in flight did not end in time\n");
     assert_eq!(output.status.code(), Some(i32::from(is_late)), "{errors}");
     drop(fs::remove_file(socket)); // there was no time for that either
 }
@@ -291,14 +291,15 @@ fn a_terminal_shows_rates() {
     let shown = String::from_utf8(end(server).stdout).unwrap();
     // The first may be of before it read.
     let has_rate = |line: &&str| line.contains("1 client, ") && !line.starts_with("read 0/s");
-    let line = shown.split("\r\x1b[K").find(has_rate).expect(&shown);
+    let mut lines = shown.split(['\r', '\n']).map(|line| line.trim_start_matches("\x1b[2K"));
+    let line = lines.find(has_rate).expect(&shown);
     let words: Vec<_> = line.split(' ').collect();
     assert_eq!((words[0], words[3]), ("read", "MiB/s;"), "{line}");
     let rate: f64 = words[1].strip_suffix("/s,").unwrap().parse().expect(line);
     assert!(rate > 0.0 && line.contains("; write 0/s, 0.00 MiB/s; "), "{line}");
     // What is said stands on a line of its own, and the last of the rates is erased.
-    assert!(shown.contains("\r\x1b[Kblockyard: note: draining"), "{shown}");
-    let last = shown.rsplit("\r\x1b[K").next().unwrap();
+    assert!(shown.contains("\r\x1b[2Kblockyard: note: draining"), "{shown}");
+    let last = shown.rsplit("\r\x1b[2K").next().unwrap();
     assert!(!last.contains("MiB/s"), "{shown}");
 }
 

@@ -241,13 +241,14 @@ fn what_was_recorded_can_be_replayed() {
 
 /// Reads whose completion never comes are under way when the server is stopped: it was gone at once then,
 /// and with it all that had not been written, which may be everything.
+// [open-stage-has-no-end]
 #[test]
 fn traces_of_a_server_that_is_stopped_at_once_are_whole() {
     const ENDED: u64 = 20;
     const STUCK: u64 = 5;
     for (has_second, drain, words) in [
-        (true, "60s", "stopped before everything was done"),
-        (false, "100ms", "what was under way did not end in time"),
+        (true, "60s", "stopped before all requests were done"),
+        (false, "100ms", "requests in flight did not end in time"),
     ] {
         let folder = Folder::new();
         let (rules, socket) = (folder.file("rules.toml"), nbd::path("cut").with_extension("sock"));
@@ -297,7 +298,7 @@ fn a_trace_that_hangs_does_not_hold_up_a_second_signal() {
     for _ in 0..1000 {
         client.read(0, 512); // more than a pipe holds
     }
-    cut_short(server, true, "stopped before everything was done");
+    cut_short(server, true, "stopped before all requests were done");
     drop(unread);
 }
 

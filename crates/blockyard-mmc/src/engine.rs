@@ -1,28 +1,27 @@
-//! The seam to a command queue engine: tasks go in, their ends come out, in any order.
+//! The interface to a command queue engine: tasks go in, and their ends come out in any order.
 //!
-//! A controller that has an engine (as CQHCI describes one) gives it out as a [`QueueEngine`]. It
-//! takes tasks by number, tells the card of each (CMD44, CMD45), asks which are ready (CMD13) and has
-//! those transferred (CMD46, CMD47), all on its own. How it goes is told as [`EngineEvent`]s.
+//! A controller that has an engine (as CQHCI describes one) offers it as a [`QueueEngine`]. The engine takes
+//! tasks by number, describes each to the card (CMD44, CMD45), asks which are ready (CMD13), and transfers
+//! their data (CMD46, CMD47), all on its own. It reports progress as [`EngineEvent`]s.
+//!
+//! A task that failed is still the engine's. After a failure the engine may go on with other tasks or not,
+//! and it takes no new tasks before it has been cleared. It is cleared when it has halted, or ought to have.
+//! It then goes on, with the bus and without a task. If two things happen, the first is reported first.
 //!
 //! # Rules
 //!
-//! - **N1.** An engine is enabled while the card's queue is on and nothing is on the bus. From then on
-//!   the bus is its own, and no transaction is started, until it is halted or disabled.
-//! - **N2.** A task's number is that of its slot, whose memory is prepared (B4). It is the engine's
-//!   until it is reported done, or the engine is cleared, disabled or reset, or the card is gone:
-//!   until then no other task has the number, and after that nothing is reported of it and its
-//!   memory is left alone. A direct command has number 31. Of two things that happened, the first is
-//!   reported first.
-//! - **N3.** What failed is the engine's still. After a failure it may go on with other tasks or not,
-//!   and it takes no new ones before it has been cleared.
-//! - **N4.** An engine that is told to halt ends the transfer that runs, sends nothing more, and says
-//!   that it has halted, also where it had already. If it does not in time,
-//!   [`abort`](super::controller::HostController::abort) takes the bus from it. Both leave the bus to
-//!   transactions, and what has happened before and was not told is, before anything that happens later.
-//! - **N5.** An engine is cleared when it has halted, or ought to have. It then goes on, with the bus
-//!   and without a task.
-//! - **N6.** A [reset](super::controller::HostController::reset) leaves the engine disabled, and the
-//!   card's queue off.
+//! - **[engine-owns-bus]** An engine is enabled while the card's queue is on and nothing is on the bus. From
+//!   then on the bus is the engine's, and no MMC request is started, until the engine is halted or disabled.
+//! - **[task-number-is-slot]** A task's number is that of its slot, whose memory is prepared
+//!   ([prepared-while-in-use]). The task is the engine's until it is reported done; until the engine is
+//!   cleared, disabled or reset; or until the card is gone. Until then no other task has the number; after
+//!   that nothing is reported of the task and its memory is left alone. A direct command has number 31.
+//! - **[halt-frees-bus]** An engine that is told to halt ends the transfer that runs, sends nothing more, and
+//!   reports that it has halted, even if it had halted before. If it does not in time,
+//!   [`abort`](super::controller::HostController::abort) takes the bus from it. Both leave the bus to MMC
+//!   requests. What happened before is reported before anything that happens later.
+//! - **[reset-disables-engine]** A [reset](super::controller::HostController::reset) leaves the engine
+//!   disabled and the card's queue off.
 
 pub use super::command::queue::DIRECT;
 use super::command::queue::{TaskId, TaskParameters};
@@ -34,15 +33,15 @@ use blockyard::time::Instant;
 /// A task for the engine. Its memory is that of the slot that has its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What CMD44 tells of it.
+    /// What CMD44 says of the task.
     pub parameters: TaskParameters,
-    /// What CMD45 tells: where it begins.
+    /// What CMD45 says: the address where the task begins.
     pub address: u32,
-    /// Blocks of the slot's memory that come before.
+    /// The blocks of the slot's memory that come before this task's.
     pub skip: u32,
 }
 
-/// Tasks by number: bit 0 is task 0.
+/// A set of tasks by number: bit 0 is task 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskSet(pub u32);
 
@@ -50,72 +49,72 @@ impl TaskSet {
     /// No task.
     pub const NONE: Self = Self(0);
 
-    /// `task` alone.
+    /// The set of `task` alone.
     #[must_use]
     pub const fn of(task: TaskId) -> Self {
         Self(1 << task.number())
     }
 
-    /// Whether `task` is one of them.
+    /// Returns whether `task` is in the set.
     #[must_use]
     pub const fn contains(self, task: TaskId) -> bool {
         self.0 & 1 << task.number() != 0
     }
 }
 
-/// What an engine tells.
+/// What an engine reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
-    /// A task is done, and well.
+    /// A task is done, without an error.
     TaskDone(TaskId),
     /// The direct command is over, busy included.
     DirectDone(Response),
     /// Something failed.
     Failed {
-        /// Those that it is known of; maybe none.
+        /// The tasks that are known to have failed; the set may be empty.
         tasks: TaskSet,
-        /// At a command, or at [`Part::Data`].
+        /// The part that failed: a command, or [`Part::Data`].
         part: Part,
-        /// How.
+        /// The error.
         error: HostError,
     },
-    /// The card's response to a command of the engine's has bits that are to be seen: errors, or
+    /// The card's response to a command of the engine's own has bits that matter: errors, or
     /// [`EXCEPTION_EVENT`](Status::EXCEPTION_EVENT) alone, which is no failure.
     Responded {
         /// The number of the command, 0 to 63.
         command: u8,
-        /// Those that it is known to be about; maybe none.
+        /// The tasks that the response is known to be about; the set may be empty.
         tasks: TaskSet,
         /// The response.
         status: Status,
     },
-    /// It has halted (N4).
+    /// The engine has halted ([halt-frees-bus]).
     Halted,
-    /// It has no task any more, and goes on (N5).
+    /// The engine has forgotten all tasks, and goes on.
     Cleared,
 }
 
 /// A command queue engine.
 pub trait QueueEngine {
-    /// Takes the bus and begins, without a task (N1).
+    /// Takes the bus and begins, without a task ([engine-owns-bus]).
     fn enable(&mut self, now: Instant);
 
-    /// Stops at once, whatever it does, and forgets all tasks. The bus is free.
+    /// Stops at once, whatever the engine does, and forgets all tasks. The bus is free then.
     fn disable(&mut self, now: Instant);
 
-    /// Takes `task` (N2).
+    /// Takes `task` ([task-number-is-slot]).
     fn queue(&mut self, task: &Task, now: Instant);
 
-    /// Takes `command`, which has no data. It is sent when the tasks taken before have ended, and those
-    /// taken later wait for it: cards take hardly a command while they have tasks. Only of an engine
-    /// that [can](super::host::HostCapabilities::queue_engine_direct), one at a time.
+    /// Takes `command`, which has no data. The engine sends it when the tasks that it took before have ended,
+    /// and tasks that it takes later wait: cards take hardly any command while they have tasks. Called only
+    /// if the engine [can](super::host::HostCapabilities::queue_engine_direct), for one command at a time.
     fn direct(&mut self, command: &Command, now: Instant) {
         let _ = (command, now);
     }
 
-    /// Halts (N4).
+    /// Halts ([halt-frees-bus]).
     fn halt(&mut self, now: Instant);
 
-    /// Forgets all tasks, and the direct command (N5).
+    /// Forgets all tasks, and the direct command.
     fn clear(&mut self, now: Instant);
 }

@@ -1,32 +1,32 @@
-//! What a host can do, as far as it matters for the card behind it.
+//! The capabilities of a host.
 
 use super::command::queue::DIRECT;
 use super::timing::{TimingSet, Width};
 
-/// What a host controller, its wiring and its supplies can do.
+/// The capabilities of a host controller, its wiring and its supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCapabilities {
-    /// Timings that may be used. The basic ones, [`TimingSet::BASIC`], always may.
+    /// Timings that may be used. The basic ones, [`TimingSet::BASIC`], may always be used.
     pub timings: TimingSet,
-    /// Widest bus that is wired.
+    /// The widest bus that is wired.
     pub width: Width,
-    /// Highest clock in Hz.
+    /// The highest clock in Hz.
     pub max_clock_hz: u32,
-    /// Voltages it can supply, as bits 23:7 of an OCR.
+    /// The voltages that the host can supply, as bits 23:7 of an OCR.
     pub supply: u32,
-    /// Whether it can signal at 1.8 V.
+    /// Whether the host can signal at 1.8 V.
     pub signal_1v8: bool,
-    /// Whether it can signal at 1.2 V.
+    /// Whether the host can signal at 1.2 V.
     pub signal_1v2: bool,
-    /// Whether it can take the card's power away and give it again.
+    /// Whether the host can switch the card's power off and on.
     pub power_cycle: bool,
-    /// Whether it needs SDR50 tuned; SDR104, HS200 and HS400 always are.
+    /// Whether the host needs SDR50 tuned; SDR104, HS200 and HS400 always are.
     pub tunes_sdr50: bool,
     /// Whether the card is soldered in.
     pub non_removable: bool,
-    /// Most blocks of 512 bytes in one transfer, at least 1.
+    /// The largest number of 512-byte blocks in one transfer, at least 1.
     pub max_blocks: u16,
-    /// Most memory segments in one transfer, at least 1.
+    /// The largest number of memory segments in one transfer, at least 1.
     pub max_segments: u16,
     /// Whether transfers may be announced with CMD23.
     pub set_block_count: bool,
@@ -34,20 +34,20 @@ pub struct HostCapabilities {
     pub busy_detect: BusyDetect,
     /// How data moves.
     pub transfer: Transfer,
-    /// Tasks that its command queue engine holds, 1 to 32; 0: it has none.
+    /// The number of tasks that the command queue engine holds, 1 to 32; 0 if there is no engine.
     pub queue_engine_depth: u8,
-    /// Whether it takes direct commands, beside its tasks.
+    /// Whether the engine takes direct commands beside its tasks.
     pub queue_engine_direct: bool,
 }
 
-/// How a host learns that the card has let go of DAT0.
+/// How a host learns that the card has released DAT0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusyDetect {
-    /// By asking the card (CMD13) again and again.
+    /// The card is asked (CMD13) again and again.
     Status,
-    /// By looking at the line again and again.
+    /// DAT0 is checked again and again.
     Line,
-    /// By an interrupt of the controller's.
+    /// The controller raises an interrupt.
     Hardware,
 }
 
@@ -56,13 +56,13 @@ pub enum BusyDetect {
 pub enum Transfer {
     /// The processor copies it.
     Pio,
-    /// The controller fetches it, from memory that was prepared for it.
+    /// The controller fetches it from prepared memory.
     Dma,
 }
 
 impl HostCapabilities {
-    /// A plain controller: 3.3 V, 4 bits, 50 MHz, high speed, DMA with one segment, CMD23, no
-    /// detection of busy, a slot whose power can be switched.
+    /// A plain controller: 3.3 V, 4 bits, 50 MHz, high speed, DMA with one segment, CMD23, no busy detection,
+    /// a slot whose power can be switched.
     #[must_use]
     pub const fn plain() -> Self {
         Self {
@@ -85,8 +85,8 @@ impl HostCapabilities {
         }
     }
 
-    /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments,
-    /// busy in hardware, a command queue engine of 32 tasks.
+    /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments, busy
+    /// detection in hardware, a command queue engine of 32 tasks.
     #[must_use]
     pub const fn full() -> Self {
         Self {
@@ -103,8 +103,8 @@ impl HostCapabilities {
         }
     }
 
-    /// Requests that its command queue engine holds at once: 31 at most where direct commands take
-    /// the last number.
+    /// Returns the number of requests that the command queue engine holds at once: at most 31 if direct
+    /// commands take the last number.
     #[must_use]
     pub const fn queue_engine_tasks(&self) -> u8 {
         let most = if self.queue_engine_direct { DIRECT.number() } else { 32 };

@@ -1,20 +1,20 @@
-//! eMMC devices and SD cards: what they are and how they are spoken to.
+//! eMMC devices and SD cards: registers, commands, identification, and the request path of a host.
 //!
-//! - [`register`] reads the registers in which a card says what it is.
-//! - [`command`] makes commands and reads responses; its tables say what is legal when.
-//! - [`mode`] says what a bus mode costs on the wire, and which one is best for a card on a
-//!   [`host`].
-//! - [`identify`] brings a card from power-up to its best mode, and makes a [`card`] of it: what the
-//!   request path needs to know, with time limits and block limits.
-//! - [`controller`] is the seam to a controller, [`engine`] to its command queue engine; [`exchange`]
-//!   follows one transaction on its bus.
-//! - [`block`] is the request path over that seam, a [`Driver`](blockyard::driver::Driver); [`policy`]
-//!   says how it works: who does what, and when the next request starts.
+//! - [`register`] reads the registers that describe a card.
+//! - [`command`] makes commands and reads responses. Its tables say which command is legal when.
+//! - [`timing`] has the timings of a bus; [`mode`] says what a mode costs on the wire, and which mode is best
+//!   for a card on a [`host`].
+//! - [`identify`] brings a card from power-up to its best mode. The result is a [`card`], with time limits and
+//!   block limits; [`target`] is the part of it that the request path needs.
+//! - [`request`] is an MMC request: command, data and stop as one unit. [`controller`] is the interface to a
+//!   controller, [`engine`] that to its command queue engine; [`exchange`] follows one MMC request on the bus.
+//! - [`block`] is the request path over that interface, a [`Driver`](blockyard::driver::Driver). [`policy`]
+//!   says how it works: which context does what, and when the next request starts.
 //!
-//! `examples/firmware` has what to write around it for a controller of your own: its driver, the loop of
-//! identification, and the main loop.
+//! `examples/firmware` has the code to write around this crate for a controller of your own: its driver, the
+//! loop of identification, and the main loop.
 //!
-//! Nothing here does I/O or knows the time: a controller is told what to do, and tells how it went.
+//! Nothing here does I/O or reads a clock: a controller is told what to do, and reports what happened.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,3 +36,7 @@ pub mod register;
 pub mod request;
 pub mod target;
 pub mod timing;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -5,9 +5,9 @@
 //!
 //! # Time on the wire
 //!
-//! The unit is the **clock**: every span of a mode is a whole number of them, and none is lost.
-//! [`Mode::time`] turns clocks into nanoseconds, rounded up. Add clocks and convert the sum: what is
-//! converted piece by piece grows by up to a nanosecond each.
+//! The unit is the **clock**: every span of a mode is a whole number of clocks, and none is lost.
+//! [`Mode::time`] turns clocks into nanoseconds, rounded up. Add clocks and convert the sum: each separate
+//! conversion may add up to a nanosecond.
 //!
 //! ```text
 //! command   48 ── NCR 2..64 ── response 48 or 136 ── NRC 8 ── next command
@@ -18,7 +18,7 @@
 //!
 //! # Examples
 //!
-//! What a read of 4 KiB keeps the bus busy with, the card's access time aside:
+//! The time for which a read of 4 KiB keeps the bus busy, without the card's access time:
 //!
 //! ```
 //! use blockyard_mmc::command::ResponseKind;
@@ -39,19 +39,20 @@ use blockyard::time::Duration;
 
 /// Clocks of a command on the wire.
 pub const COMMAND_CLOCKS: u32 = 48;
-/// NCR, the gap between a command and its response: least.
+/// NCR, the gap between a command and its response, in clocks: the minimum.
 pub const NCR_MIN: u32 = 2;
-/// NCR, the gap between a command and its response: most.
+/// NCR, the gap between a command and its response, in clocks: the maximum.
 pub const NCR_MAX: u32 = 64;
-/// NRC, the least gap between a response and the next command.
+/// NRC, the minimum gap between a response and the next command, in clocks.
 pub const NRC: u32 = 8;
-/// Least clocks between two blocks that are read.
+/// The minimum number of clocks between two blocks that are read.
 pub const READ_GAP: u32 = 2;
-/// NWR and what follows: clocks before a block that is written, between it and its CRC status, and
-/// of the status itself.
+/// NWR, the gap before a CRC status, and the CRC status itself: the clocks beside a block that is written.
 pub const WRITE_GAPS: u32 = 2 + 2 + 5;
-/// Clock of identification in Hz: all cards listen to it.
+/// The clock of identification in Hz: all cards support it.
 pub const IDENTIFICATION_HZ: u32 = 400_000;
+
+const _: () = assert!(NCR_MIN <= NCR_MAX && NRC > READ_GAP);
 
 /// How a bus is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// `timing` as fast as it goes on `width`, at 3.3 V where that will do, else at 1.8 V.
+    /// `timing` at its highest clock on `width`, at 3.3 V if possible, otherwise at 1.8 V.
     #[must_use]
     pub const fn new(timing: Timing, width: Width) -> Self {
         let low = timing.needs_low_voltage();
@@ -75,8 +76,8 @@ impl Mode {
         Self { timing, width, voltage, clock_hz: timing.max_clock_hz() }
     }
 
-    /// `timing` as `host` can drive it, on a bus of at most `width`; `None` if it cannot. Signals of
-    /// 1.8 V go before those of 1.2 V.
+    /// Returns `timing` as `host` can drive it, on a bus of at most `width`; `None` if it cannot. 1.8 V is
+    /// preferred to 1.2 V.
     #[must_use]
     pub fn on_host(timing: Timing, width: Width, host: &HostCapabilities) -> Option<Self> {
         let width = width.min(host.width);
@@ -91,60 +92,63 @@ impl Mode {
         allowed.then_some(Self { timing, width, voltage, clock_hz })
     }
 
-    /// The fastest mode that a card with `timings` and a bus of at most `width`, and `host`, have in
-    /// common: by data in whole blocks, and of equals the one that stands first in [`Timing`].
-    /// Where it fails, ask again without its timing: so every mode gets its turn, the fastest first.
+    /// Returns the fastest mode that a card with `timings`, a bus of at most `width`, and `host` have in
+    /// common: the one with the highest data rate in whole blocks, and of equals the first in [`Timing`]. If
+    /// it fails, call again without its timing: every mode gets its turn, the fastest first.
     #[must_use]
     pub fn best(timings: TimingSet, width: Width, host: &HostCapabilities) -> Option<Self> {
         let modes = timings.iter().filter_map(|timing| Self::on_host(timing, width, host));
         modes.max_by_key(|mode| (mode.bytes_per_second(), core::cmp::Reverse(mode.timing)))
     }
 
-    /// Clocks of one block of `bytes`, framed by start bit, CRC and end bit.
+    /// Returns the clocks of one block of `bytes`, framed by start bit, CRC and end bit.
     #[must_use]
     pub const fn block_clocks(&self, bytes: u32) -> u64 {
+        debug_assert!(bytes > 0, "a block of no bytes");
         let bits_per_clock = self.width.lanes() * if self.timing.both_edges() { 2 } else { 1 };
         (bytes as u64 * 8).div_ceil(bits_per_clock as u64) + 18
     }
 
-    /// Clocks of `blocks` blocks of `bytes` that are read: from the first's start, after the card's
-    /// access time, to the last's end.
+    /// Returns the clocks of `blocks` blocks of `bytes` that are read: from the start of the first, after the
+    /// card's access time, to the end of the last.
     #[must_use]
     pub const fn read_clocks(&self, bytes: u32, blocks: u32) -> u64 {
         let gaps = READ_GAP as u64 * (blocks as u64).saturating_sub(1);
         self.block_clocks(bytes) * blocks as u64 + gaps
     }
 
-    /// Clocks of `blocks` blocks of `bytes` that are written, each with its CRC status, and without
-    /// the busy that may follow it.
+    /// Returns the clocks of `blocks` blocks of `bytes` that are written, each with its CRC status, without
+    /// the busy time that may follow.
     #[must_use]
     pub const fn write_clocks(&self, bytes: u32, blocks: u32) -> u64 {
         (self.block_clocks(bytes) + WRITE_GAPS as u64) * blocks as u64
     }
 
-    /// Clocks of a command and its response with a gap of `ncr` clocks between them, to the
-    /// response's end. The next command may follow [`NRC`] clocks later.
+    /// Returns the clocks of a command and its response, with a gap of `ncr` clocks between them, to the end
+    /// of the response. The next command may follow [`NRC`] clocks later.
     #[must_use]
     pub const fn command_clocks(&self, response: ResponseKind, ncr: u32) -> u64 {
+        debug_assert!(ncr <= NCR_MAX, "a gap longer than the standards allow");
         match response.bits() {
             0 => COMMAND_CLOCKS as u64,
             bits => COMMAND_CLOCKS as u64 + ncr as u64 + bits as u64,
         }
     }
 
-    /// How long `clocks` last, rounded up to a nanosecond. Saturates.
+    /// Returns how long `clocks` last, rounded up to a nanosecond. Saturates.
     ///
     /// # Panics
     ///
-    /// If the clock is zero.
+    /// Panics if the clock is zero.
     #[must_use]
     pub const fn time(&self, clocks: u64) -> Duration {
+        assert!(self.clock_hz > 0, "a mode needs a clock of at least 1 Hz");
         let ns = (clocks as u128 * 1_000_000_000).div_ceil(self.clock_hz as u128);
         #[expect(clippy::cast_possible_truncation, reason = "compared with the largest before")]
         Duration::from_ns(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
     }
 
-    /// Data per second in framed blocks of 512 bytes without gaps, rounded down.
+    /// Returns the bytes per second in framed blocks of 512 bytes without gaps, rounded down.
     #[must_use]
     pub const fn bytes_per_second(&self) -> u64 {
         512 * self.clock_hz as u64 / self.block_clocks(512)
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_costs_what_design_and_standard_say() {
+    fn a_status_takes_between_490_and_800_ns_in_hs200() {
         // 48 + 2 + 48 and 48 + 64 + 48 clocks.
         let mode = Mode::new(Timing::Hs200, Width::Eight);
         let round = |ncr| mode.time(mode.command_clocks(ResponseKind::R1, ncr));
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_lost_over_many_blocks() {
+    fn rounding_does_not_add_up_over_many_blocks() {
         // 2^20 blocks at 26 MHz: 2^20 * 530 + (2^20 - 1) * 2 clocks, in ns rounded up once.
         let mode = Mode::new(Timing::MmcLegacy, Width::Eight);
         let clocks = mode.read_clocks(512, 1 << 20);
@@ -207,7 +211,7 @@ mod tests {
         assert_eq!(mode.time(u64::MAX), Duration::MAX);
     }
 
-    /// The timings in the order in which `Mode::best` tries them.
+    /// Returns the timings in the order in which `Mode::best` tries them.
     fn order(mut timings: TimingSet, width: Width, host: &HostCapabilities) -> Vec<Timing> {
         core::iter::from_fn(|| {
             let best = Mode::best(timings, width, host)?.timing;
@@ -218,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_is_tried_first_and_of_equals_the_simplest() {
+    fn the_fastest_mode_is_tried_first_and_of_equals_the_simplest() {
         use Timing::*;
         let mmc = TimingSet::of(&[MmcLegacy, MmcHighSpeed, MmcDdr52, Hs200, Hs400, Hs400Es]);
         let sd = TimingSet::of(&[Sdr12, Sdr25, Sdr50, Sdr104, Ddr50]);
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_host_or_wiring_cannot_is_not_tried() {
+    fn a_mode_beyond_host_or_wiring_is_not_tried() {
         use Timing::*;
         let mmc = TimingSet::of(&[MmcLegacy, MmcHighSpeed, MmcDdr52, Hs200, Hs400, Hs400Es]);
         let narrow = HostCapabilities { width: Width::Four, ..HostCapabilities::full() };

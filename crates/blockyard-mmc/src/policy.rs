@@ -1,9 +1,9 @@
-//! How a host path works: every choice in which one design differs from another, and the table of
-//! what each pipeline means.
+//! How a host path works: every choice in which one design differs from another, and a table of the
+//! pipelines.
 //!
 //! # The pipelines
 //!
-//! `A` has just left the bus, `B` waits. What a context may do, it does in the order given.
+//! `A` has just left the bus, and `B` waits. A context does its jobs in the order given.
 //!
 //! | pipeline | requests | thread | deferred | interrupt | `B` starts |
 //! |---|---|---|---|---|---|
@@ -16,55 +16,54 @@
 //! | hsq | limit | start, prepare | settle, start, cleanup, complete | start | at once |
 //! | cqe | depth | start, prepare | settle, cleanup, complete | | beside `A` |
 //!
-//! *Settle* is what the card needs before the bus is free: questions whether it is still busy, and
-//! recovery after an error. A bus that is to be tuned again is so right before the next start, which
-//! then is deferred work's where that can start at all, as it takes long. In two pipelines more than one context can end `A`: with
-//! issue-on-completion and hsq it is deferred work; with blkmq-wait the dispatching thread, which
-//! sleeps for the bus, where there is a `B`, and else deferred work. The thread starts a request of
-//! those pipelines when it finds the bus free, as at the beginning of a burst.
+//! *Settle* is what the card needs before the bus is free: checks whether it is still busy, and recovery
+//! after an error. A bus that is to be tuned is tuned right before the next start. Tuning takes long, so that
+//! start is deferred work's, if deferred work can start requests at all. In two pipelines more than one
+//! context can end `A`: with issue-on-completion and hsq, deferred work ends it; with blkmq-wait, the
+//! dispatching thread ends it if a `B` waits, as that thread sleeps for the bus, and otherwise deferred work.
+//! The thread starts a request of those pipelines when it finds the bus free, as at the beginning of a burst.
 //!
-//! With cqe the bus is the engine's of the controller, and to start a request is to give it to the
-//! engine, which has as many at a time as card and host have places for, and ends them in any order.
-//! To settle is then to turn the engine on and off, to recover from an error, and to tune the bus,
-//! for which the engine must be off.
+//! With cqe the controller's engine has the bus, and to start a request is to give it to the engine. The
+//! engine holds as many requests as card and host have places for, and ends them in any order. To settle is
+//! then to turn the engine on and off, to recover from an error, and to tune the bus, for which the engine
+//! must be off.
 //!
-//! After a write only [`BusyDetect::Status`] asks the card how it is. With the others a page that could not be
-//! programmed shows in the next response, when the write may have been reported as done: that is the price
-//! of these policies, as in Linux, and is [counted](super::block::Counts::lost_writes).
+//! Only with [`BusyDetect::Status`] does CMD13 follow each write. Otherwise a page that could not be
+//! programmed shows in the next response, when the write may have been reported as done. This late write
+//! error is the price of these policies, as in Linux, and is [counted](super::block::Counts::lost_writes).
 //!
-//! Where requests are [packed](Packed), the pipelines of two requests take as many as two packed
-//! commands hold, 64 at most: while one is on the bus, another gathers. A command queue is not packed.
+//! If requests are [packed](Packed), the pipelines of two requests hold as many as two packed commands do, at
+//! most 64: one pack is on the bus while another gathers. A command queue is not packed.
 //!
-//! With hsq the interrupt handler starts `B`, or deferred work does ([`HsqDefer`]). It cannot ask a
-//! card whether it is busy, so only controllers that find the end of busy in hardware can have it.
+//! With hsq the interrupt handler starts `B`, or deferred work does ([`HsqDefer`]). The interrupt handler
+//! cannot ask a card whether it is busy, so hsq needs a controller that finds the end of busy in hardware.
 
 use super::host::{BusyDetect, Transfer};
 
-/// Who does what, and when the next request starts.
+/// Which context does what, and when the next request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
     /// One request after the other, as before 2010.
     Serial,
-    /// The next is prepared while the bus runs; it starts when the one before is done with. The
-    /// first form of double buffering (2010).
+    /// The next request is prepared while the bus runs. It starts when the one before is complete. The first
+    /// form of double buffering (2010).
     TwoSlotMapOverlap,
-    /// As [`Self::TwoSlotMapOverlap`], and the next starts before the one before is cleaned up. As
+    /// As [`Self::TwoSlotMapOverlap`], but the next request starts before the one before is posted. As in
     /// Linux 3.1 to 4.15.
     TwoSlotFull,
-    /// As [`Self::TwoSlotFull`], but a request is cleaned up before the next starts: the fourth step
-    /// of the multiqueue series of 2017.
+    /// As [`Self::TwoSlotFull`], but a request is posted before the next one starts: the fourth step of the
+    /// multiqueue series of 2017.
     PostBeforeStart,
-    /// Deferred work at the end of a request completes it and starts the next: the fifteenth step
-    /// of that series.
+    /// At the end of a request, deferred work completes it and starts the next one: the fifteenth step of
+    /// that series.
     IssueOnCompletion,
-    /// The dispatching thread prepares its request, sleeps until the bus is free, starts it and
+    /// The dispatching thread prepares its request, sleeps until the bus is free, starts the request, and
     /// ends the one before: blk-mq since Linux 4.16.
     BlkMqWait,
-    /// A software queue of prepared requests, of which the interrupt handler starts the next: since
-    /// Linux 5.7.
+    /// A software queue of prepared requests. The interrupt handler starts the next one: since Linux 5.7.
     Hsq(HsqPolicy),
-    /// The command queue engine of the controller, to which requests are tasks, each with the number
-    /// of its driver tag: there are no more tags than places.
+    /// The command queue engine of the controller. Each request is a task with the number of its driver tag,
+    /// so there are no more tags than places.
     Cqe,
 }
 
@@ -73,25 +72,24 @@ pub enum Pipeline {
 pub struct HsqPolicy {
     /// Which request is next.
     pub order: HsqOrder,
-    /// How many there may be between acceptance and end.
+    /// How many requests the queue holds between acceptance and end.
     pub limit: HsqLimit,
-    /// Whether the limit is tested before the new one is counted, which admits one more: as Linux
-    /// does.
+    /// Whether the limit is tested before the new request is counted, which admits one more, as in Linux.
     ///
-    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, beside one that is being completed,
-    /// are three, so a strict limit of 2 never sees what it is to grow for.
+    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, beside one that is being completed, are
+    /// three requests, so with a strict limit of 2 the limit would never grow.
     pub limit_off_by_one: bool,
-    /// From where the next one starts.
+    /// The context that starts the next request.
     pub defer: HsqDefer,
 }
 
 /// Which request of a host software queue is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HsqOrder {
-    /// The next slot by number, if it is in use; else the first in use from 0. A request can wait
-    /// for ever. As posted in 2020 and until Linux 6.0.
+    /// The slot with the next number, if it is in use; otherwise the first slot in use from 0. A request can
+    /// wait for ever. As posted in 2020 and until Linux 6.0.
     TagWalk,
-    /// They go in the order in which they came.
+    /// First come, first served.
     Fifo,
 }
 
@@ -100,16 +98,17 @@ pub enum HsqOrder {
 pub enum HsqLimit {
     /// This many, at least 1.
     Fixed(u8),
-    /// 5 when, as a request is sent, two or more are writes of 4096 bytes; else 2. Since Linux 6.7.
+    /// 5 if at least two writes of 4096 bytes wait or go when a request is sent, otherwise 2. Since Linux
+    /// 6.7.
     Dynamic,
 }
 
-/// From where a host software queue starts the next request.
+/// The context from which a host software queue starts the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HsqDefer {
-    /// Deferred work, always: as posted in 2020.
+    /// Always deferred work, as posted in 2020.
     Always,
-    /// Deferred work for cards that can be removed, else the interrupt handler: since Linux 5.8.
+    /// Deferred work for removable cards, otherwise the interrupt handler: since Linux 5.8.
     Removable,
     /// The interrupt handler.
     Never,
@@ -124,7 +123,7 @@ impl HsqPolicy {
         defer: HsqDefer::Always,
     };
 
-    /// As Linux has it today.
+    /// As in today's Linux.
     pub const TODAY: Self = Self {
         order: HsqOrder::Fifo,
         limit: HsqLimit::Dynamic,
@@ -132,8 +131,9 @@ impl HsqPolicy {
         defer: HsqDefer::Removable,
     };
 
-    /// How many requests `limit` admits.
+    /// Returns how many requests `limit` admits.
     pub(super) const fn admits(&self, limit: u8) -> u8 {
+        debug_assert!(limit > 0, "a limit of no requests");
         limit + self.limit_off_by_one as u8
     }
 }
@@ -143,15 +143,15 @@ impl HsqPolicy {
 pub enum Bounce {
     /// No.
     None,
-    /// Yes; the processor copies while the request has the bus, right before and after its
-    /// transfer. Only where the thread settles what follows a transfer.
+    /// Yes; the processor copies while the request has the bus, right before and after its transfer. Only in
+    /// pipelines whose thread settles requests.
     Sync,
-    /// Yes; the processor copies before it prepares and after it has cleaned up, while the bus may
-    /// be another request's.
+    /// Yes; the processor copies before it prepares and after it has posted, while another request may have
+    /// the bus.
     Async,
 }
 
-/// Which requests go in one packed command.
+/// The requests that may go in one packed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packed {
     /// None.
@@ -167,22 +167,22 @@ pub enum Packed {
 pub struct HostPolicy {
     /// How data moves.
     pub transfer: Transfer,
-    /// Who does what when.
+    /// The pipeline: which context does what, and when.
     pub pipeline: Pipeline,
-    /// How the end of busy is found. A host that can do better may be told to do worse.
+    /// How the end of busy is found. A host may be told to use a worse way than its best.
     pub busy: BusyDetect,
-    /// Whether transfers of several blocks are announced (CMD23) where the card knows that, or
-    /// stopped (CMD12) always.
+    /// Whether transfers of several blocks are announced (CMD23) if the card supports it; otherwise they are
+    /// always stopped (CMD12).
     pub close_ended: bool,
-    /// Bounce buffers.
+    /// Whether, and how, data goes through bounce buffers.
     pub bounce: Bounce,
-    /// Packed commands.
+    /// Which requests are packed.
     pub packed: Packed,
 }
 
 impl HostPolicy {
-    /// `pipeline` with DMA, transfers announced, no bounce buffers and nothing packed; the end of
-    /// busy is found by `busy`.
+    /// `pipeline` with DMA, announced transfers, no bounce buffers and no packing; `busy` is how the end of
+    /// busy is found.
     #[must_use]
     pub const fn new(pipeline: Pipeline, busy: BusyDetect) -> Self {
         Self {
@@ -196,27 +196,27 @@ impl HostPolicy {
     }
 }
 
-/// When the next request may start, seen from the one that left the bus.
+/// What must have happened to the request that left the bus before the next one may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overlap {
-    /// It is complete.
+    /// The request is complete.
     AfterComplete,
-    /// It is cleaned up.
+    /// The request is posted.
     AfterPost,
-    /// At once.
+    /// Nothing: the next request may start at once.
     AtOnce,
 }
 
-/// Something to be done for a request.
+/// A kind of work for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
-    /// See to what the card needs before the bus is free.
+    /// Do what the card needs before the bus is free.
     Settle,
-    /// Put the next one on the bus.
+    /// Start the next request.
     Start,
     /// Prepare its memory.
     Prepare,
-    /// Clean up its memory.
+    /// Post its memory.
     Post,
     /// Report its end.
     Complete,
@@ -229,7 +229,7 @@ pub(super) struct Jobs(u8);
 impl Jobs {
     pub(super) const NONE: Self = Self(0);
 
-    /// The set with `job`, where `is` so.
+    /// Returns the set with `job`, if `is` holds.
     #[inline]
     pub(super) const fn with(self, job: Job, is: bool) -> Self {
         Self(self.0 | (is as u8) << job as u8)
@@ -241,43 +241,43 @@ impl Jobs {
     }
 }
 
-/// Who ends a request.
+/// The context that ends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndedBy {
     /// The thread.
     Thread,
     /// Deferred work.
     Deferred,
-    /// The thread where a request waits for the bus, else deferred work.
+    /// The thread if a request waits for the bus, otherwise deferred work.
     WaitingThread,
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Places for requests.
+    /// The number of slots.
     pub slots: u8,
     /// When the next one may start.
     pub overlap: Overlap,
-    /// Who ends a request.
+    /// The context that ends a request.
     pub ended_by: EndedBy,
-    /// What the thread does, what it prefers first.
+    /// The jobs of the thread, the preferred ones first.
     pub thread: &'static [Job],
-    /// As [`Self::thread`], of deferred work.
+    /// The jobs of deferred work.
     pub deferred: &'static [Job],
-    /// As [`Self::thread`], of the interrupt handler.
+    /// The jobs of the interrupt handler.
     pub interrupt: &'static [Job],
 }
 
-/// Slots of a host software queue: one for each driver tag. A host that has more tags panics when the
-/// first of those is used.
+/// The slots of a host software queue: one for each driver tag. A request with a higher tag panics.
 pub const HSQ_SLOTS: u8 = 64;
 
 impl Plan {
-    /// The same where up to `most` requests go in one packed command: pipelines of two requests then
-    /// have two packs, the one on the bus and the one that gathers. Linux's thread fetched as many as
-    /// its queue had. A host software queue has its limit, and one request at a time is no pack.
+    /// Returns the plan for up to `most` requests in one packed command: pipelines of two requests then hold
+    /// two packs, the one on the bus and the one that gathers. Linux's thread fetched as many requests as its
+    /// queue had. A host software queue has its own limit, and one request at a time is no pack.
     pub(super) const fn packing(self, most: u8) -> Self {
+        debug_assert!(most <= HSQ_SLOTS, "a pack of more requests than a header lists");
         let slots = match self.slots {
             2 if most > HSQ_SLOTS / 2 => HSQ_SLOTS,
             2 if most > 1 => 2 * most,
@@ -286,7 +286,7 @@ impl Plan {
         Self { slots, ..self }
     }
 
-    /// The line of `pipeline`, with a command queue of `queue_depth` places.
+    /// Returns the row of `pipeline`, with a command queue of `queue_depth` places.
     pub(super) fn of(pipeline: Pipeline, queue_depth: u8) -> Self {
         use Job::{Complete, Post, Prepare, Settle, Start};
         let by_thread = |slots, overlap, thread| Self {

@@ -5,34 +5,34 @@ use super::command::{Command, Data, Direction};
 use blockyard::time::Duration;
 use core::fmt;
 
-/// A place for one request, from its acceptance to its end: below the number of slots that the
+/// A place for one request, from its acceptance to its end. Its number is below the number of slots that the
 /// controller was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub u8);
 
 impl SlotId {
-    /// The number as an index.
+    /// Returns the number as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Whose memory a transfer uses.
+/// The memory of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// Nothing is transferred.
     None,
-    /// That of the request in `slot`, from block `skip` on.
+    /// The memory of the request in `slot`, from block `skip` on.
     Slot {
         /// The slot.
         slot: SlotId,
-        /// Blocks of the request that come before.
+        /// Blocks of the request that come before this transfer.
         skip: u32,
     },
     /// The controller's [own block](crate::controller::HostController::block).
     Block,
-    /// That of several requests, whole and in order; behind the controller's own block where they write.
+    /// The memory of several requests, whole and in order; for writes, behind the controller's own block.
     Packed(Pack),
 }
 
@@ -44,20 +44,25 @@ pub struct Pack {
 }
 
 impl Pack {
-    /// That of the requests in `slots`.
+    /// The pack of the requests in `slots`.
     ///
     /// # Panics
     ///
-    /// If there are more than [`MAX_ENTRIES`].
+    /// Panics if there are more than [`MAX_ENTRIES`].
     #[must_use]
     pub fn new(slots: &[SlotId]) -> Self {
+        assert!(
+            slots.len() <= usize::from(MAX_ENTRIES),
+            "a pack of {} requests: a header lists at most {MAX_ENTRIES}",
+            slots.len()
+        );
         let mut pack = Self { slots: [SlotId(0); MAX_ENTRIES as usize], count: 0 };
         pack.slots[..slots.len()].copy_from_slice(slots);
-        pack.count = u8::try_from(slots.len()).expect("no more than the array has");
+        pack.count = u8::try_from(slots.len()).expect("length of a pack that fits its array");
         pack
     }
 
-    /// Their slots, in order.
+    /// Returns the slots of the requests, in order.
     #[must_use]
     pub fn slots(&self) -> &[SlotId] {
         &self.slots[..usize::from(self.count)]
@@ -70,28 +75,28 @@ impl fmt::Debug for Pack {
     }
 }
 
-/// What goes over the bus in one: commands around at most one transfer.
+/// What goes over the bus as one unit: commands around at most one transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmcRequest {
-    /// What announces the transfer: CMD23.
+    /// The command that announces the transfer: CMD23.
     pub announce: Option<Command>,
-    /// The command, with the transfer if it has one.
+    /// The command, and its transfer if it has one.
     pub command: Command,
-    /// What ends the transfer: CMD12.
+    /// The command that ends the transfer: CMD12.
     pub stop: Option<Command>,
     /// The memory of the transfer.
     pub payload: Payload,
-    /// The longest that the card may keep the host waiting: before a block that is read, before it takes one
-    /// that is written, and with busy; counted anew for each. Whole nanoseconds, from what the card's
-    /// registers grant it. A controller whose counter is coarser rounds up, and one whose counter does not
-    /// reach so far leaves it off: the request path has a limit of its own. Zero where the card neither
-    /// moves data nor is busy. A response has its own limit, 64 clocks.
+    /// The longest time for which the card may keep the host waiting: before a block that is read, before the
+    /// card takes a block that is written, and with busy; counted anew for each. The time comes from the
+    /// card's registers. A controller with a coarser counter rounds up. A controller whose counter does not
+    /// reach that far turns it off: the request path has a limit of its own. Zero if the card neither moves
+    /// data nor is busy. A response has its own limit, 64 clocks.
     pub limit: Duration,
 }
 
 impl MmcRequest {
-    /// A command by itself, which may keep the host waiting up to `limit`, if it moves data or the card may be
-    /// busy with it.
+    /// A command by itself, which may keep the host waiting for up to `limit` if it moves data or the card
+    /// may be busy after it.
     #[must_use]
     pub const fn plain(command: Command, limit: Duration) -> Self {
         let waits = command.data.is_some() || command.response.has_busy();
@@ -99,7 +104,8 @@ impl MmcRequest {
         Self { announce: None, command, stop: None, payload: Payload::None, limit }
     }
 
-    /// What it consists of, in order: what a controller tells the end of, one by one or at once.
+    /// Returns the parts of the request, in order. The controller reports the end of each, one by one or at
+    /// once.
     pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let parts = [
             (Part::Announce, self.announce.is_some()),
@@ -111,14 +117,14 @@ impl MmcRequest {
         parts.into_iter().filter_map(|(part, is_there)| is_there.then_some(part))
     }
 
-    /// The transfer.
+    /// Returns the transfer.
     #[must_use]
     pub const fn data(&self) -> Option<Data> {
         self.command.data
     }
 
-    /// Whether the card may be busy when all else is done: after a write, and after a command whose
-    /// response says so.
+    /// Returns whether the card may be busy when everything else is done: after a write, and after a command
+    /// whose response says so.
     #[must_use]
     pub fn ends_busy(&self) -> bool {
         let writes = self.data().is_some_and(|data| data.direction == Direction::Write);
@@ -127,7 +133,7 @@ impl MmcRequest {
     }
 }
 
-/// A part of a transaction, in the order in which they are done.
+/// A part of an MMC request, in the order in which the parts are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// [`MmcRequest::announce`].
@@ -142,12 +148,12 @@ pub enum Part {
     Busy,
 }
 
-/// What went wrong on the bus or in the controller.
+/// An error on the bus or in the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostError {
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     Timeout,
-    /// It came damaged: CRC, end bit, or index of the command.
+    /// Something arrived damaged: CRC, end bit, or command index.
     Damaged,
     /// The controller could not reach the memory.
     Memory,

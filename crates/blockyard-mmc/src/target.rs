@@ -1,4 +1,4 @@
-//! What of a card the request path needs.
+//! The properties of a card that the request path needs.
 
 use super::card::erase::EraseWay;
 use super::card::time::{INTERRUPT, SD_READ, SD_WRITE, SWITCH};
@@ -9,53 +9,54 @@ use super::register::cid::Cid;
 use super::register::ext_csd::Hpi;
 use blockyard::time::Duration;
 
-/// What of a card the request path needs.
+/// The properties of a card that the request path needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which card it is. `None`: that is not known, nor noticed when it is another.
+    /// The identity of the card. `None` if it is not known; then nobody notices another card.
     pub cid: Option<Cid>,
-    /// Its address.
+    /// The card's address.
     pub rca: Rca,
-    /// What its addresses count.
+    /// The unit of addresses.
     pub addressing: Addressing,
-    /// Sectors of 512 bytes in one of its own, which are transferred whole: 1, or 8.
+    /// Sectors of 512 bytes in one of the card's own sectors, which are transferred whole: 1, or 8.
     pub unit_sectors: u32,
-    /// Whether it knows CMD23.
+    /// Whether the card takes CMD23.
     pub set_block_count: bool,
-    /// Whether its volatile cache is on.
+    /// Whether the card's volatile cache is on.
     pub cache_on: bool,
-    /// Requests that its command queue holds, with what the controller's engine holds; 0: it has none.
+    /// The number of requests that the card's command queue and the controller's engine both hold; 0 if there
+    /// is no queue.
     pub queue_depth: u8,
-    /// What a reliable write can have. Where any, writes past the cache are such.
+    /// What a reliable write can cover. If any range, writes past the cache are reliable writes.
     pub reliable_write: ReliableWrite,
-    /// How ranges are given up, if they can be.
+    /// How ranges are discarded, if the card can.
     pub discard: Option<EraseWay>,
-    /// How ranges are made to read as zeroes, if they can be.
+    /// How ranges are made to read as zeroes, if the card can.
     pub write_zeroes: Option<EraseWay>,
-    /// How ranges are erased for good, if they can be: the one, then the other.
+    /// How ranges are erased with every copy of them, if the card can: the first way, then the second.
     pub secure_erase: Option<[EraseWay; 2]>,
-    /// Whether all that was given up can be erased for good.
+    /// Whether everything that was discarded can be erased with every copy of it.
     pub sanitize: bool,
-    /// Most writes in one packed command; 0: none can be packed.
+    /// The largest number of writes in one packed command; 0 if the card packs none.
     pub packed_writes: u8,
-    /// Most reads in one packed command; 0: none can be packed.
+    /// The largest number of reads in one packed command; 0 if the card packs none.
     pub packed_reads: u8,
-    /// Whether the host is to start background operations that are urgent.
+    /// Whether the host is to start urgent background operations.
     pub bkops: bool,
-    /// How the card is interrupted, if it can be.
+    /// How the card is interrupted (HPI), if it can be.
     pub hpi: Option<Hpi>,
-    /// How long it may take before a block that is read, in nanoseconds as all of these.
+    /// The longest time before a block that is read, in nanoseconds like the limits below.
     pub read_limit: Duration,
-    /// How long it may be busy with a block that is written.
+    /// The longest busy time after a block that is written.
     pub write_limit: Duration,
-    /// How long it may be busy with a switch.
+    /// The longest busy time after a switch.
     pub switch_limit: Duration,
-    /// How long it may take to leave what was interrupted.
+    /// The longest time that the card may take to stop after an interrupt (HPI).
     pub interrupt_limit: Duration,
 }
 
 impl Target {
-    /// That of `card` behind `host`.
+    /// The properties of `card` behind `host`.
     #[must_use]
     pub fn of(card: &Card, host: &HostCapabilities) -> Self {
         let way = |by| card.erase_way(by);
@@ -84,7 +85,7 @@ impl Target {
         }
     }
 
-    /// A card that reads and writes, and nothing else.
+    /// A card that reads and writes, and does nothing else.
     #[must_use]
     pub const fn plain(rca: Rca, addressing: Addressing) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl Target {
         }
     }
 
-    /// How long it may keep the host waiting in a transfer.
+    /// Returns how long the card may keep the host waiting in a transfer.
     pub(crate) const fn transfer_limit(&self, direction: Direction) -> Duration {
         match direction {
             Direction::Read => self.read_limit,
@@ -119,9 +120,11 @@ impl Target {
         }
     }
 
-    /// Whether requests that were taken for this can go on with `back`, which came back from a reset: it
-    /// is the same card, and what they were promised holds (E6).
+    /// Returns whether requests that were accepted for this card can go on with `back`, which came back from
+    /// a reset: `back` is the same card, and what the requests were promised holds
+    /// ([returned-card-is-checked]).
     pub(crate) fn is_still(&self, back: &Self) -> bool {
+        debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
         let promises = |of: &Self| {
             let ranges = |way: Option<EraseWay>| way.map(|way| way.ranges());
             let erases = [of.discard, of.write_zeroes].map(ranges);
@@ -129,7 +132,7 @@ impl Target {
             let transfers = (of.addressing, of.set_block_count, of.reliable_write, of.queue_depth);
             (of.cid, of.unit_sectors, transfers, erases, secure)
         };
-        // Nobody would flush a cache that was off.
+        // A cache that was off would never be flushed.
         promises(self) == promises(back) && (self.cache_on || !back.cache_on)
     }
 }

@@ -2,8 +2,8 @@
 
 /// How data is clocked.
 ///
-/// Those of SD come first, then those of eMMC, and in each what is simpler to use before what is
-/// not: of two that are as fast, the earlier is chosen.
+/// The timings of SD come first, then those of eMMC, and within each group the simpler ones come first: of
+/// two timings that are equally fast, the earlier is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timing {
     /// SD default speed: 25 MHz at 3.3 V.
@@ -20,7 +20,7 @@ pub enum Timing {
     Sdr50,
     /// UHS-I: 208 MHz at 1.8 V, tuned.
     Sdr104,
-    /// eMMC, as it wakes up: 26 MHz.
+    /// eMMC after power-up: 26 MHz.
     MmcLegacy,
     /// eMMC high speed: 52 MHz.
     MmcHighSpeed,
@@ -52,7 +52,7 @@ impl Timing {
         Self::Hs400,
     ];
 
-    /// Highest clock in Hz.
+    /// Returns the highest clock in Hz.
     #[must_use]
     pub const fn max_clock_hz(self) -> u32 {
         match self {
@@ -66,38 +66,38 @@ impl Timing {
         }
     }
 
-    /// Whether data changes on both edges of the clock (DDR); commands never do.
+    /// Returns whether data changes on both edges of the clock (DDR); commands never do.
     #[must_use]
     pub const fn both_edges(self) -> bool {
         matches!(self, Self::Ddr50 | Self::MmcDdr52 | Self::Hs400 | Self::Hs400Es)
     }
 
-    /// Whether the card sends a strobe along with its data.
+    /// Returns whether the card sends a strobe along with its data.
     #[must_use]
     pub const fn strobe(self) -> bool {
         matches!(self, Self::Hs400 | Self::Hs400Es)
     }
 
-    /// Whether the host must find its sampling point by tuning. HS400 is tuned while still in
-    /// HS200; SDR50 is tuned where the [host](crate::host::HostCapabilities::tunes_sdr50) needs it.
+    /// Returns whether the host must find its sampling point by tuning. HS400 is tuned while still in HS200;
+    /// SDR50 is tuned if the [host](crate::host::HostCapabilities::tunes_sdr50) needs it.
     #[must_use]
     pub const fn needs_tuning(self) -> bool {
         matches!(self, Self::Sdr104 | Self::Hs200 | Self::Hs400)
     }
 
-    /// Whether it is one of SD's five UHS-I timings, which are used at 1.8 V only.
+    /// Returns whether the timing is one of SD's five UHS-I timings, which are used at 1.8 V only.
     #[must_use]
     pub const fn is_uhs(self) -> bool {
         matches!(self, Self::Sdr12 | Self::Sdr25 | Self::Sdr50 | Self::Sdr104 | Self::Ddr50)
     }
 
-    /// Whether signals must be below 3.3 V.
+    /// Returns whether signals must be below 3.3 V.
     #[must_use]
     pub const fn needs_low_voltage(self) -> bool {
         self.is_uhs() || matches!(self, Self::Hs200 | Self::Hs400 | Self::Hs400Es)
     }
 
-    /// The narrowest bus it can be used on.
+    /// Returns the narrowest bus on which the timing can be used.
     #[must_use]
     pub const fn min_width(self) -> Width {
         match self {
@@ -119,7 +119,7 @@ impl TimingSet {
     pub const NONE: Self = Self(0);
     /// Every timing.
     pub const ALL: Self = Self::of(&Timing::ALL);
-    /// What every host has, and every card of its kind and voltage: [`Timing::SdDefault`],
+    /// The timings that every host has, and every card of its kind and voltage: [`Timing::SdDefault`],
     /// [`Timing::Sdr12`] and [`Timing::MmcLegacy`].
     pub const BASIC: Self = Self::of(&[Timing::SdDefault, Timing::Sdr12, Timing::MmcLegacy]);
     /// The basic ones and, at 3.3 V on one edge, high speed.
@@ -141,43 +141,43 @@ impl TimingSet {
         Self(set)
     }
 
-    /// Whether `timing` is in it.
+    /// Returns whether `timing` is in the set.
     #[must_use]
     pub const fn has(self, timing: Timing) -> bool {
         self.0 >> timing as u16 & 1 == 1
     }
 
-    /// With `timing`.
+    /// Returns the set with `timing`.
     #[must_use]
     pub const fn with(self, timing: Timing) -> Self {
         Self(self.0 | 1 << timing as u16)
     }
 
-    /// Without `timing`.
+    /// Returns the set without `timing`.
     #[must_use]
     pub const fn without(self, timing: Timing) -> Self {
         Self(self.0 & !(1 << timing as u16))
     }
 
-    /// What both have.
+    /// Returns the timings that are in both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What either has.
+    /// Returns the timings that are in either set.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The timings in it, as they stand in [`Timing`].
+    /// Returns the timings of the set, in the order of [`Timing`].
     pub fn iter(self) -> impl Iterator<Item = Timing> {
         Timing::ALL.into_iter().filter(move |&timing| self.has(timing))
     }
 }
 
-/// Lanes of data.
+/// The data lanes of a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Width {
     /// DAT0 only.
@@ -189,7 +189,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// How many lanes.
+    /// Returns the number of lanes.
     #[must_use]
     pub const fn lanes(self) -> u32 {
         match self {
@@ -200,7 +200,7 @@ impl Width {
     }
 }
 
-/// Voltage of the signals.
+/// The voltage of the signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SignalVoltage {
     /// 3.3 V.
@@ -210,3 +210,12 @@ pub enum SignalVoltage {
     /// 1.2 V; eMMC only.
     V1_2,
 }
+
+/// Sets have a bit for each timing, and every host's timings are a part of each larger set.
+const _: () = {
+    assert!(Timing::ALL.len() <= 16, "a bit for each timing");
+    assert!(Timing::ALL[12] as usize == 12, "all timings, in their order");
+    assert!(TimingSet::BASIC.and(TimingSet::ALL).0 == TimingSet::BASIC.0);
+    assert!(TimingSet::HIGH_SPEED.0.count_ones() == 4, "each timing once");
+    assert!(!Timing::MmcLegacy.needs_low_voltage() && !Timing::SdDefault.needs_low_voltage());
+};

@@ -1,15 +1,15 @@
-//! Whatever a card sends, a host reads it or says what is wrong with it. What the bytes mean is in
-//! `registers/`, which the fuzz target `mmc_registers` plays too.
+//! A host reads whatever a card sends, or says what is wrong with it. `registers/` gives the bytes their
+//! meaning; the fuzz target `mmc_registers` uses it, too.
 
 mod registers;
 
 use blockyard_mmc::mode::{Timing, Width};
 use proptest::prelude::*;
 
-/// What the fuzzer begins with: real registers where somebody published them, the rest put together
-/// from the standards. Each is a card, so that the fuzzer begins behind identification.
+/// The fuzzer's seeds: real registers if somebody published them, the others written from the standards. Each
+/// is a whole card, so that the fuzzer begins behind identification.
 #[test]
-fn the_seeds_are_cards() {
+fn the_seeds_are_whole_cards() {
     for (bytes, sectors, timing, width) in [
         (
             &include_bytes!("registers/seeds/emmc_4_41")[..],
@@ -27,7 +27,7 @@ fn the_seeds_are_cards() {
     }
 }
 
-/// A seed with a few bytes changed gets further than noise does.
+/// A seed with a few bytes changed, which gets further than noise.
 fn nearly_a_card() -> impl Strategy<Value = Vec<u8>> {
     let seeds = [
         &include_bytes!("registers/seeds/emmc_4_41")[..],

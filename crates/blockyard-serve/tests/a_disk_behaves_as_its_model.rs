@@ -108,6 +108,7 @@ fn send_write(client: &mut Client, block: u64) -> u64 {
     cookie
 }
 
+/// [live-device-never-late]
 #[test]
 fn requests_take_the_time_of_the_model_and_their_turn() {
     for source in [

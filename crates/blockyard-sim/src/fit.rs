@@ -1,41 +1,41 @@
-//! Whether a job can run on a device at all: asked before anything runs.
+//! Checks whether a job can run on a device at all, before anything runs.
 
 use crate::job::{BlockSizes, Job, Op, Place, Resolved};
 use crate::profile::Device;
 use blockyard::unit::SECTOR_BYTES;
 use std::fmt;
 
-/// Most I/Os that all instances of a file may have in flight together: what there is memory for.
+/// The most I/Os that all instances of a job file may have in flight together: memory for them is reserved.
 pub const IN_FLIGHT_MAX: u64 = 1 << 20;
 
-/// What a job asks for that the device does not have.
+/// What a job requires and the device does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// An offset or length is not a multiple of the logical block.
     Misaligned {
-        /// The option that says so.
+        /// The option that requires it.
         option: &'static str,
         /// Bytes of a logical block.
         block_bytes: u64,
     },
-    /// It trims, and the device does not discard.
+    /// The job trims, and the device does not discard.
     NoDiscard {
-        /// The option that says so.
+        /// The option that requires it.
         option: &'static str,
         /// The device.
         device: String,
     },
-    /// Its files have more names than the device has disks.
+    /// The files of the job have more names than the device has disks.
     TooFewDisks {
         /// How many disks there are.
         disks: u16,
     },
-    /// It polls, and no hardware queue is polled.
+    /// The job polls, and no hardware queue is polled.
     NoPolledQueue {
         /// The design, which could have one.
         design: String,
     },
-    /// It and the jobs before it have more I/Os in flight than there may be.
+    /// The job and the ones before it have more than [`IN_FLIGHT_MAX`] I/Os in flight.
     TooDeep,
 }
 
@@ -66,11 +66,11 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Checks `job`, which covers `resolved`, against `device`.
+/// Checks `job`, whose files are `resolved`, against `device`.
 ///
 /// # Errors
 ///
-/// What does not fit first, and where the job says so.
+/// The first thing that does not fit, and its place in the job file.
 pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Place, Unfit)> {
     let limits = &device.limits;
     let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
@@ -87,8 +87,9 @@ pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Pla
     Ok(())
 }
 
-/// The option by which an I/O may begin or end within a block.
+/// The option that lets an I/O begin or end within a block, if one does.
 fn misaligned(job: &Job, resolved: &Resolved, block_bytes: u64) -> Option<&'static str> {
+    assert!(block_bytes > 0, "a logical block has a length");
     let whole = |bytes: u64| bytes.is_multiple_of(block_bytes);
     let lengths = |sizes: &BlockSizes| match sizes {
         BlockSizes::Fixed(bytes) => whole((*bytes).into()),

@@ -2,7 +2,7 @@
 //! code of [`blockyard`].
 //!
 //! ```text
-//! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report
+//! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report -> answer
 //! ```
 //!
 //! A trace stands where a job does: [`replay::Trace`] to
@@ -13,6 +13,7 @@
 //! is in their profiles, each number with its origin. One seed draws everything: the same seed, the
 //! same answer to the last bit.
 
+pub mod answer;
 pub mod data;
 pub mod device;
 pub mod event;
@@ -30,7 +31,6 @@ pub mod replay;
 pub mod reproduce;
 pub mod simulate;
 pub mod task;
-pub mod why;
 mod words;
 pub mod workload;
 pub mod world;

@@ -6,8 +6,8 @@
 //!   ahead. The use of a bus is reported when it is over.
 //! - **[event-within-work]** A queue's event between the start and the end of a piece of work belongs to
 //!   that work. Any other event is the machine's own: a queue's timer, the wake-up of another queue.
-//! - **[observer-changes-nothing]** A world behaves the same with any observer, and with `()`, which
-//!   stands for no observer.
+//!
+//! A world behaves the same with any observer, and with `()`, which stands for no observer.
 
 use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};

@@ -1,9 +1,9 @@
-//! What the system says of a file, in words that a user knows.
+//! Errors of the operating system in a user's words.
 
 use core::fmt;
 use std::io::ErrorKind;
 
-/// An error of the system's, in words.
+/// An error of the operating system; it displays as a phrase.
 pub(crate) struct Words(pub(crate) ErrorKind);
 
 impl fmt::Display for Words {

@@ -1,11 +1,11 @@
-//! What a design wants of an MMC host and there is not: told by file, line and key, with what was found
-//! and what would do.
+//! A design that asks for something that an MMC host lacks is refused with file, line and key, and with a
+//! remedy.
 
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Simulation;
 
-/// What is told of a design with these lines in `[host]`, over `mmc-blkmq`, on the device `text`.
+/// Returns the message about a design with these lines in `[host]`, over `mmc-blkmq`, on the device `text`.
 fn told(host: &str, text: &str) -> String {
     told_over("mmc-blkmq", host, text)
 }
@@ -16,7 +16,7 @@ fn told_over(base: &str, host: &str, text: &str) -> String {
     let design = Design::parse("my.toml", &design).unwrap();
     let device = Device::parse("its.toml", text).unwrap();
     match Simulation::new(&jobs, &device, &design, 1) {
-        Ok(_) => panic!("it asks too much"),
+        Ok(_) => panic!("the device lacks what the design asks for"),
         Err(error) => error.to_string(),
     }
 }
@@ -25,7 +25,7 @@ const EMMC: &str = "base = \"emmc-hs400-sprd\"\n";
 const SD: &str = "base = \"sd-hs-sprd\"\n";
 
 #[test]
-fn each_is_told_by_line_with_what_would_do() {
+fn each_missing_capability_is_reported_by_line_with_a_remedy() {
     let asks_status = format!("{EMMC}[host]\nbusy-detect = \"cmd13\"\n");
     let no_engine = format!("{EMMC}[host]\nqueue-engine-depth = 0\n");
     let with_buffers = format!("{EMMC}[host]\nbounce-buffers = true\n");
@@ -34,58 +34,57 @@ fn each_is_told_by_line_with_what_would_do() {
             "pipeline = \"cqe\"",
             no_engine.as_str(),
             "my.toml:4: `pipeline` is `cqe`, and on device `its.toml` the controller has no command \
-             queue engine: the other pipelines need none; a device has one by `queue-engine-depth` in \
-             its `[host]`",
+             queue engine: use another pipeline, or a device with `queue-engine-depth` in its `[host]`",
         ),
         (
             "pipeline = \"cqe\"",
             SD,
             "my.toml:4: `pipeline` is `cqe`, and on device `its.toml` the card has no command queue: \
-             the other pipelines need none; a card has one by `queue-depth` in its `[card]`",
+             use another pipeline, or a card with `queue-depth` in its `[card]`",
         ),
         (
             "pipeline = \"cqe\"\ntransfer = \"pio\"",
             EMMC,
             "my.toml:5: `transfer` is `pio`, and on device `its.toml` a command queue engine moves \
-             data by DMA: with `pipeline = \"cqe\"` it is `dma`",
+             data by DMA: `pipeline = \"cqe\"` needs `dma`",
         ),
         (
             "busy-detect = \"hw\"",
             &asks_status,
             "my.toml:4: `busy-detect` is `hw`, and on device `its.toml` the controller does not find \
-             the end of busy in this way: `cmd13` goes with every device",
+             the end of busy in this way: use `cmd13`, which works with every device",
         ),
         (
             "busy-detect = \"cmd13\"\npipeline = \"hsq\"",
             EMMC,
             "my.toml:4: `busy-detect` is `cmd13`, and on device `its.toml` a host software queue needs \
-             the end of busy found in hardware: with `pipeline = \"hsq\"` it is `hw`, on a device \
-             that has `busy-detect = \"hw\"`",
+             the end of busy found in hardware: `pipeline = \"hsq\"` needs `hw`, on a device with \
+             `busy-detect = \"hw\"`",
         ),
         (
             "bounce = \"async\"",
             EMMC,
             "my.toml:4: `bounce` is `async`, and on device `its.toml` the controller has no bounce \
-             buffers: it is `none` here; a device has them by `bounce-buffers = true` in its `[host]`",
+             buffers: use `none`, or a device with `bounce-buffers = true` in its `[host]`",
         ),
         (
             "transfer = \"pio\"\nbounce = \"sync\"",
             &with_buffers,
             "my.toml:5: `bounce` is `sync`, and on device `its.toml` the processor moves the data, so \
-             there is nothing to bounce: with `transfer = \"pio\"` it is `none`",
+             there is nothing to bounce: `transfer = \"pio\"` needs `none`",
         ),
         (
             "pipeline = \"issue-on-completion\"\nbounce = \"sync\"",
             &with_buffers,
             "my.toml:5: `bounce` is `sync`, and on device `its.toml` no thread has the bus in this \
-             pipeline, to copy there and then: `async` goes with every pipeline",
+             pipeline, to copy there and then: use `async`, which works with every pipeline",
         ),
         (
             "packed = \"write\"",
             SD,
             "my.toml:4: `packed` is `write`, and on device `its.toml` card or controller cannot pack \
-             such requests: it is `off` here; `write` goes with a card that has `packed-writes` in \
-             its `[card]`, where there is no command queue and no bounce buffer",
+             such requests: use `off`, or a card with `packed-writes` in its `[card]`, without a \
+             command queue and without bounce buffers",
         ),
     ];
     for (host, device, expected) in cases {
@@ -94,7 +93,7 @@ fn each_is_told_by_line_with_what_would_do() {
 }
 
 #[test]
-fn what_the_base_asks_is_told_at_the_table() {
+fn a_key_of_the_base_is_reported_at_the_line_of_the_table() {
     let asks_status = format!("{EMMC}[host]\nbusy-detect = \"cmd13\"\n");
     let told = told_over("hsq", "transfer = \"dma\"", &asks_status);
     assert!(told.starts_with("my.toml:2: `busy-detect` is `hw`, "), "{told}");

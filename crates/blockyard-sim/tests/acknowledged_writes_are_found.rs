@@ -80,8 +80,9 @@ fn keeping_data_changes_no_other_result() {
     let options = &format!("{CROWD} --fsync=5");
     let with = run(options, &device, "mq-deadline", Some(&verify), None);
     let without = run(options, &device, "mq-deadline", None, None);
-    let told = |report: &Report| format!("{:?} {:?} {:?}", report.jobs, report.span, report.stages);
-    assert_eq!(told(&with), told(&without));
+    let figures =
+        |report: &Report| format!("{:?} {:?} {:?}", report.jobs, report.span, report.stages);
+    assert_eq!(figures(&with), figures(&without));
 }
 
 // [read-finds-latest-write], [data-at-its-own-sector]

@@ -1,6 +1,8 @@
 //! Whole simulations that read through the page cache. Only the device and the copy of a page take time
 //! here, so that every instant can be computed by hand.
 
+mod free;
+
 use blockyard::status::Status;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
@@ -15,20 +17,7 @@ const COPY: u64 = 320 * US;
 /// A device with `depth` commands at a time, each at least `access` long. Its bus transfers 128 KiB in a
 /// millisecond.
 fn device(depth: u16, access: &str) -> Device {
-    let steps = [
-        "syscall",
-        "submit",
-        "merge-try",
-        "insert",
-        "dispatch",
-        "complete",
-        "interrupt",
-        "wakeup",
-        "context-switch",
-        "run-delay",
-        "elevator-lock",
-    ];
-    let free: String = steps.iter().map(|step| format!("{step} = \"0us\"\n")).collect();
+    let free = free::steps();
     let text = format!(
         "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\n[null]\ncompletion = \"timer\"\n\
          completion-time = \"{access}\"\nsubmit-queues = 1\ndepth = {depth}\n\
@@ -203,11 +192,15 @@ fn a_long_request_is_read_as_one_today() {
         "--name=j --filename=/dev/a --rw=read --bs=4k --size=1g --number_ios=2048".split(' '),
         &NoSource,
     );
-    let told = run_under(&advised.unwrap(), &device, &design(), None);
-    let untold = run("--rw=read --bs=4k --size=1g --number_ios=2048", &device);
+    let with_advice = run_under(&advised.unwrap(), &device, &design(), None);
+    let without_advice = run("--rw=read --bs=4k --size=1g --number_ios=2048", &device);
     // 8 MiB: windows of 4, 8, 16 and 32 pages, then up to 256 KiB with advice or 128 KiB without.
-    assert_eq!(untold.stages.count(Action::Issue), 4 + (2048 - 60_u64).div_ceil(32) + 1);
-    assert!(told.stages.count(Action::Issue) < 40, "{}", told.stages.count(Action::Issue));
+    assert_eq!(without_advice.stages.count(Action::Issue), 4 + (2048 - 60_u64).div_ceil(32) + 1);
+    assert!(
+        with_advice.stages.count(Action::Issue) < 40,
+        "{}",
+        with_advice.stages.count(Action::Issue)
+    );
 }
 
 #[test]
@@ -222,6 +215,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 /// Two jobs that copy on one processor take turns by call, not by page.
+/// [call-keeps-its-processor], [page-copied-by-its-own-work]
 #[test]
 fn a_call_is_copied_without_a_context_switch() {
     let text = "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=1m\ninvalidate=0\n\

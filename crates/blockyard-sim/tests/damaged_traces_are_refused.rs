@@ -74,8 +74,8 @@ fn an_error_names_the_line_and_what_was_expected() {
         ("[job]\nrw=read\n".to_owned(), "t: not a trace of a known format"),
         ("fio version 3 iolog\n0 a add\n".to_owned(), "t: no I/O in this trace"),
     ] {
-        let told = fault(&damaged);
-        assert!(told.contains(message), "{told}\nis not\n{message}");
+        let error = fault(&damaged);
+        assert!(error.contains(message), "{error}\nis not\n{message}");
     }
 }
 
@@ -85,20 +85,20 @@ fn an_error_in_a_binary_trace_names_the_byte() {
     let [whole] = <[Vec<u8>; 1]>::try_from(blktrace(&plain(), 1, false)).unwrap();
     // Three notices with names of 3, 4 and 5 bytes come first.
     let first = 3 * 48 + "db\0log\0scan\0".len();
-    let told = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
+    let error = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
     assert_eq!(
-        told(&whole[..first + 20]),
+        error(&whole[..first + 20]),
         format!("t: byte {first}: the record needs 48 bytes, and the file ends after 20")
     );
     let mut damaged = whole.clone();
     damaged[first] = 9;
-    assert!(told(&damaged).starts_with(&format!("t: byte {first}: blktrace has version 9")));
+    assert!(error(&damaged).starts_with(&format!("t: byte {first}: blktrace has version 9")));
     damaged[first + 1] = 0;
     assert!(
-        told(&damaged).starts_with(&format!("t: byte {first}: no blktrace record begins here"))
+        error(&damaged).starts_with(&format!("t: byte {first}: no blktrace record begins here"))
     );
     let other_order = [&whole[..first], &blktrace(&plain(), 1, true)[0]].concat();
-    assert!(told(&other_order).contains("no blktrace record begins here"));
+    assert!(error(&other_order).contains("no blktrace record begins here"));
 }
 
 // [records-in-time-order]
@@ -115,8 +115,8 @@ fn slight_disorder_is_sorted_and_more_is_refused() {
     assert_eq!(entries, 80, "all entries after the early one, up to its place");
     let long: Vec<_> = (0..5000).map(|n| Io { at_us: n + 1, ..ios[0] }).collect();
     let late = msr(&long) + msr(&[Io { at_us: 0, ..ios[0] }]).as_str();
-    let told = fault(&late);
-    assert!(told.starts_with("t:5001: ") && told.contains("sort the trace by time"), "{told}");
+    let error = fault(&late);
+    assert!(error.starts_with("t:5001: ") && error.contains("sort the trace by time"), "{error}");
 }
 
 // [wrong-unit-is-refused]
@@ -156,13 +156,15 @@ fn a_trace_that_does_not_fit_the_device_is_refused_before_it_runs() {
     let device = |text: &str| Device::parse("d", &format!("base = \"null\"\n{text}")).unwrap();
     let refused = |trace: &str, device: &Device, options: Options| {
         let trace = open(trace.as_bytes()).unwrap();
-        let told = Replay::new(trace, options).and_then(|replay| replay.player(device).map(drop));
-        told.unwrap_err()
+        let error = Replay::new(trace, options).and_then(|replay| replay.player(device).map(drop));
+        error.unwrap_err()
     };
     let all = Options::default;
     let small = device("[limits]\ncapacity = \"1MiB\"\n");
-    let told = refused(&iolog_v3(&plain()), &small, all());
-    let ReplayError::BeyondDevice { end_bytes, device_bytes, .. } = &told else { panic!("{told}") };
+    let error = refused(&iolog_v3(&plain()), &small, all());
+    let ReplayError::BeyondDevice { end_bytes, device_bytes, .. } = &error else {
+        panic!("{error}")
+    };
     let end = plain().iter().map(|io| (io.sector + u64::from(io.sectors)) * 512).max().unwrap();
     assert_eq!((*end_bytes, *device_bytes), (end, 1 << 20));
     let wrapped = Options { map: Some(Map::Wrap), ..all() };
@@ -170,8 +172,8 @@ fn a_trace_that_does_not_fit_the_device_is_refused_before_it_runs() {
     assert!(Replay::new(trace, wrapped).unwrap().player(&small).is_ok());
     let two = msr(&plain()) + &msr(&plain()).replace(",web,0,", ",web,1,");
     let null = device("");
-    let told = refused(&two, &null, all()).to_string();
-    assert!(told.contains("2 disks (0 = web.0, 1 = web.1), but the device has 1"), "{told}");
+    let error = refused(&two, &null, all()).to_string();
+    assert!(error.contains("2 disks (0 = web.0, 1 = web.1), but the device has 1"), "{error}");
     let other = Options { disk: Some("web.2".to_owned()), ..all() };
     assert!(refused(&two, &null, other).to_string().contains("no disk `web.2`"));
     for disk in ["web.1", "1"] {

@@ -2,10 +2,10 @@
 //! included, or the rate of its flash from its profile. A stream of reads reaches the slower of the two minus
 //! the host's time between transfers; a stream of writes reaches the rate of the flash.
 
+use blockyard_sim::answer::Figures;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Simulation;
-use blockyard_sim::why::Figures;
 
 /// Each device with its sequential read and write rates in MB/s.
 const CARDS: [(&str, u64, u64); 9] = [

@@ -1,5 +1,5 @@
 //! Queue maps and polled hardware queues, from a job's `hipri` and a design's keys to who did what:
-//! rules T5 and T6 of the world. Expectations are computed from the profile by hand.
+//! the rules [polled-queue-never-interrupts] and [spin-in-whole-polls]. Expectations are computed from the profile by hand.
 
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;
@@ -78,6 +78,7 @@ fn measured(report: &Report, job: usize) -> &Measured {
 
 const LONE: &str = "[a]\nrw=randread\nioengine=pvsync2\nnumjobs=1";
 
+/// [polled-queue-never-interrupts], [spin-in-whole-polls]
 #[test]
 fn a_polled_read_takes_the_device_time_up_to_the_next_look_and_no_interrupt() {
     let (report, watch) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");

@@ -1,6 +1,7 @@
 //! The instants at which recorded I/Os are issued, compared with slow and obvious models. The machine has
 //! no costs; the device takes the same time for every request and has room for all of them.
 
+mod free;
 mod recorded;
 
 use blockyard::bio::Op;
@@ -14,24 +15,7 @@ use recorded::{Io, blkparse, iolog_v3};
 
 /// A device with this response time on a machine without costs.
 fn device(answer_us: u64) -> Device {
-    let costs = [
-        "syscall",
-        "submit",
-        "merge-try",
-        "insert",
-        "dispatch",
-        "complete",
-        "interrupt",
-        "wakeup",
-        "context-switch",
-        "run-delay",
-        "elevator-lock",
-        "lock-submit",
-        "lock-merge",
-        "lock-dispatch",
-        "lock-complete",
-    ];
-    let costs: String = costs.iter().map(|name| format!("{name} = \"0ns\"\n")).collect();
+    let costs = free::steps();
     let text = format!(
         "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"{answer_us}us\"\n\
          depth = 1024\n[cpu]\n{costs}"

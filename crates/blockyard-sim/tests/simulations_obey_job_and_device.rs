@@ -54,6 +54,7 @@ fn assert_near(value: u64, expected: u64, percent: u64) {
     assert!(off <= expected * percent, "{value} is not within {percent} % of {expected}");
 }
 
+/// [completions-before-threads]
 #[test]
 fn a_lone_synchronous_read_waits_for_the_device_and_little_else() {
     let report = run("--rw=randread --ioengine=psync --size=4m", TIMER);
@@ -147,6 +148,7 @@ fn commands_at_a_host_obey_littles_law() {
     assert!((60..=62).contains(&held), "{held} of 62 slots in use");
 }
 
+/// [disk-depth-limit]
 #[test]
 fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
     let profile =
@@ -185,6 +187,7 @@ fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
     }
 }
 
+/// [queue-full-lowers-depth]
 #[test]
 fn a_disk_that_answers_queue_full_is_given_less_and_then_more_again() {
     let ramp = |period: &str| {
@@ -202,6 +205,7 @@ fn a_disk_that_answers_queue_full_is_given_less_and_then_more_again() {
     assert!(requeued(&often_up) > 5 * requeued(&never_up), "the depth went up and was refused");
 }
 
+/// [events-in-time-order]
 #[test]
 fn the_same_seed_gives_the_same_report_and_another_seed_another() {
     let load = "--rw=randrw --bsrange=4k-64k --ioengine=libaio --iodepth=16 --numjobs=4 --size=8m \

@@ -1,11 +1,19 @@
-//! The swarm of MMC hosts: every pipeline over a modelled card and controller of which everything goes
-//! wrong that can. Each seed draws host, card, faults and jobs. Held against it: the legality of every
-//! command and what passed for which request when (the model panics: S2, L1 to L3), the contract of drivers
-//! (`Checked`), the queues' accounts after every piece of work, what reads find and what a loss of
-//! power leaves of what the card has taken (`Verify`; a reset is one), that a host which sleeps
-//! does nothing, that its processor and no other is interrupted, and that every I/O ends, once. One
-//! system in four is sound, however slow: there nothing fails, nothing is reset, and background
-//! operations that are asked for are run.
+//! The swarm of MMC hosts: every pipeline over a modelled card and controller with every fault there is. Each
+//! seed draws host, card, faults and jobs. The swarm checks that
+//!
+//! - every command is legal and every transfer belongs to its request; the model panics otherwise
+//!   ([misuse-ends-simulation], [transfer-matches-request], [completed-request-passed-whole],
+//!   [failed-transfer-recovered-first], [status-read-after-switch], [one-task-moves-data],
+//!   [failed-engine-starts-nothing], [direct-command-after-tasks], [paid-before-effect]);
+//! - the contract of drivers holds (`Checked`), and so do the queues' accounts after every piece of work
+//!   ([one-deferred-run-pending]);
+//! - reads return the last writes, and a loss of power, or a reset, leaves what the card has taken
+//!   (`Verify`);
+//! - a host that sleeps does nothing, and only its own processor is interrupted;
+//! - every I/O ends, once.
+//!
+//! One system in four is sound, however slow: in it nothing fails, nothing is reset, and background
+//! operations run when they are asked for.
 //!
 //! ```sh
 //! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test swarm_mmc
@@ -281,7 +289,7 @@ fn draw(seed: u64) -> Drawn {
     device.limits.write_cache = mmc.card.features.cache_bytes > 0;
     if device.limits.write_cache {
         // No bio is split. What a reset takes of a part that was done, while others wait, is told to nobody
-        // if a flush that fails comes before the bio ends (O5).
+        // if a flush that fails comes before the bio ends ([reset-loss-fails-flush]).
         device.limits.max_sectors = device.limits.max_sectors.max(LARGEST_BIO_SECTORS);
         device.limits.max_segments = 256;
     }

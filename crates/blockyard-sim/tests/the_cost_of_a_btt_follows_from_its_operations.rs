@@ -176,6 +176,7 @@ fn more_processors_do_more_until_the_channels_are_saturated() {
     assert!((12..=13).contains(&all), "six modules write 13.8 GB/s: {all}");
 }
 
+/// [time-counted-once], [pmem-completes-in-call]
 #[test]
 fn every_nanosecond_of_a_processor_is_accounted_for() {
     let device = Device::lookup("pmem-dram").unwrap();
@@ -206,13 +207,13 @@ fn deep_queues_and_long_ios_end_too() {
 #[test]
 fn the_same_seed_gives_the_same_to_the_nanosecond() {
     for design in designs() {
-        let told = || {
+        let figures = || {
             let report = run(design, "--rw=randrw --bs=4k --number_ios=500 --numjobs=20");
             let stats = |stats: &JobStats| format!("{:?} {:?}", stats.ops, stats.ended);
             let jobs: Vec<_> = report.jobs.iter().map(|job| stats(&job.stats)).collect();
             (format!("{:?}", report.pmem), report.span, jobs)
         };
-        assert_eq!(told(), told(), "{design}");
+        assert_eq!(figures(), figures(), "{design}");
     }
 }
 
@@ -256,7 +257,7 @@ fn small_sectors_cost_a_write_each() {
 
 #[test]
 fn designs_and_devices_that_do_not_match_are_refused() {
-    let told = |device: &str, design: &str, options: &str| {
+    let refusal = |device: &str, design: &str, options: &str| {
         let options = format!("--name=j --filename=/dev/pmem0 --direct=1 {options}");
         let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
         let (device, design) = (Device::lookup(device).unwrap(), Design::lookup(design).unwrap());
@@ -264,16 +265,16 @@ fn designs_and_devices_that_do_not_match_are_refused() {
     };
     let read = "--rw=read --number_ios=1";
     assert_eq!(
-        told("null", "btt", read),
-        "design `btt` has a `[btt]`, as for persistent memory; device `null` is none"
+        refusal("null", "btt", read),
+        "`btt` only works on persistent memory; `null` is a null device"
     );
-    let queued = told("pmem-dram", "mq-deadline", read);
-    assert!(queued.starts_with("device `pmem-dram` is persistent memory, which takes"), "{queued}");
-    assert!(queued.ends_with("as in design `mq-deadline`; try `pmem-raw` or `btt`"), "{queued}");
+    let queued = refusal("pmem-dram", "mq-deadline", read);
+    assert!(queued.starts_with("`mq-deadline` does not work on `pmem-dram`: "), "{queued}");
+    assert!(queued.ends_with("; try `pmem-raw` or `btt`"), "{queued}");
     assert_eq!(
-        told("pmem-dram", "cqe", read),
-        "design `cqe` has a `[host]`, as for an eMMC device or SD card; device `pmem-dram` is none"
+        refusal("pmem-dram", "cqe", read),
+        "`cqe` only works on eMMC and SD devices; `pmem-dram` is persistent memory"
     );
-    let small = told("pmem-dram", "btt", "--rw=read --bs=512 --number_ios=1");
+    let small = refusal("pmem-dram", "btt", "--rw=read --bs=512 --number_ios=1");
     assert!(small.ends_with("must be multiples of the device's 4096 bytes"), "{small}");
 }

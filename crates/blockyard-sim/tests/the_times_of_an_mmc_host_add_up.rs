@@ -4,10 +4,10 @@
 
 use blockyard::time::Duration;
 use blockyard::trace::Action;
+use blockyard_sim::answer::HostFigures;
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Report, Simulation};
-use blockyard_sim::why::HostFigures;
 
 /// Runs `job` on an eMMC device whose host takes 500 ns to map a KiB, and 300 ns to unmap one after a read.
 fn run(job: &str, design: &str) -> (Report, HostFigures) {
@@ -54,18 +54,18 @@ fn the_parts_of_the_time_between_transfers_add_up() {
     for design in DESIGNS {
         for job in [WRITES, READS, PAUSING] {
             let (report, figures) = run(job, design);
-            let sent = |number: usize| figures.commands[number];
+            let sent = |number: usize| figures.commands.0[number];
             let transfers = sent(17) + sent(18) + sent(24) + sent(25);
-            let transfer = figures.transfer;
-            let whole =
-                (transfer.work_ns + transfer.idle_ns + transfer.absent_ns) * transfers as f64;
+            let transfer = figures.transfer_ns;
+            let whole = (transfer.work + transfer.idle + transfer.absent) * transfers as f64;
             assert!(near(whole, report.span.as_ns()), "{design} {job}: {whole}");
             let absent = if job == PAUSING { 300e3..330e3 } else { 0.0..1e3 };
-            assert!(absent.contains(&transfer.absent_ns), "{design} {job}: {transfer:?}");
+            assert!(absent.contains(&transfer.absent), "{design} {job}: {transfer:?}");
         }
     }
 }
 
+/// [paid-before-effect]
 #[test]
 fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
     // Memory that was written to the card has not changed: caches stay valid, and unmapping is free.
@@ -129,11 +129,12 @@ fn an_idle_bus_waits_for_the_threads_of_its_design() {
     // queue starts in the interrupt; its first version starts in a thread that the interrupt wakes.
     for (design, awaited) in [("mmc-blkmq", 2.0), ("hsq-v8", 1.0), ("hsq", 0.0)] {
         let (_, figures) = run(WRITES, design);
-        let counted = figures.transfer.awaited_wakeups;
+        let counted = figures.per_transfer.awaited_wakeups;
         assert!((counted - awaited).abs() < 0.01, "{design}: {counted}");
     }
 }
 
+/// [busy-ends-mmc-request]
 #[test]
 fn a_thread_that_polls_a_busy_card_keeps_no_bus_waiting() {
     let slow = device("busy-detect = \"cmd13\"\n[card.write]\nprogram = \"2ms\"\nearly = false\n");
@@ -141,7 +142,7 @@ fn a_thread_that_polls_a_busy_card_keeps_no_bus_waiting() {
     let asked = figures.status_per_write.unwrap();
     assert!(asked > 4.0, "{asked}");
     // The last status command and the next start come when the card is ready.
-    assert!(figures.transfer.awaited_wakeups < 2.01, "{figures:?}");
+    assert!(figures.per_transfer.awaited_wakeups < 2.01, "{figures:?}");
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_card_that_programs_after_the_transfer_counts_as_busy() {
     let (report, few) = run_on(&slow, few, "hsq");
     let memory = report.mmc.unwrap().memory.as_ns();
     // A part of the last page may be left.
-    assert_eq!(memory.div_ceil(200_000), few.commands[25] + few.commands[24]);
+    assert_eq!(memory.div_ceil(200_000), few.commands.0[25] + few.commands.0[24]);
     let (_, reads) = run_on(&slow, "--rw=randread --bs=4k --runtime=20ms", "hsq");
     assert!(reads.memory_percent < 1.0, "{reads:?}");
 }
@@ -187,6 +188,7 @@ fn a_bus_that_waits_for_a_copy_is_not_busy() {
     assert!(slow.1 < Duration::from_us(200), "{slow:?}");
 }
 
+/// [one-interrupt-per-mmc-request]
 #[test]
 fn a_lost_interrupt_is_counted_apart_from_idle_time_of_the_design() {
     let (good, _) = run(RANDOM_READS, "mmc-serial");
@@ -223,7 +225,7 @@ fn a_host_has_one_hardware_queue() {
         let text = format!("base = \"hsq\"\n[queue]\n{key} = 1\n");
         let design = Design::parse("my.toml", &text).unwrap();
         let wrong = Simulation::new(&jobs, &device(""), &design, 1).unwrap_err().to_string();
-        let words = "does not go with an eMMC device or SD card: its host has one hardware queue";
+        let words = "does not work on eMMC and SD devices: their host has one hardware queue";
         assert_eq!(wrong, format!("my.toml:3: `{key}` {words}"));
     }
 }

@@ -62,6 +62,7 @@ impl FlushQueue {
 
     /// Notes that data of a sequence has ended.
     pub(crate) const fn data_ended(&mut self) {
+        debug_assert!(self.data > 0, "data of a sequence ends twice");
         self.data -= 1;
     }
 
@@ -72,6 +73,10 @@ impl FlushQueue {
             return None;
         }
         let first = self.waiting.first()?;
+        debug_assert!(
+            self.covered.is_empty(),
+            "[one-flush-at-a-time]: requests are covered already"
+        );
         self.covered = core::mem::take(&mut self.waiting);
         self.under_way = true;
         Some(first)
@@ -85,6 +90,7 @@ impl FlushQueue {
 
     /// Ends the current flush and returns the requests that it covered.
     pub(crate) fn end(&mut self) -> List {
+        debug_assert!(self.under_way, "[one-flush-at-a-time]: no flush to end");
         self.under_way = false;
         core::mem::take(&mut self.covered)
     }

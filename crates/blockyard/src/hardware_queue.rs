@@ -225,6 +225,12 @@ impl HardwareQueue {
 
     /// Returns the next feeder that holds requests, counted from where the last round stopped.
     pub(crate) fn next_pending_feeder(&mut self) -> Option<usize> {
+        debug_assert!(
+            self.next_feeder <= self.feeders.len(),
+            "feeder {} of {}",
+            self.next_feeder,
+            self.feeders.len()
+        );
         let at = self.pending.next_wrapping(self.next_feeder)?;
         self.next_feeder = (at + 1) % self.feeders.len();
         Some(at)

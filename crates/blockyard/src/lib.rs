@@ -1,9 +1,9 @@
 //! The block layer as a library.
 //!
-//! What stands in a kernel between those who want sectors and a device that has them: bios are
-//! split to the device's limits, merged, sorted by an elevator, given tags, handed to a driver, and
-//! ended exactly once. Here that is a value with one owner, in `no_std` with `alloc`: it reads no
-//! clock, starts no thread, makes no system call, and allocates nothing once it is made. The same
+//! The path from a submitter of reads and writes to a device: bios are split to the device's limits,
+//! merged, sorted by an elevator, given tags, passed to a driver, and ended exactly once. In a kernel
+//! this is the block layer. Here it is a value with one owner, in `no_std` with `alloc`: it reads no
+//! clock, starts no thread, makes no system call, and allocates nothing after construction. The same
 //! code runs over real descriptors and in virtual time.
 //!
 //! ```text
@@ -13,20 +13,21 @@
 //! bio end ◄─┴──── end ◄──── completion ◄───────────────────────── in flight
 //! ```
 //!
-//! # What there is
+//! # Modules
 //!
 //! - [`request_queue`] owns the stages and is the one place that names them all. Start there; five
 //!   calls drive it (below).
-//! - [`bio`], [`limits`]: what a submitter hands in, and what the device takes at once.
-//! - [`policy`]: what one design decides otherwise than another. Historical mechanisms stay
-//!   selectable beside today's.
+//! - [`bio`], [`limits`]: what a submitter hands in, and the limits of one request.
+//! - [`policy`]: the choices in which designs differ. Historical mechanisms stay selectable beside
+//!   today's.
 //! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`] and
-//!   kyber in [`elevator::kyber`]; [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] says when two pieces of I/O may become one, and
-//!   [`end_index`] and [`sector_hash`] find the candidates; [`request`] is what they pass on.
-//! - [`driver`]: the one seam to a device, and [`device`] the smallest one. A [`layer`] is a device
-//!   over a device: faults by rules, delays, rates, a record of calls, a check of every call.
-//!   [`host`] is what the queues of one host share: driver, driver tags, and the sink of events.
-//! - [`trace`], [`stats`]: an event for each step, by blktrace's names; histograms with a stated
+//!   kyber in [`elevator::kyber`]; [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] decides whether two pieces of I/O
+//!   may become one, and [`end_index`] and [`sector_hash`] find the candidates; [`request`] holds the
+//!   requests that pass through them.
+//! - [`driver`] is the only seam to a device, and [`device`] has the smallest one. A [`layer`] is a
+//!   device over a device: fault rules, delays, rates, a record of calls, a check of every call.
+//!   [`host`] holds the parts that the queues of one host share: driver, driver tags, and event sink.
+//! - [`trace`], [`stats`]: an event for each step, named as in blktrace; histograms with a stated
 //!   error. The sink `()` compiles them away.
 //!
 //! # The five calls
@@ -34,16 +35,16 @@
 //! | call | |
 //! |---|---|
 //! | [`submit`](request_queue::RequestQueue::submit) | a bio enters, or is refused and nothing changed |
-//! | [`run`](request_queue::RequestQueue::run) | hand what may go to the driver; [`next_run`](request_queue::RequestQueue::next_run) and [`Host::next_starved`](host::Host::next_starved) name the hardware queues |
+//! | [`run`](request_queue::RequestQueue::run) | pass requests to the driver; [`next_run`](request_queue::RequestQueue::next_run) and [`Host::next_starved`](host::Host::next_starved) name the hardware queues |
 //! | [`complete`](request_queue::RequestQueue::complete) | the driver is done with a request |
-//! | [`next_ended`](request_queue::RequestQueue::next_ended) | a bio that is finished |
+//! | [`next_ended`](request_queue::RequestQueue::next_ended) | returns a bio that has ended |
 //! | [`poll_at`](request_queue::RequestQueue::poll_at) | when to call `next_run` if nothing happens before |
 //!
 //! Each is given the time, in nanoseconds from a zero that the caller chose.
 //!
 //! # The whole loop
 //!
-//! Four times as many reads as the device takes, over a device that is done with everything at once:
+//! Four times as many reads as the device accepts, over a device that completes every request at once:
 //!
 //! ```
 //! use blockyard::bio::Bio;
@@ -94,17 +95,21 @@
 //! assert!(queue.is_empty());
 //! ```
 //!
-//! # What is left to others
+//! # Left to the caller
 //!
 //! Memory for the payload (a bio carries the caller's cookie, never bytes), page caches, file
 //! systems, partitions, and sleeping: a submitter that finds no tag registers with
-//! [`wait`](request_queue::RequestQueue::wait) and is named when it should try again.
+//! [`wait`](request_queue::RequestQueue::wait), and a later call names it when it should try again.
 //!
 //! # Features
 //!
 //! None: the crate is `no_std` with `alloc` always, has no dependencies, and contains no `unsafe`.
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 extern crate alloc;
 #[cfg(test)]

@@ -31,6 +31,7 @@ impl Plug {
 
     /// Adds a request.
     pub(crate) fn add(&mut self, requests: &mut Requests, id: RequestId) {
+        debug_assert!(!self.is_full(requests), "a full plug is released first");
         self.list.push_back(requests, id);
     }
 }

@@ -65,7 +65,7 @@ impl SectorHash {
         }
     }
 
-    /// Files `id`, which is not filed, under `sector` ([newest-first]).
+    /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain], [newest-first]).
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, sector: u64) {
         debug_assert!(!nodes.is_filed(id), "request {} is filed already", id.0);
         let bucket = self.bucket(sector);

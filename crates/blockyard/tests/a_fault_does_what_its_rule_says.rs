@@ -1,5 +1,5 @@
-//! Each action of the fault layer, as those see it who submit bios, and as the disk's medium shows
-//! it; above the layer and below it every call is held against the contract.
+//! Checks each action of the fault layer from the view of a submitter and on the medium of the
+//! disk. Above the layer and below it every call is checked against the contract.
 
 mod rig;
 
@@ -32,7 +32,7 @@ fn rig_with(rules: Vec<FaultRule>, policies: Policies) -> Rig<Stack> {
     Rig::new(Checked::new(faulty, terms, &TAGS), policies)
 }
 
-/// What is done with each rig: single requests under every design that differs at the driver.
+/// Runs single requests under every design that differs at the driver.
 fn rigs(rules: &[FaultRule]) -> impl Iterator<Item = Rig<Stack>> {
     let designs = [Policies::NONE, Policies::mq_deadline()];
     designs.into_iter().map(|policies| rig_with(rules.to_vec(), policies))
@@ -61,13 +61,13 @@ fn ended_at<D>(rig: &Rig<D>, cookie: u64) -> Option<Instant> {
     rig.ends.iter().find(|end| end.cookie == cookie).map(|end| end.at)
 }
 
-/// The bios that failed, and how.
+/// The bios that failed, and their statuses.
 fn failures<D>(rig: &Rig<D>) -> Vec<(u64, Status)> {
     let failed = rig.ends.iter().filter(|end| end.status != Status::Ok);
     failed.map(|end| (end.cookie, end.status)).collect()
 }
 
-/// All that entered has ended, and nothing is left anywhere.
+/// Checks that every bio has ended and nothing is left.
 fn assert_done(rig: &Rig<Stack>, count: usize) {
     assert_eq!(rig.ends.len(), count);
     rig.host.driver.all_ended();
@@ -121,8 +121,8 @@ fn a_busy_device_is_asked_again_when_a_request_of_it_completes() {
     }
 }
 
-/// [busy-promise-kept]: with nothing in flight no completion would make room, so it is said to be a resource. The
-/// contract's check above the layer would catch a promise that cannot be kept.
+/// [busy-promise-kept]: with nothing in flight no completion would make room, so the refusal
+/// becomes one for lack of a resource. The checker above the layer would catch a broken promise.
 #[test]
 fn a_device_with_nothing_in_flight_is_never_said_to_be_full() {
     for kind in [Busy::Device, Busy::Host, Busy::Resource] {
@@ -134,7 +134,7 @@ fn a_device_with_nothing_in_flight_is_never_said_to_be_full() {
     }
 }
 
-/// What is in flight but lost will make no room either.
+/// A request that is in flight but lost makes no room either ([every-request-completes-below]).
 #[test]
 fn a_lost_request_counts_for_nothing_when_the_device_is_said_to_be_full() {
     let rules =
@@ -196,10 +196,10 @@ fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dro
     }
 }
 
-/// A disk gave a request back prepared. The layer went on to count it as one whose completion would
-/// come, and said that the device was full with nothing in flight; where a rule was to fail it, it
-/// made of it a completion, of a request that the disk did not have any more. [undone-passes-up]: it passes up as it
-/// is, and is gone.
+/// A disk used to give a request back prepared while the layer still counted on its completion: the
+/// layer then reported the device as full with nothing in flight. If a rule was to fail the
+/// request, the layer made up a completion of a request that the disk no longer had. Now such a
+/// request passes up unchanged ([undone-passes-up]).
 #[test]
 fn what_the_device_gives_back_prepared_passes_up_and_is_no_longer_in_flight() {
     let full = rule("full", nth(3), Action::Busy(Busy::Device));
@@ -315,7 +315,8 @@ fn chance_fires_about_as_often_as_it_says() {
     assert!((390..=610).contains(&fired), "{fired}");
 }
 
-/// [refused-offer-uncounted]: a rule that is to fire on one request must not be used up by a refusal of the device below.
+/// [refused-offer-uncounted]: a rule that fires on one request is not used up by a refusal of the
+/// device below.
 #[test]
 fn an_offer_that_the_device_refuses_uses_up_no_rule() {
     let terms = vec![Terms::of(&config(Policies::NONE), &TAGS)];

@@ -1,5 +1,6 @@
-//! Any sequence of operations on any system: see [`operations`]. The fuzz target `core_operations`
-//! plays the same, led by what it has covered.
+//! Plays any sequence of operations on any system: see [`operations`]. The fuzz target
+//! `core_operations` plays the same, guided by coverage. Upholds [request-life-cycle] and
+//! [on-one-list].
 
 mod durability;
 mod operations;
@@ -15,7 +16,7 @@ fn one_input_again() {
     }
 }
 
-/// A test that nothing happens in proves nothing.
+/// A test in which nothing happens proves nothing.
 #[test]
 fn random_bytes_make_much_happen() {
     let mut state = 1_u64;

@@ -1,4 +1,4 @@
-//! Faults that Linux's block layer had and mended, and what keeps them out here.
+//! Bugs that Linux's block layer had and fixed, and what prevents them here.
 //!
 //! | fault in Linux | what it taught | guard here | test |
 //! |---|---|---|---|
@@ -29,12 +29,12 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
 use std::collections::VecDeque;
 
-/// Says what it is told to say, then takes what comes.
+/// Gives the answers of a test, then accepts every request.
 #[derive(Debug, Default)]
 struct Device {
     answers: VecDeque<Accept>,
     budget: Option<u32>,
-    /// In the order they were taken.
+    /// In the order of acceptance.
     owned: Vec<(HctxId, DriverTag, Op, u64)>,
 }
 
@@ -89,7 +89,7 @@ impl Rig {
         self.queue.submit(&mut self.host, cpu, bio, self.now)
     }
 
-    /// Submits, which must succeed, and runs what is to be run.
+    /// Submits a bio, which must succeed, and runs marked hardware queues.
     fn send(&mut self, cpu: CpuId, bio: Bio) {
         self.submit(cpu, bio).expect("there is a tag");
         self.settle();
@@ -114,7 +114,7 @@ impl Rig {
         self.settle();
     }
 
-    /// What the device owns: `r`, `w`, `f` for a flush, `p` for a command of the driver's own.
+    /// The ops that the device owns: `r`, `w`, `f` for a flush, `p` for passthrough.
     fn owned(&self) -> String {
         let letter = |op: Op| match op {
             Op::Read => 'r',
@@ -139,7 +139,7 @@ impl Rig {
     }
 }
 
-/// Reads that lie apart.
+/// Reads that do not touch.
 fn read(cookie: u64) -> Bio {
     Bio::read(cookie * 64, 8, cookie)
 }

@@ -1,6 +1,6 @@
-//! The event stream says what blktrace would: one letter for each step, in order, and a bio that is
-//! split is queued once and cut once less than it has parts. What blktrace says of Linux 6.12 is
-//! recorded beside the simulator's tests, in `tests/null_blk`.
+//! The event stream equals that of blktrace: one letter for each step, in order. A split bio is
+//! queued once, and split once less than it has parts. The traces of Linux 6.12 are recorded beside
+//! the simulator's tests, in `tests/null_blk`.
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
@@ -24,12 +24,12 @@ impl Sink for Steps {
     }
 }
 
-/// The letters of the events that `bios` lead to, those without one left out.
+/// Returns the letters of the events of `bios`, without events that have no letter.
 fn letters(bios: &[Bio], plugged: bool, policies: Policies) -> String {
     steps(bios, plugged, policies).iter().filter_map(|(action, ..)| action.letter()).collect()
 }
 
-/// What `bios`, submitted as one batch or one by one, lead to until all have ended.
+/// Returns the events of `bios`, submitted as one batch or one by one, until all have ended.
 fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u32)> {
     let tags = TagSetConfig {
         hctxs: 1,
@@ -64,7 +64,7 @@ fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u
     host.sink.0
 }
 
-/// `policies` where a lone bio passes no plug.
+/// Returns `policies` under which a lone bio goes through no plug.
 fn batches(policies: Policies) -> Policies {
     Policies { plug: Plugging::Batches, ..policies }
 }

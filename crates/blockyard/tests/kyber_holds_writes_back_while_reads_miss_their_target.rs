@@ -1,6 +1,6 @@
-//! A device that does one command after the other, whatever waits: reads are behind all writes that
-//! got in before them. kyber sees reads miss their target and lets fewer writes in, until reads meet
-//! it; when reads are gone and writes miss theirs, it lets writes in again.
+//! A device serves one command after the other, so that reads wait behind all earlier writes. kyber
+//! sees reads miss their target and admits fewer writes until reads meet it. When the reads stop
+//! and writes miss their own target, it admits more writes again.
 
 use blockyard::bio::{Bio, Flags};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -19,10 +19,10 @@ const READ: Duration = Duration::from_us(20);
 const WRITE: Duration = Duration::from_us(200);
 const READERS: u64 = 16;
 
-/// One command after the other, [`DEPTH`] of them at most.
+/// Serves one command after the other, at most [`DEPTH`] of them.
 #[derive(Default)]
 struct Serial {
-    /// What it has, and whether that is a read.
+    /// Its commands, and whether each is a read.
     commands: VecDeque<(HctxId, DriverTag, bool)>,
     most_writes: usize,
 }
@@ -110,8 +110,8 @@ impl Rig {
         }
     }
 
-    /// Goes on for `span`; then says how long 9 of 10 reads took at most, and how many writes the
-    /// device had at most.
+    /// Runs for `span`. Returns the latency that 9 of 10 reads stayed within, and the largest
+    /// number of writes in the device.
     fn run(&mut self, span: Duration) -> (Duration, usize) {
         let end = self.now + span;
         self.read_latencies.clear();
@@ -145,8 +145,8 @@ fn kyber(adjust: KyberAdjust) -> ElevatorKind {
     ElevatorKind::Kyber(KyberTunables { adjust, ..KyberTunables::default() })
 }
 
-/// 16 writes of 200 us and 16 reads of 20 us: 3.5 ms for a read, where 2 ms is the target. With 8
-/// writes it takes 1.92 ms.
+/// 16 writes of 200 us and 16 reads of 20 us take 3.5 ms, and the target of a read is 2 ms. With 8
+/// writes a read takes 1.92 ms.
 #[test]
 fn reads_meet_their_target_once_fewer_writes_are_let_in() {
     for adjust in [KyberAdjust::Percentiles, KyberAdjust::Steps] {
@@ -172,7 +172,7 @@ fn without_kyber_reads_go_on_missing_it() {
     assert_eq!(writes, 16);
 }
 
-/// 84 more writers: the writes take 20 ms each, where 10 ms is the target.
+/// 84 more writers: writes take 20 ms each, and their target is 10 ms.
 #[test]
 fn writes_get_the_device_back_when_they_miss_their_own_target() {
     let mut rig = Rig::new(kyber(KyberAdjust::Percentiles));

@@ -1,4 +1,5 @@
-//! Delays, rates, faults and records over one another, three deep and more.
+//! Stacks delays, rates, faults and records, three deep and more ([held-is-reported],
+//! [layers-only-delay], [fault-lasts-until-completion]).
 
 mod rig;
 
@@ -87,7 +88,7 @@ fn a_burst_passes_at_once_and_no_more() {
     assert_eq!(after_us.collect::<Vec<_>>(), [100, 100, 1000, 2000, 3000]);
 }
 
-/// Over the disk: a delay, over that an error for every third request by chance, over that a rate.
+/// Over the disk a delay, then an error for every third request by chance, then a rate.
 fn three_deep(seed: u64) -> Vec<End> {
     let extra = Extra { min: Duration::ZERO, max: Duration::from_us(50), op: None };
     let delayed = Delayed::new(Disk::default(), extra, Prng::new(seed).fork(0), &TAGS);
@@ -156,7 +157,8 @@ fn a_ring_keeps_the_last_calls() {
     assert_eq!(last, Some(Some((Op::Read, 9000, 8))));
 }
 
-/// A layer that holds a completion answers for the request; until then the device below does.
+/// A layer that holds a completion answers for the request; until then the device below does
+/// ([timed-out-not-finished]).
 fn answers_for_what_it_holds<D: Device>(mut rig: Rig<Checked<D>>) {
     let (now, gave_up) = (rig.now, Outcome::Done(Status::Timeout));
     rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 0), now).unwrap();

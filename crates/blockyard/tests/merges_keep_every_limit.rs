@@ -1,5 +1,5 @@
-//! `merge::fit` against an oracle that lays both sides out sector by sector and looks at the
-//! request they would make: every pair of a small space, and random pairs of a larger one.
+//! Compares `merge::fit` with an oracle that lays both sides out sector by sector and checks the
+//! resulting request: every pair of a small space, and random pairs of a larger one.
 
 use blockyard::bio::{Flags, IoPrio, Op, PrioClass};
 use blockyard::limits::Limits;
@@ -11,7 +11,8 @@ fn sectors_of(extent: &Extent) -> BTreeSet<u64> {
     (0..u64::from(extent.sectors)).map(|offset| extent.sector + offset).collect()
 }
 
-/// How `b` lies to `a`, from the sectors alone: in one piece, and which of them is lower.
+/// The position of `b` relative to `a`, from the sectors alone: contiguous or not, and which is
+/// lower.
 fn how_they_touch(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> Option<Merge> {
     let union: BTreeSet<u64> = a.union(b).copied().collect();
     let (first, last) = (union.first()?, union.last()?);
@@ -146,7 +147,7 @@ fn plain(op: Op, sector: u64, sectors: u32) -> Extent {
     Extent { sector, sectors, segments: 1, ranges: 1, op, flags, prio, write_hint: 0 }
 }
 
-/// Every limit that matters to extents of one to three sectors and one or two segments.
+/// Every limit that matters for extents of one to three sectors and one or two segments.
 fn small_limits() -> Vec<Limits> {
     let mut all = Vec::new();
     for max_sectors in [2, 4, 6] {
@@ -169,7 +170,7 @@ fn small_limits() -> Vec<Limits> {
     all
 }
 
-/// Says how many of each answer there were, so that none of them is missing.
+/// Counts each answer, so that none is missing.
 fn compare(cases: impl Iterator<Item = (Extent, Extent)>, limits: &Limits, answers: &mut [u64; 3]) {
     for (a, b) in cases {
         let answer = fit(&a, &b, limits);
@@ -182,7 +183,7 @@ fn compare(cases: impl Iterator<Item = (Extent, Extent)>, limits: &Limits, answe
     }
 }
 
-/// Wherever two extents of up to three sectors lie to each other, whatever the limits.
+/// Every position of two extents of up to three sectors, under every limit.
 #[test]
 fn every_place_of_two_small_extents() {
     let mut answers = [0; 3];
@@ -212,7 +213,7 @@ fn every_place_of_two_small_extents() {
     assert!(answers.iter().all(|count| *count > 10_000), "{answers:?}");
 }
 
-/// Whatever two extents are that touch: every pair of operations, of flags, of priorities, of hints.
+/// Every pair of operations, flags, priorities and hints of two extents that touch.
 #[test]
 fn every_nature_of_two_extents() {
     const FLAGS: [Flags; 7] = [

@@ -1,4 +1,4 @@
-//! Every design, driven through merges, splits, plugs, waiters, refusals and requeues, without one
+//! Drives every design through merges, splits, plugs, waiters, refusals and requeues without one
 //! allocation after construction.
 
 mod allocations;
@@ -30,7 +30,7 @@ const HCTXS: u16 = 2;
 const DEPTH: u16 = 8;
 const CAPACITY_SECTORS: u64 = 4096;
 
-/// Takes up to half of the tags, refuses now and then, and is done with requests in any order.
+/// Accepts up to half of the tags, refuses now and then, and completes requests in any order.
 struct Fickle {
     random: u64,
     taken: Vec<(HctxId, DriverTag)>,
@@ -81,7 +81,7 @@ struct Rig {
     host: Host<Fickle>,
     queue: RequestQueue,
     now: Instant,
-    /// What did happen, so that the test knows that it saw it.
+    /// Counts of what happened, so that the test knows that it was exercised.
     ended: u32,
     waited: u32,
     woken: u32,
@@ -168,7 +168,7 @@ impl Rig {
     }
 }
 
-/// So few that requests wait for them, and targets that are missed.
+/// Few tokens, so that requests wait for them, and targets that are missed.
 fn few_tokens() -> KyberTunables {
     KyberTunables {
         read_latency: Duration::from_us(100),
@@ -178,7 +178,7 @@ fn few_tokens() -> KyberTunables {
     }
 }
 
-/// Today's designs, and each choice a design can make in at least one other.
+/// Today's designs, and each other value of each policy in at least one design.
 fn designs() -> Vec<Policies> {
     let mut designs = vec![
         Policies::NONE,
@@ -232,7 +232,7 @@ fn no_call_allocates_after_construction() {
     }
 }
 
-/// Every layer at once, with faults of each kind that completes, over a device that is always done.
+/// All layers at once, with each kind of fault that completes, over a device that is always done.
 #[test]
 fn no_layer_allocates_after_construction() {
     let tags = TagSetConfig {
@@ -271,7 +271,7 @@ fn no_layer_allocates_after_construction() {
     let mut ended = 0;
     for step in 0..20_000_u64 {
         let now = Instant::from_ns(step * 5_000);
-        // Where there is no tag, the next step tries another bio.
+        // Without a tag, the next step tries another bio.
         let _ = queue.submit(&mut host, CpuId(0), Bio::read(step % 500 * 8, 8, step), now);
         while let Some(finished) = host.driver.next_finished(now) {
             queue.conclude(&mut host, &finished, now).expect("the device owned it");

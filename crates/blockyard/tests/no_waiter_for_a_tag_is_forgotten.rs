@@ -1,9 +1,9 @@
-//! Every order in which up to three submitters take, miss, wait for and give back up to three tags,
-//! beside the same for the few that are reserved, on a set used by one queue and shared by two.
+//! Enumerates every order in which up to three submitters take, miss, wait for and give back up to
+//! three tags, with and without reserved ones, on a set used by one queue or shared by two.
 //!
-//! The steps of a submitter that finds no tag are apart, as they are for a caller: it is refused, and
-//! only then registers, and everything may happen in between. Nobody may sleep while no tag of its
-//! kind is in use ([sleeper-implies-tag-in-use]), nobody is woken twice, and in the end nobody is left.
+//! A submitter that finds no tag takes two steps, as a caller does: it is refused, and only then
+//! registers. Everything may happen in between. No submitter may sleep while no tag of its kind is
+//! in use ([sleeper-implies-tag-in-use]), none is woken twice, and none is left in the end.
 
 use blockyard::tag::{TagSet, TagSetConfig};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
@@ -14,7 +14,7 @@ const HCTX: HctxId = HctxId(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Wants,
-    /// Was refused and has not registered yet.
+    /// It was refused and has not registered yet.
     Refused,
     Sleeps,
     Woken,
@@ -31,10 +31,10 @@ struct Submitter {
     tries: u8,
 }
 
-/// How often a submitter tries: it may be woken once for a tag that somebody else takes first.
+/// The number of tries of a submitter: it may be woken once for a tag that another takes first.
 const TRIES: u8 = 2;
 
-/// At first every tag is in use, by requests of nobody here.
+/// At first every tag is in use by other requests.
 #[derive(Clone, Debug)]
 struct World {
     tags: TagSet,
@@ -44,12 +44,12 @@ struct World {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A request of nobody here ends.
+    /// One of the other requests ends.
     Free,
     Act(usize),
     /// A woken submitter goes away without a try, or to another hardware queue.
     Leave(usize),
-    /// A queue that holds nothing stops sharing.
+    /// A queue that holds nothing stops sharing the tags.
     Idle(QueueId),
 }
 
@@ -146,8 +146,8 @@ impl World {
     }
 }
 
-/// Every way to be up to three submitters: of two queues that share, or of one queue some of whose
-/// requests want a reserved tag.
+/// Every configuration of up to three submitters: of two queues that share, or of one queue of
+/// which some requests need a reserved tag.
 fn crowds(reserved: bool) -> Vec<Vec<Submitter>> {
     let one = |kind: u16| Submitter {
         queue: QueueId(if reserved { 0 } else { kind }),

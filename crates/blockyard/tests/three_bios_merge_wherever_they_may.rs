@@ -1,9 +1,9 @@
-//! Three bios on a few sectors, every case: which requests the device gets.
+//! Every case of three bios on a few sectors: which requests the device gets.
 //!
-//! A slow look at what each request carries, sector by sector: it is within the limits, what shares
-//! it may share it ([mergeable-ops-only], [merged-sides-agree]), and every bio is carried once. Where nothing forbids it, what lies in
-//! one piece goes as one request, in whatever order it came into mq-deadline. (Out of a plug it may
-//! go as two: there requests join at their backs only, as in Linux.)
+//! A slow check of each request, sector by sector: it is within the limits, its bios may share it
+//! ([mergeable-ops-only], [merged-sides-agree]), and every bio is carried once. Unless a rule
+//! forbids it, contiguous bios go as one request, in whatever order they entered mq-deadline. (Out
+//! of a plug they may go as two: requests join there at their backs only, as in Linux.)
 
 use blockyard::bio::{Bio, Flags, IoPrio, Op};
 use blockyard::driver::{Accept, Driver, Issue};
@@ -44,7 +44,8 @@ impl Driver for Device {
     }
 }
 
-/// What the device gets if `bios` come in this order, in one batch or one by one.
+/// Returns the requests that the device gets if `bios` come in this order, in one batch or one by
+/// one.
 fn requests(bios: &[Bio; 3], limits: &Limits, policies: Policies, batch: bool) -> Vec<Vec<u64>> {
     let tags = TagSetConfig {
         hctxs: 1,
@@ -76,7 +77,7 @@ fn requests(bios: &[Bio; 3], limits: &Limits, policies: Policies, batch: bool) -
     host.driver.requests
 }
 
-/// What may set the third bio apart.
+/// The property by which the third bio may differ.
 const APART: [fn(Bio) -> Bio; 6] = [
     |bio| bio,
     |bio| bio.with_flags(Flags::NO_MERGE),
@@ -109,7 +110,7 @@ fn triples() -> Vec<[(u64, u32); 3]> {
     triples
 }
 
-/// Whether `request` is one that these bios and limits allow.
+/// Whether `request` is legal for these bios and limits.
 fn check(request: &[u64], bios: &[Bio; 3], limits: &Limits) {
     let of = |cookie: &u64| &bios[usize::try_from(*cookie).expect("one of three")];
     let carried: Vec<&Bio> = request.iter().map(of).collect();
@@ -126,7 +127,7 @@ fn check(request: &[u64], bios: &[Bio; 3], limits: &Limits) {
     }
 }
 
-/// The bios that lie in one piece, piece by piece, in the order of their sectors.
+/// The contiguous groups of bios, in the order of their sectors.
 fn pieces(bios: &[Bio; 3]) -> BTreeSet<Vec<u64>> {
     let mut sorted = bios.to_vec();
     sorted.sort_unstable_by_key(|bio| bio.sector);
@@ -142,7 +143,7 @@ fn pieces(bios: &[Bio; 3]) -> BTreeSet<Vec<u64>> {
     pieces.into_iter().collect()
 }
 
-/// The limits that matter to bios of one or two sectors.
+/// The limits that matter for bios of one or two sectors.
 fn limits() -> impl Iterator<Item = Limits> {
     let of = |(max_sectors, chunk_sectors)| Limits {
         max_sectors,
@@ -154,7 +155,7 @@ fn limits() -> impl Iterator<Item = Limits> {
     [(64, 0), (3, 0), (2, 0), (64, 3), (64, 4)].into_iter().map(of)
 }
 
-/// Plays one case under every way to stage it; returns how many those are.
+/// Plays one case under every way to stage it. Returns how many there are.
 fn play(bios: &[Bio; 3], limits: &Limits) -> u64 {
     let deadline = Policies::mq_deadline();
     let hashing =
@@ -165,7 +166,7 @@ fn play(bios: &[Bio; 3], limits: &Limits) -> u64 {
         requests.iter().for_each(|request| check(request, bios, limits));
         let mut carried: Vec<u64> = requests.concat();
         carried.sort_unstable();
-        // What waits for a flush before its data has not come yet.
+        // A request that waits for a flush before its data has not come yet.
         let waits = |bio: &&Bio| !bio.flags.contains(Flags::PREFLUSH);
         let expected: Vec<_> = bios.iter().filter(waits).map(|bio| bio.cookie).collect();
         assert_eq!(carried, expected, "{bios:?}");
@@ -195,7 +196,7 @@ fn three_bios_merge_wherever_they_may() {
             }
             let bios = [a, b, apart];
             for limits in limits() {
-                // What no request may cross, no bio of ours does.
+                // No bio of ours crosses a boundary that no request may cross.
                 let fits = |bio: &Bio| bio.sectors <= limits.max_sectors_at(bio.op, bio.sector);
                 if bios.iter().all(fits) {
                     cases += play(&bios, &limits);

@@ -1,4 +1,4 @@
-//! What `btt` can be asked.
+//! The commands of `btt` and their options.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ pub(crate) struct Btt {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BttCommand {
-    /// Make a file with an empty BTT
+    /// Create a file with an empty BTT
     Create(Create),
-    /// Say what is in a file: arenas, sizes, places
+    /// Show what is in a file: arenas, sizes, offsets
     Info(Inspected),
-    /// Check every rule of the format; nothing is written
+    /// Check every rule of the format; writes nothing
     #[command(after_help = CHECK_HELP)]
     Check(Check),
-    /// Mend what is certain
+    /// Repair what can be repaired with certainty
     #[command(after_help = REPAIR_HELP)]
     Repair(Repair),
     /// Print the map: sector, state, block
@@ -35,14 +35,14 @@ pub(crate) enum BttCommand {
     Convert(Convert),
 }
 
-/// What a BTT lies in.
+/// The container of a BTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ContainerName {
-    /// A namespace of Linux without label: version 1.1, behind 4096 bytes
+    /// A Linux namespace without a label: version 1.1, after 4096 bytes
     Namespace,
     /// A namespace with a label of class BTT2: version 2.0, from the first byte
     Labelled,
-    /// A pool of libpmemblk: version 1.1, behind its header
+    /// A libpmemblk pool: version 1.1, after its header
     Pool,
 }
 
@@ -56,10 +56,10 @@ impl From<ContainerName> for Container {
     }
 }
 
-/// Versions of the format, by the container that wants them.
+/// The versions of the format, by the container that uses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VersionName {
-    /// For a namespace without label
+    /// For a namespace without a label
     #[value(name = "1.1")]
     V1,
     /// For a namespace with a label of class BTT2
@@ -69,35 +69,35 @@ pub(crate) enum VersionName {
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The file, which must not be there yet
+    /// The file, which must not exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Bytes of the file: 64m, 1g
+    /// The size of the file: 64m, 1g
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) size: u64,
 
-    /// Bytes of a sector: 512, 520, 528, 4096, 4104, 4160 or 4224; in a pool any up to 4224
+    /// Bytes per sector: 512, 520, 528, 4096, 4104, 4160 or 4224; in a pool any size up to 4224
     #[arg(long, value_name = "BYTES", default_value_t = 512)]
     pub(crate) sector_size: u32,
 
-    /// The version of the format, which says what kind of namespace this is
+    /// The version of the format, which determines the kind of namespace
     #[arg(long = "version", value_name = "VERSION", value_enum, default_value = "1.1")]
     pub(crate) format: VersionName,
 
-    /// Make a pool of libpmemblk
+    /// Create a libpmemblk pool
     #[arg(long, conflicts_with = "format")]
     pub(crate) pmemblk_pool: bool,
 }
 
-/// A file that is looked at.
+/// A file to inspect.
 #[derive(Debug, Args)]
 pub(crate) struct Inspected {
     /// The file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// What the BTT lies in, where that is not to be found out
+    /// The container of the BTT, if it cannot be detected
     #[arg(long, value_name = "CONTAINER", value_enum)]
     pub(crate) container: Option<ContainerName>,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) inspected: Inspected,
 
-    /// Findings of each severity that are printed; all are counted
+    /// How many findings of each severity to print; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) findings: usize,
 }
@@ -118,15 +118,15 @@ pub(crate) struct Repair {
     #[command(flatten)]
     pub(crate) inspected: Inspected,
 
-    /// Print what would be done, and do nothing
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Do it
+    /// Repair the file
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Let arenas that are marked as broken be written again, where nothing else is wrong with them
+    /// Clear the error mark of arenas that have no other error
     #[arg(long)]
     pub(crate) unmark: bool,
 }
@@ -140,83 +140,92 @@ pub(crate) struct DumpMap {
     #[arg(long, value_name = "SECTOR", default_value_t = 0)]
     pub(crate) first: u64,
 
-    /// How many sectors; all where it is not said
+    /// How many sectors; without it, all
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
 
-    /// Sectors that were never written, too
+    /// Include sectors that were never written
     #[arg(long)]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CopySectors {
-    /// What is copied
+    /// The source
     #[arg(value_name = "FROM")]
     pub(crate) from: PathBuf,
 
-    /// Where it goes
+    /// The destination
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
 
-    /// Take sectors that are lost, or have no block, for zeroes, instead of ending at the first
+    /// Copy sectors that are lost, or have no block, as zeroes instead of stopping at the first
     #[arg(long)]
     pub(crate) zero_lost: bool,
 
-    /// What the BTT lies in, where that is not to be found out
+    /// The container of the BTT, if it cannot be detected
     #[arg(long, value_name = "CONTAINER", value_enum)]
     pub(crate) container: Option<ContainerName>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The file with the BTT, which stays as it is
+    /// The file with the BTT, which is not changed
     #[arg(value_name = "FROM")]
     pub(crate) from: PathBuf,
 
-    /// The new file, which must not be there yet
+    /// The new file, which must not exist
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
 
-    /// What the new one is to lie in
+    /// The container of the new file
     #[arg(long = "to", value_name = "CONTAINER", value_enum)]
     pub(crate) into: ContainerName,
 
-    /// What the one that is there lies in, where that is not to be found out
+    /// The container of the source, if it cannot be detected
     #[arg(long, value_name = "CONTAINER", value_enum)]
     pub(crate) container: Option<ContainerName>,
 }
 
 const CHECK_HELP: &str = "\
-Each finding says how bad it is: a note is no damage; repairable damage is mended by `btt repair`; of what
-is broken the image does not tell what is right. Writes that were cut by a loss of power are no damage:
-whoever opens the BTT finishes them. Data are not looked at: a BTT keeps no checksums of them.
+Each finding has a severity: a note is not damage; repairable damage can be
+repaired by `btt repair`; if something is broken, the image does not contain
+what is right. Writes that a loss of power interrupted are not damage: they are
+completed when the BTT is opened. Data is not checked: a BTT has no checksums of
+it.
 
-Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or a file that cannot be opened.";
+Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or
+a file that cannot be opened.";
 
 const REPAIR_HELP: &str = "\
-Only what is certain is done: an info block from its copy and the other way round; writes that were cut are
-finished; logs that others misread are completed; blocks that nobody has go to the lanes that have none, or
-to sectors whose block does not exist, which are marked as lost, if all others have theirs. Where a block
-has two owners, nothing is guessed. The power may go at any time.
+Only certain repairs are made: an info block is restored from its copy, or the
+copy from the info block; interrupted writes are completed; logs that other
+implementations misread are completed; blocks without an owner go to lanes
+without a block, or to sectors whose block does not exist, which are marked as
+lost, if every other block has its owner. If a block has two owners, nothing is
+guessed. A loss of power during the repair does no harm.
 
-That an arena is marked as broken (its error flag: nothing may write to it) is for somebody to judge, as
-nothing says why: --unmark takes the mark away, but only where a check of all of it finds nothing else.
+An arena that is marked as broken (its error flag forbids writes) needs a
+decision, as nothing records the reason: --unmark clears the mark, but only if a
+full check finds nothing else.
 
-Exit codes: those of `btt check`, for what is there in the end.";
+Exit codes: those of `btt check`, for the state after the repair.";
 
 const COPY_HELP: &str = "\
-Where TO is there already, it is the BTT, and FROM is a raw image, of whole sectors and no larger; sectors
-behind its end stay as they are. Where TO is not there, FROM is the BTT, and TO becomes a raw image.
-Sectors of zeroes take no room on either side. After a loss of power in the middle of copying into a BTT, check
-it: its file is synchronised at the end only.
+If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is
+not larger; sectors after its end are not changed. If TO does not exist, FROM is
+the BTT, and TO becomes a raw image. Sectors of zeroes take no space on either
+side. After a loss of power while copying into a BTT, check it: its file is
+synchronised only at the end.
 
-Exit codes: 0 all is copied; 1 something failed, or sectors were lost, and with --zero-lost are zeroes in TO;
-2 bad usage or a file that cannot be opened.";
+Exit codes: 0 everything was copied; 1 something failed, or sectors were lost
+(with --zero-lost they are zeroes in TO); 2 bad usage or a file that cannot be
+opened.";
 
 const CONVERT_HELP: &str = "\
-Sectors that are marked as lost are so in TO. Those that cannot be read, as their map entry names no block or
-the medium lost them, become so, and are counted.
+Sectors that are marked as lost are marked as lost in TO. So are sectors that
+cannot be read, because their map entry names no block or the medium lost them;
+these are counted.
 
-Exit codes: 0 all is as it was; 1 something failed, or sectors could not be read; 2 bad usage or a file that
-cannot be opened.";
+Exit codes: 0 everything was copied; 1 something failed, or sectors could not be
+read; 2 bad usage or a file that cannot be opened.";

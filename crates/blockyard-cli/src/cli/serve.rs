@@ -1,4 +1,4 @@
-//! What `serve` can be asked.
+//! The options of `serve`.
 
 use core::str::FromStr;
 use core::time::Duration;
@@ -20,29 +20,30 @@ pub(crate) struct Serve {
     #[arg(value_name = "DISK", required_unless_present_any = ["exports", "config"])]
     pub(crate) disk: Option<DiskSource>,
 
-    /// A disk under a name, as many as there are
+    /// A disk and the name of its export; may be repeated
     #[arg(long = "export", value_name = "NAME=DISK")]
     pub(crate) exports: Vec<ServedDisk>,
 
-    /// A file that says what to serve, and how: keys are these options, [[disk]] begins a disk with
-    /// `source` and `name`; see examples/systemd/blockyard.toml
+    /// A configuration file: its keys are these options, and [[disk]] begins a disk with `source` and
+    /// `name`; see examples/systemd/blockyard.toml
     #[arg(long, value_name = "FILE", exclusive = true)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where clients come in: unix:PATH, HOST:PORT, or stdio for one at standard input; may be said
-    /// more than once, and need not be where a service manager hands over sockets (LISTEN_FDS)
+    /// Where to listen: unix:PATH, HOST:PORT, or stdio for one client at standard input; may be
+    /// repeated, and left out if a service manager hands over sockets (LISTEN_FDS)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
 
-    /// A design, by name or by path of its file: its [queue]; `none` is mq-none
+    /// A design: its name or the path of its file. Its [queue] is used; `none` is mq-none
     #[arg(long, value_name = "DESIGN", default_value = "none")]
     pub(crate) design: String,
 
-    /// Requests given to a disk at once, by all lanes; where the design does not say, 128
+    /// Requests in flight at a disk, from all lanes; 128 if the design has no depth
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_240))]
     pub(crate) depth: Option<u16>,
 
-    /// A device, by name or by path of its file: the disk has its timing, depth and errors, in real time
+    /// Give the disk the timing, depth and errors of a device, in real time: its name or the path of its
+    /// file
     #[arg(long = "as", value_name = "DEVICE")]
     pub(crate) behaves_as: Option<String>,
 
@@ -50,31 +51,31 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "RULES.toml")]
     pub(crate) fault: Option<String>,
 
-    /// How much longer requests take: a time, or two of them to draw between, as 1ms-3ms
+    /// Delay requests by a time, or by a random time in a range: 500us, 1ms-3ms
     #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
     pub(crate) delay: Option<Extra>,
 
-    /// Bytes a second, requests a second, and for how long these may be saved up: 20m,500iops,burst=1s
+    /// Limit bytes and requests per second, with a burst of so much time: 20m,500iops,burst=1s
     #[arg(long, value_name = "LIMITS", value_parser = rates)]
     pub(crate) rate: Option<Rates>,
 
-    /// Draws what varies: of a model, of delays, of faults by chance
+    /// The seed of all random draws: of a model, of delays, of random faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Threads, each with connections of its own
+    /// Threads; each has its own connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = lanes)]
     pub(crate) lanes: usize,
 
-    /// Use the page cache, where direct I/O would be possible
+    /// Use the page cache even if direct I/O is possible
     #[arg(long)]
     pub(crate) buffered: bool,
 
-    /// The file holds a block translation table, as of `btt create`: sectors stay whole
+    /// The file holds a block translation table, as `btt create` makes it: sectors do not tear
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
-    /// What a write to a block translation table survives when it is answered; `process` where nothing is said
+    /// What an answered write to a block translation table survives; `process` by default
     #[arg(long, value_name = "WHAT", value_enum, requires = "btt")]
     pub(crate) survives: Option<Survives>,
 
@@ -82,19 +83,19 @@ pub(crate) struct Serve {
     #[arg(long, requires = "btt")]
     pub(crate) sync: bool,
 
-    /// What a block translation table lies in, where that is not to be found out
+    /// The container of the block translation table, if it cannot be detected
     #[arg(long, value_name = "CONTAINER", value_enum, requires = "btt")]
     pub(crate) container: Option<ContainerName>,
 
-    /// Take the memory of disks in memory at once, in huge pages where there are some
+    /// Allocate the memory of disks in memory at the start, in huge pages if possible
     #[arg(long)]
     pub(crate) huge_pages: bool,
 
-    /// Refuse to write
+    /// Refuse writes
     #[arg(long)]
     pub(crate) readonly: bool,
 
-    /// Where metrics are told to Prometheus (/metrics), and health (/healthz)
+    /// Where to serve metrics for Prometheus (/metrics), and health (/healthz)
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) metrics: Option<String>,
 
@@ -102,11 +103,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// Write what blktrace would to PREFIX.blktrace.N for each lane N, for blkparse, btt and `replay`
+    /// Write PREFIX.blktrace.N for each lane N, as blktrace does, for blkparse, btt and `replay`
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
 
-    /// The server's certificate, and those above it, in PEM: clients can use TLS
+    /// The server's certificate chain in PEM: lets clients use TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
 
@@ -114,19 +115,20 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Certificates, in PEM, of which one must have signed a client's: clients without are refused
+    /// Certificate authorities in PEM, one of which must have signed a client's certificate: other clients
+    /// are refused
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
-    /// Whether clients have to use TLS where there is a certificate
+    /// Whether clients must use TLS if there is a certificate
     #[arg(long, value_name = "WHETHER", value_enum, default_value_t, requires = "tls_cert")]
     pub(crate) tls: TlsUse,
 
-    /// Never sleep: takes a processor for each lane
+    /// Never sleep: occupies a CPU for each lane
     #[arg(long)]
     pub(crate) poll: bool,
 
-    /// Clients at a time; those beyond are cut off
+    /// The most clients at a time; further clients are disconnected
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) max_connections: usize,
 
@@ -134,33 +136,33 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) handshake_timeout: Duration,
 
-    /// How long what is under way may take to end when the server is told to
+    /// How long requests in flight may take when the server is told to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
 }
 
-/// Whether clients have to use TLS.
+/// Whether clients must use TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TlsUse {
-    /// Without it they are refused.
+    /// Clients without TLS are refused
     #[default]
     Require,
-    /// They may.
+    /// Clients may use TLS
     Offer,
 }
 
-/// What a write to a BTT survives.
+/// What an answered write to a BTT survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Survives {
-    /// The end of this server; the loss of power after a flush, which may tear sectors.
+    /// The end of this server; after a flush also a loss of power, which may tear sectors
     Process,
-    /// The loss of power: the file is synchronised twice for all writes that come together, of all lanes.
+    /// A loss of power: the file is synchronised twice for each batch of writes, across lanes
     Power,
-    /// The loss of power, on persistent memory that is mapped directly (DAX): cache lines are written back.
+    /// A loss of power, on directly mapped persistent memory (DAX): cache lines are written back
     Pmem,
 }
 
-/// Where a disk's data is.
+/// Where the data of a disk is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DiskSource {
     /// `memory:SIZE`.
@@ -185,7 +187,7 @@ impl FromStr for DiskSource {
         match text.split_once(':') {
             Some(("memory", size)) => bytes(size).map(Self::Memory),
             Some(("null", size)) => bytes(size).map(Self::Null),
-            _ if text.is_empty() => Err("a path has a letter at least".to_owned()),
+            _ if text.is_empty() => Err("a path cannot be empty".to_owned()),
             _ => Ok(Self::File(text.to_owned())),
         }
     }
@@ -195,13 +197,13 @@ impl FromStr for ServedDisk {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, disk) = text.split_once('=').ok_or("an export is NAME=DISK")?;
+        let (name, disk) = text.split_once('=').ok_or("expected NAME=DISK")?;
         Ok(Self { name: name.to_owned(), source: disk.parse()? })
     }
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let time = profile::time(text).ok_or("a time has a unit: 500ms, 10s")?;
+    let time = profile::time(text).ok_or("expected a time with its unit: 500ms, 10s")?;
     Ok(Duration::from_nanos(time.as_ns()))
 }
 
@@ -215,32 +217,34 @@ fn lanes(text: &str) -> Result<usize, String> {
 /// `TIME` or `TIME-TIME`.
 fn extra(text: &str) -> Result<Extra, String> {
     let time =
-        |text| profile::time(text).ok_or("a delay is a time with its unit, or two: 500us, 1ms-3ms");
+        |text| profile::time(text).ok_or("expected a time with its unit, or two: 500us, 1ms-3ms");
     let (least, most) = match text.split_once('-') {
         None => (time(text)?, time(text)?),
         Some((least, most)) => (time(least)?, time(most)?),
     };
     if least > most {
-        return Err("the longer of both comes second".to_owned());
+        return Err("the first time must not be longer than the second".to_owned());
     }
     Ok(Extra { min: least, max: most, op: None })
 }
 
-/// Of `SIZE`, `Niops` and `burst=TIME`, what there is, between commas.
+/// Parses any of `SIZE`, `Niops` and `burst=TIME`, separated by commas.
 fn rates(text: &str) -> Result<Rates, String> {
     let mut rates = Rates::NONE;
     for part in text.split(',') {
         if let Some(time) = part.strip_prefix("burst=") {
-            rates.burst = profile::time(time).ok_or("a burst is a time with its unit: 100ms")?;
+            rates.burst =
+                profile::time(time).ok_or("expected burst=TIME with a unit: burst=100ms")?;
         } else if let Some(count) = part.strip_suffix("iops") {
             let count = count.parse().ok().filter(|count| *count > 0);
-            rates.requests_per_s = Some(count.ok_or("a rate of requests is a number: 500iops")?);
+            rates.requests_per_s =
+                Some(count.ok_or("expected a number of requests per second: 500iops")?);
         } else {
             rates.bytes_per_s = Some(bytes(part)?);
         }
     }
     if (rates.bytes_per_s, rates.requests_per_s) == (None, None) {
-        return Err("a burst is of a rate: 20m,burst=1s".to_owned());
+        return Err("burst needs a rate: 20m,burst=1s".to_owned());
     }
     Ok(rates)
 }
@@ -252,40 +256,49 @@ const SERVE_HELP: &str = "\
   blockyard serve disk.img --nbd unix:/run/slow.sock --as emmc-hs400-sprd
   blockyard serve --export root=root.img --export scratch=memory:4g --nbd unix:/run/disks.sock
 
-Of a design its [queue] is used: elevator, dispatch, merging. Each lane has a hardware queue of its own.
+A design contributes its [queue]: scheduler, dispatch, merging. Each lane has
+its own hardware queue.
 
-Started by its client, it takes the socket that the client made:
+If a client starts the server, the server takes over the client's socket:
   nbdinfo [ blockyard serve disk.img ]
-So it does under systemd: examples/systemd has units, and a file for --config.
+The same works under systemd: examples/systemd has units, and a file for
+--config.
 
-With --tls-client-ca only clients come in whose certificate was signed by one of the file. Metrics of
-disks have node_exporter's names, with the export for the device.
+With --tls-client-ca, clients need a certificate that one of these authorities
+has signed. Metrics of disks have the names of node_exporter, with the export in
+place of the device.
 
-With --as the data is where DISK says; when requests are done is the model's to say, whose processors are
-used for what the driver of a card does, and for nothing else. Where the machine is too slow for it, that
-is said once a second and at the end. Disks with --as, --fault, --delay or --rate have one lane.
+With --as the data is still in DISK, but the model decides when requests
+complete. CPU time of the model is spent only on what the driver of a card does.
+If the machine is too slow for the model, notes say so once a second and at the
+end. Disks with --as, --fault, --delay or --rate have one lane.
 
-With --btt, --sync (or --survives power, which means the same) synchronises the file twice for all writes
-that come together. Without, the file is mapped, and takes all its room; with it, it is read and written by
-calls, and one with holes keeps them. --survives pmem says so where the kernel does not know the memory as
-persistent.
+With --btt, --sync (the same as --survives power) synchronises the file twice
+for each batch of writes. Without --sync the file is mapped, and takes its full
+space; with --sync it is read and written by system calls, and keeps its holes.
+--survives pmem is for persistent memory, also if the kernel does not know that
+the memory is persistent.
 
-Files are read and written by direct I/O where file system and size allow it. Requests need not be
-aligned to anything. Sizes: 1k is 1024 bytes.
+Files are read and written by direct I/O where file system and size allow it.
+Requests need not be aligned to anything. Sizes: 1k is 1024 bytes.
 
-Traces are complete when the server has ended by the first signal. After a second one they are whole, and
-what did not end has no end in them. kill -9, or a crash, leaves what was written so far; a lane hands over
-some thousand requests at a time, so that it may be nothing. blkparse reads that, and Perfetto once the last
-line is gone and the list is closed:
+Traces are complete if the first signal ended the server. After a second signal
+they are valid, but requests that did not end have no end in them. kill -9 or a
+crash leaves what was written so far, perhaps nothing: a lane hands over some
+thousand requests at a time. blkparse reads such a file, and Perfetto does after
+removing the last line and closing the list:
   (sed '$d' trace.json | sed '$s/,$//'; echo ']}') > whole.json
-They tell every request: some 100 to 300 bytes of --blktrace, and up to 1100 of --trace. Where a file is slower than clients, these wait for it;
-one that cannot be written any more does not end the server, which says so at its end.
+A request takes 100 to 300 bytes with --blktrace, and up to 1100 with --trace.
+If a file is slower than the clients, the clients wait for it. If it cannot be
+written any more, the server continues, and reports the error when it ends.
 
-SIGTERM or SIGINT ends the server: no new request is taken, what is under way is answered, disks are
-flushed, traces are closed. Who leaves a reply unread is not waited for: after 30 s, or half of
---drain-timeout, it is cut off. A second signal, or the end of --drain-timeout, lets the server wait for
-nothing more than traces to be closed, five seconds at most; a third one not for that either. Signals within
-half a second are one. What was flushed, or written with FUA, is durable in any case.";
+SIGTERM or SIGINT ends the server: it takes no new requests, answers those in
+flight, flushes its disks and closes its traces. A client that does not read its
+replies is disconnected after 30 s, or after half of --drain-timeout. After a
+second signal, or the end of --drain-timeout, the server only waits for traces
+to be closed, at most five seconds; after a third signal not even for that.
+Signals within half a second count as one. Everything that was flushed or
+written with FUA is durable in any case.";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,4 @@
-//! What `run`, `whatif` and `replay` have in common: what a run is subject to, and where its answer
-//! goes.
+//! The options that `run`, `whatif` and `replay` share: the conditions of a run, and where its answer goes.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use crate::message::Failure;
 
-/// What they have in common.
+/// The options that they share.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Setting {
     #[command(flatten)]
@@ -24,20 +23,20 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
 
-    /// Keep data on the device, and check what reads find and what is there at the end
+    /// Keep data on the device, and check what reads return and what is on the device at the end
     #[arg(long)]
     verify: bool,
 
-    /// Verify, and look at what a loss of power would leave so long after the begin: 1.5ms, 2s
+    /// Verify, and check what a loss of power at this time would leave: 1.5ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     power_cut: Vec<Duration>,
 
-    /// Verify, and look at what a loss of power would leave again and again
+    /// Verify, and check periodically what a loss of power would leave
     #[arg(long, value_name = "TIME", value_parser = time_that_passes)]
     power_cut_every: Option<Duration>,
 
     /// Write a trace for ui.perfetto.dev (Chrome's JSON): what ran on each CPU, the stages of each
-    /// request, holds and merges; every design under its name
+    /// request, holds and merges; each design has its own tracks
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -46,7 +45,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Reads what it names.
+    /// Reads the files it names.
     pub(crate) fn read(&self) -> Result<Subject, Failure> {
         let verify = Verify {
             power_cuts: self.power_cut.clone(),
@@ -61,7 +60,7 @@ impl Setting {
     }
 }
 
-/// What a run is subject to.
+/// The conditions of a run.
 pub(crate) struct Subject {
     seed: u64,
     faults: Option<FaultRules>,
@@ -69,7 +68,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// The same for a simulation.
+    /// The conditions, as a simulation takes them.
     pub(crate) const fn conditions(&self) -> Conditions<'_> {
         Conditions {
             faults: self.faults.as_ref(),
@@ -80,12 +79,12 @@ impl Subject {
 }
 
 fn time(text: &str) -> Result<Duration, &'static str> {
-    profile::time(text).ok_or("a time has a unit: 20us, 1.5ms, 2s")
+    profile::time(text).ok_or("expected a time with its unit: 20us, 1.5ms, 2s")
 }
 
 fn time_that_passes(text: &str) -> Result<Duration, &'static str> {
     time(text).and_then(|time| {
-        if time > Duration::ZERO { Ok(time) } else { Err("some time must pass in between") }
+        if time > Duration::ZERO { Ok(time) } else { Err("the time must be longer than 0") }
     })
 }
 
@@ -100,26 +99,27 @@ pub(crate) struct Playback {
     #[arg(long, value_name = "FACTOR")]
     pub(crate) speed: Option<Speed>,
 
-    /// What becomes of addresses beyond the end of the device
+    /// What to do with addresses beyond the end of the device
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) map: Option<Addresses>,
 
-    /// The one disk of the trace to replay, by name or by number from 0
+    /// The disk of the trace to replay, by name or by number from 0; without it, all disks
     #[arg(long, value_name = "DISK")]
     pub(crate) disk: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Addresses {
-    /// They begin again at its start
+    /// Wrap around to its start
     Wrap,
-    /// The disk of the trace is scaled to the device
+    /// Scale the disk of the trace to the device
     Scale,
 }
 
 /// `open`, `think`, `closed` or `closed:N`.
 fn pace(text: &str) -> Result<Pace, String> {
-    let wrong = || format!("one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
+    let wrong =
+        || format!("expected one of open, think, closed:N with N from 1 to {OUTSTANDING_MAX}");
     match text.split_once(':').unwrap_or((text, "")) {
         ("open", "") => Ok(Pace::Open),
         ("think", "") => Ok(Pace::Think),
@@ -132,10 +132,10 @@ fn pace(text: &str) -> Result<Pace, String> {
     }
 }
 
-/// How the answer is made and where it goes.
+/// The seed of an answer, and where the answer goes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Answer {
-    /// All chance is drawn from this: the same seed gives the same answer
+    /// The seed of all random draws: the same seed gives the same answer
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
@@ -150,5 +150,34 @@ impl Answer {
         let Some(file) = &self.output else { return Ok(out.write_all(text.as_bytes())?) };
         let plain = anstream::adapter::strip_str(text).to_string();
         fs::write(file, plain).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(output: Option<PathBuf>) -> Answer {
+        Answer { seed: 1, output }
+    }
+
+    #[test]
+    fn an_answer_goes_to_its_file_without_colours_or_else_to_the_output() {
+        let file = std::env::temp_dir().join(format!("blockyard-answer-{}", std::process::id()));
+        let (text, mut out) = ("seed \u{1b}[32m1\u{1b}[0m\n", Vec::new());
+        answer(Some(file.clone())).deliver(text, &mut out).unwrap();
+        assert!(out.is_empty());
+        let written = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(written, "seed 1\n");
+        answer(None).deliver(text, &mut out).unwrap();
+        assert_eq!(out, text.as_bytes());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_fails_the_run() {
+        let nowhere = answer(Some("/no/such/folder/x".into()));
+        let failure = nowhere.deliver("", &mut Vec::new()).unwrap_err();
+        assert!(matches!(failure, Failure::Run(words) if words.starts_with("/no/such/folder/x: ")));
     }
 }

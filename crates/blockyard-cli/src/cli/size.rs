@@ -1,8 +1,8 @@
 //! Sizes on the command line.
 
-/// A number of bytes: with k, m, g or t in powers of 1024, as fio has it.
+/// Parses a number of bytes. The suffixes k, m, g and t are powers of 1024, as in fio.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size: 512, 64k, 10m, 1g, 1GiB");
+    let wrong = || format!("{text:?} is not a size: 512, 64k, 10m, 1g, 1GiB");
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -14,7 +14,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let bytes = number.checked_mul(1 << (10 * power)).filter(|bytes| *bytes > 0);
-    bytes.ok_or_else(|| format!("{text:?} is no size a disk can have"))
+    bytes.ok_or_else(|| format!("{text:?} is too large or zero"))
 }
 
 #[cfg(test)]

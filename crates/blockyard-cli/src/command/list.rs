@@ -7,7 +7,7 @@ use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
 
 use crate::cli::{List, Listed};
 use crate::message::Failure;
-use crate::table::{Align, Table};
+use crate::render::table::{Align, Table};
 
 pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
     let tables = match args.what {

@@ -1,10 +1,12 @@
-//! A command to a file.
+//! One file for each command.
 
 mod btt;
 mod list;
+mod manual;
 mod replay;
 mod reproduce;
 mod run;
+mod schema;
 mod serve;
 mod serve_file;
 mod show;
@@ -17,7 +19,7 @@ use blockyard_sim::profile::ProfileError;
 use crate::cli::Command;
 use crate::message::Failure;
 
-/// Answers `command` on `out`.
+/// Runs `command`, whose results go to `out`.
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args, out),
@@ -28,10 +30,13 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Serve(args) => serve::serve(args),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),
+        Command::Schema(args) => schema::schema(args, out),
+        Command::Completions(args) => manual::completions(args, out),
+        Command::Man(args) => manual::man(args, out),
     }
 }
 
-/// How many disks the text of a file for `serve --config` describes.
+/// The number of disks in `text`, of a file for `serve --config` called `name`.
 pub(crate) fn disks_of_config(name: &str, text: &str) -> Result<usize, ProfileError> {
     Ok(serve_file::parse(name, text)?.len())
 }

@@ -1,4 +1,4 @@
-//! `replay`: a trace under one design, as `run`, or under several, as `whatif`.
+//! `replay`: a trace under one design, like `run`, or under several, like `whatif`.
 
 use std::io::Write;
 
@@ -30,5 +30,5 @@ pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> 
 }
 
 fn of_one_design(what: &str) -> Failure {
-    Failure::Input(format!("{what} is for a replay under one design"))
+    Failure::Input(format!("{what} only works for a replay under one design"))
 }

@@ -10,15 +10,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{self, OutputFormat, Reproduce};
-use crate::human::digits;
 use crate::message::Failure;
-use crate::progress::Tally;
-use crate::table::{Align, Table};
+use crate::progress::tally;
+use crate::render::table::{Align, Table};
+use blockyard_sim::answer::number::digits;
 
-/// Tables of more workloads than this have a line for each, and a column for each design.
+/// Tables with more workloads have a line for each workload, and a column for each design.
 const LONG: usize = 16;
 
-/// The answer as programs get it.
+/// The answer as JSON.
 #[derive(Serialize)]
 struct Answered<'a> {
     experiment: &'static str,
@@ -28,7 +28,7 @@ struct Answered<'a> {
     cells: Vec<Row<'a>>,
 }
 
-/// Ours beside theirs.
+/// A figure of ours beside the published one.
 #[derive(Serialize)]
 struct Row<'a> {
     table: &'a str,
@@ -61,9 +61,9 @@ struct RatioRow {
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     let Some(asked) = args.experiment else { return args.answer.deliver(&listed(), out) };
     let experiment = named(asked);
-    let tally = Tally::new("runs", runs(&experiment));
-    let cells = run(&experiment, args.answer.seed, &|| tally.one_more())?;
-    tally.erase();
+    let line = tally("runs", runs(&experiment));
+    let cells = run(&experiment, args.answer.seed, &|| line.bar().inc(1))?;
+    drop(line);
     let text = match args.output_format {
         OutputFormat::Normal => text(&experiment, args.answer.seed, &cells),
         OutputFormat::Json => json(&experiment, args.answer.seed, &cells),
@@ -99,7 +99,7 @@ fn json(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {
         seed,
         cells: cells.iter().map(|cell| Row::new(&experiment.tables[cell.table], cell)).collect(),
     };
-    serde_json::to_string_pretty(&answered).expect("names are strings") + "\n"
+    serde_json::to_string_pretty(&answered).expect("keys are strings") + "\n"
 }
 
 impl<'a> Row<'a> {
@@ -137,9 +137,9 @@ const fn basis(cell: &Cell) -> &'static str {
 }
 
 const LEGEND: &str = "
-fitted: the device's profile was fitted on the published figure; outcome: it was not; prediction: of
-a design whose measurement is not among the published figures used here. A change is set against the
-first design; in brackets its range, over all that the published figures leave open about the device.
+fitted: the device's profile was fitted to the published figure; outcome: it was not; prediction: no
+measurement of this design is among the published figures used here. A change is relative to the first
+design; its range, in brackets, covers what the published figures leave open about the device.
 ";
 
 fn text(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {

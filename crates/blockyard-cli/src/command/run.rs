@@ -2,15 +2,16 @@
 
 use std::io::Write;
 
+use blockyard_sim::answer::Outcome;
 use blockyard_sim::job::{JobFile, LogPrefix};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report};
 
 use crate::cli::{JobLogs, Run, RunFormat};
-use crate::extras::{self, Extras};
 use crate::message::Failure;
 use crate::progress::simulate;
-use crate::{fio, job, trace};
+use crate::render;
+use crate::{fio, job, trace, verdict};
 
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
@@ -23,13 +24,13 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
         trace::recorded(args.setting.trace.as_ref(), args.outputs.blktrace.as_ref(), |recorder| {
             simulate(&given, &device, &design, conditions, recorder)
         })?;
-    let extras = Extras::of(&report, &conditions);
-    let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &extras);
+    let outcome = Outcome::of(&design.name, &given.jobs, &report, &conditions, None);
+    let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
-    extras::verdict([&extras])
+    verdict::of([&outcome])
 }
 
-/// Every job is to write the logs that the command line asks for, whatever it says itself.
+/// Makes every job write the logs that the command line asks for, whatever its own options say.
 fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     for job in &mut jobs.jobs {
         let own = &mut job.reporting.logging;
@@ -51,7 +52,7 @@ fn text(
     jobs: &JobFile,
     device: &str,
     report: &Report,
-    extras: &Extras,
+    outcome: &Outcome,
 ) -> String {
     let wanted = |format| formats.contains(&format);
     let mut text = String::new();
@@ -59,12 +60,12 @@ fn text(
         text += &fio::terse(jobs, device, report);
     }
     if wanted(RunFormat::Json) || wanted(RunFormat::JsonPlus) {
-        text += &fio::json(jobs, device, report, extras, wanted(RunFormat::JsonPlus));
+        text += &fio::json(jobs, device, report, outcome, wanted(RunFormat::JsonPlus));
     }
     if wanted(RunFormat::Normal) {
         text += if text.is_empty() { "" } else { "\n" };
         text += &fio::text(jobs, report);
-        text += &extras::text([(None, extras)].into_iter());
+        text += &render::device::text(&[(None, outcome)]);
     }
     text
 }

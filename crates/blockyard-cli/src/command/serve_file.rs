@@ -1,7 +1,7 @@
-//! The file of `serve --config`: several disks, each with options of its own.
+//! The file of `serve --config`: several disks, each with its own options.
 //!
-//! Keys are the command line's options. What they say is made into a command line for each disk, so
-//! that there is one place that understands options; what is wrong is told by file and line.
+//! Its keys are the options of the command line. They become a command line for each disk, so that options are
+//! parsed in one place. Errors are reported by file and line.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use crate::cli::Serve;
 use crate::message::Failure;
 
-/// Keys at the top of the file, for the server.
+/// Keys of the server, at the top of the file.
 const TOP: &[&str] = &[
     "nbd",
     "lanes",
@@ -51,20 +51,20 @@ const DISK: &[&str] = &[
     "huge-pages",
     "readonly",
 ];
-/// Those of them that are no options: the name of the export, and what is served under it.
+/// The keys of a disk that are not options: the name of the export, and its disk.
 const NAME: &str = "name";
 const SOURCE: &str = "source";
 
-/// Most bytes such a file may have.
+/// The most bytes that such a file may have.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A disk of the file: its name, and the command line that serves only it.
+/// A disk of the file: its name, and a command line that serves only this disk.
 pub(super) struct Given {
     pub(super) name: String,
     pub(super) args: Serve,
 }
 
-/// An option, and the byte of the file at which its key stands.
+/// An option, and the offset of its key in the file.
 struct Said {
     option: String,
     offset: usize,
@@ -75,7 +75,7 @@ struct File<'a> {
     text: &'a str,
 }
 
-/// All disks of the file at `path`; one at least.
+/// All disks of the file at `path`; at least one.
 pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
     let name = path.display().to_string();
     let unreadable = |error| ProfileError::Unreadable { file: name.clone(), error };
@@ -86,7 +86,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
     Ok(parse(&name, &text)?)
 }
 
-/// All disks of `text`, which is that of the file called `name`; one at least.
+/// All disks of `text`, from the file called `name`; at least one.
 pub(super) fn parse(name: &str, text: &str) -> Result<Vec<Given>, ProfileError> {
     File { name, text }.disks()
 }
@@ -142,7 +142,7 @@ impl File<'_> {
         Ok(Given { name, args })
     }
 
-    /// The options that `table` says, all of whose keys must be `known`.
+    /// The options in `table`. All of its keys must be `known`.
     fn options(
         &self,
         table: &DeTable<'_>,
@@ -204,7 +204,7 @@ impl File<'_> {
     }
 }
 
-/// What clap says, without what surrounds it.
+/// The first line of clap's message, without its prefix.
 fn first_line(error: &clap::Error) -> String {
     let words = error.to_string();
     let line = words.lines().next().unwrap_or_default();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_line() {
+    fn errors_are_reported_by_line() {
         let near = wrong("lanes = 1\n[[disk]]\nsource = \"null:1k\"\ndept = 3\n");
         assert!(
             near.starts_with("x.toml:4: unknown key `dept` in `[disk]`: did you mean `depth`?")

@@ -2,15 +2,14 @@
 
 use std::io::Write;
 
+use blockyard_sim::answer::{Answer, whatif_by};
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::why::{Figures, why};
 
-use crate::cli::Whatif;
-use crate::extras::{self, Extras};
+use crate::cli::{OutputFormat, Whatif};
 use crate::message::{Failure, note};
 use crate::progress::simulate;
-use crate::report::{Report, Row};
-use crate::{job, trace};
+use crate::render;
+use crate::{job, trace, verdict};
 
 pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
     let device = Device::lookup(&args.device)?;
@@ -19,31 +18,24 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let subject = args.setting.read()?;
     let given = job::read(&args.job, &args.setting.playback, &device)?;
     if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
-        note("logs are written by `run` only: designs would write over each other's");
+        note("only `run` writes logs: several designs would overwrite each other's");
     }
-    let instances = given.jobs.jobs.iter().map(|job| job.numjobs).sum();
     let conditions = subject.conditions();
-    let (runs, found): (Vec<_>, Vec<_>) =
-        trace::recorded(args.setting.trace.as_ref(), None, |mut recorder| {
-            let run = |design| {
-                let recorder = recorder.as_deref_mut();
-                let report = simulate(&given, &device, design, conditions, recorder)?;
-                let figures = Figures::of(&report, instances);
-                Ok(((design.name.as_str(), figures), Extras::of(&report, &conditions)))
-            };
-            designs.iter().map(run).collect()
-        })?;
-    let first_iops = runs.first().map_or(0.0, |(_, figures)| figures.iops);
-    let rows = runs.iter().zip(found);
-    let report = Report {
-        job: given.name,
-        device: device.name.clone(),
-        seed: args.setting.answer.seed,
-        designs: rows
-            .map(|((name, figures), extras)| Row { extras, ..Row::new(name, figures, first_iops) })
-            .collect(),
-        why: why(&device, &runs),
+    let answer = trace::recorded(args.setting.trace.as_ref(), None, |mut recorder| {
+        whatif_by(&given.jobs, &device, &designs, &conditions, |design| {
+            simulate(&given, &device, design, conditions, recorder.as_deref_mut())
+        })
+    })?;
+    let answer = Answer { job: given.name, ..answer };
+    let text = match args.output_format {
+        OutputFormat::Normal => render::whatif::text(&answer),
+        OutputFormat::Json => json(&answer),
     };
-    report.deliver(args.output_format, &args.setting.answer, out)?;
-    extras::verdict(report.designs.iter().map(|row| &row.extras))
+    args.setting.answer.deliver(&text, out)?;
+    verdict::of(answer.designs.iter())
+}
+
+/// `answer` as JSON, with a line end.
+fn json(answer: &Answer) -> String {
+    serde_json::to_string_pretty(answer).expect("the keys of an answer are strings") + "\n"
 }

@@ -1,17 +1,17 @@
-//! The bins in which fio tells a distribution of latencies.
+//! The bins in which fio reports a latency distribution.
 //!
-//! Below 128 ns each value has a bin of its own. From there on a power of two is divided into 64 bins
-//! of equal width, each told by the value in its middle; the last one, at 17 s, also takes all that
-//! is longer. A bucket of our [`Histogram`] is half as wide, and lies in one of them.
+//! Below 128 ns each value has its own bin. From there on, a power of two is divided into 64 bins of equal
+//! width, each named by the value in its middle; the last one, at 17 s, also holds all longer latencies. A
+//! bucket of our [`Histogram`] is half as wide, and lies within one bin.
 
 use blockyard::stats::Histogram;
 
 /// Binary logarithm of the bins in which a power of two is divided.
 const BITS: u32 = 6;
-/// The last power of two with bins of its own.
+/// The last power of two with its own bins.
 const LAST_POWER: u32 = 33;
 
-/// The bins that are not empty, by value: the value that tells each, and the count.
+/// The bins that are not empty, in ascending order: the value that names each, and the count.
 pub(super) fn bins(values: &Histogram) -> Vec<(u64, u64)> {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (bucket, count) in values.buckets() {
@@ -24,7 +24,7 @@ pub(super) fn bins(values: &Histogram) -> Vec<(u64, u64)> {
     bins
 }
 
-/// The value that tells the bin of `value`.
+/// The value that names the bin of `value`.
 const fn bin_of(value: u64) -> u64 {
     const LARGEST: u64 = (2 << LAST_POWER) - 1;
     let value = if value > LARGEST { LARGEST } else { value };
@@ -40,7 +40,7 @@ const fn bin_of(value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Values that fio 3.33 used as keys tell themselves.
+    /// Values that fio 3.33 used as keys name their own bins.
     #[test]
     fn fios_bins_are_ours() {
         for value in [101, 141, 201, 253, 258, 266, 318, 402, 414, 506, 532, 628, 684, 1128, 5088] {

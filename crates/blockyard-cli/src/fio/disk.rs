@@ -1,4 +1,4 @@
-//! What Linux would count of the disk.
+//! The counts that Linux would have for the disk.
 
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
@@ -23,7 +23,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// The device called `name` in a run.
+    /// The figures of the device `name` in a run.
     pub(super) fn of(name: &str, report: &Report) -> Self {
         let stages = &report.stages;
         let [(read_ios, read_merges, read_ticks), (write_ios, write_merges, write_ticks)] =

@@ -1,6 +1,9 @@
 //! fio's JSON layout.
 
 use blockyard::stats::Histogram;
+use blockyard_sim::answer::number::approximate;
+use blockyard_sim::answer::{HostFigures, Outcome, PmemFigures, Verified};
+use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile, Mix};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Classes;
@@ -12,10 +15,8 @@ use super::{
     BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
     per_hundred_thousand, shares, tells_sync_percentiles,
 };
-use crate::extras::Extras;
-use crate::human::approximate;
 
-/// Names and values in an order that counts.
+/// An object whose keys keep their order.
 struct Object<T>(Vec<(String, T)>);
 
 impl<T: Serialize> Serialize for Object<T> {
@@ -39,8 +40,14 @@ struct Whole<'a> {
     time: &'static str,
     jobs: Vec<OfJob>,
     disk_util: [Disk; 1],
-    #[serde(flatten)]
-    extras: &'a Extras,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mmc: Option<&'a HostFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pmem: Option<&'a PmemFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<&'a [FaultCount]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<&'a Verified>,
 }
 
 #[derive(Serialize)]
@@ -74,7 +81,7 @@ struct OfJob {
     latency_window: u32,
 }
 
-/// Of a job that goes on after errors.
+/// The errors of a job that continues after them.
 #[derive(Serialize)]
 struct Errors {
     total_err: u64,
@@ -135,14 +142,13 @@ struct Sync {
     lat_ns: Times,
 }
 
-/// `report`, the run of `jobs` on the device called `device`, with a line end; with `bins`, as fio's
-/// `json+`, which also tells whole distributions of latencies. What fio does not have, `extras`,
-/// comes last.
+/// `report`, of the run of `jobs` on the device `device`, with a line end; with `bins` as fio's `json+`,
+/// which has complete latency distributions. What fio does not have comes last, from `outcome`.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
     report: &Report,
-    extras: &Extras,
+    outcome: &Outcome,
     bins: bool,
 ) -> String {
     let whole = Whole {
@@ -152,9 +158,12 @@ pub(crate) fn json(
         time: "Thu Jan  1 00:00:00 1970",
         jobs: entries(jobs, report).iter().map(|entry| of_job(entry, bins)).collect(),
         disk_util: [Disk::of(device, report)],
-        extras,
+        mmc: outcome.figures.mmc.as_ref(),
+        pmem: outcome.figures.pmem.as_ref(),
+        faults: outcome.faults.as_deref(),
+        verified: outcome.verified.as_ref(),
     };
-    serde_json::to_string_pretty(&whole).expect("names are strings") + "\n"
+    serde_json::to_string_pretty(&whole).expect("keys are strings") + "\n"
 }
 
 fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
@@ -207,7 +216,7 @@ fn syncs(job: &Job, stats: &JobStats, bins: bool) -> Sync {
     Sync { total_ios: stats.syncs(), lat_ns }
 }
 
-/// The options that most decide what was measured.
+/// The options with the most influence on the measurements.
 fn options(job: &Job) -> Object<String> {
     let name = match job.pattern.mix {
         Mix::Read => "read",
@@ -268,8 +277,8 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
     }
 }
 
-/// With `percentiles` where they are asked for and there are values, and then also with bins if
-/// those are.
+/// The summary of `values`: with `percentiles` if they are wanted and there are values, and then with bins if
+/// these are wanted.
 fn times_of(values: &Histogram, percentiles: Option<&Vec<f64>>, bins: bool) -> Times {
     let percentiles = percentiles.filter(|_| values.count() > 0);
     let bin = |(value, count): (u64, u64)| (value.to_string(), count);

@@ -1,12 +1,11 @@
 //! A run as fio would report it: [`json()`] in its JSON layout, [`terse()`] as lines of fields,
 //! [`text()`] for people.
 //!
-//! What has no counterpart here is there all the same, so that programs made for fio's output find
-//! the keys they look for:
+//! Keys without a counterpart in the simulator are present all the same, for programs that read fio's output:
 //!
 //! - always zero: page faults, short and dropped I/Os, and the clock (`timestamp`, `time`);
-//! - all processor time of a job counts as system time;
-//! - `job options` are the principal ones as they were understood, not as they were written.
+//! - all CPU time of a job counts as system time;
+//! - `job options` are the principal options as they were understood, not as they were written.
 //!
 //! As in fio, an I/O of a synchronous engine has no submission latency of its own.
 
@@ -32,23 +31,23 @@ use blockyard_sim::simulate::{JobReport, Report};
 
 use rates::Rates;
 
-/// What fio reports as one: an instance, or a group of them.
+/// An entry of a report: an instance, or a group of them.
 struct Entry<'a> {
     job: &'a Job,
     report: &'a JobReport,
-    /// Instances in it.
+    /// The instances in it.
     instances: u32,
-    /// By fio's names, in fio's order.
+    /// The kinds of I/O by fio's names, in fio's order.
     kinds: Vec<(&'static str, Kind)>,
 }
 
-/// What an entry did of one kind of I/O.
+/// The I/Os of one kind of an entry.
 struct Kind {
     measured: Measured,
     runtime_ns: u64,
     /// Samples in KiB per second.
     bandwidth: Rates,
-    /// Their mean, in percent of the bandwidth of all its group.
+    /// The mean of these samples, in percent of the bandwidth of the whole group.
     share_percent: f64,
     /// Samples in I/Os per second.
     iops: Rates,
@@ -56,7 +55,7 @@ struct Kind {
 
 const OPS: [(&str, Op); 3] = [("read", Op::Read), ("write", Op::Write), ("trim", Op::Trim)];
 
-/// The entries of `report`, the run of `jobs`.
+/// The entries of `report`, of the run of `jobs`.
 fn entries<'a>(jobs: &'a JobFile, report: &'a Report) -> Vec<Entry<'a>> {
     let entry = |(at, of): (usize, &'a JobReport)| {
         let job = &jobs.jobs[of.job];
@@ -111,7 +110,7 @@ fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
     apart.into_iter().filter(|_| keep).chain([("mixed", mixed)]).collect()
 }
 
-/// The same with the whole latency as completion latency.
+/// The measurements with the total latency as completion latency.
 fn without_submission(all: &Measured) -> Measured {
     Measured { slat_ns: Histogram::new(), clat_ns: all.lat_ns.clone(), ..all.clone() }
 }
@@ -134,7 +133,7 @@ impl Entry<'_> {
         all
     }
 
-    /// Processor time for each instance, in percent of its run.
+    /// CPU time for each instance, in percent of its run.
     fn cpu_percent(&self) -> f64 {
         let run_ns = u128::from(self.report.stats.runtime_ns()) * u128::from(self.instances);
         number::percent(u128::from(self.report.stats.cpu_ns), run_ns)
@@ -156,12 +155,12 @@ impl Kind {
     }
 }
 
-/// Milliseconds, at least 1 of anything.
+/// `ns` in milliseconds, rounded up.
 const fn ms(ns: u64) -> u64 {
     ns.div_ceil(1_000_000)
 }
 
-/// A percentile as a histogram wants it.
+/// A percentile in the unit of histograms.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -172,10 +171,10 @@ fn per_hundred_thousand(percentile: f64) -> u32 {
     (percentile * 1000.0).round() as u32
 }
 
-/// What stands for fio's version.
+/// What the output has in place of fio's version.
 const VERSION: &str = concat!("blockyard-", env!("CARGO_PKG_VERSION"));
 
-/// Names of fio's classes of depths under way.
+/// Names of fio's classes of depths.
 const LEVELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// Names of fio's classes of I/Os submitted or completed at a time.
 const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
@@ -186,18 +185,18 @@ fn shares(classes: &Classes) -> [f64; 7] {
     classes.map(|count| number::percent(count.into(), all))
 }
 
-/// The same as shown with one digit: what there is does not look like nothing.
+/// The percentage in each class for display with one decimal: a class that is not empty does not look empty.
 fn shown_shares(classes: &Classes) -> [f64; 7] {
     shares(classes).map(|share| if share > 0.0 { share.max(0.1) } else { share })
 }
 
-/// Whether percentiles of syncs are told: with those of any latency.
+/// Whether percentiles of syncs are shown: if those of any latency are.
 const fn tells_sync_percentiles(show: &Reporting) -> bool {
     (show.clat_percentiles && !show.disable_clat) || (show.lat_percentiles && !show.disable_lat)
 }
 
-/// The shares of what `values` recorded in each of fio's ranges of latency, by unit: the name of
-/// each range and its percentage, to the thousandth.
+/// The share of `values` in each of fio's latency ranges, by unit: the name of each range and its
+/// percentage, to the thousandth.
 fn latency_shares(values: &Histogram) -> [(&'static str, Vec<(String, f64)>); 3] {
     let mut below = 0;
     latency_ranges().map(|(unit, ranges)| {
@@ -211,7 +210,7 @@ fn latency_shares(values: &Histogram) -> [(&'static str, Vec<(String, f64)>); 3]
     })
 }
 
-/// The part of what `values` recorded that is at most `bound`.
+/// The share of `values` that is at most `bound`.
 fn share_up_to(values: &Histogram, bound: u64) -> u32 {
     if values.count() == 0 || values.min() > bound {
         return 0;

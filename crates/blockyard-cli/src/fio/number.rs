@@ -1,4 +1,4 @@
-//! Numbers as fio writes them.
+//! Numbers in fio's style.
 
 #![expect(
     clippy::float_arithmetic,
@@ -10,17 +10,17 @@ use blockyard::status::Status;
 const BINARY: (f64, &[&str]) = (1024.0, &["", "Ki", "Mi", "Gi", "Ti", "Pi"]);
 const DECIMAL: (f64, &[&str]) = (1000.0, &["", "k", "M", "G", "T", "P"]);
 
-/// `part` in percent of `whole`; 0 of nothing.
+/// `part` in percent of `whole`; 0 if that is 0.
 pub(super) fn percent(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * float(part) / float(whole) }
 }
 
-/// `count` per second over `ns`; 0 over no time.
+/// `count` per second over `ns`; 0 if that is 0.
 pub(super) fn per_second(count: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { float(count.into()) * 1e9 / float(ns.into()) }
 }
 
-/// `sum / count`; 0 of nothing.
+/// `sum / count`; 0 if `count` is 0.
 pub(super) fn mean(sum: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { float(sum) / float(count.into()) }
 }
@@ -49,7 +49,7 @@ const fn float(value: u128) -> f64 {
     value as f64
 }
 
-/// Linux's number for how an I/O ended; 0 where it did not fail.
+/// Linux's error number of `status`; 0 if the I/O did not fail.
 pub(super) const fn errno(status: Option<Status>) -> u32 {
     match status {
         None | Some(Status::Ok) => 0,

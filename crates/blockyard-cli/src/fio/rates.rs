@@ -1,4 +1,4 @@
-//! Samples over time as fio sums them up.
+//! Samples over time, summed up like fio does.
 
 #![expect(clippy::float_arithmetic, reason = "for reports: nothing is ordered by it")]
 
@@ -8,8 +8,8 @@ use super::number;
 
 /// The samples of one rate, of all instances of an entry.
 ///
-/// Instances run side by side, so where there are several their smallest, largest and mean values
-/// are added up; so are their squared deviations, and the number of samples.
+/// Instances run in parallel: the smallest, largest and mean values of several are added up, and so are
+/// their squared deviations and numbers of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) count: u64,
@@ -21,7 +21,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Of these instances.
+    /// The number of these instances.
     pub(super) fn of(instances: &[Samples]) -> Self {
         instances.iter().fold(Self::default(), |all, samples| {
             let mean = number::mean(samples.sum, samples.count);
@@ -37,7 +37,7 @@ impl Rates {
         })
     }
 
-    /// The mean in percent of `bytes_per_s`, where these are KiB per second; at most 100.
+    /// The mean, of samples in KiB per second, in percent of `bytes_per_s`; at most 100.
     pub(super) fn share_percent(&self, bytes_per_s: f64) -> f64 {
         if bytes_per_s > 0.0 { (self.mean * 1024.0 * 100.0 / bytes_per_s).min(100.0) } else { 0.0 }
     }
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// What fio 3.33 printed of one and of three instances at 1000 I/Os of 8 KiB a second.
+    /// The output of fio 3.33 for one and for three instances at 1000 I/Os of 8 KiB per second.
     #[test]
     fn instances_add_up_as_fios_do() {
         let one = samples(&[8000, 8016, 8016]);

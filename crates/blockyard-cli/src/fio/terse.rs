@@ -5,6 +5,7 @@
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
 use blockyard::stats::Histogram;
+use blockyard_sim::answer::number::approximate;
 use blockyard_sim::job::{JobFile, Reporting};
 use blockyard_sim::simulate::Report;
 
@@ -12,12 +13,11 @@ use super::disk::Disk;
 use super::{
     Entry, Kind, VERSION, entries, latency_shares, ms, number, per_hundred_thousand, shown_shares,
 };
-use crate::human::approximate;
 
-/// fio always writes so many percentiles, the missing ones as 0.
+/// fio always writes this many percentiles, the missing ones as 0.
 const PERCENTILES: usize = 20;
 
-/// `report`, the run of `jobs` on the device called `device`.
+/// `report`, of the run of `jobs` on the device `device`.
 pub(crate) fn terse(jobs: &JobFile, device: &str, report: &Report) -> String {
     let disk = disk(&Disk::of(device, report));
     let line = |entry: &Entry<'_>| of_entry(entry, &disk).join(";") + "\n";

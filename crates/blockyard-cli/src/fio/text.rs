@@ -5,6 +5,8 @@
 use core::fmt::Write as _;
 
 use blockyard::stats::Histogram;
+use blockyard_sim::answer::JobTime;
+use blockyard_sim::answer::number::approximate;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Depths;
@@ -14,10 +16,9 @@ use super::{
     BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, per_hundred_thousand,
     shown_shares, tells_sync_percentiles,
 };
-use crate::human::approximate;
-use crate::spent::{self, Times};
+use crate::render::job_time;
 
-/// `report`, the run of `jobs`.
+/// `report`, of the run of `jobs`.
 pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
     let entries = entries(jobs, report);
     let mut text: String = entries.iter().map(of_entry).collect();
@@ -39,10 +40,11 @@ fn of_entry(entry: &Entry<'_>) -> String {
     text += &ranges(&entry.lat_ns());
     let switches = report.stats.context_switches;
     writeln!(text, "  cpu          : {:.2}%, ctx={switches}", entry.cpu_percent())
-        .expect("a string takes everything");
+        .expect("writing to a string");
     let stats = &report.stats;
-    if spent::tells(&stats.spent, stats.depths.one_at_a_time()) {
-        text += &spent::line(&Times::of(&stats.spent));
+    let times = JobTime::from(&stats.spent);
+    if job_time::is_shown(&times, stats.depths.one_at_a_time()) {
+        text += &job_time::line(&times);
     }
     text += &depths(&report.stats.depths);
     let total = |name| {
@@ -92,7 +94,7 @@ fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
     text + &samples(kind)
 }
 
-/// The rates over time, where there are samples.
+/// The rates over time, if there are samples.
 fn samples(kind: &Kind) -> String {
     let Kind { bandwidth, iops, share_percent, .. } = kind;
     let mut text = String::new();
@@ -107,7 +109,7 @@ fn samples(kind: &Kind) -> String {
             bandwidth.deviation() / approximate(unit),
             bandwidth.count,
         )
-        .expect("a string takes everything");
+        .expect("writing to a string");
     }
     if iops.count > 0 {
         writeln!(
@@ -119,12 +121,12 @@ fn samples(kind: &Kind) -> String {
             iops.deviation(),
             iops.count,
         )
-        .expect("a string takes everything");
+        .expect("writing to a string");
     }
     text
 }
 
-/// Latency of syncs, where there were any.
+/// The latency of syncs, if there were any.
 fn syncs(job: &Job, stats: &JobStats) -> String {
     let Some(values) = &stats.sync_lat_ns else { return String::new() };
     let show = &job.reporting;
@@ -149,7 +151,7 @@ fn depths(depths: &Depths) -> String {
     .concat()
 }
 
-/// The largest unit in which the smallest and the largest of some times still say something.
+/// The largest unit in which both the smallest and the largest of some times are not too small.
 fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
     match (min, max) {
         (2_000_001.., 100_000_000..) => (1_000_000, "msec"),
@@ -169,7 +171,7 @@ fn extremes(name: &str, values: &Histogram) -> String {
     )
 }
 
-/// Four to a line.
+/// The percentiles, four to a line.
 fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
     let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
     let all: Vec<_> = percentiles.iter().map(value).collect();
@@ -185,7 +187,7 @@ fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String
     format!("    {name} percentiles ({unit_name}):\n     | {}\n", lines.join(",\n     | "))
 }
 
-/// How many I/Os took how long.
+/// The shares of I/Os in each latency range.
 fn ranges(values: &Histogram) -> String {
     let mut text = String::new();
     for (unit, shares) in latency_shares(values) {
@@ -194,13 +196,13 @@ fn ranges(values: &Histogram) -> String {
         if !shown.is_empty() {
             // fio spells its units out: nsec, usec, msec.
             writeln!(text, "  lat ({unit}ec)   : {}", shown.join(", "))
-                .expect("a string takes everything");
+                .expect("writing to a string");
         }
     }
     text
 }
 
-/// fio's lines on a reporting group.
+/// fio's lines about a reporting group.
 fn status_of(group: u32, entries: &[&Entry<'_>]) -> String {
     let mut text = format!("\nRun status group {group} (all jobs):\n");
     for name in ["read", "write", "trim", "mixed"] {

@@ -1,4 +1,4 @@
-//! From power-up to a card in its best mode: polled, as nothing else is to be done yet.
+//! From power-up to a card in its best mode: by polling, as there is nothing else to do yet.
 
 use crate::sdhci::Sdhci;
 use alloc::boxed::Box;
@@ -9,8 +9,7 @@ use blockyard_mmc::controller::{HostController, HostEvent, MmcRequest, Part, Pay
 use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
 
 impl Sdhci {
-    /// Does what identification says, until it has a card or gives up. What to send when, and what the
-    /// answers mean, is its matter.
+    /// Performs the steps of identification until it has a card or gives up.
     pub(crate) fn identify(&mut self) -> Result<Box<Card>, Failure> {
         let mut identify = Identify::new(self.capabilities().clone());
         loop {
@@ -26,9 +25,9 @@ impl Sdhci {
                     self.chip.spend(span);
                     Answer::Done
                 }
-                // Here a board switches the card's supply. On this one it is always there.
+                // Here a board switches the card's supply. On this board it is always on.
                 Step::Power(_) => Answer::Done,
-                // Not asked of a host whose capabilities have neither 1.8 V nor a mode that is tuned.
+                // Not asked of a host whose capabilities have neither 1.8 V nor a tuned mode.
                 Step::Voltage(_) | Step::Tune(_) => Answer::Error(BusError::Host),
             };
             identify.answered(answer);

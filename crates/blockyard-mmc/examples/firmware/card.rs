@@ -1,5 +1,5 @@
-//! An eMMC device of 4 MiB, simulated: what is soldered beside the chip. It answers what
-//! identification and the request path ask, and nothing else.
+//! A simulated eMMC device of 4 MiB, soldered beside the chip. It answers the commands of identification and
+//! of the request path, and no others.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,9 +16,9 @@ const OCR: u32 = 0x00ff_8000;
 const OCR_READY: u32 = 1 << 31;
 /// A block that is hard to read.
 const BAD_BLOCK: usize = 45;
-/// From a read's command to its first block.
+/// The time from a read command to its first block.
 const ACCESS_TIME: Duration = Duration::from_us(80);
-/// Busy after a write, and after CMD6.
+/// The busy time after a write, and after CMD6.
 const BUSY_TIME: Duration = Duration::from_us(150);
 
 /// The device.
@@ -26,9 +26,9 @@ pub(crate) struct Card {
     state: CardState,
     ext_csd: [u8; 512],
     medium: Vec<u8>,
-    /// Where the next block is, or none: it is EXT_CSD.
+    /// The position of the next block on the medium; none for EXT_CSD.
     at: Option<usize>,
-    /// Blocks that CMD23 announced, or a command for one block implies; none: until CMD12.
+    /// The blocks that CMD23 announced, or that a command for one block implies; none: until CMD12.
     blocks_left: Option<u32>,
     /// How often reads of [`BAD_BLOCK`] fail from now on.
     bad_reads: u32,
@@ -43,7 +43,7 @@ impl Card {
         Self { state: CardState::Idle, ext_csd, medium, at: None, blocks_left: None, bad_reads }
     }
 
-    /// Hears a command. It does not answer what it does not know, or not in its state.
+    /// Takes a command. Does not answer a command that it does not know, or not in its state.
     pub(crate) fn command(&mut self, index: u8, argument: u32, has_data: bool) -> Option<Response> {
         use CardState::{Data, Identification, Idle, Ready, Receive, StandBy, Transfer};
         let before = self.state;
@@ -54,7 +54,7 @@ impl Card {
                 self.ext_csd[usize::from(index::BUS_WIDTH)] = 0;
                 return Some(Response::None);
             }
-            (1, Idle) if argument == 0 => return Some(Response::Short(OCR)), // only asked what there is
+            (1, Idle) if argument == 0 => return Some(Response::Short(OCR)), // the host only asks
             (1, Idle) => {
                 self.state = Ready;
                 return Some(Response::Short(OCR | OCR_READY));
@@ -87,7 +87,7 @@ impl Card {
         (self.at, self.blocks_left, self.state) = (at.map(|at| at as usize), blocks, state);
     }
 
-    /// Sends the next block. `None`: it cannot, or is not asked for one.
+    /// Sends the next block. Returns `None` if it cannot, or if none is wanted.
     pub(crate) fn read(&mut self, block: &mut [u8]) -> Option<()> {
         let from = self.next_block(CardState::Data)?;
         if from == Some(BAD_BLOCK * 512) && self.bad_reads > 0 {
@@ -101,14 +101,14 @@ impl Card {
         Some(())
     }
 
-    /// Takes the next block. `None`: the card does not want one.
+    /// Takes the next block. Returns `None` if the card does not want one.
     pub(crate) fn write(&mut self, block: &[u8]) -> Option<()> {
         let at = self.next_block(CardState::Receive)??;
         self.medium.get_mut(at..at + block.len())?.copy_from_slice(block);
         Some(())
     }
 
-    /// Where the next block is: on the medium, or none for EXT_CSD.
+    /// Returns the position of the next block on the medium; none for EXT_CSD.
     fn next_block(&mut self, state: CardState) -> Option<Option<usize>> {
         if self.state != state {
             return None;
@@ -121,7 +121,7 @@ impl Card {
         Some(core::mem::replace(&mut self.at, next))
     }
 
-    /// How long it takes before the first block of a read, and how long it is busy afterwards.
+    /// Returns the time before the first block of a read, and the busy time afterwards.
     pub(crate) const fn delays(index: u8) -> (Duration, Duration) {
         match index {
             17 | 18 => (ACCESS_TIME, Duration::ZERO),
@@ -133,7 +133,7 @@ impl Card {
 
 const CID: Bits<16> = Bits(*b"\x70\x01\x00SIMULA\x10\x12\x34\x56\x78\x11\x01");
 
-/// The CSD, field by field as JESD84-B51 7.3 numbers the bits.
+/// Returns the CSD, field by field, with the bit numbers of JESD84-B51 7.3.
 fn csd() -> Bits<16> {
     let fields: [(u32, u128); 9] = [
         (122, 4),               // SPEC_VERS: 4.0 or later, so there is an EXT_CSD

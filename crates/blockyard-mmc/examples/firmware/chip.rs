@@ -1,8 +1,8 @@
-//! The chip, simulated: RAM, a timer, and a controller with the registers of the SD Host Controller
-//! Standard (SDHCI), as far as this firmware uses them. Time passes only here.
+//! The simulated chip: RAM, a timer, and a controller with those registers of the SD Host Controller Standard
+//! (SDHCI) that this firmware uses. Time passes only here.
 //!
-//! A firmware author has the real one instead: `read` and `write` are volatile accesses, `wait` is
-//! the instruction that sleeps until an interrupt.
+//! A firmware author has the real chip instead: `read` and `write` are volatile accesses, and `wait` is the
+//! instruction that sleeps until an interrupt.
 
 use crate::card::Card;
 use alloc::vec;
@@ -11,22 +11,22 @@ use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::{Response, ResponseKind};
 use blockyard_mmc::mode::{Mode, NRC};
 
-/// Registers, by their offset in bytes.
+/// The registers, by their offset in bytes.
 pub(crate) const ARGUMENT_2: usize = 0x00;
 pub(crate) const BLOCKS: usize = 0x04;
 pub(crate) const ARGUMENT: usize = 0x08;
 /// Transfer mode and command: writing it puts the command on the bus.
 pub(crate) const COMMAND: usize = 0x0c;
 pub(crate) const RESPONSE: usize = 0x10;
-/// The answer to CMD12 or CMD23, where the controller sends them by itself.
+/// The response to a CMD12 or CMD23 that the controller sends by itself.
 pub(crate) const RESPONSE_AUTO: usize = 0x1c;
-/// Which interrupts are up; ones that are written take them down.
+/// The pending interrupts; writing a bit clears it.
 pub(crate) const STATUS: usize = 0x30;
-/// Where in RAM the table of descriptors is (ADMA2).
+/// The address in RAM of the table of descriptors (ADMA2).
 pub(crate) const TABLE: usize = 0x58;
 
-/// Bits of COMMAND; the index is in the highest byte. A real one also wants to be told the kind of the
-/// response, and that it is to use DMA and to count blocks.
+/// Bits of COMMAND; the highest byte has the index. A real controller also needs the kind of the response,
+/// and bits for DMA and the block count.
 pub(crate) const AUTO_CMD12: u32 = 1 << 2;
 pub(crate) const AUTO_CMD23: u32 = 1 << 3;
 pub(crate) const READS: u32 = 1 << 4;
@@ -43,31 +43,31 @@ pub(crate) const IS_LAST: u8 = 0x02;
 
 /// Clocks between a command and its response.
 const NCR: u32 = 5;
-/// When the controller gives up on data.
+/// The time after which the controller gives up on data.
 const DATA_LIMIT: Duration = Duration::from_ms(100);
-/// From an interrupt to the first line of its handler.
+/// The time from an interrupt to the first line of its handler.
 const INTERRUPT_LATENCY: Duration = Duration::from_us(2);
-/// Cache maintenance, per KiB.
+/// The cost of cache maintenance, per KiB.
 const CACHE_PER_KIB: Duration = Duration::from_us(2);
 
-/// How a bus was used.
+/// The use of the bus.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BusUse {
     pub(crate) transactions: u32,
-    /// In sum, from the end of each to the start of the next.
+    /// The sum of the gaps, each from the end of a request to the start of the next.
     pub(crate) gaps: Duration,
 }
 
 /// The chip.
 pub(crate) struct Chip {
-    /// Reached by the processor and by the controller's DMA: an address is an index.
+    /// The memory, which processor and DMA share: an address is an index.
     pub(crate) ram: Vec<u8>,
     pub(crate) bus_use: BusUse,
     registers: [u32; 24],
     card: Card,
     mode: Option<Mode>,
     now: Instant,
-    /// The interrupt to come: when, and its bits of STATUS.
+    /// The next interrupt: its instant, and its bits of STATUS.
     pending: Option<(Instant, u32)>,
     idle_since: Instant,
 }
@@ -86,26 +86,26 @@ impl Chip {
         }
     }
 
-    /// The timer.
+    /// Returns the time of the timer.
     pub(crate) const fn now(&self) -> Instant {
         self.now
     }
 
-    /// The processor is busy for so long.
+    /// Keeps the processor busy for this long.
     pub(crate) fn spend(&mut self, span: Duration) {
         self.now = self.now + span;
     }
 
-    /// Cache maintenance by address: what makes memory ready for DMA, and for the processor again.
+    /// Maintains the cache for a range of addresses, for DMA or for the processor.
     pub(crate) fn maintain_cache(&mut self, bytes: u32) {
         self.spend(Duration::from_ns(CACHE_PER_KIB.as_ns() * u64::from(bytes) / 1024));
     }
 
-    /// Sleeps until an interrupt comes, and until `limit` at most.
+    /// Sleeps until an interrupt comes, or until `limit`.
     pub(crate) fn wait(&mut self, limit: Option<Instant>) {
         let interrupt = self.pending.map(|(at, _)| at + INTERRUPT_LATENCY);
         let wakes = interrupt.into_iter().chain(limit).min();
-        self.now = self.now.max(wakes.expect("something is awaited"));
+        self.now = self.now.max(wakes.expect("limit or interrupt to wake up for"));
     }
 
     /// Clock, width and timing, which are registers too.
@@ -134,15 +134,15 @@ impl Chip {
         }
     }
 
-    /// Takes off the bus what is on it.
+    /// Takes the request on the bus off it.
     pub(crate) const fn abort(&mut self) {
         self.pending = None;
         self.idle_since = self.now;
     }
 
-    /// Plays what COMMAND says against the card: how long it takes, busy included, and its interrupt.
+    /// Plays COMMAND against the card: its duration, busy included, and its interrupt.
     fn play(&mut self, command: u32) -> (Duration, u32) {
-        let mode = self.mode.expect("the bus is driven");
+        let mode = self.mode.expect("mode of the bus");
         let [index, ..] = command.to_be_bytes();
         let (has_data, reads) = (command & HAS_DATA != 0, command & READS != 0);
         let (access, busy) = Card::delays(index);
@@ -157,7 +157,7 @@ impl Chip {
             None => return (mode.time(clocks), COMMAND_TIMEOUT),
             Some(Response::None) => {}
             Some(Response::Short(bits)) => self.registers[RESPONSE / 4] = bits,
-            // As SDHCI has it: without the CRC, so moved down by 8 bits.
+            // As in SDHCI: without the CRC, so shifted down by 8 bits.
             Some(Response::Long(bits)) => {
                 let bytes = (u128::from_be_bytes(bits.0) >> 8).to_le_bytes();
                 for (word, bytes) in bytes.as_chunks().0.iter().enumerate() {
@@ -182,14 +182,14 @@ impl Chip {
         (access + mode.time(clocks) + busy, COMPLETE)
     }
 
-    /// CMD12 or CMD23, which the controller sends by itself; the answer has a place of its own.
+    /// Sends CMD12 or CMD23 for the controller; the response has a register of its own.
     fn auto(&mut self, index: u8, argument: u32) -> Option<()> {
         let answer = self.card.command(index, argument, false)?;
         self.registers[RESPONSE_AUTO / 4] = answer.short()?;
         Some(())
     }
 
-    /// DMA: moves `bytes` between the card and what the table of descriptors names.
+    /// DMA: moves `bytes` between the card and the memory of the table of descriptors.
     fn transfer(&mut self, bytes: u32, reads: bool) -> Option<()> {
         let mut left = bytes as usize;
         let mut table = self.registers[TABLE / 4] as usize;

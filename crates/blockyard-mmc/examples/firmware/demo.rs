@@ -1,5 +1,5 @@
-//! What the firmware does with its disk: it writes blocks from all over its memory, reads them back
-//! and compares.
+//! What the firmware does with its disk: it writes blocks from all over its memory, reads them back and
+//! compares them.
 
 use crate::card::Card;
 use crate::chip::{BusUse, Chip};
@@ -16,12 +16,12 @@ use blockyard_mmc::policy::Pipeline;
 const WRITES: u32 = 128;
 const WRITE_SECTORS: u32 = 8;
 const WRITE_BYTES: u32 = WRITE_SECTORS * SECTOR_BYTES;
-/// Pairs are so far apart on the disk.
+/// The distance of two pairs on the disk.
 const PAIR_STRIDE_SECTORS: u32 = 5 * WRITE_SECTORS;
 const READ_FROM: u32 = RAM_FROM + WRITES * WRITE_BYTES;
 const RAM_BYTES: u32 = READ_FROM + WRITES * WRITE_BYTES;
 
-/// How it went.
+/// The result of a run.
 pub(crate) struct Report {
     pub(crate) sectors: u64,
     pub(crate) mode: Mode,
@@ -32,17 +32,17 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// For how long the bus is idle between two transfers, on average.
+    /// Returns the average time for which the bus is idle between two transfers.
     pub(crate) fn gap(&self) -> Duration {
         Duration::from_ns(self.bus_use.gaps.as_ns() / u64::from(self.bus_use.transactions))
     }
 }
 
-/// Runs all of it on a fresh chip, whose card fails to read a certain block `bad_reads` times.
+/// Runs everything on a fresh chip, whose card fails to read a certain block `bad_reads` times.
 pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
     let mut disk = Disk::new(Chip::new(RAM_BYTES as usize, Card::new(bad_reads)), pipeline);
-    // Of each write, where its data is in memory and on the disk: neighbours on the disk come from
-    // both ends of the memory, so the request they merge to has two descriptors.
+    // For each write: the place of its data in memory and on the disk. Neighbours on the disk come from both
+    // ends of the memory, so their merged request has two descriptors.
     let place = |at: u32| {
         let source = if at.is_multiple_of(2) { at } else { WRITES - at };
         let sector = at / 2 * PAIR_STRIDE_SECTORS + at % 2 * WRITE_SECTORS;
@@ -64,7 +64,7 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
     });
     let (writes, reads): (Vec<_>, Vec<_>) = (writes.collect(), reads.collect());
     let ended = disk.transfer(&writes).and_then(|()| disk.transfer(&reads));
-    ended.expect("what fails now and then is tried again");
+    ended.expect("request that succeeds after its retries");
     let took = disk.now().since(since);
 
     let ram = disk.ram();
@@ -76,7 +76,7 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
         sectors: disk.card.sectors,
         mode: disk.card.mode,
         intact,
-        bios: u32::try_from(writes.len() + reads.len()).expect("a few"),
+        bios: u32::try_from(writes.len() + reads.len()).expect("number of bios"),
         bus_use: disk.host.driver.controller.chip.bus_use,
         took,
     }

@@ -1,4 +1,4 @@
-//! The disk, and the loop that runs it: a request queue over the card's driver over the controller's.
+//! The disk, and the loop that runs it: a request queue over the card's driver over the controller's driver.
 
 use crate::chip::Chip;
 use crate::sdhci::Sdhci;
@@ -17,7 +17,7 @@ use blockyard_mmc::controller::HostController;
 use blockyard_mmc::host::BusyDetect;
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
-/// One processor, one hardware queue, up to 64 requests at the driver: all that a card needs.
+/// One processor, one hardware queue, up to 64 requests in the driver: enough for a card.
 const TAGS: TagSetConfig = TagSetConfig::single(64);
 
 /// A disk.
@@ -28,19 +28,21 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Brings the card of `chip` up. All memory is allocated here, but for what it takes to identify
-    /// the card once more after a reset.
+    /// Brings up the card of `chip`. All memory is allocated here, except for what it takes to identify the
+    /// card again after a reset.
     ///
     /// # Panics
     ///
-    /// If there is no card, or `pipeline` needs what the controller has not. A firmware would tell.
+    /// Panics if there is no card, or if the controller cannot do `pipeline`. A real firmware would report
+    /// it.
     pub(crate) fn new(chip: Chip, pipeline: Pipeline) -> Self {
         let mut sdhci = Sdhci::new(chip);
-        let card = *sdhci.identify().expect("a card is soldered in");
-        let limits = card.limits(sdhci.capabilities()).expect("it has sectors");
+        let card = *sdhci.identify().expect("card that is soldered in");
+        let limits = card.limits(sdhci.capabilities()).expect("sectors of the card");
         let target = Target::of(&card, sdhci.capabilities());
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
-        let mmc = Mmc::new(sdhci, target, policy).expect("the controller can do it");
+        let mmc =
+            Mmc::new(sdhci, target, policy).expect("controller with the features of the pipeline");
         let host = Host::new(mmc, (), TAGS);
         let config = QueueConfig {
             max_bios: 256,
@@ -50,7 +52,7 @@ impl Disk {
         Self { host, card, queue }
     }
 
-    /// The memory that bios name.
+    /// The memory of the bios.
     pub(crate) fn ram(&mut self) -> &mut [u8] {
         &mut self.host.driver.controller.chip.ram
     }
@@ -59,12 +61,12 @@ impl Disk {
         self.host.driver.controller.chip.now()
     }
 
-    /// Does `bios` and returns when all have ended. A firmware submits when something comes up and
-    /// runs for ever; the turns are the same.
+    /// Submits `bios` and returns when all have ended. A real firmware submits bios as they arise and never
+    /// returns; its turns are the same.
     ///
     /// # Errors
     ///
-    /// What the last one that failed has failed with.
+    /// Returns the status of the last bio that failed.
     pub(crate) fn transfer(&mut self, bios: &[Bio]) -> Result<(), Status> {
         let mut bios = bios.iter().copied().peekable();
         let mut result = Ok(());
@@ -73,14 +75,14 @@ impl Disk {
             while let Some(&bio) = bios.peek() {
                 match self.queue.submit(&mut self.host, CpuId(0), bio, now) {
                     Ok(()) => bios.next(),
-                    // Full: when something has ended.
+                    // The queue is full: try again after an end.
                     Err(SubmitError::NoTag | SubmitError::TooManyBios) => break,
                     Err(refused) => panic!("{refused}"),
                 };
             }
             self.turn();
             while let Some(ended) = self.queue.next_ended() {
-                // `ended.bio.cookie` says whose memory it was.
+                // `ended.bio.cookie` tells whose memory it was.
                 if ended.status != Status::Ok {
                     result = Err(ended.status);
                 }
@@ -91,27 +93,28 @@ impl Disk {
         }
     }
 
-    /// Does one thing that is to be done, or sleeps.
+    /// Does one piece of work that is due, or sleeps.
     fn turn(&mut self) {
         let now = self.now();
         let mmc = &mut self.host.driver;
-        // The interrupt handler. Where it comes by itself, in the midst of what is below, it and the
-        // loop take turns with `host` by a critical section; or it just wakes the loop, as here.
+        // The interrupt handler. If it interrupts the code below, handler and loop share `host` in critical
+        // sections; or the handler just wakes the loop, as here.
         while let Some(event) = mmc.controller.next_event() {
             mmc.interrupt(event, now);
         }
         while mmc.step(Context::Interrupt, now).is_some() {}
-        // What may take a while: one step, then look at interrupts again. Where there are tasks, these
-        // are two, and `Mmc::pending` says when they are to be woken.
+        // Work that may take a while: one step, then look at interrupts again. A firmware with tasks has two
+        // of them, and `Mmc::pending` says when to wake them.
         if mmc.step(Context::Deferred, now).is_some() || mmc.step(Context::Thread, now).is_some() {
             return;
         }
-        // The driver is done with requests, which the queue takes back, or the queue has some for it.
+        // The driver has finished requests, which the queue takes back; or the queue has requests for the
+        // driver.
         if self.queue.turn(&mut self.host, now) {
             return;
         }
-        // Nothing to do: until the next interrupt, or until one of both wants to look again. (WFI with
-        // interrupts masked returns for one that came since they were looked at.)
+        // Nothing to do: sleep until the next interrupt, or until the instant of queue or driver. (With
+        // interrupts masked, WFI returns for an interrupt that came since they were checked.)
         if !self.queue.is_empty() {
             let limit = self.host.driver.poll_at().into_iter().chain(self.queue.poll_at()).min();
             self.host.driver.controller.chip.wait(limit);

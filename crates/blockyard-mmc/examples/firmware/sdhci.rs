@@ -1,5 +1,5 @@
-//! The driver of the controller: what a firmware author writes. All that `blockyard_mmc` asks of it
-//! is to put one transaction on the bus, and to tell how it went.
+//! The driver of the controller, which a firmware author writes. `blockyard_mmc` asks only two things of it:
+//! put one MMC request on the bus, and report how it went.
 
 use crate::chip::{
     ARGUMENT, ARGUMENT_2, AUTO_CMD12, AUTO_CMD23, BLOCKS, COMMAND, COMMAND_TIMEOUT, COMPLETE, Chip,
@@ -19,10 +19,10 @@ use blockyard_mmc::host::{BusyDetect, HostCapabilities};
 use blockyard_mmc::policy::HSQ_SLOTS;
 use blockyard_mmc::register::Bits;
 
-/// Most pieces of memory in one transfer.
+/// The largest number of memory pieces in one transfer.
 const SEGMENTS: u16 = 8;
-/// Where things are in RAM: a block of the driver's own, then a table of descriptors for it and for
-/// each slot. What is behind them is the firmware's.
+/// Places in RAM: a block of the driver's own, then a table of descriptors for that block and for each slot.
+/// The memory behind them is the firmware's.
 const OWN_BLOCK: usize = 0;
 const OWN_TABLE: usize = OWN_BLOCK + 512;
 const SLOT_TABLES: usize = OWN_TABLE + DESCRIPTOR_BYTES;
@@ -30,7 +30,7 @@ const TABLE_BYTES: usize = SEGMENTS as usize * DESCRIPTOR_BYTES;
 pub(crate) const RAM_FROM: u32 = 8192;
 const _: () = assert!(SLOT_TABLES + HSQ_SLOTS as usize * TABLE_BYTES <= RAM_FROM as usize);
 
-/// Memory of a transfer: an address, and bytes.
+/// A piece of memory of a transfer: an address, and bytes.
 #[derive(Clone, Copy)]
 struct Segment {
     address: u32,
@@ -41,10 +41,10 @@ struct Segment {
 pub(crate) struct Sdhci {
     pub(crate) chip: Chip,
     capabilities: HostCapabilities,
-    /// Of the request in each slot.
+    /// The memory of the request in each slot.
     memory: Vec<Vec<Segment>>,
     running: Option<MmcRequest>,
-    /// What the interrupt handler has found and not told yet.
+    /// Events that the interrupt handler has found and not reported yet.
     events: VecDeque<HostEvent>,
 }
 
@@ -63,16 +63,16 @@ impl Sdhci {
             capabilities,
             memory: (0..HSQ_SLOTS).map(|_| Vec::with_capacity(SEGMENTS.into())).collect(),
             running: None,
-            events: VecDeque::with_capacity(5), // one for each part of a transaction
+            events: VecDeque::with_capacity(5), // one for each part of an MMC request
         }
     }
 
-    /// Whether a transaction is on the bus, or is over and not told yet.
+    /// Returns whether an MMC request is on the bus, or is over and not reported yet.
     pub(crate) const fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// The interrupt handler: what the controller has to tell, one by one.
+    /// The interrupt handler: returns the controller's events, one by one.
     pub(crate) fn next_event(&mut self) -> Option<HostEvent> {
         if self.events.is_empty() {
             let status = self.chip.read(STATUS);
@@ -82,8 +82,8 @@ impl Sdhci {
         self.events.pop_front()
     }
 
-    /// What bits of STATUS are in terms of `blockyard_mmc`. This controller interrupts once, when all
-    /// of a transaction is over; one that tells of each part by itself is as welcome.
+    /// Translates bits of STATUS into the events of `blockyard_mmc`. This controller interrupts once, when a
+    /// whole MMC request is over; one that reports each part by itself works as well.
     fn translate(&mut self, status: u32) {
         let Some(transaction) = self.running.filter(|_| status != 0) else { return };
         self.running = None;
@@ -115,7 +115,7 @@ impl Sdhci {
         }
     }
 
-    /// Where the table of `slot` is.
+    /// Returns the place of the table of `slot`.
     fn table(slot: SlotId) -> usize {
         SLOT_TABLES + slot.index() * TABLE_BYTES
     }
@@ -136,18 +136,18 @@ impl Sdhci {
         self.chip.ram[at - DESCRIPTOR_BYTES] |= IS_LAST;
     }
 
-    /// Bytes of the request in `slot`.
+    /// Returns the bytes of the request in `slot`.
     fn bytes(&self, slot: SlotId) -> u32 {
         self.memory[slot.index()].iter().map(|segment| segment.bytes).sum()
     }
 }
 
-/// `at` as registers and descriptors have it.
+/// Returns `at` in the form of registers and descriptors.
 fn address(at: usize) -> u32 {
-    u32::try_from(at).expect("RAM is small")
+    u32::try_from(at).expect("address within RAM")
 }
 
-/// Writes a descriptor at `at`; where the next one goes.
+/// Writes a descriptor at `at`. Returns the place of the next one.
 fn describe(ram: &mut [u8], at: usize, segment: Segment) -> usize {
     let [low, high, ..] = segment.bytes.to_le_bytes();
     ram[at..at + 4].copy_from_slice(&[DESCRIBES, 0, low, high]);
@@ -160,19 +160,19 @@ impl HostController for Sdhci {
         &self.capabilities
     }
 
-    /// A request is made of pieces of bios, and the cookie of a bio is what its submitter wants: here
-    /// the address of its memory. The driver needs no more to find it.
+    /// A request consists of pieces of bios. Submitters choose the cookie of a bio: here it is the address of
+    /// its memory, which is all that the driver needs.
     fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let memory = &mut self.memory[slot.index()];
         memory.clear();
         memory.extend(issue.pieces().map(|piece| Segment {
-            address: u32::try_from(piece.cookie).expect("an address")
+            address: u32::try_from(piece.cookie).expect("address in a cookie")
                 + piece.offset_sectors * SECTOR_BYTES,
             bytes: piece.sectors * SECTOR_BYTES,
         }));
     }
 
-    /// Here a driver cleans the cache of what it writes, and drops from it where it reads to.
+    /// Here a driver cleans the cache of data that it writes, and invalidates it for data that it reads.
     fn prepare(&mut self, slot: SlotId) {
         self.describe(slot, 0);
         self.chip.maintain_cache(self.bytes(slot));
@@ -183,7 +183,9 @@ impl HostController for Sdhci {
     }
 
     fn block(&mut self) -> &mut [u8; 512] {
-        self.chip.ram[OWN_BLOCK..].first_chunk_mut().expect("RAM begins with it")
+        self.chip.ram[OWN_BLOCK..]
+            .first_chunk_mut()
+            .expect("driver's own block at the start of RAM")
     }
 
     fn start(&mut self, transaction: &MmcRequest, _now: Instant) {
@@ -193,7 +195,7 @@ impl HostController for Sdhci {
             let table = match transaction.payload {
                 Payload::Slot { slot, skip } => {
                     if skip > 0 {
-                        self.describe(slot, skip); // the rest, after an error
+                        self.describe(slot, skip); // after an error, the rest
                     }
                     Self::table(slot)
                 }
@@ -203,7 +205,7 @@ impl HostController for Sdhci {
                     self.chip.ram[OWN_TABLE] |= IS_LAST;
                     OWN_TABLE
                 }
-                Payload::None | Payload::Packed(_) => unreachable!("its policy packs nothing"),
+                Payload::None | Payload::Packed(_) => unreachable!("the policy packs no requests"),
             };
             self.chip.write(TABLE, address(table));
             self.chip.write(BLOCKS, u32::from(data.blocks) << 16 | u32::from(data.block_bytes));
@@ -221,14 +223,14 @@ impl HostController for Sdhci {
         self.chip.write(COMMAND, word);
     }
 
-    /// To write registers takes no sleep: the handler of the interrupt can do it, too.
+    /// Writing registers takes no sleep, so the interrupt handler can do it, too.
     fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
         self.start(transaction, now);
         Ok(())
     }
 
     fn card_busy(&mut self, _now: Instant) -> bool {
-        false // no transaction of this controller is over before that
+        false // no MMC request of this controller is over before busy ends
     }
 
     fn abort(&mut self, _now: Instant) {
@@ -237,7 +239,7 @@ impl HostController for Sdhci {
         self.events.clear();
     }
 
-    /// The card is brought up as at the beginning.
+    /// Brings up the card as at the beginning.
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         self.abort(now);
         let card = self.identify().map_err(|_| HostError::Timeout)?;

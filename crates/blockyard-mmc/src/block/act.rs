@@ -6,63 +6,63 @@ use crate::controller::SlotId;
 /// Where code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Context {
-    /// The thread that fetches requests, or the one that dispatches. May wait.
+    /// The thread that fetches requests, or the one that dispatches. It may wait.
     Thread,
-    /// The controller's interrupt handler. Must not wait.
+    /// The controller's interrupt handler. It must not wait.
     Interrupt,
-    /// Work that an interrupt leaves for later. May wait.
+    /// Work that an interrupt leaves for later. It may wait.
     Deferred,
 }
 
 /// What an act does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActKind {
-    /// What is to be written is copied into the bounce buffer.
+    /// Copies the data of a write into the bounce buffer.
     CopyIn,
-    /// Memory is made ready for the controller.
+    /// Prepares memory for the controller.
     Prepare,
-    /// The bus is tuned again.
+    /// Tunes the bus again.
     Retune,
-    /// A transfer is put on the bus.
+    /// Puts a transfer on the bus.
     Start,
-    /// The card is asked how it is (CMD13). The answer is an interrupt.
+    /// Asks the card for its status (CMD13). The response is an interrupt.
     SendStatus,
-    /// That answer is looked at, and acted on: where the card is busy, a pause begins.
+    /// Acts on the response to CMD13. If the card is busy, a pause begins.
     HandleStatus,
-    /// The controller is asked whether the card is busy.
+    /// Asks the controller whether the card is busy.
     PollLine,
-    /// The card is told to end a transfer that failed (CMD12). The answer is an interrupt.
+    /// Ends a transfer that failed (CMD12). The response is an interrupt.
     SendStop,
-    /// A command without data is sent, for what the card does by itself. The answer is an interrupt.
+    /// Sends a command without data, after which the card works by itself. The response is an interrupt.
     SendCommand,
-    /// A register of the card is read.
+    /// Reads a register of the card.
     ReadRegister,
-    /// Controller and card are reset.
+    /// Resets controller and card.
     Reset,
-    /// The card is told to turn its command queue on or off (CMD6). The answer is an interrupt.
+    /// Turns the card's command queue on or off (CMD6). The response is an interrupt.
     SwitchQueue,
-    /// The command queue engine gets the bus.
+    /// Gives the bus to the command queue engine.
     EnableEngine,
-    /// The command queue engine, which has no task, loses the bus.
+    /// Takes the bus from the command queue engine, which has no task.
     DisableEngine,
-    /// The command queue engine is halted. That it has is an interrupt.
+    /// Halts the command queue engine. An interrupt reports that it has halted.
     HaltEngine,
-    /// The card is told to forget all tasks (CMD48). The answer is an interrupt.
+    /// Makes the card forget all tasks (CMD48). The response is an interrupt.
     DiscardTasks,
-    /// The command queue engine is to forget all tasks. That it has is an interrupt.
+    /// Makes the command queue engine forget all tasks. An interrupt reports that it has.
     ClearTasks,
-    /// The command queue engine is disabled and enabled again.
+    /// Disables and enables the command queue engine.
     RestartEngine,
-    /// Memory is made ready for the processor again.
+    /// Posts memory: the processor can use it again.
     Post,
-    /// What was read is copied out of the bounce buffer.
+    /// Copies the data of a read out of the bounce buffer.
     CopyOut,
-    /// A request's end is reported.
+    /// Reports the end of a request.
     Complete,
 }
 
-/// An act that a context has begun. What it does happens at its
-/// [end](super::Mmc::finish): what lies between is its cost.
+/// An act that a context has begun. It takes effect at its [end](super::Mmc::finish). The time between is its
+/// cost.
 #[must_use = "an act that was begun and is not finished blocks its request for ever"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Act {
@@ -74,32 +74,32 @@ pub struct Act {
 }
 
 impl Act {
-    /// What it does.
+    /// Returns the kind of the act.
     #[must_use]
     pub const fn kind(&self) -> ActKind {
         self.kind
     }
 
-    /// Where it runs.
+    /// Returns the context that has begun the act.
     #[must_use]
     pub const fn context(&self) -> Context {
         self.context
     }
 
-    /// The request's place; `None` where it is for no request, but for the command queue engine.
+    /// Returns the request's slot; `None` for acts of the command queue engine.
     #[must_use]
     pub const fn slot(&self) -> Option<SlotId> {
         self.slot
     }
 
-    /// Bytes of the request, or for [`ActKind::Start`] of the transfer. What transfers nothing has 0, as
-    /// what is for no request.
+    /// Returns the bytes of the request, or for [`ActKind::Start`] those of the transfer. The value is 0 for
+    /// a request that transfers nothing, and for no request.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Which way the data of the request goes.
+    /// Returns the direction of the request's data.
     #[must_use]
     pub const fn direction(&self) -> Direction {
         self.direction

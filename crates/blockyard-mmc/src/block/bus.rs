@@ -4,7 +4,7 @@ use super::act::{ActKind, Context};
 use super::claim::{BUSY_LIMIT, BusStep, Claim, PackStep, Phase, REQUEST_LIMIT};
 use super::mmc::Mmc;
 use super::power::Power;
-use super::slot::Kind;
+use super::slot::{Kind, Stage};
 use super::unconfirmed::UnconfirmedWrite;
 use crate::command::{BlockCount, Command, Direction};
 use crate::controller::{HostController, HostEvent, MmcRequest, NotNow, Payload, SlotId};
@@ -151,6 +151,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Puts `transaction` on the bus for the request that holds the claim.
     pub(super) fn launch(&mut self, transaction: MmcRequest, context: Context, now: Instant) {
+        debug_assert!(self.engine_is_off(), "[engine-owns-bus]");
         let exchange =
             Exchange::new(&transaction, self.policy.busy).after_write(self.has_unconfirmed_write());
         let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
@@ -180,6 +181,7 @@ impl<H: HostController> Mmc<H> {
     /// Returns the next transfer of the request in `slot`.
     fn transfer_of(&self, slot: SlotId) -> MmcRequest {
         let of = &self.slots[slot.index()];
+        debug_assert!(!of.is_exclusive() && of.left() > 0, "{slot:?} has nothing to transfer");
         let sector = of.sector + u64::from(of.done);
         let address =
             self.target.addressing.argument(sector).expect("address of an accepted request");
@@ -239,6 +241,7 @@ impl<H: HostController> Mmc<H> {
         let by = self.ending_context();
         let bus = self.bus.as_mut().expect("claim of a transfer");
         bus.by = by;
+        debug_assert!(!self.slots[bus.slot.index()].is_exclusive(), "an operation transfers data");
         if !self.pack.is_empty() {
             return self.packed_transfer_ended(exchange, now);
         }
@@ -263,6 +266,7 @@ impl<H: HostController> Mmc<H> {
     /// Begins to recover from a failure on the bus: the card is asked for its status.
     pub(super) fn recover(&mut self, now: Instant) {
         let bus = self.bus.as_mut().expect("claim of a failed step");
+        debug_assert!(bus.failure().is_some(), "nothing has failed to recover from");
         bus.watch(BusStep::Status, now + BUSY_LIMIT, now);
     }
 
@@ -306,6 +310,7 @@ impl<H: HostController> Mmc<H> {
     /// Makes the next transfer of the request on the bus due, or what must come before it.
     pub(super) fn next_transfer(&mut self, now: Instant) {
         let slot = self.bus.as_ref().expect("claim of a request").slot;
+        debug_assert!(!self.is_recovering() || self.cqe.is_some(), "[no-intake-in-recovery]");
         let step = self.next_bus_step(slot);
         self.bus.as_mut().expect("claim of a request").next(step, now);
     }
@@ -329,6 +334,7 @@ impl<H: HostController> Mmc<H> {
             return;
         }
         let Some(bus) = self.bus.take() else { unreachable!("no claim on the bus to release") };
+        debug_assert_eq!(self.slots[bus.slot.index()].stage, Stage::OnBus, "[one-claim-on-bus]");
         let status = bus.ended().unwrap_or(status); // [background-failure-not-reported]
         let settled = bus.had_trouble() || !self.pack.is_empty();
         if self.pack.is_empty() {

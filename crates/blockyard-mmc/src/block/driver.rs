@@ -54,6 +54,7 @@ impl<H: HostController> Driver for Mmc<H> {
             return Accept::Busy(if only_own { Busy::Resource } else { Busy::Device });
         }
         let at = self.place(issue.tag.index());
+        debug_assert!(self.bus.is_none() || !self.is_recovering(), "[no-intake-in-recovery]");
         debug_assert!(!self.slots[at.index()].is_in_use(), "{at:?} holds another request");
         self.slots_in_use += 1;
         if slot.stage == Stage::Posted {
@@ -69,6 +70,7 @@ impl<H: HostController> Driver for Mmc<H> {
             self.fresh.push(at);
         }
         self.slots[at.index()] = slot;
+        debug_assert!(self.slots_in_use <= self.plan.slots + 1, "{} slots", self.slots_in_use);
         Accept::Queued
     }
 }

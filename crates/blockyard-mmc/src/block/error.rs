@@ -1,8 +1,8 @@
-//! What a driver cannot be made with.
+//! Why a driver cannot be made.
 
 use core::fmt;
 
-/// Why there is no driver with these policies on this controller.
+/// Why these policies do not work on this controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// The controller has no command queue engine.
@@ -13,21 +13,22 @@ pub enum Unsupported {
     EngineCopiesNothing,
     /// The controller has no bounce buffers.
     NoBounceBuffers,
-    /// The processor moves the data: there is nothing to bounce.
+    /// The processor moves the data, so bounce buffers have no use.
     PioNeedsNoBounce,
-    /// Bounce buffers are to be copied while a request has the bus, and in this pipeline no thread has
-    /// it then.
+    /// Bounce buffers are to be copied while a request has the bus, but in this pipeline no thread has the
+    /// bus then.
     NobodyCopies,
-    /// The card packs no such requests, or the controller cannot transfer them: it needs three memory
-    /// segments, and not one bounce buffer for all. Or there is a command queue, which takes none.
+    /// The card packs no such requests; or the controller cannot transfer them, as it needs three memory
+    /// segments and must not have one bounce buffer for all requests; or there is a command queue, which
+    /// takes no packed commands.
     Packed,
-    /// The controller moves data in the other way.
+    /// The controller moves data in the other way (DMA or PIO).
     Transfer,
     /// The controller does not find the end of busy in this way.
     BusyDetect,
     /// A host software queue needs a controller that finds the end of busy in hardware.
     HsqWithoutBusy,
-    /// A host software queue for no requests.
+    /// The host software queue has no place for a request.
     NoRequests,
 }
 

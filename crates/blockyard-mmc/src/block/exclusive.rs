@@ -219,6 +219,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Sends the next command of the flush in `slot` through the engine, if the engine still takes it.
     pub(super) fn send_directly(&mut self, slot: SlotId, now: Instant) {
+        debug_assert_eq!(self.exclusive, Some(slot), "a flush that is not the waiting operation");
         if self.card_gone {
             return self.retire(slot, Status::Gone, Context::Thread);
         }
@@ -242,6 +243,7 @@ impl<H: HostController> Mmc<H> {
     /// Acts on the end of a direct command of the flush in `slot` ([flush-stays-in-engine]).
     pub(super) fn direct_ended(&mut self, slot: SlotId, end: DirectEnd) {
         let of = &mut self.slots[slot.index()];
+        debug_assert_eq!(of.stage, Stage::Direct, "{slot:?} has no direct command");
         of.stage = Stage::Exclusive;
         match end {
             DirectEnd::Done(_) if of.commands_done == 0 => of.commands_done = 1,
@@ -260,6 +262,8 @@ impl<H: HostController> Mmc<H> {
 
     /// Gives the bus to the exclusive operation in `slot`, for which an act has begun.
     pub(super) fn claim_exclusive(&mut self, slot: SlotId) {
+        debug_assert_eq!(self.exclusive, Some(slot), "[exclusive-waits-for-idle]");
+        debug_assert!(self.engine_is_off(), "[engine-owns-bus]");
         self.slots[slot.index()].restart_operation(); // [flush-stays-in-engine]
         let step = self.next_bus_step(slot);
         let mut bus = Claim::starting(slot, step, Context::Thread);
@@ -293,6 +297,7 @@ impl<H: HostController> Mmc<H> {
             return self.finish_request(now);
         }
         let slot = self.bus.as_ref().expect("claim of an operation").slot;
+        debug_assert_eq!(self.exclusive, Some(slot), "an operation that is not the one under way");
         let command = self.target.command_of(operation, &self.slots[slot.index()]);
         let command = command.expect("next command of an operation under way");
         let limit = self.busy_limit().expect("limit of a command that keeps the card busy");
@@ -328,6 +333,7 @@ impl<H: HostController> Mmc<H> {
         let slot = &mut self.slots[bus.slot.index()];
         let operation = slot.kind.operation().expect("operation that sent a command");
         slot.commands_done += 1;
+        debug_assert!(slot.commands_done <= 2 * ERASE_COMMANDS, "an operation without an end");
         if self.target.command_of(operation, slot).is_some() {
             self.next_transfer(now);
         } else {

@@ -63,6 +63,7 @@ impl<H: HostController> Mmc<H> {
         match core::mem::replace(&mut self.unconfirmed, UnconfirmedWrite::None) {
             UnconfirmedWrite::None => {}
             UnconfirmedWrite::Held(slot) => {
+                debug_assert!(self.slots[slot.index()].is_write(), "a late write error of a read");
                 self.slots[slot.index()].status = Status::IoError;
                 if let Some(bus) = self.bus.as_mut().filter(|bus| bus.slot == slot) {
                     bus.end_with(Status::IoError); // background operations run before the write ends
@@ -80,6 +81,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn unconfirmed_write_in_doubt(&mut self) {
         let unconfirmed = core::mem::replace(&mut self.unconfirmed, UnconfirmedWrite::None);
         if let UnconfirmedWrite::Held(slot) = unconfirmed {
+            debug_assert!(self.slots[slot.index()].is_in_use(), "{slot:?} holds no write");
             self.slots[slot.index()].held_at_loss = true;
         }
         if unconfirmed != UnconfirmedWrite::None {

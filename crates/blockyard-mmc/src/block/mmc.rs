@@ -77,6 +77,40 @@ const HSQ_NORMAL: u8 = 2;
 /// The limit of such a queue while small writes wait.
 const HSQ_PERFORMANCE: u8 = 5;
 
+/// Returns why `policy` does not work on `controller`, if it does not. `packs`: card and controller can pack
+/// requests as the policy wants.
+fn unsupported(
+    controller: &mut impl HostController,
+    policy: &HostPolicy,
+    plan: &Plan,
+    packs: bool,
+) -> Option<Unsupported> {
+    let wants_engine = policy.pipeline == Pipeline::Cqe;
+    let has_engine = controller.engine().is_some();
+    let capabilities = controller.capabilities();
+    let lacks_engine = wants_engine && (!has_engine || capabilities.queue_engine_tasks() == 0);
+    let hsq_limit = match policy.pipeline {
+        Pipeline::Hsq(hsq) => Some(hsq.limit),
+        _ => None,
+    };
+    let bounces = policy.bounce != Bounce::None;
+    let nobody_copies = policy.bounce == Bounce::Sync && !plan.thread.contains(&Job::Settle);
+    let reasons = [
+        (lacks_engine, Unsupported::NoEngine),
+        (plan.slots == 0, Unsupported::NoCardQueue),
+        (wants_engine && policy.transfer == Transfer::Pio, Unsupported::EngineCopiesNothing),
+        (bounces && policy.transfer == Transfer::Pio, Unsupported::PioNeedsNoBounce),
+        (bounces && !controller.has_bounce_buffers(), Unsupported::NoBounceBuffers),
+        (nobody_copies, Unsupported::NobodyCopies),
+        (!packs, Unsupported::Packed),
+        (policy.transfer != capabilities.transfer, Unsupported::Transfer),
+        (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
+        (hsq_limit.is_some() && policy.busy != BusyDetect::Hardware, Unsupported::HsqWithoutBusy),
+        (hsq_limit == Some(HsqLimit::Fixed(0)), Unsupported::NoRequests),
+    ];
+    reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
+}
+
 /// Returns whether a controller that finds the end of busy by `has` can work as one that does by `wants`.
 const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
     match wants {
@@ -93,35 +127,18 @@ impl<H: HostController> Mmc<H> {
     ///
     /// Fails if `policy` asks for something that the controller or the card does not have.
     pub fn new(mut controller: H, target: Target, policy: HostPolicy) -> Result<Self, Unsupported> {
-        let has_engine = policy.pipeline == Pipeline::Cqe;
-        let has_none = controller.engine().is_none();
-        let capabilities = controller.capabilities();
-        let lacks_engine = has_engine && (has_none || capabilities.queue_engine_tasks() == 0);
         let hsq = match policy.pipeline {
             Pipeline::Hsq(hsq) => Some(hsq),
             _ => None,
         };
+        let capabilities = controller.capabilities();
         let queue_depth = target.queue_depth.min(capabilities.queue_engine_tasks());
         let plan = Plan::of(policy.pipeline, queue_depth);
         let pack_limit = PackLimit::of(&policy, &target, capabilities);
-        let bounces = policy.bounce != Bounce::None;
-        let nobody_copies = policy.bounce == Bounce::Sync && !plan.thread.contains(&Job::Settle);
-        let unsupported = [
-            (lacks_engine, Unsupported::NoEngine),
-            (plan.slots == 0, Unsupported::NoCardQueue),
-            (has_engine && policy.transfer == Transfer::Pio, Unsupported::EngineCopiesNothing),
-            (bounces && policy.transfer == Transfer::Pio, Unsupported::PioNeedsNoBounce),
-            (bounces && !controller.has_bounce_buffers(), Unsupported::NoBounceBuffers),
-            (nobody_copies, Unsupported::NobodyCopies),
-            (pack_limit.is_none(), Unsupported::Packed),
-            (policy.transfer != capabilities.transfer, Unsupported::Transfer),
-            (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
-            (hsq.is_some() && policy.busy != BusyDetect::Hardware, Unsupported::HsqWithoutBusy),
-            (hsq.is_some_and(|hsq| hsq.limit == HsqLimit::Fixed(0)), Unsupported::NoRequests),
-        ];
-        if let Some((_, why)) = unsupported.into_iter().find(|(is, _)| *is) {
+        if let Some(why) = unsupported(&mut controller, &policy, &plan, pack_limit.is_some()) {
             return Err(why);
         }
+        let capabilities = controller.capabilities();
         let defers_starts = match hsq.map(|hsq| hsq.defer) {
             None => policy.pipeline == Pipeline::IssueOnCompletion,
             Some(HsqDefer::Always) => true,
@@ -132,6 +149,7 @@ impl<H: HostController> Mmc<H> {
         let pack_limit = pack_limit.unwrap_or_default();
         let plan = plan.packing(pack_limit.largest());
         let slots = plan.slots;
+        debug_assert!((1..=64).contains(&slots), "a plan of {slots} slots");
         Ok(Self {
             controller,
             policy,
@@ -151,7 +169,7 @@ impl<H: HostController> Mmc<H> {
             ended: Fifo::new(slots),
             posted: Fifo::new(slots + 1),
             bus: None,
-            cqe: has_engine.then(|| Cqe::new(slots)),
+            cqe: (policy.pipeline == Pipeline::Cqe).then(|| Cqe::new(slots)),
             start_deferred: false,
             pack_limit,
             pack: Vec::with_capacity(usize::from(MAX_ENTRIES)),

@@ -1,4 +1,4 @@
-//! In which order slots come next: first come first served, or by number.
+//! The order of slots: first come, first served; or by number.
 
 use crate::controller::SlotId;
 use alloc::vec::Vec;
@@ -16,6 +16,7 @@ impl Fifo {
     }
 
     pub(super) fn push(&mut self, slot: SlotId) {
+        debug_assert!(self.iter().all(|other| other != slot), "{slot:?} is already listed");
         self.next[slot.index()] = None;
         self.ends = match self.ends {
             None => Some((slot, slot)),
@@ -27,6 +28,7 @@ impl Fifo {
     }
 
     pub(super) fn push_front(&mut self, slot: SlotId) {
+        debug_assert!(self.iter().all(|other| other != slot), "{slot:?} is already listed");
         self.next[slot.index()] = self.first();
         self.ends = Some((slot, self.ends.map_or(slot, |(_, last)| last)));
     }
@@ -43,7 +45,7 @@ impl Fifo {
         core::iter::successors(self.first(), |slot| self.next[slot.index()])
     }
 
-    /// Takes out `slot`, which is in it. Costs as many steps as there are slots before it.
+    /// Takes out `slot`, which is in the list. Takes as many steps as there are slots before it.
     pub(super) fn remove(&mut self, slot: SlotId) {
         let Some((first, last)) = self.ends else { unreachable!("{slot:?} is not listed") };
         let after = self.next[slot.index()].take();
@@ -65,12 +67,12 @@ impl Fifo {
     }
 }
 
-/// Slots by number, from the one after the last sent: if that is empty, the lowest.
+/// Slots by number, from the one after the last sent; if that is empty, from the lowest.
 #[derive(Clone, Debug)]
 pub(super) struct TagWalk {
     waiting: Vec<bool>,
     count: u8,
-    /// The next to go; while it is on the bus, itself.
+    /// The next slot to go. While that slot is on the bus, it stays here.
     next: Option<SlotId>,
 }
 
@@ -84,18 +86,20 @@ impl TagWalk {
     }
 
     fn push(&mut self, slot: SlotId) {
+        debug_assert!(!self.waiting[slot.index()], "{slot:?} already waits");
         self.waiting[slot.index()] = true;
         self.count += 1;
         self.next = self.next.or(Some(slot));
     }
 
-    /// By number.
+    /// Returns the waiting slots by number.
     fn iter(&self) -> impl Iterator<Item = SlotId> {
         let slots = (0..u8::MAX).map(SlotId).zip(&self.waiting);
         slots.filter_map(|(slot, waits)| waits.then_some(slot))
     }
 
     fn behind(&self, sent: SlotId) -> Option<SlotId> {
+        debug_assert!(!self.waiting[sent.index()], "{sent:?} was sent, and still waits");
         let after = SlotId(sent.0 + 1);
         let is_waiting = self.waiting.get(after.index()) == Some(&true);
         if is_waiting { Some(after) } else { self.iter().next() }
@@ -122,7 +126,7 @@ impl Ready {
         Self::TagWalk(TagWalk::new(slots))
     }
 
-    /// The one that is next, asked while nothing is on the bus.
+    /// Returns the slot that is next. Call this while nothing is on the bus.
     pub(super) fn first(&self) -> Option<SlotId> {
         match self {
             Self::Fifo(fifo) => fifo.first(),
@@ -130,7 +134,7 @@ impl Ready {
         }
     }
 
-    /// The one that would be next if `taken`, which was taken, left the bus now.
+    /// Returns the slot that would be next if `taken`, which was taken, left the bus now.
     pub(super) fn behind(&self, taken: SlotId) -> Option<SlotId> {
         match self {
             Self::Fifo(fifo) => fifo.first(),
@@ -141,11 +145,14 @@ impl Ready {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Fifo(fifo) => fifo.is_empty(),
-            Self::TagWalk(walk) => walk.count == 0,
+            Self::TagWalk(walk) => {
+                debug_assert!(walk.count > 0 || !walk.waiting.contains(&true), "an uncounted slot");
+                walk.count == 0
+            }
         }
     }
 
-    /// How many of those that wait are `what`.
+    /// Returns how many of the waiting slots `what` holds for.
     pub(super) fn count(&self, what: impl Fn(&SlotId) -> bool) -> usize {
         match self {
             Self::Fifo(fifo) => fifo.iter().filter(what).count(),
@@ -160,11 +167,12 @@ impl Ready {
         }
     }
 
-    /// `slot`, which is the first or [behind](Self::behind) what was taken, goes on the bus.
+    /// Takes `slot`, which is the first or [behind](Self::behind) the one taken last, for the bus.
     pub(super) fn take(&mut self, slot: SlotId) {
         match self {
             Self::Fifo(fifo) => fifo.remove(slot),
             Self::TagWalk(walk) => {
+                debug_assert!(walk.waiting[slot.index()], "{slot:?} does not wait");
                 walk.waiting[slot.index()] = false;
                 walk.count -= 1;
                 walk.next = Some(slot);
@@ -172,11 +180,12 @@ impl Ready {
         }
     }
 
-    /// `slot`, which was taken, did not go after all and is the first again.
+    /// Makes `slot`, which was taken and did not go, the first again.
     pub(super) fn put_back(&mut self, slot: SlotId) {
         match self {
             Self::Fifo(fifo) => fifo.push_front(slot),
             Self::TagWalk(walk) => {
+                debug_assert!(!walk.waiting[slot.index()], "{slot:?} already waits");
                 walk.waiting[slot.index()] = true;
                 walk.count += 1;
                 walk.next = Some(slot);
@@ -184,7 +193,7 @@ impl Ready {
         }
     }
 
-    /// The one taken has left the bus.
+    /// Notes that the slot that was taken has left the bus.
     pub(super) fn advance(&mut self) {
         if let Self::TagWalk(walk) = self {
             walk.advance();
@@ -210,7 +219,7 @@ mod tests {
     use blockyard::prng::Prng;
 
     #[test]
-    fn the_list_is_a_queue() {
+    fn the_list_agrees_with_a_queue() {
         let mut prng = Prng::new(7);
         let (mut fifo, mut slow) = (Fifo::new(9), VecDeque::new());
         for _ in 0..2000 {
@@ -233,9 +242,9 @@ mod tests {
         }
     }
 
-    /// Beside a list of those that wait.
+    /// Compares the count with a list of the slots that wait.
     #[test]
-    fn as_many_are_counted_as_wait() {
+    fn every_waiting_slot_is_counted() {
         let mut prng = Prng::new(11);
         for mut ready in [Ready::fifo(9), Ready::tag_walk(9)] {
             let mut slow: Vec<SlotId> = Vec::new();
@@ -257,7 +266,7 @@ mod tests {
                         ready.advance();
                     }
                     4 if prng.below(4) == 0 => {
-                        // What was taken does not go after all.
+                        // The slot that was taken does not go.
                         on_bus.into_iter().for_each(|slot| ready.put_back(slot));
                         slow.extend(on_bus.take());
                     }
@@ -277,9 +286,9 @@ mod tests {
         }
     }
 
-    /// Sends what is first, and lets `arrive` come while it is on the bus.
+    /// Sends the first slot, and lets `arrive` come while it is on the bus.
     fn send(ready: &mut Ready, arrive: &[u8]) -> u8 {
-        let slot = ready.first().expect("something waits");
+        let slot = ready.first().expect("slot that waits");
         ready.take(slot);
         arrive.iter().for_each(|&slot| ready.push(SlotId(slot)));
         ready.advance();
@@ -287,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_takes_the_next_number_or_the_lowest_and_can_starve_one() {
+    fn the_tag_walk_takes_the_next_number_or_the_lowest_and_can_starve_a_slot() {
         let mut walk = Ready::tag_walk(64);
         [5, 6, 40, 0].into_iter().for_each(|slot| walk.push(SlotId(slot)));
         assert_eq!(send(&mut walk, &[]), 5, "the first to come, as nothing was on the bus");
@@ -301,12 +310,12 @@ mod tests {
         );
         let mut fifo = Ready::fifo(64);
         [5, 6, 40, 0].into_iter().for_each(|slot| fifo.push(SlotId(slot)));
-        let order = [1, 2, 1].map(|slot| send(&mut fifo, &[slot]));
+        let order = [1, 2, 3].map(|slot| send(&mut fifo, &[slot]));
         assert_eq!(order, [5, 6, 40], "each waits for those before it, and no others");
     }
 
     #[test]
-    fn from_the_last_number_the_walk_begins_again() {
+    fn the_tag_walk_begins_again_after_the_last_number() {
         let mut walk = Ready::tag_walk(64);
         [63, 2].into_iter().for_each(|slot| walk.push(SlotId(slot)));
         assert_eq!((send(&mut walk, &[]), send(&mut walk, &[])), (63, 2));

@@ -32,6 +32,7 @@ impl PackLimit {
             return None;
         }
         let enough = |most: u8| most >= 2;
+        debug_assert_ne!(policy.packed, Packed::Off, "decided above");
         let card = enough(writes) && (policy.packed == Packed::Write || enough(reads));
         let segments = capabilities.transfer == Transfer::Pio || capabilities.max_segments >= 3;
         let host = segments && policy.bounce != Bounce::Sync;

@@ -86,6 +86,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Returns the next transfer of the pack: of a packed read first the header, then the data.
     pub(super) fn packed_transfer(&mut self) -> MmcRequest {
+        debug_assert!(self.pack.len() > 1, "a pack of {} requests", self.pack.len());
         let Self { pack, slots, target, controller, bus, .. } = self;
         let entry = |slot: &SlotId| {
             let of = &slots[slot.index()];
@@ -183,6 +184,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Ends the pack, whose first `done` requests are done. The bus is free.
     fn end_pack(&mut self, done: u8) {
+        debug_assert!(!self.pack.is_empty(), "no pack to end");
         self.bus.as_mut().expect("claim of a pack").pack_step = PackStep::Done(done);
         self.release_bus(Status::Ok);
     }
@@ -190,6 +192,7 @@ impl<H: HostController> Mmc<H> {
     /// Takes the pack off the bus. Its first `done` requests end well; or all end with `status`, if that is an
     /// error.
     pub(super) fn retire_packed(&mut self, done: u8, status: Status, by: Context) {
+        debug_assert!(self.bus.is_none(), "[one-claim-on-bus]: the pack still has the bus");
         let done = usize::from(done).min(self.pack.len());
         let ends_all = self.card_gone || status != Status::Ok;
         let ended = if ends_all { self.pack.len() } else { done };

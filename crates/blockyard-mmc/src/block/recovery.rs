@@ -68,6 +68,7 @@ impl<H: HostController> Mmc<H> {
     /// happens.
     pub(super) fn failed(&mut self, failure: Failure) {
         let bus = self.bus.as_mut().expect("claim of a failed step");
+        debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
         if failure.cause == Cause::Host(HostError::Damaged) {
             self.retune_needed = self.controller.is_tuned(); // [damage-forces-tuning]
         }
@@ -117,6 +118,7 @@ impl<H: HostController> Mmc<H> {
     fn step_after_try(&mut self, step: BusStep) -> BusStep {
         let bus = self.bus.as_mut().expect("claim of a recovery");
         bus.tries += 1;
+        debug_assert!(bus.tries <= COMMAND_TRIES, "{} tries of a recovery", bus.tries);
         if bus.tries < COMMAND_TRIES { step } else { BusStep::Reset }
     }
 
@@ -167,6 +169,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Resets controller and card. Returns `false` if the card does not come back.
     pub(super) fn reset_host(&mut self, now: Instant) -> bool {
+        debug_assert!(!self.card_gone, "a reset for a card that was removed");
         self.counts.resets += 1;
         let back = self.controller.reset(now).ok();
         let comes_back = back.is_some_and(|back| self.accept_returned(back));
@@ -221,6 +224,7 @@ impl<H: HostController> Mmc<H> {
         }
         let slot = &mut self.slots[bus.slot.index()];
         let is_exclusive = slot.is_exclusive();
+        debug_assert!(bus.tries <= COMMAND_TRIES, "{} tries", bus.tries);
         if is_exclusive && then == AfterRecovery::EndOperation {
             return self.release_bus(status_of(failure)); // [overdue-operation-ends]
         }

@@ -68,17 +68,22 @@ impl<H: HostController> Mmc<H> {
                 self.move_to(slot, Stage::Posted);
             }
             ActKind::Prepare => {
+                debug_assert_eq!(stage, Stage::Preparing, "[one-act-per-request]: {slot:?}");
                 self.controller.prepare(slot);
                 self.slots[slot.index()].memory.prepare(); // [memory-prepared-once]
                 self.move_to(slot, Stage::Ready);
             }
             ActKind::Post => {
+                debug_assert_eq!(stage, Stage::Posting, "[one-act-per-request]: {slot:?}");
                 self.controller.post(slot);
                 self.slots[slot.index()].memory.post(); // [memory-prepared-once]
                 let copies = self.copies_out(slot);
                 self.move_to(slot, if copies { Stage::Ended } else { Stage::Posted });
             }
-            ActKind::Complete => self.complete(slot),
+            ActKind::Complete => {
+                debug_assert_eq!(stage, Stage::Completing, "[one-act-per-request]: {slot:?}");
+                self.complete(slot);
+            }
             ActKind::Start if stage == Stage::Starting => self.queue_task(slot, now),
             ActKind::SendCommand if stage == Stage::Starting => self.send_directly(slot, now),
             ActKind::Start
@@ -166,8 +171,11 @@ impl<H: HostController> Mmc<H> {
                 assert!(due.is_none(), "not open, but {due:?} is due for {context:?}");
             }
             if open == Jobs::NONE && self.exclusive.is_none() {
-                let apart = self.due_exclusive(context, now);
-                assert!(apart.is_none(), "nothing is open, but {apart:?} is due for {context:?}");
+                let exclusive = self.due_exclusive(context, now);
+                assert!(
+                    exclusive.is_none(),
+                    "nothing is open, but {exclusive:?} is due for {context:?}"
+                );
             }
         }
         open == Jobs::NONE

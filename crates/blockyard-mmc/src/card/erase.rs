@@ -1,4 +1,4 @@
-//! Erasing ranges: which way serves which purpose, and the three commands of it.
+//! Erasing ranges: which way serves which purpose, and the three commands of an erase.
 
 use super::erase_time::EraseTime;
 use super::{Card, CardKind};
@@ -8,7 +8,7 @@ use crate::register::csd::Classes;
 use crate::register::ext_csd::SecureFeatures;
 use blockyard::time::Duration;
 
-/// What is preferred on an SD card that does not tell its allocation unit: 4 MiB.
+/// The preferred erase size of an SD card that does not state its allocation unit: 4 MiB.
 const SD_ERASE_SECTORS: u32 = 4 << 11;
 
 /// A way to erase, by the card's standard.
@@ -21,8 +21,8 @@ pub enum Erase {
 }
 
 impl Card {
-    /// How content that is no longer needed is given up: discard where the card has it, else trim,
-    /// else erase; `None`: the card erases nothing.
+    /// Returns how content that is no longer needed is discarded: by discard if the card has it, or trim, or
+    /// erase; `None` if the card erases nothing.
     #[must_use]
     pub fn discard_by(&self) -> Option<Erase> {
         if !self.csd.classes.has(Classes::ERASE) {
@@ -41,7 +41,7 @@ impl Card {
         })
     }
 
-    /// How any range is made to read as zeroes without writing them; `None`: not at all.
+    /// Returns how any range is made to read as zeroes without writing them; `None` if the card cannot.
     #[must_use]
     pub fn zero_by(&self) -> Option<Erase> {
         let by = match &self.kind {
@@ -54,12 +54,12 @@ impl Card {
             }
             _ => return None,
         };
-        // On an old SD card an erase takes away whole erase sectors.
+        // An erase on an old SD card covers whole erase sectors.
         (self.csd.classes.has(Classes::ERASE) && self.erase_unit_sectors(by) == 1).then_some(by)
     }
 
-    /// How any range is erased so that nothing of it is left: mark, then trim; `None`: the card
-    /// cannot, or does it by [`Self::sanitize`] only.
+    /// Returns how any range is erased with every copy of it: mark, then trim; `None` if the card cannot, or
+    /// only by [`Self::sanitize`].
     #[must_use]
     pub fn secure_erase_by(&self) -> Option<[Erase; 2]> {
         let features = SecureFeatures::SECURE_ERASE | SecureFeatures::TRIM;
@@ -68,13 +68,13 @@ impl Card {
             .then_some([Erase::Mmc(MmcErase::SecureTrimMark), Erase::Mmc(MmcErase::SecureTrim)])
     }
 
-    /// Whether everything that was ever discarded can be wiped at once.
+    /// Returns whether everything that was ever discarded can be erased at once.
     #[must_use]
     pub fn sanitize(&self) -> bool {
         self.ext_csd().is_some_and(|ext| ext.secure_features().has(SecureFeatures::SANITIZE))
     }
 
-    /// What an erase by `by` is made of, in sectors: starts and lengths must be multiples of it.
+    /// Returns the unit of an erase by `by`, in sectors: starts and lengths must be multiples of it.
     #[must_use]
     pub fn erase_unit_sectors(&self, by: Erase) -> u32 {
         match by {
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    /// The erase group in force: eMMC's high-capacity one where it is on, else the CSD's.
+    /// Returns the erase group in force: eMMC's high-capacity group if it is on, otherwise the CSD's.
     pub(super) fn erase_group_sectors(&self) -> u32 {
         self.ext_csd()
             .filter(|ext_csd| ext_csd.erase_group_on())
@@ -93,8 +93,8 @@ impl Card {
             .unwrap_or(self.csd.erase_sectors)
     }
 
-    /// The size, in sectors, in which the card erases best: eMMC's erase group, SD's allocation
-    /// unit, and 4 MiB on an SD card that does not tell.
+    /// Returns the size, in sectors, in which the card erases best: eMMC's erase group, SD's allocation unit,
+    /// or 4 MiB for an SD card that does not state it.
     #[must_use]
     pub fn preferred_erase_sectors(&self) -> u32 {
         match &self.kind {
@@ -103,7 +103,7 @@ impl Card {
         }
     }
 
-    /// How `by` works on this card; `None` where it is of the other standard.
+    /// Returns how `by` works on this card; `None` if `by` is of the other standard.
     #[must_use]
     pub fn erase_way(&self, by: Erase) -> Option<EraseWay> {
         let fits = matches!(
@@ -119,7 +119,7 @@ impl Card {
     }
 }
 
-/// A way to erase, as one card has it: the ranges it takes, the commands, how long they may take.
+/// A way to erase on one card: the ranges it takes, its commands, and how long they may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseWay {
     by: Erase,
@@ -129,8 +129,8 @@ pub struct EraseWay {
 }
 
 impl EraseWay {
-    /// The largest range within the one given, first sector and sectors, that is made of whole
-    /// [units](Card::erase_unit_sectors); `None` where there is none.
+    /// Returns the largest range (first sector, sectors) within the given one that consists of whole
+    /// [units](Card::erase_unit_sectors); `None` if there is none.
     #[must_use]
     pub fn whole_units(&self, sector: u64, sectors: u64) -> Option<(u64, u64)> {
         let unit = u64::from(self.unit_sectors);
@@ -139,8 +139,8 @@ impl EraseWay {
         end.checked_sub(first).filter(|&sectors| sectors > 0).map(|sectors| (first, sectors))
     }
 
-    /// The commands that erase `sectors` sectors from `sector` on: first, last, go. `None` where the
-    /// range is empty, has an address that does not fit, or is not made of whole
+    /// Returns the commands that erase `sectors` sectors from `sector` on: first, last, go. `None` if the
+    /// range is empty, has an address that does not fit, or does not consist of whole
     /// [units](Card::erase_unit_sectors).
     #[must_use]
     pub fn commands(&self, sector: u64, sectors: u64) -> Option<[Command; 3]> {
@@ -148,6 +148,7 @@ impl EraseWay {
             return None;
         }
         let start = self.addressing.argument(sector)?;
+        debug_assert!(sectors > 0, "whole units are not empty");
         let end = self.addressing.argument(sector + (sectors - 1))?;
         Some(match self.by {
             Erase::Mmc(by) => [
@@ -161,12 +162,12 @@ impl EraseWay {
         })
     }
 
-    /// What decides which ranges it takes.
+    /// Returns what decides which ranges it takes.
     pub(crate) const fn ranges(&self) -> (Erase, u32) {
         (self.by, self.unit_sectors)
     }
 
-    /// The limit of busy after the erase of a range.
+    /// Returns how long the card may be busy after the erase of a range.
     #[must_use]
     pub fn limit(&self, sector: u64, sectors: u64) -> Duration {
         self.time.limit(sector, sectors)

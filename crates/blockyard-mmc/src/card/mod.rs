@@ -1,8 +1,7 @@
-//! A [`Card`]: what a host knows once it has [identified](super::identify) one.
+//! A [`Card`]: what a host knows of a card that it has [identified](super::identify).
 //!
-//! The registers stay with it, so that nothing is lost; what the request path asks is answered here,
-//! the same way for both standards. How long things may take is in [`time`], how ranges are erased
-//! in [`erase`].
+//! The card keeps its registers. Its methods answer the questions of the request path in the same way for
+//! both standards. [`time`] has the time limits, [`erase`] the ways to erase ranges.
 
 use super::command::{Addressing, Rca};
 use super::host::HostCapabilities;
@@ -26,19 +25,19 @@ pub(crate) mod tests;
 /// A card that is selected and ready.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// Which standard it follows, with the registers that only that standard has.
+    /// The standard that the card follows, with the registers that only that standard has.
     pub kind: CardKind,
-    /// Its address.
+    /// The card's address.
     pub rca: Rca,
-    /// Who made it.
+    /// The card's identity.
     pub cid: Cid,
-    /// Its CSD.
+    /// The card's CSD.
     pub csd: Csd,
-    /// What its addresses count.
+    /// The unit of addresses.
     pub addressing: Addressing,
-    /// Size of its user area in sectors of 512 bytes.
+    /// The size of the user area in sectors of 512 bytes.
     pub sectors: u64,
-    /// How the bus to it is driven.
+    /// The mode of the bus.
     pub mode: Mode,
 }
 
@@ -59,19 +58,19 @@ pub enum CardKind {
     },
 }
 
-/// How much a reliable write can have.
+/// The lengths that a reliable write can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReliableWrite {
-    /// There is none.
+    /// The card has no reliable write.
     None,
-    /// One sector, or exactly so many.
+    /// One sector, or exactly this many.
     OneOr(u8),
     /// Any number of sectors.
     Any,
 }
 
 impl Card {
-    /// EXT_CSD, where there is one.
+    /// Returns EXT_CSD, if the card has one.
     #[must_use]
     pub fn ext_csd(&self) -> Option<&ExtCsd> {
         match &self.kind {
@@ -80,7 +79,7 @@ impl Card {
         }
     }
 
-    /// SSR, where there is one.
+    /// Returns SSR, if the card has one.
     #[must_use]
     pub const fn ssr(&self) -> Option<&Ssr> {
         match &self.kind {
@@ -89,12 +88,12 @@ impl Card {
         }
     }
 
-    /// Whether it is an SD card of more than 32 GB.
+    /// Returns whether the card is an SD card of more than 32 GB.
     pub(super) const fn is_sdxc(&self) -> bool {
         matches!(self.csd.layout, Layout::Sd2 | Layout::Sd3) && self.sectors > 32 << 21
     }
 
-    /// Whether transfers can be announced with CMD23: it depends on the host, too.
+    /// Returns whether transfers between `host` and the card can be announced with CMD23.
     #[must_use]
     pub fn set_block_count(&self, host: &HostCapabilities) -> bool {
         let card = match (&self.kind, self.csd.layout) {
@@ -106,35 +105,36 @@ impl Card {
         card && host.set_block_count
     }
 
-    /// Sectors of 512 bytes in one of its own, which is transferred as a whole: 1, or 8 (eMMC of 4 KiB
-    /// sectors that does not emulate 512 bytes).
+    /// Returns the number of 512-byte sectors in one of the card's own sectors, which is transferred as a
+    /// whole: 1, or 8 (eMMC with 4 KiB sectors that does not emulate 512 bytes).
     #[must_use]
     pub fn data_sector_sectors(&self) -> u32 {
         self.ext_csd().map_or(1, ExtCsd::data_sector_sectors)
     }
 
-    /// Bytes of the volatile write cache; 0: none. SD's cache is not used here.
+    /// Returns the bytes of the volatile write cache; 0 if there is none. SD's cache is not used here.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
         self.ext_csd().map_or(0, ExtCsd::cache_bytes)
     }
 
-    /// Whether the cache is on, so that what a write ends is not durable yet.
+    /// Returns whether the cache is on, so that a write that has ended is not durable yet.
     #[must_use]
     pub fn cache_on(&self) -> bool {
         self.ext_csd().is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() > 0)
     }
 
-    /// Requests that card and host's engine queue together, 1 to 32; 0: there is no command queue on
-    /// one of the two. SD's queue is not used here.
+    /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of the two has
+    /// no command queue. SD's queue is not used here.
     #[must_use]
     pub fn queue_depth(&self, host: &HostCapabilities) -> u8 {
         self.ext_csd().map_or(0, ExtCsd::queue_depth).min(host.queue_engine_tasks())
     }
 
-    /// Most writes, and most reads, in one packed command; 0: none. A header of one sector describes
-    /// 63 at most. A card that does not tell which of them failed has none, nor has one whose own sectors
-    /// are larger: so would be its headers.
+    /// Returns the largest number of writes, and of reads, in one packed command; 0 if there are none. A
+    /// header of one sector describes at most 63. A card that does not report which request failed packs
+    /// none, nor does a card whose own sectors are larger than 512 bytes, as its headers would be larger,
+    /// too.
     #[must_use]
     pub fn max_packed(&self, host: &HostCapabilities) -> (u8, u8) {
         let packs = |ext_csd: &&ExtCsd| {
@@ -145,7 +145,7 @@ impl Card {
         (ext_csd.max_packed_writes().min(63), ext_csd.max_packed_reads().min(63))
     }
 
-    /// What a reliable write can have; it needs CMD23.
+    /// Returns the lengths that a reliable write can have; it needs CMD23.
     #[must_use]
     pub fn reliable_write(&self, host: &HostCapabilities) -> ReliableWrite {
         match self.ext_csd().filter(|_| self.set_block_count(host)) {
@@ -158,25 +158,25 @@ impl Card {
         }
     }
 
-    /// How the card is interrupted, if it can be and this is on.
+    /// Returns how the card is interrupted (HPI), if it can be and this is turned on.
     #[must_use]
     pub fn hpi(&self) -> Option<Hpi> {
         self.ext_csd().filter(|ext_csd| ext_csd.hpi_on()).and_then(ExtCsd::hpi)
     }
 
-    /// Whether the host can start background operations.
+    /// Returns whether the host can start background operations.
     #[must_use]
     pub fn bkops(&self) -> bool {
         self.ext_csd().is_some_and(ExtCsd::bkops)
     }
 
-    /// Whether the host can start background operations, and has promised to when they are urgent.
+    /// Returns whether the host can start background operations, and has promised to when they are urgent.
     #[must_use]
     pub fn bkops_by_host(&self) -> bool {
         self.bkops() && self.ext_csd().is_some_and(ExtCsd::bkops_by_host)
     }
 
-    /// Size of a partition in sectors; 0: there is none. An SD card has a user area only.
+    /// Returns the size of a partition in sectors; 0 if there is none. An SD card has a user area only.
     #[must_use]
     pub fn partition_sectors(&self, partition: Partition) -> u64 {
         match partition {
@@ -185,20 +185,22 @@ impl Card {
         }
     }
 
-    /// The limits of its user area as a block device behind `host`; `None` where it has no sector.
+    /// Returns the limits of the user area as a block device behind `host`; `None` if it has no sector.
     ///
-    /// There are none of other [partitions](Partition): the [request path](super::block) never switches
-    /// (PARTITION_CONFIG), so what is meant for one of them would land in the user area.
+    /// Other [partitions](Partition) have no limits: the [request path](super::block) never switches
+    /// partitions (PARTITION_CONFIG), so requests for one of them would land in the user area.
     ///
-    /// A request is one transfer, so it is held to what the host transfers at once and to the 16
-    /// bits of CMD23. Discards are limited by nothing but their type, in whole preferred erase units.
+    /// A request is one transfer, so it is limited by the largest transfer of the host and by the 16 bits of
+    /// CMD23. Discards are limited only by their type, in whole preferred erase units.
     #[must_use]
     pub fn limits(&self, host: &HostCapabilities) -> Option<Limits> {
         if self.sectors == 0 {
             return None;
         }
         let logical_block_sectors = self.data_sector_sectors();
+        debug_assert!(matches!(logical_block_sectors, 1 | 8), "EXT_CSD::parse refuses others");
         let max_blocks = u32::from(host.max_blocks);
+        debug_assert!(max_blocks > 0 && host.max_segments > 0, "a host that transfers nothing");
         let unit = self.preferred_erase_sectors();
         let erasable = u32::MAX / unit * unit;
         let max_if = |able: bool| if able { erasable } else { 0 };

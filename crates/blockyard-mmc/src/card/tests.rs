@@ -47,7 +47,7 @@ pub(crate) fn sd(csd: &str, ssr: &[(usize, u8)], scr: &str) -> Card {
 pub(crate) const SCR: &str = "0235800300000000";
 
 #[test]
-fn emmc_5_1_offers_what_its_registers_say() {
+fn emmc_5_1_offers_the_features_in_its_registers() {
     let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
     let mut bytes = emmc_5_1();
     bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
@@ -55,13 +55,13 @@ fn emmc_5_1_offers_what_its_registers_say() {
     let host = HostCapabilities { queue_engine_depth: 16, ..HostCapabilities::full() };
     assert!(card.set_block_count(&host) && card.cache_on() && card.bkops() && card.sanitize());
     assert_eq!((card.cache_bytes(), card.queue_depth(&host)), (8 << 20, 16));
-    // It holds 32 tasks; direct commands take one number of the host's.
+    // The card holds 32 tasks; direct commands take one number of the host's.
     let depths = [true, false].map(|queue_engine_direct| {
         card.queue_depth(&HostCapabilities { queue_engine_direct, ..HostCapabilities::full() })
     });
     assert_eq!(depths, [31, 32]);
     assert_eq!(card.max_packed(&host), (63, 60));
-    assert_eq!(emmc(emmc_5_1(), &on).max_packed(&host), (0, 0), "nobody would know what failed");
+    assert_eq!(emmc(emmc_5_1(), &on).max_packed(&host), (0, 0), "no report of the failed entry");
     assert_eq!(card.reliable_write(&host), ReliableWrite::Any);
     assert_eq!(card.hpi(), Some(Hpi::SendStatus));
     assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Discard)));
@@ -72,7 +72,7 @@ fn emmc_5_1_offers_what_its_registers_say() {
     assert!(!card.set_block_count(&plain));
     assert_eq!(card.max_packed(&plain), (0, 0));
     assert_eq!(card.reliable_write(&plain), ReliableWrite::None);
-    // 4.41 has trim, but neither discard nor what came with 4.5.
+    // 4.41 has trim, but neither discard nor other features of 4.5.
     let card = emmc(emmc_4_41(), &[]);
     assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Trim)));
     assert_eq!((card.queue_depth(&host), card.max_packed(&host)), (0, (0, 0)));
@@ -90,11 +90,11 @@ fn limits_follow_from_card_and_host() {
     // Whole erase groups of 512 KiB: 2^32 - 1024.
     assert_eq!(limits.max_discard_sectors, 4_294_966_272);
     assert_eq!(limits.max_write_zeroes_sectors, 4_294_966_272);
-    // A write past the cache is a reliable one, which needs CMD23.
+    // A write past the cache is a reliable write, which needs CMD23.
     let plain = HostCapabilities { set_block_count: false, ..host.clone() };
     let limits = card.limits(&plain).unwrap();
     assert!(limits.write_cache && !limits.fua);
-    // Of the user area, whatever there is beside it.
+    // The user area only, whatever other partitions there are.
     assert_eq!(card.partition_sectors(Partition::Boot(1)), 8192);
     let nothing = Card { sectors: 0, ..card.clone() };
     assert_eq!(nothing.limits(&host), None);
@@ -114,7 +114,7 @@ fn limits_follow_from_card_and_host() {
 }
 
 #[test]
-fn time_limits_are_those_of_the_standards() {
+fn time_limits_follow_the_standards() {
     // TAAC 10 ms, R2W_FACTOR 4: 16 times.
     let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
     assert_eq!(card.read_limit(), Duration::from_ms(100));
@@ -125,7 +125,7 @@ fn time_limits_are_those_of_the_standards() {
     let old = emmc(emmc_4_41(), &[]);
     assert_eq!(old.switch_limit(), time::SWITCH);
     assert_eq!(old.partition_switch_limit(), Duration::from_ms(10));
-    // SDHC and SDXC have fixed ones; below 2 GB the CSD says: TAAC 1.5 ms * 100, no more than ...
+    // SDHC and SDXC have fixed limits; below 2 GB the CSD states them: TAAC 1.5 ms * 100, no more than ...
     let sdhc = sd(example::CSD_SAMSUNG_32G, &[], SCR);
     let limits = (sdhc.read_limit(), sdhc.write_limit());
     assert_eq!(limits, (Duration::from_ms(100), Duration::from_ms(250)));
@@ -141,7 +141,7 @@ fn time_limits_are_those_of_the_standards() {
 }
 
 #[test]
-fn an_erase_is_granted_time_for_each_group_it_touches() {
+fn the_limit_of_an_erase_counts_each_group_that_it_touches() {
     let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
     let limit =
         |by, sector, sectors| card.erase_way(Erase::Mmc(by)).unwrap().limit(sector, sectors);
@@ -151,7 +151,7 @@ fn an_erase_is_granted_time_for_each_group_it_touches() {
     assert_eq!(limit(MmcErase::Discard, 1024, 1024), Duration::from_ms(1500));
     assert_eq!(limit(MmcErase::Erase, 0, 1024), Duration::from_secs(1));
     assert_eq!(limit(MmcErase::SecureErase, 0, 1024), Duration::from_ms(16_200));
-    // Allocation units of 4 MiB, 2 of them in 3 s and 1 s beyond; without a word, 250 ms a block.
+    // Allocation units of 4 MiB, 2 of them in 3 s, plus 1 s; if the card states nothing, 250 ms a block.
     let card = sd(example::CSD_SAMSUNG_32G, &[(10, 0x90), (12, 2), (13, 0b0000_1101)], SCR);
     let limit = |by, sector, sectors| card.erase_way(Erase::Sd(by)).unwrap().limit(sector, sectors);
     assert_eq!(limit(SdErase::Erase, 8192, 16_384), Duration::from_secs(4));

@@ -1,7 +1,7 @@
-//! How long a card may take for what, before a host gives up.
+//! The time limits of a card, after which a host gives up.
 //!
-//! What the card or its standard states is used as stated. For what neither states, the constants
-//! of this module stand in; they are the ones that Linux grants.
+//! Limits that the card or its standard states are used as stated. For other limits the constants of this
+//! module stand in. They are the ones that Linux grants.
 
 use super::erase::Erase;
 use super::erase_time::{EraseTime, times};
@@ -10,30 +10,34 @@ use crate::command::erase::{MmcErase, SdErase};
 use crate::register::ext_csd::ExtCsd;
 use blockyard::time::Duration;
 
-/// Granted for a switch where EXT_CSD does not say.
+/// The limit of a switch if EXT_CSD does not state one.
 pub const SWITCH: Duration = Duration::from_ms(500);
-/// Granted for a flush of the cache: no standard limits it.
+/// The limit of a flush of the cache: no standard states one.
 pub const FLUSH: Duration = Duration::from_secs(30);
-/// Granted for a sanitize: no standard limits it.
+/// The limit of a sanitize: no standard states one.
 pub const SANITIZE: Duration = Duration::from_secs(240);
-/// Granted for background operations, before they are interrupted: no standard limits them.
+/// The time after which background operations are interrupted: no standard states a limit.
 pub const BKOPS: Duration = Duration::from_secs(120);
-/// Granted for leaving what an interrupt (HPI) interrupts, where EXT_CSD does not say.
+/// The time that the card may take to stop after an interrupt (HPI), if EXT_CSD does not state it.
 pub const INTERRUPT: Duration = Duration::from_ms(100);
-/// SD 4.6.2.1: a read of a card above 2 GB, and the most of any SD card.
+/// SD 4.6.2.1: the limit of a read of a card above 2 GB, and the largest limit of any SD card.
 pub const SD_READ: Duration = Duration::from_ms(100);
-/// SD 4.6.2.2: a write of a card above 2 GB, and the most of any card up to 32 GB.
+/// SD 4.6.2.2: the limit of a write of a card above 2 GB, and the largest limit of any card up to 32 GB.
 pub const SD_WRITE: Duration = Duration::from_ms(250);
-/// SD 4.6.2.2: a write of a card above 32 GB.
+/// SD 4.6.2.2: the limit of a write of a card above 32 GB.
 pub const SDXC_WRITE: Duration = Duration::from_ms(500);
-/// SD 4.14: an erase of one block of a card that does not tell, and any discard.
+/// SD 4.14: the limit of an erase of one block if the card states none, and of any discard.
 pub const SD_ERASE: Duration = Duration::from_ms(250);
 
+const _: () =
+    assert!(SD_READ.as_ns() <= SD_WRITE.as_ns() && SD_WRITE.as_ns() <= SDXC_WRITE.as_ns());
+const _: () = assert!(INTERRUPT.as_ns() < SWITCH.as_ns() && SWITCH.as_ns() < FLUSH.as_ns());
+
 impl Card {
-    /// The limit of the time before a block that is read.
+    /// Returns the longest time before a block that is read.
     ///
-    /// Of what the CSD says is typical, eMMC may take 10 times as long, and an SD card up to 2 GB
-    /// 100 times, but no longer than [`SD_READ`]; SD cards above that have the latter.
+    /// Relative to the typical time in the CSD, eMMC may take 10 times as long, and an SD card up to 2 GB 100
+    /// times as long, but no longer than [`SD_READ`]. Larger SD cards have [`SD_READ`].
     #[must_use]
     pub fn read_limit(&self) -> Duration {
         match &self.kind {
@@ -45,8 +49,8 @@ impl Card {
         }
     }
 
-    /// The limit of busy after a block that is written: as [`Self::read_limit`], times the factor
-    /// that the CSD states, with [`SD_WRITE`] or [`SDXC_WRITE`].
+    /// Returns the longest busy time after a block that is written: as [`Self::read_limit`], times the factor
+    /// in the CSD, with [`SD_WRITE`] or [`SDXC_WRITE`].
     #[must_use]
     pub fn write_limit(&self) -> Duration {
         let factor = u64::from(self.csd.write_factor);
@@ -60,23 +64,23 @@ impl Card {
         }
     }
 
-    /// Whether it is a card of at most 2 GB, whose CSD states its times.
+    /// Returns whether the card has at most 2 GB, so that its CSD states its times.
     fn sectors_by_bytes(&self) -> bool {
         self.addressing == crate::command::Addressing::Bytes
     }
 
-    /// TAAC, and NSAC at the present clock.
+    /// Returns TAAC plus NSAC at the present clock.
     fn typical_access(&self) -> Duration {
         self.csd.read_access.span + self.mode.time(u64::from(self.csd.read_access.clocks))
     }
 
-    /// The limit of a switch (CMD6) without a limit of its own.
+    /// Returns the limit of a switch (CMD6) without a limit of its own.
     #[must_use]
     pub fn switch_limit(&self) -> Duration {
         self.ext_csd().and_then(ExtCsd::generic_switch_time).unwrap_or(SWITCH)
     }
 
-    /// The limit of a switch that changes the partition.
+    /// Returns the limit of a switch that changes the partition.
     #[must_use]
     pub fn partition_switch_limit(&self) -> Duration {
         self.ext_csd()
@@ -84,19 +88,19 @@ impl Card {
             .unwrap_or_else(|| self.switch_limit())
     }
 
-    /// The limit of leaving what an interrupt (HPI) interrupts.
+    /// Returns the time that the card may take to stop after an interrupt (HPI).
     #[must_use]
     pub fn interrupt_limit(&self) -> Duration {
         self.ext_csd().and_then(ExtCsd::out_of_interrupt_time).unwrap_or(INTERRUPT)
     }
 
-    /// The limit of a flush of the cache.
+    /// Returns the limit of a flush of the cache.
     #[must_use]
     pub const fn flush_limit(&self) -> Duration {
         FLUSH
     }
 
-    /// How long busy after an erase may be.
+    /// Returns how long the card may be busy after an erase.
     pub(super) fn erase_time(&self, by: Erase) -> EraseTime {
         match by {
             Erase::Mmc(by) => EraseTime::Each {
@@ -111,7 +115,7 @@ impl Card {
         }
     }
 
-    /// What EXT_CSD grants a group; a write's time where it grants nothing.
+    /// Returns the time that EXT_CSD grants for a group; a write's time if it states none.
     fn group_time(&self, by: MmcErase) -> Duration {
         let stated = self.ext_csd().and_then(|ext_csd| match by {
             MmcErase::Erase => ext_csd.erase_group_time().filter(|_| ext_csd.erase_group_on()),
@@ -123,9 +127,9 @@ impl Card {
     }
 
     fn sd_erase_time(&self) -> EraseTime {
-        let told = self.ssr().and_then(|ssr| ssr.erase.zip(ssr.allocation_unit_sectors));
-        match told {
-            Some((timing, unit_sectors)) => EraseTime::Told { unit_sectors, timing },
+        let stated = self.ssr().and_then(|ssr| ssr.erase.zip(ssr.allocation_unit_sectors));
+        match stated {
+            Some((timing, unit_sectors)) => EraseTime::Stated { unit_sectors, timing },
             None => EraseTime::Each { unit_sectors: 1, time: SD_ERASE },
         }
     }

@@ -1,17 +1,17 @@
-//! Addresses: of a card, and within a card.
+//! The address of a card, and addresses within a card.
 
-/// A card's relative address (RCA), which selects it. 0 is nobody's.
+/// A card's relative address (RCA), which selects it. 0 selects no card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rca(pub u16);
 
 impl Rca {
-    /// As arguments have it: in the upper half.
+    /// Returns the address as an argument, in the upper half.
     pub(super) const fn argument(self) -> u32 {
         (self.0 as u32) << 16
     }
 }
 
-/// What addresses in commands count.
+/// The unit of addresses in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// Bytes: cards up to 2 GB.
@@ -21,7 +21,7 @@ pub enum Addressing {
 }
 
 impl Addressing {
-    /// The address of `sector` as an argument; `None` where 32 bits cannot say it.
+    /// Returns the address of `sector` as an argument; `None` if it does not fit 32 bits.
     #[must_use]
     pub fn argument(self, sector: u64) -> Option<u32> {
         match self {

@@ -1,4 +1,4 @@
-//! Every command that a host of ours sends, each with its constructor.
+//! All commands that a host sends, each with its constructor.
 
 use super::address::Rca;
 use super::data::{Data, Direction};
@@ -8,16 +8,16 @@ use super::response::ResponseKind;
 use crate::register::switch::Group;
 use core::fmt;
 
-/// A command, whole.
+/// A command with its argument, its response and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What is meant.
+    /// The command's meaning.
     pub opcode: Opcode,
     /// Its argument.
     pub argument: u32,
-    /// What the card answers.
+    /// The form of the card's response.
     pub response: ResponseKind,
-    /// What is transferred.
+    /// The data that is transferred.
     pub data: Option<Data>,
 }
 
@@ -30,20 +30,20 @@ pub struct BlockCount {
     pub reliable: bool,
     /// Bit 30: what follows is a packed command.
     pub packed: bool,
-    /// Bit 29: its data is for the faster area.
+    /// Bit 29: the data is for the faster area.
     pub tagged: bool,
-    /// Bit 24: it goes to the medium past the cache.
+    /// Bit 24: the data goes to the medium past the cache.
     pub forced: bool,
 }
 
 impl BlockCount {
-    /// `blocks`, and nothing else.
+    /// A count of `blocks` without flags.
     #[must_use]
     pub const fn new(blocks: u16) -> Self {
         Self { blocks, reliable: false, packed: false, tagged: false, forced: false }
     }
 
-    /// The argument of CMD23.
+    /// Returns the argument of CMD23.
     #[must_use]
     pub fn argument(self) -> u32 {
         u32::from(self.reliable) << 31
@@ -57,62 +57,61 @@ impl BlockCount {
 /// How CMD6 of eMMC changes a byte of EXT_CSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchAccess {
-    /// Bits that the value has are set.
+    /// The bits that the value has are set.
     SetBits,
-    /// Bits that the value has are cleared.
+    /// The bits that the value has are cleared.
     ClearBits,
     /// The value is written.
     WriteByte,
 }
 
-/// Bus: getting to know a card.
+/// Commands that identify and select cards.
 impl Command {
-    /// CMD0: be as after power-up.
+    /// CMD0: return to the state after power-up.
     #[must_use]
     pub fn go_idle() -> Self {
         Self::plain(Opcode::GoIdle, 0)
     }
 
-    /// CMD1 of eMMC: is the device ready, and what is it? See
+    /// CMD1 of eMMC: report whether the device is ready, and its OCR. See
     /// [`MmcOcr`](crate::register::ocr::MmcOcr) for `ocr`; 0 only asks.
     #[must_use]
     pub fn send_op_cond(ocr: u32) -> Self {
         Self::plain(Opcode::SendOpCond, ocr)
     }
 
-    /// ACMD41 of SD: is the card ready, and what is it? See
+    /// ACMD41 of SD: report whether the card is ready, and its OCR. See
     /// [`SdOcr`](crate::register::ocr::SdOcr) for `ocr`.
     #[must_use]
     pub fn sd_send_op_cond(ocr: u32) -> Self {
         Self::plain(Opcode::SdSendOpCond, ocr)
     }
 
-    /// CMD5 of SDIO: is there an I/O card? Memory cards do not answer.
+    /// CMD5 of SDIO: report an I/O card. Memory cards do not answer.
     #[must_use]
     pub fn io_send_op_cond() -> Self {
         Self::plain(Opcode::IoSendOpCond, 0)
     }
 
-    /// CMD8 of SD: do you work at 2.7 to 3.6 V, and do you hear `pattern`? Cards before 2.00 do not
-    /// answer.
+    /// CMD8 of SD: confirm 2.7 to 3.6 V, and return `pattern`. Cards before 2.00 do not answer.
     #[must_use]
     pub fn send_if_cond(pattern: u8) -> Self {
         Self::plain(Opcode::SendIfCond, 0x100 | u32::from(pattern))
     }
 
-    /// CMD11 of SD: signals go to 1.8 V.
+    /// CMD11 of SD: change signals to 1.8 V.
     #[must_use]
     pub fn voltage_switch() -> Self {
         Self::plain(Opcode::VoltageSwitch, 0)
     }
 
-    /// CMD2: who is there?
+    /// CMD2: all cards send their CID.
     #[must_use]
     pub fn all_send_cid() -> Self {
         Self::plain(Opcode::AllSendCid, 0)
     }
 
-    /// CMD3 of eMMC: your address is `rca`.
+    /// CMD3 of eMMC: take the address `rca`.
     #[must_use]
     pub fn set_relative_addr(rca: Rca) -> Self {
         Self::plain(Opcode::SetRelativeAddr, rca.argument())
@@ -124,13 +123,13 @@ impl Command {
         Self::plain(Opcode::SendRelativeAddr, 0)
     }
 
-    /// CMD9: your CSD.
+    /// CMD9: send the CSD.
     #[must_use]
     pub fn send_csd(rca: Rca) -> Self {
         Self::plain(Opcode::SendCsd, rca.argument())
     }
 
-    /// CMD10: your CID.
+    /// CMD10: send the CID.
     #[must_use]
     pub fn send_cid(rca: Rca) -> Self {
         Self::plain(Opcode::SendCid, rca.argument())
@@ -142,7 +141,7 @@ impl Command {
         Self::plain(Opcode::Select, rca.argument())
     }
 
-    /// CMD7 with an address that nobody has: no card is selected.
+    /// CMD7 with an address that no card has: no card is selected.
     #[must_use]
     pub fn deselect() -> Self {
         Self::plain(Opcode::Deselect, 0)
@@ -166,28 +165,28 @@ impl Command {
         Self::plain(Opcode::Awake, rca.argument())
     }
 
-    /// CMD55: the next command is an application's (ACMD). Before a card has an address it is 0.
+    /// CMD55: the next command is an application command (ACMD). `rca` is 0 before a card has an address.
     #[must_use]
     pub fn application(rca: Rca) -> Self {
         Self::plain(Opcode::Application, rca.argument())
     }
 }
 
-/// Registers and settings.
+/// Commands for registers and settings.
 impl Command {
-    /// CMD8 of eMMC: your EXT_CSD.
+    /// CMD8 of eMMC: send EXT_CSD.
     #[must_use]
     pub fn send_ext_csd() -> Self {
         Self::reading(Opcode::SendExtCsd, 0, 512)
     }
 
-    /// ACMD51 of SD: your SCR.
+    /// ACMD51 of SD: send the SCR.
     #[must_use]
     pub fn send_scr() -> Self {
         Self::reading(Opcode::SendScr, 0, 8)
     }
 
-    /// ACMD13 of SD: your SD status.
+    /// ACMD13 of SD: send the SD status.
     #[must_use]
     pub fn sd_status() -> Self {
         Self::reading(Opcode::SdStatus, 0, 64)
@@ -197,10 +196,10 @@ impl Command {
     ///
     /// # Panics
     ///
-    /// If `index` is above 191: properties cannot be written.
+    /// Panics if `index` is above 191: properties cannot be written.
     #[must_use]
     pub fn switch(access: SwitchAccess, index: u16, value: u8) -> Self {
-        assert!(index < 192, "EXT_CSD {index} cannot be written");
+        assert!(index < 192, "EXT_CSD byte {index} cannot be written: only bytes 0 to 191 can");
         let access = match access {
             SwitchAccess::SetBits => 1,
             SwitchAccess::ClearBits => 2,
@@ -209,20 +208,20 @@ impl Command {
         Self::plain(Opcode::Switch, access << 24 | u32::from(index) << 16 | u32::from(value) << 8)
     }
 
-    /// CMD6 of SD, mode 0: what functions are there? None changes.
+    /// CMD6 of SD, mode 0: list the functions. None changes.
     #[must_use]
     pub fn check_functions() -> Self {
         Self::reading(Opcode::SwitchFunction, 0x00ff_ffff, 64)
     }
 
-    /// CMD6 of SD, mode 1: function `number` of `group` goes on; other groups stay.
+    /// CMD6 of SD, mode 1: select function `number` of `group`; other groups stay.
     ///
     /// # Panics
     ///
-    /// If `number` is above 14: 15 means "leave it".
+    /// Panics if `number` is above 14: 15 means "leave it".
     #[must_use]
     pub fn set_function(group: Group, number: u8) -> Self {
-        assert!(number < 15, "function {number} cannot be chosen");
+        assert!(number < 15, "function {number} cannot be chosen: only 0 to 14 can");
         let shift = 4 * group.index();
         let argument = 0x80ff_ffff & !(0xf << shift) | u32::from(number) << shift;
         Self::reading(Opcode::SwitchFunction, argument, 64)
@@ -234,50 +233,50 @@ impl Command {
         Self::plain(Opcode::SetBusWidth, if four { 2 } else { 0 })
     }
 
-    /// ACMD42 of SD: the pull-up by which a slot finds out that there is a card is on or off.
+    /// ACMD42 of SD: turn the pull-up by which a slot detects a card on or off.
     #[must_use]
     pub fn set_card_detect(on: bool) -> Self {
         Self::plain(Opcode::SetCardDetect, u32::from(on))
     }
 
-    /// CMD16: blocks have so many bytes. Cards above 2 GB have 512 always.
+    /// CMD16: set the block length in bytes. Cards above 2 GB always use 512.
     #[must_use]
     pub fn set_block_len(bytes: u32) -> Self {
         Self::plain(Opcode::SetBlockLen, bytes)
     }
 
-    /// CMD19 of SD: a known block of 64 bytes, for tuning.
+    /// CMD19 of SD: send a known block of 64 bytes, for tuning.
     #[must_use]
     pub fn sd_tuning_block() -> Self {
         Self::reading(Opcode::SdTuningBlock, 0, 64)
     }
 
-    /// CMD21 of eMMC: a known block for tuning, of 128 bytes on 8 lanes and of 64 on 4.
+    /// CMD21 of eMMC: send a known block for tuning, of 128 bytes on 8 lanes and of 64 on 4.
     #[must_use]
     pub fn mmc_tuning_block(eight_lanes: bool) -> Self {
         Self::reading(Opcode::MmcTuningBlock, 0, if eight_lanes { 128 } else { 64 })
     }
 
-    /// CMD13: how are you?
+    /// CMD13: send the status.
     #[must_use]
     pub fn send_status(rca: Rca) -> Self {
         Self::plain(Opcode::SendStatus, rca.argument())
     }
 
-    /// CMD13 with its lowest bit set: leave what you are busy with (HPI).
+    /// CMD13 with its lowest bit set: interrupt the present operation (HPI).
     #[must_use]
     pub fn interrupt_by_status(rca: Rca) -> Self {
         Self::plain(Opcode::InterruptByStatus, rca.argument() | 1)
     }
 
-    /// CMD12 with its lowest bit set: leave what you are busy with (HPI).
+    /// CMD12 with its lowest bit set: interrupt the present operation (HPI).
     #[must_use]
     pub fn interrupt_by_stop(rca: Rca) -> Self {
         Self::plain(Opcode::InterruptByStop, rca.argument() | 1)
     }
 }
 
-/// Data. Addresses come from [`Addressing::argument`]; blocks have 512 bytes.
+/// Commands for data. Addresses come from [`Addressing::argument`]; blocks have 512 bytes.
 impl Command {
     /// CMD17: read one block.
     #[must_use]
@@ -303,7 +302,7 @@ impl Command {
         Self::blocks(Opcode::WriteMultiple, address, blocks)
     }
 
-    /// CMD12: no more data. After a write the card is busy with what it has; after a read it is not.
+    /// CMD12: end the transfer. After a write the card is busy with its data; after a read it is not.
     #[must_use]
     pub fn stop_transmission(after: Direction) -> Self {
         let response = match after {
@@ -313,67 +312,67 @@ impl Command {
         Self { response, ..Self::plain(Opcode::StopTransmission, 0) }
     }
 
-    /// CMD23 of eMMC: what the next read or write has.
+    /// CMD23 of eMMC: set the block count of the next read or write.
     #[must_use]
     pub fn set_block_count(count: BlockCount) -> Self {
         Self::plain(Opcode::SetBlockCount, count.argument())
     }
 
-    /// CMD23 of SD, where [`Scr::set_block_count`](crate::register::scr::Scr::set_block_count) says
-    /// that the card takes it: the next read or write has `blocks` blocks.
+    /// CMD23 of SD, if [`Scr::set_block_count`](crate::register::scr::Scr::set_block_count) says that the
+    /// card takes it: the next read or write has `blocks` blocks.
     #[must_use]
     pub fn sd_set_block_count(blocks: u16) -> Self {
         Self::plain(Opcode::SetBlockCount, u32::from(blocks))
     }
 
-    /// ACMD23 of SD: erase so many blocks ahead of the write that follows.
+    /// ACMD23 of SD: erase this many blocks ahead of the write that follows.
     ///
     /// # Panics
     ///
-    /// If `blocks` has more than 23 bits.
+    /// Panics if `blocks` has more than 23 bits.
     #[must_use]
     pub fn set_pre_erase_count(blocks: u32) -> Self {
         assert!(blocks < 1 << 23, "{blocks} blocks do not fit 23 bits");
         Self::plain(Opcode::SetPreEraseCount, blocks)
     }
 
-    /// ACMD22 of SD: how many blocks of the last write are good?
+    /// ACMD22 of SD: send the number of good blocks of the last write.
     #[must_use]
     pub fn send_written_blocks() -> Self {
         Self::reading(Opcode::SendWrittenBlocks, 0, 4)
     }
 
-    /// CMD35 of eMMC: the first block, or erase group, to erase.
+    /// CMD35 of eMMC: the first block, or erase group, of an erase.
     #[must_use]
     pub fn mmc_erase_start(address: u32) -> Self {
         Self::plain(Opcode::MmcEraseStart, address)
     }
 
-    /// CMD36 of eMMC: the last one, itself included.
+    /// CMD36 of eMMC: the last block, or erase group, of an erase.
     #[must_use]
     pub fn mmc_erase_end(address: u32) -> Self {
         Self::plain(Opcode::MmcEraseEnd, address)
     }
 
-    /// CMD38 of eMMC: erase what CMD35 and CMD36 named.
+    /// CMD38 of eMMC: erase the range of CMD35 and CMD36.
     #[must_use]
     pub fn mmc_erase(kind: MmcErase) -> Self {
         Self::plain(Opcode::Erase, kind.argument())
     }
 
-    /// CMD32 of SD: the first block to erase.
+    /// CMD32 of SD: the first block of an erase.
     #[must_use]
     pub fn sd_erase_start(address: u32) -> Self {
         Self::plain(Opcode::SdEraseStart, address)
     }
 
-    /// CMD33 of SD: the last one, itself included.
+    /// CMD33 of SD: the last block of an erase.
     #[must_use]
     pub fn sd_erase_end(address: u32) -> Self {
         Self::plain(Opcode::SdEraseEnd, address)
     }
 
-    /// CMD38 of SD: erase what CMD32 and CMD33 named.
+    /// CMD38 of SD: erase the range of CMD32 and CMD33.
     #[must_use]
     pub fn sd_erase(kind: SdErase) -> Self {
         Self::plain(Opcode::Erase, kind.argument())
@@ -381,13 +380,17 @@ impl Command {
 }
 
 impl Command {
-    /// A command without data, answered as its opcode says.
+    /// A command without data, with the response of its opcode.
     pub(super) fn plain(opcode: Opcode, argument: u32) -> Self {
         Self { opcode, argument, response: opcode.row().response, data: None }
     }
 
-    /// A command that brings one block of `bytes`.
+    /// A command that reads one block of `bytes`.
     pub(super) fn reading(opcode: Opcode, argument: u32, bytes: u16) -> Self {
+        debug_assert!(
+            bytes > 0 && bytes <= 512,
+            "{opcode} of {bytes} bytes: a block has at most 512"
+        );
         let data = Data { direction: Direction::Read, block_bytes: bytes, blocks: 1 };
         Self { data: Some(data), ..Self::plain(opcode, argument) }
     }
@@ -403,7 +406,7 @@ impl Command {
     }
 }
 
-/// As people write it: `CMD18 (0x00001000)`.
+/// The usual notation: `CMD18 (0x00001000)`.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({:#010x})", self.opcode, self.argument)
@@ -446,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_count_s_flags_are_bits_31_30_29_and_24() {
+    fn the_flags_of_a_block_count_are_bits_31_30_29_and_24() {
         let argument = |count| Command::set_block_count(count).argument;
         let count = BlockCount::new(0x1234);
         assert_eq!(argument(count), 0x1234);
@@ -457,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn data_goes_the_way_its_command_says() {
+    fn the_command_decides_the_direction_of_its_data() {
         let data = |command: Command| command.data.map(|data| (data.direction, data.bytes()));
         assert_eq!(data(Command::read_multiple(0, 3)), Some((Direction::Read, 1536)));
         assert_eq!(data(Command::write_single(0)), Some((Direction::Write, 512)));
@@ -469,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_does_not_fit_is_no_argument() {
+    fn an_address_beyond_32_bits_is_refused() {
         assert_eq!(Addressing::Bytes.argument(8), Some(4096));
         assert_eq!(Addressing::Bytes.argument((1 << 23) - 1), Some(0xffff_fe00));
         assert_eq!(Addressing::Bytes.argument(1 << 23), None);

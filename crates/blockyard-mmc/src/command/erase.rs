@@ -13,12 +13,12 @@ pub enum MmcErase {
     SecureErase,
     /// Blocks are marked for a secure trim.
     SecureTrimMark,
-    /// What was marked is erased with every copy of it.
+    /// The marked blocks are erased with every copy of them.
     SecureTrim,
 }
 
 impl MmcErase {
-    /// The argument of CMD38.
+    /// Returns the argument of CMD38.
     #[must_use]
     pub const fn argument(self) -> u32 {
         match self {
@@ -31,7 +31,7 @@ impl MmcErase {
         }
     }
 
-    /// Whether only whole erase groups can be named; else any blocks.
+    /// Returns whether only whole erase groups can be named, not any blocks.
     #[must_use]
     pub const fn by_groups(self) -> bool {
         matches!(self, Self::Erase | Self::SecureErase)
@@ -43,14 +43,14 @@ impl MmcErase {
 pub enum SdErase {
     /// Blocks, which then read as erased.
     Erase,
-    /// Blocks, which then read as anything; where the SSR says so.
+    /// Blocks, which then read as anything; only if the SSR says so.
     Discard,
-    /// The whole user area at once; where the SSR says so.
+    /// The whole user area at once; only if the SSR says so.
     Full,
 }
 
 impl SdErase {
-    /// The argument of CMD38.
+    /// Returns the argument of CMD38.
     #[must_use]
     pub const fn argument(self) -> u32 {
         match self {

@@ -9,7 +9,7 @@ use core::fmt;
 pub struct Illegal {
     /// The command.
     pub opcode: Opcode,
-    /// Where the card was.
+    /// The card's state.
     pub state: CardState,
     /// Its command queue.
     pub queue: Queue,
@@ -24,18 +24,18 @@ impl fmt::Display for Illegal {
 
 impl core::error::Error for Illegal {}
 
-/// Whether a card in `state` takes `opcode`, and where it is then.
+/// Returns the state of a card after `opcode`, if a card in `state` takes it.
 ///
 /// A command with data leaves the card in [`CardState::Data`] or [`CardState::Receive`], and one
 /// with busy in [`CardState::Programming`] or [`CardState::Disconnect`]; see
 /// [`CardState::after_data`] and [`CardState::after_busy`]. CMD1 and ACMD41 lead to
 /// [`CardState::Ready`] only when the response says that the card is; before, it stays idle.
 ///
-/// An application's command is legal only right after CMD55, which is for the caller to see to.
+/// An application command is legal only right after CMD55, which the caller checks.
 ///
 /// # Errors
 ///
-/// The card does not take it there, and stays where it is.
+/// Fails if the card does not take the command in that state. The card stays in it.
 pub fn legal(state: CardState, opcode: Opcode, queue: Queue) -> Result<CardState, Illegal> {
     let row = opcode.row();
     let queue_allows = match row.queue {
@@ -57,7 +57,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn a_card_s_way_from_power_up_to_data_is_legal() {
+    fn all_commands_from_power_up_to_data_are_legal() {
         use CardState::*;
         let way = |from, opcodes: &[Opcode]| {
             opcodes.iter().try_fold(from, |state, &opcode| legal(state, opcode, Queue::Off))
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_never_be_sent_is_illegal() {
+    fn commands_in_a_wrong_state_are_illegal() {
         use CardState::*;
         for (state, opcode, queue) in [
             (Transfer, Opcode::ReadMultiple, Queue::Empty),

@@ -1,4 +1,4 @@
-//! The header of a packed command: 512 bytes that say what the rest is made of (JESD84-B51 6.6.29).
+//! The header of a packed command: 512 bytes that describe the rest (JESD84-B51 6.6.29).
 //!
 //! | bytes | what |
 //! |---|---|
@@ -11,14 +11,14 @@
 use super::catalogue::BlockCount;
 use super::data::Direction;
 
-/// Entries that a header of 512 bytes has room for.
+/// The number of entries that fit a header of 512 bytes.
 pub const MAX_ENTRIES: u8 = 63;
 
-/// Writes the header of a packed command of `entries`, each what it has and its address, into `block`.
+/// Writes the header of a packed command into `block`. `entries` has the block count and the address of each.
 ///
 /// # Panics
 ///
-/// If there are more than [`MAX_ENTRIES`].
+/// Panics if there are more than [`MAX_ENTRIES`].
 pub fn write_header(
     block: &mut [u8; 512],
     direction: Direction,
@@ -29,6 +29,8 @@ pub fn write_header(
     let (first, words) = words.split_at_mut(2);
     let mut count = 0;
     for (what, address) in entries {
+        assert!(count < MAX_ENTRIES, "a header lists at most {MAX_ENTRIES} requests");
+        debug_assert!(what.blocks > 0, "an entry of no blocks");
         let at = 2 * usize::from(count);
         words[at] = what.argument().to_le_bytes();
         words[at + 1] = address.to_le_bytes();
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_of_two_writes_is_as_the_standard_lays_it_out() {
+    fn a_header_of_two_writes_follows_the_layout_of_the_standard() {
         let mut block = [0xff; 512];
         let reliable = BlockCount { reliable: true, ..BlockCount::new(8) };
         let entries = [(reliable, 0x1000), (BlockCount::new(257), 0x0102_0304)];

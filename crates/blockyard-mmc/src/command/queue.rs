@@ -1,5 +1,5 @@
-//! Commands of eMMC's command queue (JESD84-B51 6.6.39): a task is described by CMD44 and CMD45,
-//! reported ready by CMD13, and executed by CMD46 or CMD47. CMD48 takes tasks away.
+//! Commands of eMMC's command queue (JESD84-B51 6.6.39): CMD44 and CMD45 describe a task, CMD13 reports tasks
+//! that are ready, and CMD46 or CMD47 executes a task. CMD48 removes tasks.
 
 use super::address::Rca;
 use super::catalogue::Command;
@@ -11,18 +11,18 @@ use super::opcode::Opcode;
 pub struct TaskId(u8);
 
 impl TaskId {
-    /// The task `number`.
+    /// The task with this number.
     ///
     /// # Panics
     ///
-    /// If `number` is above 31.
+    /// Panics if `number` is above 31.
     #[must_use]
     pub const fn new(number: u8) -> Self {
-        assert!(number < 32, "a command queue has at most 32 tasks");
+        assert!(number < 32, "task numbers are below 32");
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
@@ -33,25 +33,25 @@ impl TaskId {
     }
 }
 
-/// The number of direct commands: with these, tasks have those below.
+/// The number of direct commands. If the engine takes them, tasks have lower numbers.
 pub const DIRECT: TaskId = TaskId::new(31);
 
-/// What CMD44 tells of a task.
+/// What CMD44 says of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskParameters {
-    /// The task.
+    /// The task's number.
     pub task: TaskId,
-    /// Its direction.
+    /// The direction of its data.
     pub direction: Direction,
     /// Its blocks of 512 bytes, at least 1.
     pub blocks: u16,
     /// Bit 31: a reliable write.
     pub reliable: bool,
-    /// Bit 29: its data is for the faster area.
+    /// Bit 29: the data is for the faster area.
     pub tagged: bool,
-    /// Bit 24: it goes to the medium past the cache.
+    /// Bit 24: the data goes to the medium past the cache.
     pub forced: bool,
-    /// Bit 23: before tasks without.
+    /// Bit 23: the task goes before tasks without this bit.
     pub high_priority: bool,
 }
 
@@ -81,7 +81,7 @@ impl TaskParameters {
     }
 }
 
-/// The command queue.
+/// Commands of the command queue.
 impl Command {
     /// CMD44: a task's parameters.
     #[must_use]
@@ -89,19 +89,19 @@ impl Command {
         Self::plain(Opcode::QueueTaskParameters, parameters.argument())
     }
 
-    /// CMD45: where the task of the last CMD44 begins. Now it is queued.
+    /// CMD45: the address of the task of the last CMD44, which is queued then.
     #[must_use]
     pub fn queue_task_address(address: u32) -> Self {
         Self::plain(Opcode::QueueTaskAddress, address)
     }
 
-    /// CMD46: transfer a ready task that reads.
+    /// CMD46: transfer the data of a ready task that reads.
     #[must_use]
     pub fn execute_read(task: TaskId, blocks: u16) -> Self {
         Self::blocks(Opcode::ExecuteRead, task.argument(), blocks)
     }
 
-    /// CMD47: transfer a ready task that writes.
+    /// CMD47: transfer the data of a ready task that writes.
     #[must_use]
     pub fn execute_write(task: TaskId, blocks: u16) -> Self {
         Self::blocks(Opcode::ExecuteWrite, task.argument(), blocks)
@@ -119,7 +119,7 @@ impl Command {
         Self::plain(Opcode::ManageTasks, task.argument() | 2)
     }
 
-    /// CMD13 with bit 15: which tasks are ready? The response is a bit for each.
+    /// CMD13 with bit 15: send the set of tasks that are ready, one bit each.
     #[must_use]
     pub fn send_queue_status(rca: Rca) -> Self {
         Self::plain(Opcode::SendQueueStatus, rca.argument() | 1 << 15)

@@ -1,4 +1,4 @@
-//! Responses: what a card says on the command line (JESD84-B51 6.12; SD 4.9).
+//! Responses of a card on the command line (JESD84-B51 6.12; SD 4.9).
 
 use super::address::Rca;
 use super::status::Status;
@@ -7,11 +7,11 @@ use crate::register::Bits;
 /// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseKind {
-    /// None at all.
+    /// No response.
     None,
     /// The card's [status](Status).
     R1,
-    /// As R1; then DAT0 is low as long as the card is busy.
+    /// Like R1; then DAT0 is low while the card is busy.
     R1b,
     /// CID or CSD.
     R2,
@@ -19,14 +19,14 @@ pub enum ResponseKind {
     R3,
     /// OCR of an I/O card, without CRC.
     R4,
-    /// SD: the address chosen, and half of the status.
+    /// SD: the chosen address, and half of the status.
     R6,
-    /// SD: the voltage accepted, and the pattern back.
+    /// SD: the accepted voltage, and the pattern.
     R7,
 }
 
 impl ResponseKind {
-    /// Bits on the wire: 0, 48 or 136.
+    /// Returns the bits on the wire: 0, 48 or 136.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -36,32 +36,32 @@ impl ResponseKind {
         }
     }
 
-    /// Whether busy on DAT0 may follow.
+    /// Returns whether busy on DAT0 may follow.
     #[must_use]
     pub const fn has_busy(self) -> bool {
         matches!(self, Self::R1b)
     }
 
-    /// Whether a CRC protects it.
+    /// Returns whether a CRC protects it.
     #[must_use]
     pub const fn has_crc(self) -> bool {
         !matches!(self, Self::None | Self::R3 | Self::R4)
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// Nothing, as the command has it.
+    /// No response, as the command has none.
     None,
-    /// The 32 bits of a response of 48.
+    /// The 32 bits of a 48-bit response.
     Short(u32),
-    /// The 128 bits of an R2, its start taken off.
+    /// The 128 bits of an R2, without its start.
     Long(Bits<16>),
 }
 
 impl Response {
-    /// The 32 bits of a short response; `None` of any other.
+    /// Returns the 32 bits of a short response; `None` for any other.
     #[must_use]
     pub const fn short(self) -> Option<u32> {
         match self {
@@ -70,7 +70,7 @@ impl Response {
         }
     }
 
-    /// The status in an R1; `None` where the response is not a short one.
+    /// Returns the status in an R1; `None` if the response is not a short one.
     #[must_use]
     pub fn status(self) -> Option<Status> {
         self.short().map(Status)
@@ -102,7 +102,7 @@ mod tests {
     use crate::command::state::CardState;
 
     #[test]
-    fn an_r6_is_an_address_and_a_status_squeezed() {
+    fn an_r6_holds_an_address_and_a_part_of_the_status() {
         let r6 = R6::parse(0xaaaa_0500);
         assert_eq!((r6.rca, r6.status.state()), (Rca(0xaaaa), Some(CardState::Identification)));
         // COM_CRC_ERROR, ILLEGAL_COMMAND and ERROR: bits 23, 22 and 19 of the status.
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_those_of_the_standards() {
+    fn responses_have_the_lengths_of_the_standards() {
         use ResponseKind::*;
         let bits = [None, R1, R1b, R2, R3, R4, R6, R7].map(ResponseKind::bits);
         assert_eq!(bits, [0, 48, 48, 136, 48, 48, 48, 48]);

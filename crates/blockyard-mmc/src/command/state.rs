@@ -1,30 +1,30 @@
-//! The states of a card, and which commands are legal in each (JESD84-B51 6.14; SD 4.8).
+//! The states of a card (JESD84-B51 6.14; SD 4.8).
 //!
-//! The table itself is beside the opcodes, in [`opcode`](super::opcode).
+//! [`legal`](super::legal) says which commands are legal in each.
 
 use super::data::Direction;
 
-/// Where a card is. Those from [`Self::Idle`] to [`Self::Disconnect`] have the numbers that
-/// CURRENT_STATE of the status gives them.
+/// The state of a card. Those from [`Self::Idle`] to [`Self::Disconnect`] have the numbers of CURRENT_STATE
+/// in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CardState {
     /// After power-up or CMD0.
     Idle,
-    /// Powered up and ready to say who it is.
+    /// Powered up and ready to be identified.
     Ready,
-    /// Said who it is, has no address yet.
+    /// Identified, without an address.
     Identification,
-    /// Has an address, is not selected.
+    /// Has an address, and is not selected.
     StandBy,
-    /// Selected, and without anything to do.
+    /// Selected, and not doing anything.
     Transfer,
     /// Sends data.
     Data,
     /// Receives data.
     Receive,
-    /// Busy with what it received or was told.
+    /// Busy with the data or the command that it received.
     Programming,
-    /// As [`Self::Programming`], and not selected.
+    /// Like [`Self::Programming`], and not selected.
     Disconnect,
     /// eMMC: asleep.
     Sleep,
@@ -48,8 +48,8 @@ impl CardState {
         Self::Inactive,
     ];
 
-    /// CURRENT_STATE of the status. A card that sleeps or is inactive sends no status; its numbers
-    /// here are eMMC's, 10, and one that nobody has, 15.
+    /// Returns CURRENT_STATE of the status. A card that sleeps or is inactive sends no status; the numbers
+    /// here are eMMC's, 10, and one that no state has, 15.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -59,7 +59,7 @@ impl CardState {
         }
     }
 
-    /// The state that CURRENT_STATE names; `None` where a host of ours never brings a card to.
+    /// Returns the state that CURRENT_STATE names; `None` for a state into which no host brings a card.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -69,7 +69,7 @@ impl CardState {
         }
     }
 
-    /// The direction of the transfer that it is at, which CMD12 ends.
+    /// Returns the direction of the transfer that the card is at, which CMD12 ends.
     #[must_use]
     pub const fn transfers(self) -> Option<Direction> {
         match self {
@@ -79,8 +79,8 @@ impl CardState {
         }
     }
 
-    /// The state after the last block of a transfer: a card that sent is done, one that received is
-    /// busy. Other states stay. An open-ended transfer has no last block: it ends with CMD12.
+    /// Returns the state after the last block of a transfer: a card that sent is done, one that received is
+    /// busy. Other states stay. An open-ended transfer has no last block: CMD12 ends it.
     #[must_use]
     pub const fn after_data(self) -> Self {
         match self {
@@ -90,7 +90,7 @@ impl CardState {
         }
     }
 
-    /// The state after busy. Other states than the busy ones stay.
+    /// Returns the state after busy. States without busy stay.
     #[must_use]
     pub const fn after_busy(self) -> Self {
         match self {
@@ -101,7 +101,7 @@ impl CardState {
     }
 }
 
-/// eMMC's command queue, as far as it decides what is legal.
+/// The part of eMMC's command queue that decides what is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// Off, as after power-up and always on SD.
@@ -111,3 +111,16 @@ pub enum Queue {
     /// On, with tasks.
     Busy,
 }
+
+/// The numbers of states survive the way through a status.
+const _: () = {
+    let mut at = 0;
+    while at < 10 {
+        let state = CardState::ALL[at];
+        assert!(state.number() < 16, "CURRENT_STATE has 4 bits");
+        assert!(
+            matches!(CardState::from_number(state.number()), Some(back) if back as u8 == state as u8)
+        );
+        at += 1;
+    }
+};

@@ -10,15 +10,15 @@ pub struct Status(pub u32);
 impl Status {
     /// The address was beyond the end.
     pub const OUT_OF_RANGE: u32 = 1 << 31;
-    /// The address was no multiple of the block.
+    /// The address was not a multiple of the block length.
     pub const ADDRESS_MISALIGN: u32 = 1 << 30;
-    /// The block length was not allowed, or not what came.
+    /// The block length was not allowed, or did not match the data.
     pub const BLOCK_LEN_ERROR: u32 = 1 << 29;
-    /// The commands of an erase came in a wrong order.
+    /// The commands of an erase came in the wrong order.
     pub const ERASE_SEQ_ERROR: u32 = 1 << 28;
-    /// What was to be erased was not allowed.
+    /// The range of the erase was not allowed.
     pub const ERASE_PARAM: u32 = 1 << 27;
-    /// A protected block was to be written.
+    /// The write went to a protected block.
     pub const WP_VIOLATION: u32 = 1 << 26;
     /// The card is locked. Not an error.
     pub const CARD_IS_LOCKED: u32 = 1 << 25;
@@ -32,21 +32,21 @@ impl Status {
     pub const CARD_ECC_FAILED: u32 = 1 << 21;
     /// The card's controller failed.
     pub const CC_ERROR: u32 = 1 << 20;
-    /// The card failed in a way it does not explain.
+    /// The card failed for a reason that it does not state.
     pub const ERROR: u32 = 1 << 19;
     /// CID or CSD was written twice, or wrongly.
     pub const CSD_OVERWRITE: u32 = 1 << 16;
-    /// Protected blocks were left out of an erase.
+    /// The erase left out protected blocks.
     pub const WP_ERASE_SKIP: u32 = 1 << 15;
-    /// The erase that was begun is forgotten, as another command came. Not an error.
+    /// Another command came, and the card has forgotten the erase that had begun. Not an error.
     pub const ERASE_RESET: u32 = 1 << 13;
     /// The card's buffer is empty: it takes data, and is not busy.
     pub const READY_FOR_DATA: u32 = 1 << 8;
-    /// eMMC: the last switch did not happen.
+    /// eMMC: the last switch failed.
     pub const SWITCH_ERROR: u32 = 1 << 7;
-    /// eMMC: an exception; EXT_CSD 54 says which. Not an error.
+    /// eMMC: an exception; EXT_CSD byte 54 says which. Not an error.
     pub const EXCEPTION_EVENT: u32 = 1 << 6;
-    /// The card takes the next command as an application's.
+    /// The card takes the next command for an application command.
     pub const APP_CMD: u32 = 1 << 5;
 
     /// Every bit that means failure, on either standard.
@@ -66,29 +66,29 @@ impl Status {
         | Self::WP_ERASE_SKIP
         | Self::SWITCH_ERROR;
 
-    /// Bits that may speak of what the card did after the response before: it could not program a page.
+    /// Bits that may speak of work after the previous response: the card could not program a page.
     pub const OF_WORK_BEFORE: u32 = Self::ERROR | Self::CC_ERROR;
 
-    /// Whether any of `bits` is set.
+    /// Returns whether any of `bits` is set.
     #[must_use]
     pub const fn has(self, bits: u32) -> bool {
         self.0 & bits != 0
     }
 
-    /// The bits that mean failure; 0: none.
+    /// Returns the bits that mean failure; 0 if there is none.
     #[must_use]
     pub const fn errors(self) -> u32 {
         self.0 & Self::ERRORS
     }
 
-    /// CURRENT_STATE, bits 12:9: where the card was when the command came, so before what the
-    /// command does. `None` for a number that neither standard has.
+    /// Returns CURRENT_STATE, bits 12:9: the card's state when the command came, before the command took
+    /// effect. `None` for a number that neither standard has.
     #[must_use]
     pub const fn state(self) -> Option<CardState> {
         CardState::from_number(self.0 >> 9 & 0xf)
     }
 
-    /// Whether the card is selected, idle and has room: what a host waits for after busy.
+    /// Returns whether the card is selected, idle and has room: a host waits for this after busy.
     #[must_use]
     pub fn is_ready(self) -> bool {
         self.has(Self::READY_FOR_DATA) && self.state() == Some(CardState::Transfer)
@@ -108,12 +108,20 @@ impl fmt::Debug for Status {
     }
 }
 
+/// Which bits are errors.
+const _: () = {
+    assert!(Status::OF_WORK_BEFORE & !Status::ERRORS == 0, "failures of earlier work are errors");
+    assert!(Status::EXCEPTION_EVENT & Status::ERRORS == 0, "an exception is no error");
+    assert!(Status::CARD_IS_LOCKED & Status::ERRORS == 0, "a locked card is no error");
+    assert!(Status::ERRORS & 0x1f00 == 0, "state and readiness are no errors");
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_statuses_one_sees_daily_read_as_they_are_meant() {
+    fn common_statuses_are_read_correctly() {
         // 0x900: transfer, ready. 0xe00: programming, busy. 0x980: a switch refused.
         assert!(Status(0x900).is_ready() && Status(0x900).errors() == 0);
         assert_eq!(Status(0xe00).state(), Some(CardState::Programming));

@@ -1,65 +1,63 @@
-//! One transaction from its start to its end: which of its parts are still to be reported, and how
-//! it went.
+//! One MMC request from its start to its end: which of its parts are still to be reported, and how it went.
 //!
 //! # Rules
 //!
-//! - **X1.** A transaction ends once: with the last of its parts, or with the first error of the
-//!   controller. Parts may be reported in any order, as interrupts may.
-//! - **X2.** What went wrong first is what is kept: the rest follows from it.
-//! - **X3.** Bits of a response that speak of the command *before* it fail the transaction only where
-//!   that command is one of its own.
-//! - **X4.** The same holds, [after a write](Exchange::after_write) of which nobody asked whether it failed,
-//!   for [`Status::OF_WORK_BEFORE`].
+//! - **[request-ends-once]** An MMC request ends once: with the last of its parts, or with the first error of
+//!   the controller. Parts may be reported in any order, as interrupts may.
+//! - **[first-failure-kept]** The first failure is kept: later ones follow from it.
+//! - **[earlier-bits-ignored]** Bits of a response that speak of the command *before* it fail the request
+//!   only if that command is one of the request's own. The same holds for [`Status::OF_WORK_BEFORE`], [after
+//!   a write](Exchange::after_write) that no CMD13 followed ([late-error-is-the-writes]).
 
 use super::command::status::Status;
 use super::command::{Direction, Response};
 use super::controller::{HostError, HostEvent, MmcRequest, Part};
 use super::host::BusyDetect;
 
-/// What a transaction failed with.
+/// The failure of an MMC request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Where.
+    /// The part that failed.
     pub part: Part,
-    /// How.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// Who says that something failed.
+/// What reported a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The controller.
     Host(HostError),
     /// The card, in the status of a response.
     Card(Status),
-    /// Nobody, any more: there is no card.
+    /// Nothing: the card was removed.
     Gone,
 }
 
 impl Failure {
-    /// Whether the card may have answered, and nobody has read it: damaged, or with an interrupt that got
-    /// lost. What it says of a failure it says once.
+    /// Returns whether the card may have answered without the host reading it: the response was damaged, or
+    /// its interrupt got lost. A card reports a failure of earlier work only once.
     pub(super) const fn hides_answer(&self) -> bool {
         matches!(self.cause, Cause::Host(_))
     }
 }
 
-/// What an event is to a transaction.
+/// What an event means for an MMC request.
 #[must_use = "a transaction that has ended must be followed up"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It goes on.
+    /// The request goes on.
     Waits,
-    /// That was the end.
+    /// The event was the last one.
     Ended,
-    /// It has no such part, or not any more: a stray interrupt.
+    /// The request has no such part, or no longer: a stray interrupt.
     Stray,
 }
 
-/// A transaction on the bus.
+/// An MMC request on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Parts to come, as bits by their order.
+    /// The parts to come, as bits by their order.
     awaited: u8,
     blocks_planned: u16,
     reads: bool,
@@ -82,12 +80,13 @@ const fn bit(part: Part) -> u8 {
 const OF_COMMAND_BEFORE: u32 = Status::COM_CRC_ERROR | Status::ILLEGAL_COMMAND;
 
 impl Exchange {
-    /// `transaction` is started on a host that finds the end of busy by `busy`.
+    /// The progress of `transaction`, which is started on a host that finds the end of busy by `busy`.
     #[must_use]
     pub fn new(transaction: &MmcRequest, busy: BusyDetect) -> Self {
         let data = transaction.data();
         let is_told = |part: &Part| *part != Part::Busy || busy == BusyDetect::Hardware;
         let awaited = transaction.parts().filter(is_told).map(bit).sum();
+        debug_assert_ne!(awaited, 0, "every request has a command");
         Self {
             awaited,
             blocks_planned: data.map_or(0, |data| data.blocks),
@@ -103,20 +102,22 @@ impl Exchange {
         }
     }
 
-    /// The same; `is`: its first response may say that a write before it failed (X4).
+    /// Returns the same; `is`: the first response may report that an earlier write failed
+    /// ([earlier-bits-ignored]).
     #[must_use]
     pub const fn after_write(mut self, is: bool) -> Self {
         self.after_write = is;
         self
     }
 
-    /// Whether its first response said so (X4).
+    /// Returns whether the first response reported a failure of an earlier write ([earlier-bits-ignored]).
     #[must_use]
     pub const fn write_before_failed(&self) -> bool {
         self.write_before_failed
     }
 
-    /// The controller says `event`. Bounded work; a [stray](Progress::Stray) event changes nothing.
+    /// Takes an `event` of the controller, with bounded work. A [stray](Progress::Stray) event changes
+    /// nothing.
     pub fn event(&mut self, event: HostEvent) -> Progress {
         if self.awaited == 0 {
             return Progress::Stray;
@@ -127,12 +128,13 @@ impl Exchange {
                 self.ends(part)
             }
             HostEvent::DataDone if self.awaits(Part::Data) => {
+                debug_assert!(self.blocks_planned > 0, "data without blocks");
                 self.blocks = self.blocks_planned;
                 self.ends(Part::Data)
             }
             HostEvent::BusyReleased if self.awaits(Part::Busy) => self.ends(Part::Busy),
             HostEvent::Error { part, error, blocks } if self.awaits(part) => {
-                // Without the end of the data, they are as many as the controller counted.
+                // Before the end of the data, the controller's count holds.
                 if self.awaits(Part::Data) {
                     self.blocks = blocks.min(self.blocks_planned);
                 }
@@ -143,7 +145,8 @@ impl Exchange {
         }
     }
 
-    /// It took too long and was taken off the bus: the first part that was awaited timed out.
+    /// Notes that the request took too long and was taken off the bus: the first part that was awaited timed
+    /// out.
     pub fn timed_out(&mut self) {
         let parts = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];
         if let Some(part) = parts.into_iter().find(|&part| self.awaits(part)) {
@@ -151,32 +154,32 @@ impl Exchange {
         }
     }
 
-    /// What it failed with; `None`: nothing, so far.
+    /// Returns the failure; `None` while there is none.
     #[must_use]
     pub const fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// Whole blocks that were transferred. Of a write it is what the host sent; what the card made of
-    /// them only the card knows.
+    /// Returns the number of whole blocks that were transferred. Of a write the host sent this many; only the
+    /// card knows what became of them.
     #[must_use]
     pub const fn blocks(&self) -> u16 {
         self.blocks
     }
 
-    /// Whether the card may be busy when all else is done.
+    /// Returns whether the card may be busy when everything else is done.
     #[must_use]
     pub const fn ends_busy(&self) -> bool {
         self.ends_busy
     }
 
-    /// The status in the response that came last.
+    /// Returns the status in the last response.
     #[must_use]
     pub const fn status(&self) -> Option<Status> {
         self.status
     }
 
-    /// Whether a response had the exception bit set.
+    /// Returns whether a response had the exception bit set.
     #[must_use]
     pub const fn exception(&self) -> bool {
         self.exception
@@ -192,15 +195,17 @@ impl Exchange {
     }
 
     fn give_up(&mut self, part: Part, cause: Cause) -> Progress {
-        // X2: a card that refuses the command sends no data, and the host times out.
+        debug_assert_ne!(self.awaited, 0, "[request-ends-once]");
+        // [first-failure-kept]: a card that refuses the command sends no data, and the host times out.
         if self.failure.is_none() || cause == Cause::Gone {
             self.failure = Some(Failure { part, cause });
         }
-        self.awaited = 0; // X1
+        self.awaited = 0; // [request-ends-once]
         Progress::Ended
     }
 
     fn answered(&mut self, part: Part, response: Response) {
+        debug_assert!(self.awaits(part), "[request-ends-once]: {part:?}");
         let Some(status) = response.status() else { return };
         self.status = Some(status);
         self.exception |= status.has(Status::EXCEPTION_EVENT);
@@ -211,13 +216,13 @@ impl Exchange {
         };
         let mut errors = status.errors();
         if first {
-            errors &= !OF_COMMAND_BEFORE; // X3
+            errors &= !OF_COMMAND_BEFORE; // [earlier-bits-ignored]
             if self.after_write {
                 self.write_before_failed = status.has(Status::OF_WORK_BEFORE);
-                errors &= !Status::OF_WORK_BEFORE; // X4
+                errors &= !Status::OF_WORK_BEFORE; // [earlier-bits-ignored]
             }
         }
-        // A card that reads ahead may run over its end after the last block that was asked for.
+        // A card that reads ahead may run over its end after the last block that the host wants.
         if part == Part::Stop && self.reads && self.blocks == self.blocks_planned {
             errors &= !Status::OUT_OF_RANGE;
         }

@@ -1,4 +1,4 @@
-//! Every event of every kind of transaction, and each error at each part.
+//! Every event of every kind of MMC request, and each error at each part.
 
 use super::*;
 use crate::command::state::CardState;
@@ -19,7 +19,7 @@ fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> MmcReq
     }
 }
 
-/// Every way to move blocks, with the parts that a host without detection of busy reports.
+/// Returns every way to move blocks, with the parts that a host without busy detection reports.
 fn ways() -> Vec<(MmcRequest, Vec<Part>)> {
     use Part::{Announce, Command as Cmd, Data, Stop};
     let read = Command::read_multiple(0, BLOCKS);
@@ -54,7 +54,7 @@ fn blocks(transaction: &MmcRequest) -> u16 {
     transaction.data().map_or(0, |data| data.blocks)
 }
 
-/// Feeds `parts`; only the last ends it.
+/// Feeds `parts`; only the last one ends the request.
 fn feed(exchange: &mut Exchange, parts: &[Part]) {
     for (at, &part) in parts.iter().enumerate() {
         let last = at + 1 == parts.len();
@@ -63,8 +63,9 @@ fn feed(exchange: &mut Exchange, parts: &[Part]) {
     }
 }
 
+/// [request-ends-once].
 #[test]
-fn a_transaction_ends_with_its_last_part_in_whatever_order_they_come() {
+fn a_request_ends_with_its_last_part_in_any_order() {
     for (transaction, parts) in ways() {
         for rotation in 0..parts.len() {
             let mut parts = parts.clone();
@@ -72,13 +73,13 @@ fn a_transaction_ends_with_its_last_part_in_whatever_order_they_come() {
             let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
             feed(&mut exchange, &parts);
             assert_eq!((exchange.failure(), exchange.blocks()), (None, blocks(&transaction)));
-            assert_eq!(exchange.event(done(Part::Command)), Progress::Stray, "it has ended");
+            assert_eq!(exchange.event(done(Part::Command)), Progress::Stray, "[request-ends-once]");
         }
     }
 }
 
 #[test]
-fn busy_is_a_part_of_each_write_where_hardware_finds_its_end() {
+fn busy_is_a_part_of_each_write_with_hardware_busy_detection() {
     for (transaction, mut parts) in ways() {
         let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
         assert_eq!(transaction.ends_busy(), writes);
@@ -93,7 +94,7 @@ fn busy_is_a_part_of_each_write_where_hardware_finds_its_end() {
 }
 
 #[test]
-fn an_error_at_any_part_ends_it_and_says_where() {
+fn an_error_at_any_part_ends_the_request_and_names_the_part() {
     for (transaction, parts) in ways() {
         for (at, &part) in parts.iter().enumerate() {
             for error in [HostError::Timeout, HostError::Damaged, HostError::Memory] {
@@ -111,20 +112,20 @@ fn an_error_at_any_part_ends_it_and_says_where() {
                     3.min(blocks(&transaction))
                 };
                 assert_eq!(exchange.blocks(), moved);
-                assert_eq!(exchange.event(done(part)), Progress::Stray, "it has ended");
+                assert_eq!(exchange.event(done(part)), Progress::Stray, "[request-ends-once]");
             }
         }
     }
 }
 
 #[test]
-fn what_a_response_says_fails_the_transaction_but_not_its_parts() {
+fn errors_in_a_response_fail_the_request_but_not_its_parts() {
     let (transaction, _) = ways().swap_remove(0);
     let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
     let refused = r1(Status::ADDRESS_MISALIGN);
     let answer = HostEvent::CommandDone { part: Part::Command, response: refused };
     assert_eq!(exchange.event(answer), Progress::Waits);
-    // X2: no data comes then, and what is kept is why.
+    // [first-failure-kept]: no data comes then, and the first failure stays.
     let late = HostEvent::Error { part: Part::Data, error: HostError::Timeout, blocks: 0 };
     assert_eq!(exchange.event(late), Progress::Ended);
     let status = refused.status().unwrap();
@@ -132,8 +133,9 @@ fn what_a_response_says_fails_the_transaction_but_not_its_parts() {
     assert_eq!((exchange.failure(), exchange.status()), (Some(failure), Some(status)));
 }
 
+/// [earlier-bits-ignored].
 #[test]
-fn what_a_response_says_of_another_s_command_fails_nothing() {
+fn errors_of_an_earlier_command_fail_nothing() {
     let fails = |transaction: &MmcRequest, part, bits| {
         let mut exchange = Exchange::new(transaction, BusyDetect::Status);
         let response = r1(bits);
@@ -142,8 +144,8 @@ fn what_a_response_says_of_another_s_command_fails_nothing() {
     };
     let ways = ways();
     let (open, close) = (&ways[0].0, &ways[1].0);
-    assert!(!fails(open, Part::Command, Status::ILLEGAL_COMMAND), "X3");
-    assert!(!fails(close, Part::Announce, Status::COM_CRC_ERROR), "X3");
+    assert!(!fails(open, Part::Command, Status::ILLEGAL_COMMAND), "[earlier-bits-ignored]");
+    assert!(!fails(close, Part::Announce, Status::COM_CRC_ERROR), "[earlier-bits-ignored]");
     assert!(fails(close, Part::Command, Status::ILLEGAL_COMMAND), "CMD23 was not understood");
     assert!(fails(open, Part::Stop, Status::COM_CRC_ERROR));
     assert!(fails(open, Part::Command, Status::OUT_OF_RANGE));
@@ -151,7 +153,7 @@ fn what_a_response_says_of_another_s_command_fails_nothing() {
 }
 
 #[test]
-fn a_card_that_reads_ahead_over_its_end_has_still_read_what_was_asked_for() {
+fn reading_ahead_over_the_end_of_the_card_fails_no_read() {
     for (way, data_first, fails) in [(0, true, false), (0, false, true), (3, true, true)] {
         let (transaction, _) = ways().swap_remove(way);
         let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
@@ -166,7 +168,7 @@ fn a_card_that_reads_ahead_over_its_end_has_still_read_what_was_asked_for() {
 }
 
 #[test]
-fn exceptions_are_noted_and_a_card_that_is_gone_is_what_counts() {
+fn exceptions_are_noted_and_a_removed_card_overrides_other_failures() {
     let (transaction, _) = ways().swap_remove(3);
     let mut exchange = Exchange::new(&transaction, BusyDetect::Hardware);
     let response = r1(Status::EXCEPTION_EVENT | Status::WP_VIOLATION);
@@ -177,7 +179,7 @@ fn exceptions_are_noted_and_a_card_that_is_gone_is_what_counts() {
 }
 
 #[test]
-fn what_takes_too_long_is_said_of_the_part_that_was_awaited() {
+fn a_timeout_names_the_part_that_was_awaited() {
     for (transaction, parts) in ways() {
         for at in 0..parts.len() {
             let mut exchange = Exchange::new(&transaction, BusyDetect::Status);

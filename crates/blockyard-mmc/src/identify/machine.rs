@@ -22,19 +22,19 @@ use blockyard::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Identify {
     pub(super) host: HostCapabilities,
-    /// Timings that have not failed yet (I3).
+    /// Timings that have not failed yet ([failed-mode-not-reused]).
     pub(super) timings: TimingSet,
-    /// Widest bus that has not failed yet (I3).
+    /// The widest bus that has not failed yet ([failed-mode-not-reused]).
     pub(super) width: Width,
-    /// Whether SD signals at 1.8 V have not failed yet (I3).
+    /// Whether SD signals at 1.8 V have not failed yet ([failed-mode-not-reused]).
     pub(super) low_voltage: bool,
-    /// What is still to be done, the first now.
+    /// The moves to come. The first one is under way.
     pub(super) moves: VecDeque<Move>,
-    /// Whether CMD55 came before the application's command that is now.
+    /// Whether CMD55 was sent for the application command of the first move.
     pub(super) prefixed: bool,
     /// How often the first move was tried.
     pub(super) tries: u8,
-    /// How often it was begun since something was forgone.
+    /// How often identification has started since a mode was given up.
     pub(super) starts: u8,
     /// What is known of the card.
     pub(super) found: Found,
@@ -44,9 +44,9 @@ pub struct Identify {
 /// What is known of a card so far.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Whether it answered CMD8 of SD.
+    /// Whether the card answered CMD8 of SD.
     pub(super) version_2: bool,
-    /// Whether its addresses count sectors.
+    /// Whether the card's addresses count sectors.
     pub(super) addressing: Addressing,
     pub(super) rca: Rca,
     pub(super) cid: Option<Bits<16>>,
@@ -55,11 +55,11 @@ pub(super) struct Found {
     pub(super) ssr: Option<Ssr>,
     pub(super) functions: Option<SwitchStatus>,
     pub(super) ext_csd: Option<Box<ExtCsd>>,
-    /// Whether it is an eMMC device.
+    /// Whether the card is an eMMC device.
     pub(super) mmc: bool,
-    /// Signals' voltage now.
+    /// The present voltage of the signals.
     pub(super) voltage: SignalVoltage,
-    /// The mode that is being entered, or was.
+    /// The mode that the card is entering, or has entered.
     pub(super) mode: Option<Mode>,
 }
 
@@ -83,7 +83,7 @@ impl Found {
 }
 
 impl Identify {
-    /// Begins with whatever is behind `host`.
+    /// Begins with whatever card is behind `host`.
     #[must_use]
     pub fn new(host: HostCapabilities) -> Self {
         let mut identify = Self {
@@ -102,7 +102,7 @@ impl Identify {
         identify
     }
 
-    /// What to do now. The same until [`Self::answered`] was called.
+    /// Returns the step to perform now. It stays the same until [`Self::answered`] is called.
     #[must_use]
     pub fn next(&self) -> Step {
         if let Some(failure) = self.failed {
@@ -128,8 +128,8 @@ impl Identify {
         }
     }
 
-    /// Tells how the step that [`Self::next`] named went. After [`Step::Done`] and
-    /// [`Step::Failed`] it changes nothing.
+    /// Takes the result of the step that [`Self::next`] returned. After [`Step::Done`] and [`Step::Failed`]
+    /// it changes nothing.
     pub fn answered(&mut self, answer: Answer<'_>) {
         if self.failed.is_some() {
             return;
@@ -148,14 +148,15 @@ impl Identify {
         }
     }
 
-    /// The first move is over.
+    /// Ends the first move.
     fn advance(&mut self) {
+        debug_assert!(!self.moves.is_empty(), "no move to end");
         self.moves.pop_front();
         self.tries = 0;
         self.prefixed = false;
     }
 
-    /// Begins from power-up with what has not failed yet.
+    /// Begins at power-up, with the modes that have not failed yet.
     fn start(&mut self) {
         let changed = self.found.voltage != SignalVoltage::V3_3;
         self.found = Found::nothing();
@@ -180,14 +181,14 @@ impl Identify {
         ]);
     }
 
-    /// One lane at the clock that all cards listen to.
+    /// Returns the mode of identification: one lane, at the clock that all cards support.
     pub(super) fn identification_mode(&self) -> Mode {
         let timing = if self.found.mmc { Timing::MmcLegacy } else { Timing::SdDefault };
         let clock_hz = IDENTIFICATION_HZ.min(self.host.max_clock_hz);
         Mode { timing, width: Width::One, voltage: self.found.voltage, clock_hz }
     }
 
-    /// The command of a move, or CMD55 where that must come first.
+    /// Returns the command of a move, or CMD55 if that must come first ([only-legal-commands]).
     fn command(&self, of: &Move) -> Command {
         let command = self.bare_command(of);
         if command.opcode.is_application() && !self.prefixed {
@@ -196,7 +197,7 @@ impl Identify {
         command
     }
 
-    /// What a command is granted.
+    /// Returns the time limit of a command.
     fn limit(&self, command: &Command) -> Duration {
         match &self.found.ext_csd {
             _ if !command.response.has_busy() => COMMAND,
@@ -205,7 +206,7 @@ impl Identify {
         }
     }
 
-    /// What SD is asked with ACMD41.
+    /// Returns the argument of ACMD41 for SD.
     pub(super) fn sd_ocr(&self) -> u32 {
         let high_capacity = if self.found.version_2 { ocr::SdOcr::HIGH_CAPACITY } else { 0 };
         let low = self.found.version_2 && self.low_voltage;
@@ -213,14 +214,16 @@ impl Identify {
         self.host.supply & ocr::SdOcr::VOLTAGES | high_capacity | low
     }
 
-    /// What eMMC is asked with CMD1.
+    /// Returns the argument of CMD1 for eMMC.
     pub(super) fn mmc_ocr(&self) -> u32 {
         let window = ocr::MmcOcr::VOLTAGES | ocr::MmcOcr::LOW_VOLTAGE;
         self.host.supply & window | ocr::MmcOcr::SECTOR_MODE
     }
 
-    /// `first` failed for good: what that means.
+    /// Decides what the final failure of `first` means.
     fn give_up(&mut self, first: Move, problem: Failure) {
+        debug_assert!(self.failed.is_none(), "identification has already failed");
+        debug_assert!(self.tries <= TRIES, "[identification-ends]: {} tries", self.tries);
         let bus = matches!(problem, Failure::Bus { .. });
         if first.is_optional() {
             return self.advance();
@@ -237,7 +240,7 @@ impl Identify {
             }
             None if !bus && !matches!(problem, Failure::Card { .. }) => false,
             None if self.starts < TRIES => true,
-            // Perhaps it is the voltage.
+            // The voltage may be the reason.
             None => self.found.voltage != SignalVoltage::V3_3 && self.forgo_low_voltage(),
         };
         if again {
@@ -247,14 +250,15 @@ impl Identify {
         }
     }
 
-    /// Never again at 1.8 V. Whether there was something to forgo (I3).
+    /// Gives up 1.8 V. Returns whether it was still in use ([failed-mode-not-reused]).
     fn forgo_low_voltage(&mut self) -> bool {
         self.starts = 0;
         core::mem::replace(&mut self.low_voltage, false)
     }
 
-    /// Never again in `mode`. Whether another is left (I3).
+    /// Gives up `mode`. Returns whether another mode is left ([failed-mode-not-reused]).
     fn forgo(&mut self, mode: Mode) -> bool {
+        debug_assert!(mode.width <= self.width, "[failed-mode-not-reused]: {mode:?}");
         self.starts = 0;
         if !TimingSet::BASIC.has(mode.timing) {
             self.timings = self.timings.without(mode.timing);
@@ -272,7 +276,7 @@ impl Identify {
         true
     }
 
-    /// The card that was found.
+    /// Returns the card that was found.
     fn card(&self) -> Result<Card, Failure> {
         let found = &self.found;
         let (Some(cid), Some(csd), Some(mode)) = (&found.cid, found.csd, found.mode) else {
@@ -288,11 +292,12 @@ impl Identify {
             };
             (CardKind::Sd { scr, ssr }, Cid::sd(cid))
         };
-        // Above 2 GB the CSD of an eMMC device does not say; below, EXT_CSD need not.
+        // Above 2 GB the CSD of an eMMC device does not state the size; below, EXT_CSD need not.
         let stated = ext_csd.and_then(|ext_csd| ext_csd.sectors());
         let by_sectors = found.addressing == Addressing::Sectors;
         let sectors = if by_sectors { stated.or(csd.sectors) } else { csd.sectors.or(stated) };
         let sectors = sectors.ok_or(Failure::NoCapacity)?;
+        debug_assert!(mode.timing.min_width() <= mode.width, "{mode:?} is no mode");
         let addressing = found.addressing;
         Ok(Card { kind, rca: found.rca, cid, csd, addressing, sectors, mode })
     }

@@ -1,29 +1,29 @@
-//! Identification: from a slot with power to a [`Card`] in its best mode (JESD84-B51 6.4 to 6.6;
-//! SD 4.2 and 4.3).
+//! Identification: from a slot with power to a [`Card`](crate::card::Card) in its best mode (JESD84-B51 6.4
+//! to 6.6; SD 4.2 and 4.3).
 //!
-//! [`Identify`] does no I/O. [`Identify::next`] says what to do, the host does it and tells with
-//! [`Identify::answered`] how it went, until the step is [`Step::Done`] or [`Step::Failed`].
+//! [`Identify`] does no I/O. [`Identify::next`] returns a step; the host performs it and reports the result
+//! with [`Identify::answered`], until the step is [`Step::Done`] or [`Step::Failed`].
 //!
 //! ```text
 //! power ─► CMD0 ─► CMD8 ─► CMD5 ─► ACMD41 ─┬─ SD: CMD11 ─► CMD2 3 9 7 ─► SCR SSR CMD6 ─► mode ─► done
 //!                                           └─ eMMC: CMD0 1 2 3 9 7 ─► EXT_CSD ─► mode ─► settings ─► done
 //! ```
 //!
+//! Settings that a card can do without (cache, HPI, erase groups, reports of packed commands that failed) may
+//! fail. A bus that is tuned, and has drifted, is tuned again by the steps of a [`Retune`].
+//!
 //! # Rules
 //!
-//! - **I1.** No command is sent that is [illegal](super::command::legal::legal) in the card's state.
-//!   Those that ask which standard a card follows are the exception: the wrong card stays silent.
-//! - **I2.** What fails is tried [`TRIES`] times in all, what cannot be repeated once. For a probe
-//!   silence then is the answer.
-//! - **I3.** A mode that fails is not used, and nothing is assumed of the card that it failed on:
-//!   identification starts over, without power in between where the host can, and chooses again
-//!   among the rest. When the slowest timing fails, it starts over with a narrower bus. Before a mode
-//!   was chosen it starts over [`TRIES`] times in all, then without 1.8 V. So it ends.
-//! - **I4.** Settings that a card can do without (cache, HPI, erase groups, tales of packed
-//!   commands that failed) do not fail it.
-//! - **I5.** A mode counts only once the card's data arrives well in it.
-//!
-//! A bus that is tuned, and has drifted, is tuned again by the steps of a [`Retune`].
+//! - **[only-legal-commands]** No command is sent that is [illegal](super::command::legal::legal) in the
+//!   card's state. Probes that find out which standard a card follows are the exception: the wrong card stays
+//!   silent.
+//! - **[identification-ends]** A step that fails is tried [`TRIES`] times in all; a step that cannot be
+//!   repeated, once. A probe is over when the card stays silent. Before a mode was chosen, identification
+//!   starts over [`TRIES`] times in all, then without 1.8 V.
+//! - **[failed-mode-not-reused]** A mode that fails is not used again, and nothing is assumed of the card on
+//!   which it failed: identification starts over, without power in between if the host can, and chooses again
+//!   among the rest. When the slowest timing fails, it starts over with a narrower bus.
+//! - **[mode-proved-by-data]** A mode counts only once the card's data arrives well in it.
 //!
 //! Memory is allocated here; a [`Card`] needs none later on.
 //!

@@ -1,17 +1,17 @@
-//! The moves of which identification is made.
+//! The moves of which identification consists.
 
 use super::step::Failure;
 use crate::command::{Command, Rca};
 use crate::mode::{Mode, SignalVoltage};
 use blockyard::time::Duration;
 
-/// The RCA that eMMC devices are given: any but 0, the default, and 1, the device's own.
+/// The RCA of eMMC devices: any but 0, the default, and 1, the device's own choice.
 pub(super) const MMC_RCA: Rca = Rca(2);
 
 /// CMD8's pattern, as SD 4.3.13 recommends.
 pub(super) const PATTERN: u8 = 0xaa;
 
-/// One thing to do.
+/// One move of identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     Power(bool),
@@ -57,22 +57,22 @@ pub(super) enum Move {
     Switch(u16, u8),
     /// CMD13: did the switch happen?
     Check,
-    /// As [`Self::Switch`], and the device may refuse it.
+    /// Like [`Self::Switch`], but the device may refuse it.
     Setting(u16, u8),
-    /// As [`Self::Check`], of a [`Self::Setting`].
+    /// Like [`Self::Check`], for a [`Self::Setting`].
     CheckSetting,
-    /// EXT_CSD once more, in its new mode: is it the same? (I5)
+    /// EXT_CSD is read again in the new mode, and must be the same ([mode-proved-by-data]).
     Reread,
 }
 
 impl Move {
-    /// Whether the card can do without it (I4).
+    /// Returns whether identification can go on without this move.
     pub(super) const fn is_optional(self) -> bool {
         matches!(self, Self::Setting(..) | Self::CheckSetting)
     }
 
-    /// Whether it may be done again after `problem` (I2). CMD11 may not: the card may have heard it.
-    /// A status says only once that a switch failed.
+    /// Returns whether the move may be repeated after `problem` ([identification-ends]). CMD11 may not: the
+    /// card may have received it. A status reports only once that a switch failed.
     pub(super) const fn is_repeatable(self, problem: Failure) -> bool {
         match problem {
             Failure::Bus { .. } => {
@@ -84,11 +84,11 @@ impl Move {
     }
 }
 
-/// What was taken.
+/// The part of a move that an answer has completed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The whole move.
     Move,
-    /// CMD55, which goes before its command.
+    /// CMD55, which comes before the move's command.
     Prefix,
 }

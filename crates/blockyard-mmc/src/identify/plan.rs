@@ -1,4 +1,4 @@
-//! What identification is made of, and the ways into each mode.
+//! The commands of the moves, and the ways into each mode.
 
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN};
@@ -13,7 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl Identify {
-    /// The command of a move that has one.
+    /// Returns the command of a move that has one.
     pub(super) fn bare_command(&self, of: &Move) -> Command {
         let rca = self.found.rca;
         match *of {
@@ -46,7 +46,7 @@ impl Identify {
         }
     }
 
-    /// The timings that an SD card at the present voltage has.
+    /// Returns the timings of an SD card at the present voltage.
     fn sd_timings(&self) -> TimingSet {
         let has = |mode| {
             self.found.functions.is_some_and(|status| status.supports(Group::AccessMode, mode))
@@ -71,18 +71,18 @@ impl Identify {
             .fold(TimingSet::of(&[basic]), |set, &(timing, _)| set.with(timing))
     }
 
-    /// Whether an SD card has CMD6.
+    /// Returns whether an SD card has CMD6.
     pub(super) fn has_functions(&self) -> bool {
         let version = self.found.scr.is_some_and(|scr| scr.version >= SdVersion::V1_10);
         version && self.found.csd.is_some_and(|csd| csd.classes.has(Classes::SWITCH))
     }
 
-    /// The way of an SD card into its best mode that has not failed.
+    /// Plans the way of an SD card into its best mode that has not failed.
     pub(super) fn sd_mode(&mut self) -> Result<(), Failure> {
         let four = self.found.scr.is_some_and(|scr| scr.width_4) && self.width >= Width::Four;
         let width = if four { Width::Four } else { Width::One };
         let timings = self.sd_timings();
-        // At 3.3 V the basic one is always there. A card that went to 1.8 V must have four lanes.
+        // At 3.3 V the basic timing is always there. A card that went to 1.8 V must have four lanes.
         let best = Mode::best(timings.and(self.timings), width, &self.host)
             .ok_or(Failure::Malformed(Opcode::SendScr))?;
         self.found.mode = Some(best);
@@ -106,13 +106,14 @@ impl Identify {
         if best.timing.needs_tuning() || sdr50 {
             self.moves.push_back(Move::Tune(Command::sd_tuning_block()));
         }
-        // I5: last, so that it comes in the mode that stays.
+        // [mode-proved-by-data]: last, so that the register comes in the final mode.
         self.moves.push_back(Move::Ssr);
         Ok(())
     }
 
-    /// The way of an eMMC device into its best mode that has not failed, and its settings.
+    /// Plans the way of an eMMC device into its best mode that has not failed, and its settings.
     pub(super) fn mmc_mode(&mut self) {
+        debug_assert!(self.found.mmc && self.found.csd.is_some(), "a mode before the CSD");
         let timings = match &self.found.ext_csd {
             Some(ext_csd) => self.mmc_timings(ext_csd),
             None => TimingSet::of(&[Timing::MmcLegacy]),
@@ -139,13 +140,13 @@ impl Identify {
         self.mmc_settings();
     }
 
-    /// The clock before any switch.
+    /// Returns the clock before any switch.
     fn mmc_legacy_hz(&self) -> u32 {
         let card = self.found.csd.map_or(Timing::MmcLegacy.max_clock_hz(), |csd| csd.max_clock_hz);
         card.min(Timing::MmcLegacy.max_clock_hz()).min(self.host.max_clock_hz)
     }
 
-    /// The timings of a device at the voltages that the host will use.
+    /// Returns the timings of a device at the voltages that the host will use.
     fn mmc_timings(&self, ext_csd: &ExtCsd) -> TimingSet {
         let types = ext_csd.device_type();
         let low = |at_1v8, at_1v2| {
@@ -164,14 +165,15 @@ impl Identify {
         .fold(TimingSet::of(&[Timing::MmcLegacy]), |set, (timing, _)| set.with(timing))
     }
 
-    /// Settings after the mode, and EXT_CSD as it is then.
+    /// Plans the settings after the mode, and a read of EXT_CSD after them.
     fn mmc_settings(&mut self) {
+        debug_assert!(self.found.mmc, "settings of eMMC");
         let Some(ext_csd) = &self.found.ext_csd else { return };
         let settings = [
             (index::ERASE_GROUP_DEF, 1, ext_csd.erase_group_sectors() > 0),
             (index::HPI_MGMT, 1, ext_csd.hpi().is_some()),
             (index::CACHE_CTRL, 1, ext_csd.cache_bytes() > 0),
-            // Without it, a packed write that failed looks like one that did not.
+            // Without this event, a packed write that failed looks like one that did not.
             (index::EXCEPTION_EVENTS_CTRL, PACKED_EVENTS, ext_csd.max_packed_writes() > 0),
         ];
         for (at, value, _) in settings.into_iter().filter(|&(.., has)| has) {
@@ -214,8 +216,9 @@ impl Identify {
     }
 }
 
-/// From there to `best`, which is HS400: high speed, both edges, HS400.
+/// Returns the moves to `best`, which is HS400: high speed, both edges, HS400.
 pub(super) fn by_high_speed(best: Mode) -> [Move; 8] {
+    debug_assert_eq!(best.width, Width::Eight, "HS400 has eight lanes");
     [
         Move::Switch(index::HS_TIMING, 1),
         Move::Drive(high_speed(best)),
@@ -228,7 +231,7 @@ pub(super) fn by_high_speed(best: Mode) -> [Move; 8] {
     ]
 }
 
-/// `mode` with the timing and clock of high speed.
+/// Returns `mode` with the timing and clock of high speed.
 pub(super) fn high_speed(mode: Mode) -> Mode {
     let timing = Timing::MmcHighSpeed;
     Mode { timing, clock_hz: mode.clock_hz.min(timing.max_clock_hz()), ..mode }
@@ -250,7 +253,7 @@ fn to_lanes(best: Mode) -> Vec<Move> {
     }
 }
 
-/// BUS_WIDTH (183) of a mode: lanes, both edges (4 added), and strobe (bit 7).
+/// Returns the switch of BUS_WIDTH (183) for a mode: lanes, both edges (4 added), and strobe (bit 7).
 pub(super) fn wide(mode: Mode) -> Move {
     let lanes = match mode.width {
         Width::One => 0,
@@ -262,5 +265,5 @@ pub(super) fn wide(mode: Mode) -> Move {
     Move::Switch(index::BUS_WIDTH, strobe | edges | lanes)
 }
 
-/// The exceptions that a card is to tell of.
+/// The exceptions that a card is to report.
 const PACKED_EVENTS: u8 = ExceptionEvents::PACKED_FAILURE.to_le_bytes()[0];

@@ -1,9 +1,10 @@
-//! Tuning a bus again that is in its mode (JESD84-B51 6.6.5, 6.6.6; SD 4.2.4.5).
+//! Tuning a bus again in its mode (JESD84-B51 6.6.5, 6.6.6; SD 4.2.4.5).
 //!
-//! - **I6.** HS200 and SDR104 are tuned as they are, and so is SDR50.
-//! - **I7.** HS400 is tuned in HS200, where alone the device knows CMD21: the bus goes there by high speed, and
-//!   back the way it came at first.
-//! - **I8.** With a strobe there is nothing to tune, nor is there in a timing that never was.
+//! HS200, SDR104 and SDR50 are tuned in their own mode. A bus with a strobe, or in a timing that was never
+//! tuned, needs no tuning.
+//!
+//! - **[hs400-tuned-in-hs200]** HS400 is tuned in HS200, the only mode in which the device takes CMD21: the
+//!   bus goes there by high speed, and back the way it came at first.
 
 use super::moves::Move;
 use super::plan::{by_high_speed, high_speed, wide};
@@ -16,10 +17,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use blockyard::time::Duration;
 
-/// The steps by which the bus of a card is tuned again: [`Step::Send`], [`Step::Drive`] and
-/// [`Step::Tune`], in this order, what a [`HostController::retune`] does. All must go well, and no status may
-/// report an [error](crate::command::status::Status::errors); else the bus is not tuned, and the card has
-/// to be reset. Allocates when it is made.
+/// The steps that tune the bus of a card again: [`Step::Send`], [`Step::Drive`] and [`Step::Tune`], in this
+/// order. A [`HostController::retune`] performs them. All must go well, and no status may report an
+/// [error](crate::command::status::Status::errors); otherwise the bus is not tuned, and the card has to be
+/// reset. Allocates when it is made.
 ///
 /// [`HostController::retune`]: crate::controller::HostController::retune
 #[derive(Clone, Debug)]
@@ -30,16 +31,16 @@ pub struct Retune {
 }
 
 impl Retune {
-    /// Of the bus of `card`, which is in the card's mode.
+    /// The steps for the bus of `card`, which is in the card's mode.
     #[must_use]
     pub fn of(card: &Card) -> Self {
         let mode = card.mode;
         let block = Command::mmc_tuning_block(mode.width == Width::Eight);
         let moves = match mode.timing {
-            Timing::Sdr50 | Timing::Sdr104 => vec![Move::Tune(Command::sd_tuning_block())], // I6
+            Timing::Sdr50 | Timing::Sdr104 => vec![Move::Tune(Command::sd_tuning_block())],
             Timing::Hs200 => vec![Move::Tune(block)],
-            Timing::Hs400 => by_hs200(mode, block), // I7
-            _ => Vec::new(),                        // I8
+            Timing::Hs400 => by_hs200(mode, block), // [hs400-tuned-in-hs200]
+            _ => Vec::new(),
         };
         Self { rca: card.rca, switch_limit: card.switch_limit(), moves: moves.into_iter() }
     }
@@ -62,8 +63,9 @@ impl Iterator for Retune {
     }
 }
 
-/// From `best`, which is HS400, to HS200, and back.
+/// Returns the moves from `best`, which is HS400, to HS200, and back.
 fn by_hs200(best: Mode, block: Command) -> Vec<Move> {
+    debug_assert_eq!(best.timing, Timing::Hs400, "[hs400-tuned-in-hs200]");
     let both_edges = Mode { timing: Timing::MmcDdr52, ..high_speed(best) };
     let tuned = Mode { timing: Timing::Hs200, ..best };
     let mut moves = vec![

@@ -9,81 +9,80 @@ use alloc::boxed::Box;
 use blockyard::time::Duration;
 use core::fmt;
 
-/// How often a step is tried before it has failed.
+/// How often a step is tried before it counts as failed.
 pub const TRIES: u8 = 3;
 
-/// Between two questions whether a card is ready.
+/// The time between two questions whether a card is ready.
 pub const READY_INTERVAL: Duration = Duration::from_ms(10);
 
-/// How often it is asked: a card is ready within a second (SD 4.2.3; JESD84-B51 6.4.2).
+/// How often a card is asked whether it is ready. It must be within a second (SD 4.2.3; JESD84-B51 6.4.2).
 pub const READY_TRIES: u8 = 101;
 
-/// Granted for a command without busy, and for the data that follows it.
+/// The time limit of a command without busy, and of its data.
 pub const COMMAND: Duration = Duration::from_ms(150);
 
-/// What the host is to do next.
+/// What the host does next.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Send `command`, with its data if it has any. Give up after `limit`: no response, no data, or
-    /// busy still. Answer with [`Answer::Response`] or [`Answer::Data`].
+    /// Send `command`, with its data if it has any. Give up after `limit`, if there is no response, no data,
+    /// or busy does not end. Answer with [`Answer::Response`] or [`Answer::Data`].
     Send {
-        /// What to send.
+        /// The command.
         command: Command,
-        /// When to give up.
+        /// The time limit.
         limit: Duration,
     },
-    /// Take the card's power away, or give it, where it has none yet, with signals at 3.3 V. How the
-    /// bus is driven then follows.
+    /// Switch the card's power off; or on, if it is off, with signals at 3.3 V. The mode of the bus follows.
     Power(bool),
-    /// Change the signals' voltage, the clock standing still meanwhile. On SD that is the second
-    /// half of CMD11, and fails where the card does not let go of its data lines (SD 4.2.4.2).
+    /// Change the voltage of the signals while the clock stands still. On SD this is the second half of
+    /// CMD11, and fails if the card does not release its data lines (SD 4.2.4.2).
     Voltage(SignalVoltage),
-    /// Drive the bus so from now on.
+    /// Drive the bus in this mode from now on.
     Drive(Mode),
     /// Find the sampling point by sending `command` up to 40 times.
     Tune(Command),
-    /// Let at least so much time pass.
+    /// Let at least this time pass.
     Wait(Duration),
-    /// There is a card, selected and in its mode.
+    /// The card is identified, selected and in its mode.
     Done(Box<Card>),
-    /// There is none that can be used.
+    /// There is no card that can be used.
     Failed(Failure),
 }
 
-/// How a step went.
+/// The result of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
-    /// It is done; of all but [`Step::Send`], and of commands without a response.
+    /// The step is done: any step but [`Step::Send`], and commands without a response.
     Done,
     /// The card answered, and busy is over.
     Response(Response),
     /// The card answered and sent data.
     Data(Response, &'a [u8]),
-    /// It failed.
+    /// The step failed.
     Error(BusError),
 }
 
-/// What can fail on a bus.
+/// Errors on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusError {
     /// No response came.
     NoResponse,
     /// The response came damaged.
     ResponseCrc,
-    /// No data came, or damaged.
+    /// No data came, or it came damaged.
     Data,
     /// The card was busy beyond the limit.
     Busy,
-    /// The host could not do it: a voltage, a tuning.
+    /// The host could not do it: change a voltage, or tune.
     Host,
 }
 
 /// Why there is no card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing answers.
+    /// No card answers.
     NoCard,
-    /// It is an I/O card, or has an I/O part: not a block device.
+    /// The card is an I/O card, or has an I/O part: it is no block device.
     Sdio,
     /// The card does not work at the voltages that the host has.
     Voltage,
@@ -91,25 +90,25 @@ pub enum Failure {
     NeverReady,
     /// The card is locked by a password.
     Locked,
-    /// A register says what cannot be.
+    /// A register has an impossible value.
     Register(RegisterError),
-    /// The card says nothing of its size.
+    /// The card does not state its size.
     NoCapacity,
-    /// A command failed again and again.
+    /// A command failed each time.
     Bus {
-        /// The command, or the one tuned with; `None`: power, voltage, clock.
+        /// The command, or the tuning command; `None` for power, voltage, clock.
         opcode: Option<Opcode>,
-        /// How, the last time.
+        /// The last error.
         error: BusError,
     },
-    /// The card reported errors again and again.
+    /// The card reported errors each time.
     Card {
         /// The command.
         opcode: Opcode,
-        /// The status that came back.
+        /// The status in the response.
         status: Status,
     },
-    /// The card's answer has not the form that the command asks for.
+    /// The card's answer does not have the form that the command asks for.
     Malformed(Opcode),
 }
 

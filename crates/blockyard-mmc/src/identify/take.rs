@@ -1,4 +1,4 @@
-//! What an answer means for the move it answers, and what is done after it.
+//! What an answer means for its move, and which moves follow.
 
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN, Taken};
@@ -17,7 +17,7 @@ use crate::register::switch::{Group, SwitchStatus};
 use alloc::boxed::Box;
 
 impl Identify {
-    /// Takes the answer to `first`, and adds what follows from it behind all other moves.
+    /// Takes the answer to `first`, and adds the moves that follow from it behind all others.
     pub(super) fn take(&mut self, first: Move, answer: Answer<'_>) -> Result<Taken, Failure> {
         match first {
             Move::Power(_) | Move::Wait(_) | Move::Drive(_) => done(None, answer)?,
@@ -31,20 +31,20 @@ impl Identify {
         Ok(Taken::Move)
     }
 
-    /// The answer of a command, or of CMD55 before it.
+    /// Takes the answer to a command, or to CMD55 before it.
     fn take_response(&mut self, first: Move, answer: Answer<'_>) -> Result<Taken, Failure> {
         let opcode = self.bare_command(&first).opcode;
         if let Answer::Error(error) = answer {
             return Err(Failure::Bus { opcode: Some(opcode), error });
         }
         if opcode.is_application() && !self.prefixed {
-            // What errors it reports are those of the probes before it.
+            // Errors in this response are those of the probes before it.
             return Ok(Taken::Prefix);
         }
         match first {
             Move::GoIdle => {}
             Move::IfCond => {
-                // 2.7 to 3.6 V accepted, and the pattern back.
+                // The card accepted 2.7 to 3.6 V, and returned the pattern.
                 if short(opcode, answer)? & 0xfff != 0x100 | u32::from(PATTERN) {
                     return Err(Failure::Voltage);
                 }
@@ -76,6 +76,36 @@ impl Identify {
                 }
                 self.selected();
             }
+            Move::Scr
+            | Move::Functions
+            | Move::AccessMode(_)
+            | Move::Ssr
+            | Move::ExtCsd
+            | Move::Reread => self.take_data(first, opcode, answer)?,
+            Move::VoltageSwitch
+            | Move::BlockLen
+            | Move::FourLanes
+            | Move::Switch(..)
+            | Move::Check
+            | Move::Setting(..)
+            | Move::CheckSetting => {
+                status(opcode, answer)?;
+            }
+            Move::Power(_) | Move::Wait(_) | Move::Drive(_) | Move::Voltage(_) | Move::Tune(_) => {
+                unreachable!("{first:?} has no response")
+            }
+        }
+        Ok(Taken::Move)
+    }
+
+    /// Takes the register that the answer to `opcode` brings as data.
+    fn take_data(
+        &mut self,
+        first: Move,
+        opcode: Opcode,
+        answer: Answer<'_>,
+    ) -> Result<(), Failure> {
+        match first {
             Move::Scr => {
                 let scr = Scr::parse(data(opcode, answer)?).map_err(Failure::Register)?;
                 self.found.scr = Some(scr);
@@ -103,29 +133,18 @@ impl Identify {
                 self.mmc_mode();
             }
             Move::Reread => self.reread(opcode, data(opcode, answer)?)?,
-            Move::VoltageSwitch
-            | Move::BlockLen
-            | Move::FourLanes
-            | Move::Switch(..)
-            | Move::Check
-            | Move::Setting(..)
-            | Move::CheckSetting => {
-                status(opcode, answer)?;
-            }
-            Move::Power(_) | Move::Wait(_) | Move::Drive(_) | Move::Voltage(_) | Move::Tune(_) => {
-                unreachable!("{first:?} has no response")
-            }
+            _ => unreachable!("{first:?} brings no register"),
         }
-        Ok(Taken::Move)
+        Ok(())
     }
 
-    /// A probe stayed without a good answer. That says what the card is not; `None`: `first` is no
-    /// probe.
+    /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if `first` is
+    /// no probe.
     pub(super) fn silence(&mut self, first: Move) -> Option<Result<(), Failure>> {
         match first {
             Move::IfCond | Move::IoCond => {}
             Move::SdReady { tries: 0 } => {
-                // Not SD. What the probes did to an eMMC device, CMD0 undoes.
+                // The card is not SD. CMD0 undoes what the probes did to an eMMC device.
                 self.found.mmc = true;
                 let slow = Move::Drive(self.identification_mode());
                 self.moves.extend([slow, Move::GoIdle, Move::MmcThere]);
@@ -137,6 +156,7 @@ impl Identify {
     }
 
     fn sd_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
+        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
         let ocr = SdOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::SdReady { tries: tries + 1 }, tries);
@@ -157,6 +177,7 @@ impl Identify {
     }
 
     fn mmc_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
+        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
         let ocr = MmcOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::MmcReady { tries: tries + 1 }, tries);
@@ -168,7 +189,7 @@ impl Identify {
         Ok(())
     }
 
-    /// The card is not ready: again in a while, up to a second.
+    /// Asks a card that is not ready again after a while, for up to a second.
     fn ask_again(&mut self, again: Move, tries: u8) -> Result<(), Failure> {
         if tries + 1 >= READY_TRIES {
             return Err(Failure::NeverReady);
@@ -177,8 +198,9 @@ impl Identify {
         Ok(())
     }
 
-    /// The card is selected: its registers, and from them its mode.
+    /// Plans to read the registers of the selected card, and to choose its mode from them.
     fn selected(&mut self) {
+        debug_assert!(self.found.csd.is_some(), "a card is selected after its CSD was read");
         if self.found.addressing == Addressing::Bytes {
             self.moves.push_back(Move::BlockLen);
         }
@@ -196,7 +218,7 @@ impl Identify {
         }
     }
 
-    /// I5: the register again, in the mode that stays.
+    /// Compares EXT_CSD, read again in the final mode ([mode-proved-by-data]).
     fn reread(&mut self, opcode: Opcode, bytes: &[u8; 512]) -> Result<(), Failure> {
         let again = ExtCsd::parse(bytes).map_err(Failure::Register)?;
         let same = self.found.ext_csd.as_ref().is_some_and(|before| before.same_device(&again));
@@ -208,7 +230,7 @@ impl Identify {
     }
 }
 
-/// The answer of a step without a response.
+/// Returns the error of a step without a response, if it failed.
 fn done(opcode: Option<Opcode>, answer: Answer<'_>) -> Result<(), Failure> {
     match answer {
         Answer::Error(error) => Err(Failure::Bus { opcode, error }),
@@ -216,7 +238,7 @@ fn done(opcode: Option<Opcode>, answer: Answer<'_>) -> Result<(), Failure> {
     }
 }
 
-/// The 32 bits of a short response.
+/// Returns the 32 bits of a short response.
 fn short(opcode: Opcode, answer: Answer<'_>) -> Result<u32, Failure> {
     match answer {
         Answer::Response(response) | Answer::Data(response, _) => {
@@ -226,13 +248,13 @@ fn short(opcode: Opcode, answer: Answer<'_>) -> Result<u32, Failure> {
     }
 }
 
-/// The status of an R1, which must be free of errors.
+/// Returns the status of an R1, which must be free of errors.
 fn status(opcode: Opcode, answer: Answer<'_>) -> Result<Status, Failure> {
     let status = Status(short(opcode, answer)?);
     if status.errors() == 0 { Ok(status) } else { Err(Failure::Card { opcode, status }) }
 }
 
-/// The 128 bits of a long response.
+/// Returns the 128 bits of a long response.
 fn long(opcode: Opcode, answer: Answer<'_>) -> Result<Bits<16>, Failure> {
     match answer {
         Answer::Response(Response::Long(bits)) => Ok(bits),
@@ -240,7 +262,7 @@ fn long(opcode: Opcode, answer: Answer<'_>) -> Result<Bits<16>, Failure> {
     }
 }
 
-/// The data that came, which must be as long as it should, with a status free of errors.
+/// Returns the data, which must have the right length and come with a status free of errors.
 fn data<const N: usize>(opcode: Opcode, answer: Answer<'_>) -> Result<&[u8; N], Failure> {
     status(opcode, answer)?;
     match answer {

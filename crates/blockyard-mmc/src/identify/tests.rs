@@ -1,5 +1,5 @@
-//! Identification against a small card that knows the standards apart from it: every command must be
-//! legal, and data arrives only where host and card drive the bus alike.
+//! Identification against a small model of a card, written from the standards: every command must be legal
+//! ([only-legal-commands]), and data arrives only while host and card drive the bus in the same mode.
 
 use super::*;
 use crate::card::Card;
@@ -20,7 +20,7 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
-/// What is wrong with a slot or a card.
+/// The flaws of a slot or a card.
 #[derive(Clone, Debug, Default)]
 struct Flaws {
     /// Timings in which no data arrives, and tuning finds nothing.
@@ -31,13 +31,13 @@ struct Flaws {
     stuck_at_3v3: bool,
     /// Bytes of EXT_CSD that cannot be switched.
     refused: Vec<u16>,
-    /// Commands, counted from 0, that the card does not hear.
+    /// Commands, counted from 0, that the card does not receive.
     lost: Vec<usize>,
-    /// Commands whose response, and data, the host does not hear.
+    /// Commands whose response and data the host does not receive.
     unheard: Vec<usize>,
-    /// Never ready.
+    /// The card never becomes ready.
     never_ready: bool,
-    /// Locked by a password.
+    /// The card is locked by a password.
     locked: bool,
     /// CMD8's pattern comes back wrong.
     deaf: bool,
@@ -60,21 +60,21 @@ struct Slot {
     state: CardState,
     questions: u8,
     application: bool,
-    /// As the host drives the bus, and at which voltage.
+    /// The mode in which the host drives the bus, and the voltage.
     host: Option<Mode>,
     voltage: SignalVoltage,
-    /// As the card does.
+    /// The mode in which the card is.
     width: Width,
     access: u8,
     low: bool,
     tuned: bool,
     stuck: bool,
-    /// Set until CMD0: a response was lost, so the host may be wrong about the card's state.
+    /// Set until CMD0: a response got lost, so the host may not know the card's state.
     tolerant: bool,
-    /// eMMC: CMD1 came without voltages; until CMD0 the device takes none.
+    /// eMMC: CMD1 came without voltages; the device takes no other CMD1 until CMD0.
     asked: bool,
     switch_error: bool,
-    /// Commands whose status said that a switch failed.
+    /// Commands whose status reported that a switch failed.
     reported: Vec<usize>,
     log: Vec<Command>,
     waited: Duration,
@@ -124,7 +124,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Identifies what is in the slot.
+    /// Identifies the card in the slot.
     fn identify(&mut self, host: &HostCapabilities) -> Result<Box<Card>, Failure> {
         let mut identify = Identify::new(host.clone());
         for _ in 0..20_000 {
@@ -250,7 +250,7 @@ impl Slot {
         }
     }
 
-    /// Whether data arrives.
+    /// Returns whether data arrives.
     fn agree(&self, tuning: bool) -> bool {
         let (host, card) = (self.host.expect("the bus is driven"), self.timing());
         let tuned = self.tuned || tuning || !host.timing.needs_tuning();
@@ -273,7 +273,7 @@ impl Slot {
         if self.tuned { Ok((Response::None, vec![])) } else { Err(BusError::Host) }
     }
 
-    /// What the host hears. Of a command without a response, that is nothing, and no error.
+    /// Returns what the host receives. After a command without a response that is nothing, and no error.
     fn send(&mut self, command: Command) -> Result<(Response, Vec<u8>), BusError> {
         let answer = self.hear(command);
         if command.response == ResponseKind::None { Ok((Response::None, vec![])) } else { answer }
@@ -307,7 +307,7 @@ impl Slot {
         let identified = self.state >= CardState::StandBy;
         let most = if identified { self.timing().map_or(0, Timing::max_clock_hz) } else { 400_000 };
         if clock > most && (self.switch_error || self.tolerant) {
-            // The host believes in a switch that failed.
+            // The host takes a failed switch for done.
             return Err(BusError::NoResponse);
         }
         assert!(clock <= most, "{command} at {clock} Hz in {:?}", self.timing());
@@ -321,7 +321,7 @@ impl Slot {
         self.application = command.opcode == Opcode::Application;
         let before = self.state;
         self.state = after;
-        // Data comes in the mode before what the command changes.
+        // Data comes in the mode before the command takes effect.
         let arrives = self.agree(false);
         let data = self.obey(command);
         let switch_error = core::mem::take(&mut self.switch_error);
@@ -355,7 +355,7 @@ impl Slot {
         }
     }
 
-    /// Does what a legal command says.
+    /// Plays the effect of a legal command.
     fn obey(&mut self, command: Command) -> Obeyed {
         let argument = command.argument;
         match command.opcode {
@@ -406,7 +406,7 @@ impl Slot {
 
     fn op_cond(&mut self, argument: u32) -> Obeyed {
         self.questions += 1;
-        // Without voltages a host only asks what there is.
+        // Without voltages a host only asks.
         let asked = argument & 0x00ff_8000 != 0;
         let (ocr, capacity) = match self.kind {
             Kind::Mmc { ocr, .. } => (ocr, true),
@@ -424,7 +424,7 @@ impl Slot {
         Obeyed::Other(Response::Short(if ready { ocr } else { ocr & !(1 << 31) }))
     }
 
-    /// A device changes a byte of EXT_CSD, or says later that it did not.
+    /// Changes a byte of EXT_CSD, or reports later that it did not.
     fn switch(&mut self, argument: u32) {
         let [access, at, value, _] = argument.to_be_bytes();
         assert_eq!(access, 3);
@@ -434,7 +434,7 @@ impl Slot {
         let types = bytes[usize::from(index::DEVICE_TYPE)];
         let timing = bytes[usize::from(index::HS_TIMING)];
         let width = bytes[usize::from(index::BUS_WIDTH)];
-        // What 6.6 of the standard asks for before each.
+        // The conditions in 6.6 of the standard for each switch.
         let taken = match (at, value) {
             _ if bytes[usize::from(at)] == value => true,
             (index::BUS_WIDTH, 0..=2) => timing < 2,
@@ -460,7 +460,7 @@ impl Slot {
         }
     }
 
-    /// A card's functions: group 1 alone has more than the default.
+    /// Returns the card's functions: only group 1 has more than the default.
     fn function(&mut self, argument: u32) -> Obeyed {
         let Kind::Sd { modes, .. } = self.kind else { panic!("no functions") };
         let mut bytes = vec![0; 64];
@@ -494,7 +494,7 @@ fn emmc(bytes: [u8; 512], flaws: Flaws) -> Slot {
     Slot::new(kind, example::CSD_CHROMEBOOK_EMMC, flaws)
 }
 
-/// An SD card with function group 1 as `modes` has it.
+/// An SD card whose function group 1 has `modes`.
 fn sd(csd: &'static str, scr: &str, ocr: u32, modes: u8, flaws: Flaws) -> Slot {
     let kind = Kind::Sd {
         version_2: ocr >> 30 & 1 == 1,
@@ -510,7 +510,7 @@ fn sdxc(flaws: Flaws) -> Slot {
     sd(example::CSD_KINGSTON_128G, "0235800300000000", 0xc0ff_8000, 0b1_1111, flaws)
 }
 
-/// A full host that has only `timings`.
+/// A full host with only these `timings`.
 fn with(timings: &[Timing]) -> HostCapabilities {
     HostCapabilities { timings: TimingSet::of(timings), ..HostCapabilities::full() }
 }
@@ -520,7 +520,7 @@ fn opcodes(slot: &Slot) -> Vec<Opcode> {
 }
 
 #[test]
-fn emmc_5_1_is_brought_to_hs400_with_strobe_and_set_up() {
+fn emmc_5_1_reaches_hs400_with_strobe_and_its_settings() {
     let mut slot = emmc(emmc_5_1(), Flaws::default());
     let card = slot.identify(&HostCapabilities::full()).unwrap();
     let expected = Mode {
@@ -538,7 +538,7 @@ fn emmc_5_1_is_brought_to_hs400_with_strobe_and_set_up() {
 }
 
 #[test]
-fn emmc_takes_the_best_timing_that_the_host_has() {
+fn emmc_uses_the_best_timing_of_the_host() {
     use Timing::*;
     let all = [MmcHighSpeed, MmcDdr52, Hs200, Hs400, Hs400Es];
     for count in 0..=all.len() {
@@ -551,7 +551,7 @@ fn emmc_takes_the_best_timing_that_the_host_has() {
 }
 
 #[test]
-fn emmc_4_41_on_a_plain_host_is_at_high_speed_on_four_lanes() {
+fn emmc_4_41_on_a_plain_host_reaches_high_speed_on_four_lanes() {
     let mut slot = emmc(emmc_4_41(), Flaws::default());
     let card = slot.identify(&HostCapabilities::plain()).unwrap();
     let Mode { timing, width, voltage, clock_hz } = card.mode;
@@ -603,7 +603,7 @@ fn sdhc_is_brought_to_high_speed() {
 }
 
 #[test]
-fn sdxc_takes_the_best_timing_that_the_host_has() {
+fn sdxc_uses_the_best_timing_of_the_host() {
     use Timing::*;
     for (timings, best) in [
         (&[Sdr12, Sdr25, Sdr50, Ddr50, Sdr104][..], Sdr104),
@@ -619,7 +619,7 @@ fn sdxc_takes_the_best_timing_that_the_host_has() {
         assert_eq!(slot.tuned, tuned);
         assert_eq!(card.sectors, 239_072 * 1024);
     }
-    // Without 1.8 V, or without power to take away, it stays at 3.3 V.
+    // Without 1.8 V, or without a power switch, the card stays at 3.3 V.
     for host in [
         HostCapabilities { signal_1v8: false, ..HostCapabilities::full() },
         HostCapabilities { power_cycle: false, ..HostCapabilities::full() },
@@ -629,8 +629,9 @@ fn sdxc_takes_the_best_timing_that_the_host_has() {
     }
 }
 
+/// [mode-proved-by-data].
 #[test]
-fn every_mode_that_fails_gives_way_to_the_next() {
+fn every_failed_mode_is_followed_by_the_next_one() {
     use Timing::*;
     let mmc = [Hs400Es, Hs400, Hs200, MmcDdr52, MmcHighSpeed, MmcLegacy];
     let uhs = [Sdr104, Sdr50, Ddr50, Sdr25, Sdr12, SdHighSpeed, SdDefault];
@@ -638,14 +639,13 @@ fn every_mode_that_fails_gives_way_to_the_next() {
         for power_cycle in [true, false] {
             let flaws = Flaws { bad: mmc[..bad].to_vec(), ..Flaws::default() };
             let host = HostCapabilities { power_cycle, ..HostCapabilities::full() };
-            // Legacy carries the first EXT_CSD, so it is never bad here.
+            // [failed-mode-not-reused]. Legacy carries the first EXT_CSD, so it is never bad here.
             let card = emmc(emmc_5_1(), flaws).identify(&host).unwrap();
             assert_eq!((card.mode.timing, card.mode.width), (mmc[bad], Width::Eight));
         }
     }
     for bad in 1..uhs.len() {
-        // SDR12 and default speed carry SCR and functions: where they are bad, so is all at their
-        // voltage.
+        // SDR12 and default speed carry SCR and functions: if they are bad, everything at their voltage is.
         let flaws = Flaws { bad: uhs[..bad].to_vec(), ..Flaws::default() };
         let card = sdxc(flaws).identify(&HostCapabilities::full()).unwrap();
         assert_eq!(card.mode.timing, uhs[bad]);
@@ -653,7 +653,7 @@ fn every_mode_that_fails_gives_way_to_the_next() {
 }
 
 #[test]
-fn lanes_that_are_not_wired_are_found_out() {
+fn lanes_that_are_not_wired_are_detected() {
     let flaws = Flaws { wired: Some(Width::Four), ..Flaws::default() };
     let card = emmc(emmc_5_1(), flaws).identify(&HostCapabilities::full()).unwrap();
     assert_eq!(card.mode, Mode::new(Timing::Hs200, Width::Four));
@@ -665,14 +665,14 @@ fn lanes_that_are_not_wired_are_found_out() {
 }
 
 #[test]
-fn a_voltage_that_fails_costs_uhs_and_nothing_else() {
+fn a_failed_voltage_switch_costs_uhs_and_nothing_else() {
     let flaws = Flaws { stuck_at_3v3: true, ..Flaws::default() };
     let card = sdxc(flaws).identify(&HostCapabilities::full()).unwrap();
     assert_eq!(card.mode, Mode::new(Timing::SdHighSpeed, Width::Four));
 }
 
 #[test]
-fn a_switch_that_is_refused_costs_its_mode_and_a_setting_nothing() {
+fn a_refused_switch_costs_its_mode_and_a_refused_setting_nothing() {
     let host = HostCapabilities::full();
     let card = emmc(emmc_5_1(), Flaws::default()).identify(&host).unwrap();
     assert_eq!((card.cache_on(), card.max_packed(&host)), (true, (63, 60)));
@@ -686,7 +686,7 @@ fn a_switch_that_is_refused_costs_its_mode_and_a_setting_nothing() {
     let mut slot = emmc(emmc_5_1(), flaws);
     let card = slot.identify(&HostCapabilities::full()).unwrap();
     assert_eq!((card.mode.timing, card.mode.width), (Timing::MmcHighSpeed, Width::One));
-    // A status says only once that a switch failed, so it is not asked again.
+    // A status reports only once that a switch failed, so CMD13 is not repeated.
     assert!(!slot.reported.is_empty());
     for number in slot.reported {
         assert_eq!(slot.log[number + 1].opcode, Opcode::GoIdle);
@@ -697,7 +697,7 @@ fn a_switch_that_is_refused_costs_its_mode_and_a_setting_nothing() {
 }
 
 #[test]
-fn any_one_command_or_response_may_be_lost() {
+fn any_single_command_or_response_may_be_lost() {
     let new: [fn(Flaws) -> Slot; 3] = [
         |flaws| emmc(emmc_5_1(), flaws),
         sdxc,
@@ -709,7 +709,7 @@ fn any_one_command_or_response_may_be_lost() {
         let best = whole.identify(&HostCapabilities::full()).unwrap().mode;
         for number in 0..whole.log.len() {
             for heard in [true, false] {
-                // That CMD0 was lost nobody can know.
+                // A lost CMD0 cannot be noticed.
                 if !heard && whole.log[number].opcode == Opcode::GoIdle {
                     continue;
                 }
@@ -721,7 +721,7 @@ fn any_one_command_or_response_may_be_lost() {
                 };
                 let card = new(flaws).identify(&HostCapabilities::full());
                 let mode = card.unwrap_or_else(|why| panic!("{number}, {heard}: {why}")).mode;
-                // CMD11 cannot be repeated, so it costs 1.8 V; a card that changed its timing and was
+                // CMD11 cannot be repeated, so its loss costs 1.8 V. A card that changed its timing and was
                 // not heard costs that timing.
                 let command = whole.log[number];
                 let changed = heard && command.argument >> 31 == 1;
@@ -739,7 +739,7 @@ fn any_one_command_or_response_may_be_lost() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_the_reason() {
+fn a_card_that_cannot_be_used_is_refused_with_the_reason() {
     let full = HostCapabilities::full();
     let failure = |mut slot: Slot| slot.identify(&full).unwrap_err();
     let empty = |kind| Slot::new(kind, example::CSD_SANDISK_2G, Flaws::default());
@@ -749,18 +749,18 @@ fn what_cannot_be_used_is_refused_with_the_reason() {
     assert_eq!(failure(sdxc(locked)), Failure::Locked);
     let deaf = Flaws { deaf: true, ..Flaws::default() };
     assert_eq!(failure(sdxc(deaf)), Failure::Voltage);
-    // A card and a device of 1.8 V only, on a host that supplies 3.3 V.
+    // An SD card and an eMMC device of 1.8 V only, on a host that supplies 3.3 V.
     let kind = Kind::Mmc { ext_csd: Some(Box::new(emmc_5_1())), ocr: 0xc000_0080 };
     assert_eq!(failure(empty(kind)), Failure::Voltage);
     assert_eq!(
         failure(sd(example::CSD_SAMSUNG_32G, "0235800100000000", 0xc000_0000, 0, Flaws::default())),
         Failure::Voltage
     );
-    // A register that cannot be.
+    // A register with an impossible value.
     let slot = sd(example::CSD_SAMSUNG_32G, "0335800100000000", 0xc0ff_8000, 0, Flaws::default());
     let text = failure(slot).to_string();
     assert!(text.starts_with("SCR: SD_SPEC is 0x3"), "{text}");
-    // A bus without a single good lane.
+    // A bus without a single good lane ([identification-ends]).
     let bad = Timing::ALL.to_vec();
     let slot = sdxc(Flaws { bad, ..Flaws::default() });
     let opcode = Some(Opcode::SendScr);
@@ -768,7 +768,7 @@ fn what_cannot_be_used_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_card_is_given_a_second_to_become_ready() {
+fn a_card_has_a_second_to_become_ready() {
     for mut slot in [emmc(emmc_5_1(), Flaws::default()), sdxc(Flaws::default())] {
         slot.flaws.never_ready = true;
         assert_eq!(slot.identify(&HostCapabilities::full()).unwrap_err(), Failure::NeverReady);
@@ -778,7 +778,7 @@ fn a_card_is_given_a_second_to_become_ready() {
 }
 
 #[test]
-fn an_end_stays_the_end() {
+fn the_final_step_never_changes() {
     let mut identify = Identify::new(HostCapabilities::full());
     let mut steps = 0;
     while !matches!(identify.next(), Step::Failed(_)) {
@@ -790,8 +790,9 @@ fn an_end_stays_the_end() {
     assert!(matches!(identify.next(), Step::Failed(_)));
 }
 
+/// [hs400-tuned-in-hs200].
 #[test]
-fn a_bus_is_tuned_again_in_the_mode_in_which_the_card_can_and_is_as_before() {
+fn retuning_returns_the_bus_to_its_mode() {
     use Timing::*;
     for (timing, steps) in [(Hs200, 1), (Hs400, 19), (Hs400Es, 0), (MmcHighSpeed, 0)] {
         let mut slot = emmc(emmc_5_1(), Flaws::default());

@@ -1,4 +1,4 @@
-//! CID: who made the card (JESD84-B51 7.2; SD 5.2). It only informs, so no value is refused (R2).
+//! CID: the maker of a card (JESD84-B51 7.2; SD 5.2). It only informs, so no value is refused.
 
 use super::Bits;
 use core::fmt;
@@ -6,7 +6,7 @@ use core::fmt;
 /// A card's identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cid {
-    /// MID: the manufacturer. eMMC and SD count apart.
+    /// MID: the manufacturer. eMMC and SD have separate numbers.
     pub manufacturer: u8,
     /// OID: the OEM; two ASCII characters on SD, a number in the low byte on eMMC.
     pub oem: u16,
@@ -16,7 +16,7 @@ pub struct Cid {
     pub revision: u8,
     /// PSN: the serial number.
     pub serial: u32,
-    /// MDT: when it was made.
+    /// MDT: the month of manufacture.
     pub made: Option<MonthOfYear>,
 }
 
@@ -37,7 +37,7 @@ pub struct MonthOfYear {
 }
 
 impl Cid {
-    /// An SD card's.
+    /// Reads the CID of an SD card.
     #[must_use]
     pub fn sd(bits: &Bits<16>) -> Self {
         let name: [u8; 5] = bits.bytes(64);
@@ -51,8 +51,8 @@ impl Cid {
         }
     }
 
-    /// An eMMC device's. The year is of four bits: it begins at 1997, and with EXT_CSD revisions
-    /// above 4 what would be 1997 to 2009 is 2013 to 2025.
+    /// Reads the CID of an eMMC device. The year has four bits. It begins at 1997; with EXT_CSD revisions
+    /// above 4, the codes of 1997 to 2009 mean 2013 to 2025.
     #[must_use]
     pub fn mmc(bits: &Bits<16>, ext_csd_revision: u8) -> Self {
         let name: [u8; 6] = bits.bytes(56);
@@ -70,14 +70,14 @@ impl Cid {
 }
 
 impl MonthOfYear {
-    /// `None` where there is no such month: cards that were not told.
+    /// Returns `None` if there is no such month, as on cards without a date.
     fn new(year: u16, month: u8) -> Option<Self> {
         (1..=12).contains(&month).then_some(Self { year, month })
     }
 }
 
 impl ProductName {
-    /// At most 6 characters; what does not print becomes `?`, and padding is cut off.
+    /// Keeps at most 6 characters. Characters that do not print become `?`, and padding is cut off.
     fn new(name: &[u8]) -> Self {
         let mut bytes = [0; 6];
         let mut len = 0;
@@ -94,10 +94,11 @@ impl ProductName {
         Self { bytes, len }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("new kept ASCII only")
+        core::str::from_utf8(&self.bytes[..usize::from(self.len)])
+            .expect("ASCII characters of a product name")
     }
 }
 
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_sd_card_s_is_read_by_the_sd_layout() {
+    fn the_cid_of_an_sd_card_has_the_sd_layout() {
         // MID 03, OID "SD", PNM "SU08G", PRV 8.0, PSN 0x1234abcd, MDT 0x0cb (2012, November).
         let cid = Cid::sd(&example::bits("0353445355303847801234abcd00cb01"));
         assert_eq!((cid.manufacturer, cid.oem), (3, 0x5344));
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emmc_device_s_is_read_by_the_mmc_layout_and_its_year_by_the_revision() {
+    fn the_cid_of_an_emmc_device_has_the_mmc_layout_and_a_year_by_revision() {
         // MID 15, CBX 1 (BGA), OID 00, PNM "8GTF4R", PRV 06, PSN 0xdeadbeef, MDT August, year 2.
         let bits = example::bits("15010038475446345206deadbeef8201");
         let cid = Cid::mmc(&bits, 8);
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_print_is_made_to_and_no_month_is_none() {
+    fn unprintable_names_are_replaced_and_a_missing_month_is_none() {
         let cid = Cid::sd(&Bits([0xff; 16]));
         assert_eq!((cid.name.as_str(), cid.made), ("?????", None));
         assert_eq!(Cid::mmc(&Bits([0; 16]), 0).name.as_str(), "");

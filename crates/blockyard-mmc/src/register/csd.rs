@@ -1,12 +1,12 @@
-//! CSD: capacity, clock and timing, as every card has it (JESD84-B51 7.3; SD 5.3).
+//! CSD: capacity, clock and timing of every card (JESD84-B51 7.3; SD 5.3).
 //!
-//! SD has three layouts, which the register names itself: 1.0 (standard capacity), 2.0 (SDHC, SDXC)
-//! and 3.0 (SDUC). eMMC has one, and a host knows which standard it is talking to.
+//! SD has three layouts, which the register states: 1.0 (standard capacity), 2.0 (SDHC, SDXC) and 3.0 (SDUC).
+//! eMMC has one. A host knows which standard the card follows.
 
 use super::{Bits, Register, RegisterError};
 use blockyard::time::Duration;
 
-/// What a card says of itself before any data was read.
+/// The properties of a card before any data is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Csd {
     /// The layout.
@@ -14,24 +14,24 @@ pub struct Csd {
     /// Size in sectors of 512 bytes. `None` on eMMC devices above 2 GB, whose size is
     /// [`SEC_COUNT`](super::ext_csd::ExtCsd::sectors).
     pub sectors: Option<u64>,
-    /// TRAN_SPEED: highest clock before any switch, in Hz.
+    /// TRAN_SPEED: the highest clock before any switch, in Hz.
     pub max_clock_hz: u32,
-    /// How long the first data of a read may take, typically.
+    /// The typical time to the first data of a read.
     pub read_access: ReadAccess,
-    /// R2W_FACTOR: a write takes at most this many times a read.
+    /// R2W_FACTOR: a write takes at most this many times as long as a read.
     pub write_factor: u32,
-    /// CCC: classes of commands that the card takes.
+    /// CCC: the classes of commands that the card takes.
     pub classes: Classes,
-    /// READ_BL_LEN: largest block in bytes; 512, 1024 or 2048. Transfers use 512 always.
+    /// READ_BL_LEN: the largest block in bytes; 512, 1024 or 2048. Transfers always use 512.
     pub read_block_bytes: u32,
-    /// Least that an erase takes away, in sectors: the erase group of eMMC, the erase sector of SD,
-    /// one where SD erases single blocks.
+    /// The smallest erase, in sectors: the erase group of eMMC, the erase sector of SD, or one sector if the
+    /// SD card erases single blocks.
     pub erase_sectors: u32,
-    /// Whether the card is, for good or for now, protected from all writes.
+    /// Whether the card is write-protected, permanently or temporarily.
     pub write_protected: bool,
 }
 
-/// Which fields a CSD has, and where.
+/// The layout of a CSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// SD 1.0: up to 2 GB (SDSC).
@@ -40,19 +40,19 @@ pub enum Layout {
     Sd2,
     /// SD 3.0: up to 128 TB (SDUC).
     Sd3,
-    /// eMMC and MultiMediaCard, with the SPEC_VERS that it names: 4 from 4.0 on.
+    /// eMMC and MultiMediaCard, with their SPEC_VERS: 4 from 4.0 on.
     Mmc {
         /// SPEC_VERS.
         spec_version: u8,
     },
 }
 
-/// TAAC and NSAC: the typical time to the first data is a span and a number of clocks.
+/// TAAC and NSAC: the typical time to the first data, as a span and a number of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAccess {
-    /// TAAC: the part that no clock shortens.
+    /// TAAC: the part that does not depend on the clock.
     pub span: Duration,
-    /// NSAC: the part in clocks, in worst case.
+    /// NSAC: the part in clocks, in the worst case.
     pub clocks: u32,
 }
 
@@ -61,7 +61,7 @@ pub struct ReadAccess {
 pub struct Classes(pub u16);
 
 impl Classes {
-    /// Whether commands of `class`, 0 to 11, are taken.
+    /// Returns whether commands of `class`, 0 to 11, are taken.
     #[must_use]
     pub const fn has(self, class: u32) -> bool {
         self.0 >> class & 1 == 1
@@ -82,12 +82,12 @@ impl Classes {
 }
 
 impl Csd {
-    /// An SD card's.
+    /// Reads the CSD of an SD card.
     ///
     /// # Errors
     ///
-    /// A layout above 3.0; a clock or, in layout 1.0, an access time or block length of a reserved
-    /// code.
+    /// Fails for a layout above 3.0, and for a reserved code of the clock or, in layout 1.0, of the access
+    /// time or block length.
     pub fn sd(bits: &Bits<16>) -> Result<Self, RegisterError> {
         let layout = match bits.field(127, 126) {
             0 => Layout::Sd1,
@@ -108,15 +108,15 @@ impl Csd {
         Ok(csd)
     }
 
-    /// An eMMC device's, or a MultiMediaCard's.
+    /// Reads the CSD of an eMMC device or a MultiMediaCard.
     ///
     /// # Errors
     ///
-    /// A clock, access time or block length of a reserved code.
+    /// Fails for a reserved code of the clock, access time or block length.
     pub fn mmc(bits: &Bits<16>) -> Result<Self, RegisterError> {
         let spec_version = bits.byte(125, 122);
         let mut csd = Self::common(bits, Layout::Mmc { spec_version })?;
-        // 7.3.12: the largest C_SIZE says that SEC_COUNT has it.
+        // 7.3.12: the largest C_SIZE says that SEC_COUNT has the size.
         csd.sectors =
             (bits.field(73, 62) != 0xfff).then(|| small_capacity(bits, csd.read_block_bytes));
         csd.erase_sectors =
@@ -124,7 +124,7 @@ impl Csd {
         Ok(csd)
     }
 
-    /// What is at the same place in all layouts; sizes are left to the caller.
+    /// Reads the fields that all layouts have in the same place. The caller sets the sizes.
     fn common(bits: &Bits<16>, layout: Layout) -> Result<Self, RegisterError> {
         Ok(Self {
             layout,
@@ -144,11 +144,11 @@ fn refused(field: &'static str, value: u32) -> RegisterError {
     RegisterError { register: Register::Csd, field, value: u64::from(value) }
 }
 
-/// Tenths of the mantissa that TRAN_SPEED and TAAC share; code 0 is reserved.
+/// The tenths of the mantissa that TRAN_SPEED and TAAC share; code 0 is reserved.
 const TENTHS: [u32; 16] = [0, 10, 12, 13, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70, 80];
 
-/// TRAN_SPEED: a mantissa (bits 6:3) and a power of ten (bits 2:0). eMMC means 26 and 52 MHz where
-/// SD means 25 and 50 (JESD84-B51 7.3.6).
+/// Returns the clock of TRAN_SPEED: a mantissa (bits 6:3) and a power of ten (bits 2:0). eMMC has 26 and 52
+/// MHz for SD's 25 and 50 (JESD84-B51 7.3.6).
 fn max_clock_hz(bits: &Bits<16>, layout: Layout) -> Result<u32, RegisterError> {
     let code = bits.field(103, 96);
     let (mantissa, exponent) = (bits.field(102, 99), bits.field(98, 96));
@@ -163,7 +163,7 @@ fn max_clock_hz(bits: &Bits<16>, layout: Layout) -> Result<u32, RegisterError> {
     Ok(tenths * 10_u32.pow(4 + exponent))
 }
 
-/// TAAC: a mantissa and a power of ten from 1 ns to 10 ms. NSAC: hundreds of clocks.
+/// Returns the times of TAAC, a mantissa and a power of ten from 1 ns to 10 ms, and NSAC, hundreds of clocks.
 fn read_access(bits: &Bits<16>) -> Result<ReadAccess, RegisterError> {
     let tenths = TENTHS[bits.field(118, 115) as usize];
     if tenths == 0 {
@@ -176,7 +176,7 @@ fn read_access(bits: &Bits<16>) -> Result<ReadAccess, RegisterError> {
     })
 }
 
-/// A block length code: 9, 10 and 11 are blocks of 512 to 2048 bytes.
+/// Returns the block length of a code: 9, 10 and 11 are blocks of 512 to 2048 bytes.
 fn block_bytes(field: &'static str, code: u32) -> Result<u32, RegisterError> {
     match code {
         9..=11 => Ok(1 << code),
@@ -188,7 +188,7 @@ fn write_block_sectors(bits: &Bits<16>) -> Result<u32, RegisterError> {
     Ok(block_bytes("WRITE_BL_LEN", bits.field(25, 22))? / 512)
 }
 
-/// Cards up to 2 GB: `(C_SIZE + 1) * 2^(C_SIZE_MULT + 2)` blocks.
+/// Returns the size of a card up to 2 GB: `(C_SIZE + 1) * 2^(C_SIZE_MULT + 2)` blocks.
 fn small_capacity(bits: &Bits<16>, block_bytes: u32) -> u64 {
     let blocks = (u64::from(bits.field(73, 62)) + 1) << (bits.field(49, 47) + 2);
     blocks * u64::from(block_bytes / 512)

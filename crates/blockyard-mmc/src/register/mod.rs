@@ -1,4 +1,4 @@
-//! The registers in which a card says what it is.
+//! The registers that describe a card.
 //!
 //! | register | how a host gets it | of |
 //! |---|---|---|
@@ -10,16 +10,16 @@
 //! | [`ssr`] | data of ACMD13: 512 bits | SD |
 //! | [`switch`] | data of CMD6: 512 bits | SD 1.10 and later |
 //!
-//! Layouts are from JEDEC JESD84-B51 chapter 7 (eMMC) and the SD Physical Layer Simplified
-//! Specification 9.x chapters 4 and 5 (SD). Fields are called what they are called there.
+//! Layouts are from JEDEC JESD84-B51 chapter 7 (eMMC) and the SD Physical Layer Simplified Specification 9.x
+//! chapters 4 and 5 (SD). Fields have the names that they have there.
+//!
+//! A field that a host needs in order to work is refused if its value is reserved. A field that only informs
+//! is kept as it came, or left out, so that no card is refused for it. A register newer than we know is read
+//! as the newest that we know: the standards promise that this works.
 //!
 //! # Rules
 //!
-//! - **R1.** A parser takes any bytes and does not panic.
-//! - **R2.** What a host needs in order to work is refused where its value is reserved. What only
-//!   informs is kept as it came, or left out, so that no card is refused for it.
-//! - **R3.** A register newer than we know is read as the newest that we know: the standards promise
-//!   that this works.
+//! - **[parsers-never-panic]** A parser takes any bytes and does not panic.
 
 use core::fmt;
 
@@ -31,7 +31,7 @@ pub mod scr;
 pub mod ssr;
 pub mod switch;
 
-/// A register, to say in an error which one.
+/// A register, named in an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
     /// Card specific data.
@@ -52,14 +52,14 @@ impl fmt::Display for Register {
     }
 }
 
-/// A field whose value a host cannot work with: reserved, or at odds with the rest.
+/// A field with a value that a host cannot work with: reserved, or in contradiction to other fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterError {
     /// The register.
     pub register: Register,
-    /// The field, by the name that the standard gives it.
+    /// The field's name in the standard.
     pub field: &'static str,
-    /// What was found in it.
+    /// The field's value.
     pub value: u64,
 }
 
@@ -80,52 +80,55 @@ impl core::error::Error for RegisterError {}
 pub struct Bits<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> Bits<N> {
-    /// Bits `high` to `low`, both included, as a number.
+    /// Returns bits `high` to `low`, both included, as a number.
     ///
     /// # Panics
     ///
-    /// If `high` is below `low` or not in the register, or if there are more than 32 bits. Positions
-    /// are constants of the parsers, so this does not depend on what a card sent.
+    /// Panics if `high` is below `low` or not in the register, or if there are more than 32 bits. Positions
+    /// are constants of the parsers, so this does not depend on what a card sent
+    /// ([parsers-never-panic]).
     #[must_use]
     pub fn field(&self, high: usize, low: usize) -> u32 {
         assert!(low <= high && high < 8 * N && high - low < 32, "bits {high}:{low} of {N} bytes");
         (low..=high).rev().fold(0, |value, at| (value << 1) | u32::from(self.bit(at)))
     }
 
-    /// Whether bit `at` is set.
+    /// Returns whether bit `at` is set.
     ///
     /// # Panics
     ///
-    /// If there is no such bit.
+    /// Panics if there is no such bit.
     #[must_use]
     pub fn bit(&self, at: usize) -> bool {
+        assert!(at < 8 * N, "bit {at} of {N} bytes");
         self.0[N - 1 - at / 8] >> (at % 8) & 1 == 1
     }
 
-    /// As [`Self::field`], of at most 16 bits.
+    /// Does the same as [`Self::field`] for at most 16 bits.
     ///
     /// # Panics
     ///
-    /// As [`Self::field`], and if there are more than 16 bits.
+    /// Panics like [`Self::field`], and if there are more than 16 bits.
     #[must_use]
     pub fn short(&self, high: usize, low: usize) -> u16 {
-        assert!(high - low < 16, "bits {high}:{low} are no short");
-        u16::try_from(self.field(high, low)).expect("16 bits fit")
+        assert!(high - low < 16, "bits {high}:{low} do not fit 16 bits");
+        u16::try_from(self.field(high, low)).expect("number of at most 16 bits")
     }
 
-    /// As [`Self::field`], of at most 8 bits.
+    /// Does the same as [`Self::field`] for at most 8 bits.
     ///
     /// # Panics
     ///
-    /// As [`Self::field`], and if there are more than 8 bits.
+    /// Panics like [`Self::field`], and if there are more than 8 bits.
     #[must_use]
     pub fn byte(&self, high: usize, low: usize) -> u8 {
-        assert!(high - low < 8, "bits {high}:{low} are no byte");
-        u8::try_from(self.field(high, low)).expect("8 bits fit")
+        assert!(high - low < 8, "bits {high}:{low} do not fit 8 bits");
+        u8::try_from(self.field(high, low)).expect("number of at most 8 bits")
     }
 
-    /// The `COUNT` whole bytes above bit `low`, the first on the wire first.
+    /// Returns the `COUNT` whole bytes above bit `low`, the first on the wire first.
     fn bytes<const COUNT: usize>(&self, low: usize) -> [u8; COUNT] {
+        debug_assert!(low + 8 * COUNT <= 8 * N, "{COUNT} bytes above bit {low} of {N} bytes");
         core::array::from_fn(|at| {
             let low = low + 8 * (COUNT - 1 - at);
             self.byte(low + 7, low)
@@ -134,8 +137,8 @@ impl<const N: usize> Bits<N> {
 }
 
 impl Bits<16> {
-    /// A register as four words, the most significant first, CRC and end bit in the last byte: how
-    /// most hosts deliver it.
+    /// A register from four words, the most significant first, with CRC and end bit in the last byte: the
+    /// form in which most hosts deliver it.
     #[must_use]
     pub fn from_words(words: [u32; 4]) -> Self {
         let mut bytes = [0; 16];
@@ -145,10 +148,10 @@ impl Bits<16> {
         Self(bytes)
     }
 
-    /// A register from the four response registers of an SDHCI controller, the lowest address (the
-    /// least significant word) first. The controller keeps CRC and end bit to itself and delivers
-    /// the other 120 bits shifted down by 8 (SD Host Controller Simplified Specification 2.2.7);
-    /// here they are where they belong again, above a zero byte.
+    /// A register from the four response registers of an SDHCI controller, the lowest address (the least
+    /// significant word) first. The controller keeps CRC and end bit and delivers the other 120 bits shifted
+    /// down by 8 (SD Host Controller Simplified Specification 2.2.7). This function shifts them back, above a
+    /// zero byte.
     #[must_use]
     pub fn from_sdhci(response: [u32; 4]) -> Self {
         let mut bytes = [0; 16];
@@ -160,7 +163,7 @@ impl Bits<16> {
         Self(bytes)
     }
 
-    /// As [`Self::from_words`]: the words back.
+    /// Returns the words of [`Self::from_words`].
     #[must_use]
     pub fn to_words(self) -> [u32; 4] {
         let mut words = [0; 4];
@@ -173,8 +176,8 @@ impl Bits<16> {
 
 #[cfg(test)]
 pub(super) mod example {
-    //! Registers of real cards that their owners published, for tests. CID and CSD end in their
-    //! CRC, so a slip of the pen shows: see `real_registers_carry_a_valid_crc`.
+    //! Registers of real cards that their owners published, for tests. CID and CSD end in their CRC, so a
+    //! typing error shows: see `real_registers_carry_a_valid_crc`.
 
     use super::Bits;
 
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_cut_where_the_standard_counts_them() {
+    fn fields_have_the_bit_numbers_of_the_standard() {
         let bits = Bits([0x80, 0x01, 0xab, 0xcd]);
         assert!(bits.bit(31) && bits.bit(16) && bits.bit(0) && !bits.bit(30));
         assert_eq!(bits.field(31, 0), 0x8001_abcd);

@@ -1,15 +1,15 @@
-//! SCR: which SD specification a card follows and what it added (SD 5.6).
+//! SCR: the SD specification of a card, and its options (SD 5.6).
 
 use super::{Bits, Register, RegisterError};
 
 /// An SD card's configuration register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scr {
-    /// The specification it follows.
+    /// The specification that the card follows.
     pub version: SdVersion,
-    /// SD_BUS_WIDTHS: whether it has a bus of 4 bits, as all but the oldest must.
+    /// SD_BUS_WIDTHS: whether the card has a bus of 4 bits, as all but the oldest cards must.
     pub width_4: bool,
-    /// DATA_STAT_AFTER_ERASE: whether erased sectors read as ones; else as zeroes.
+    /// DATA_STAT_AFTER_ERASE: whether erased sectors read as ones, not as zeroes.
     pub erased_reads_as_ones: bool,
     /// CMD_SUPPORT: CMD20 (speed class control).
     pub speed_class_control: bool,
@@ -40,7 +40,7 @@ pub enum SdVersion {
     V7,
     /// 8.xx.
     V8,
-    /// 9.xx, or later (R3).
+    /// 9.xx, or later.
     V9,
 }
 
@@ -49,7 +49,7 @@ impl Scr {
     ///
     /// # Errors
     ///
-    /// An SCR_STRUCTURE other than 1.0, or an SD_SPEC that is reserved.
+    /// Fails for an SCR_STRUCTURE other than 1.0, and for a reserved SD_SPEC.
     pub fn parse(bytes: &[u8; 8]) -> Result<Self, RegisterError> {
         let bits = Bits(*bytes);
         let refused = |field, value| RegisterError {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_made_of_four_fields() {
+    fn the_version_combines_four_fields() {
         let version = |text: &str| Scr::parse(&hex(text)).map(|scr| scr.version);
         assert_eq!(version("0025000000000000"), Ok(SdVersion::V1_0));
         assert_eq!(version("0125000000000000"), Ok(SdVersion::V1_10));

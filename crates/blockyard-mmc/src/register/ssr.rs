@@ -1,6 +1,6 @@
-//! SSR, the SD status: allocation units, speed classes, how long erases take (SD 4.10.2).
+//! SSR, the SD status: allocation units, speed classes, and the time of erases (SD 4.10.2).
 //!
-//! It only informs, so no value is refused (R2).
+//! It only informs, so no value is refused.
 
 use super::Bits;
 use blockyard::time::Duration;
@@ -10,21 +10,22 @@ use blockyard::time::Duration;
 pub struct Ssr {
     /// DAT_BUS_WIDTH: whether the bus has 4 bits now.
     pub width_4: bool,
-    /// SPEED_CLASS: sequential writes of at least so many MB/s: 0, 2, 4, 6 or 10.
+    /// SPEED_CLASS: the class of sequential writes, in MB/s: 0, 2, 4, 6 or 10.
     pub speed_class: u8,
-    /// UHS_SPEED_GRADE: at least 10 times so many MB/s: 0, 1 or 3.
+    /// UHS_SPEED_GRADE: the class in units of 10 MB/s: 0, 1 or 3.
     pub uhs_speed_grade: u8,
-    /// VIDEO_SPEED_CLASS: at least so many MB/s: 0, 6, 10, 30, 60 or 90.
+    /// VIDEO_SPEED_CLASS: the class in MB/s: 0, 6, 10, 30, 60 or 90.
     pub video_speed_class: u8,
-    /// APP_PERF_CLASS: A1 or A2 as 1 or 2; 0: neither.
+    /// APP_PERF_CLASS: A1 or A2 as 1 or 2; 0 for neither.
     pub app_performance_class: u8,
     /// UHS_AU_SIZE, or AU_SIZE where there is none: the allocation unit in sectors.
     pub allocation_unit_sectors: Option<u32>,
-    /// How long erases take, where the card tells.
+    /// The time of erases, if the card states it.
     pub erase: Option<EraseTiming>,
-    /// PERFORMANCE_ENHANCE: tasks that the command queue holds, 1 to 32; 0: there is no queue.
+    /// PERFORMANCE_ENHANCE: the number of tasks that the command queue holds, 1 to 32; 0 if there is no
+    /// queue.
     pub queue_depth: u8,
-    /// PERFORMANCE_ENHANCE: whether there is a volatile cache, off until it is turned on.
+    /// PERFORMANCE_ENHANCE: whether there is a volatile cache, which is off until it is turned on.
     pub cache: bool,
     /// DISCARD_SUPPORT.
     pub discard: bool,
@@ -35,20 +36,20 @@ pub struct Ssr {
 /// ERASE_SIZE, ERASE_TIMEOUT and ERASE_OFFSET (4.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseTiming {
-    /// So many allocation units, at least 1, ...
+    /// This many allocation units, at least 1, ...
     pub units: u16,
-    /// ... take so long, ...
+    /// ... take this long, ...
     pub time: Duration,
-    /// ... beyond what every erase takes.
+    /// ... beyond the time that every erase takes.
     pub offset: Duration,
 }
 
 impl EraseTiming {
-    /// The limit of erasing `units` allocation units: at least a second, as 4.14 has it. Saturates.
+    /// Returns the limit of erasing `units` allocation units: at least a second, as in 4.14. Saturates.
     ///
     /// # Panics
     ///
-    /// If [`Self::units`] is 0.
+    /// Panics if [`Self::units`] is 0.
     #[must_use]
     pub fn limit(&self, units: u64) -> Duration {
         let each = self.time.as_ns().saturating_mul(units).div_ceil(u64::from(self.units));
@@ -87,7 +88,8 @@ impl Ssr {
     }
 }
 
-/// AU_SIZE: 16 KiB doubled up to 8 MiB, then 12, 16, 24, 32 and 64 MiB; 0: not told.
+/// Returns the allocation unit of an AU_SIZE: 16 KiB doubled up to 8 MiB, then 12, 16, 24, 32 and 64 MiB; 0
+/// states none.
 fn unit_sectors(code: u32) -> Option<u32> {
     const MIB: u32 = 2048;
     match code {
@@ -103,7 +105,7 @@ fn unit_sectors(code: u32) -> Option<u32> {
 
 fn erase_timing(bits: &Bits<64>) -> Option<EraseTiming> {
     let (units, seconds) = (bits.short(423, 408), bits.field(407, 402));
-    // Either of the two at zero: the card does not tell.
+    // The card states no time if either of the two is zero.
     (units != 0 && seconds != 0).then(|| EraseTiming {
         units,
         time: Duration::from_secs(u64::from(seconds)),

@@ -59,11 +59,11 @@ impl SwitchStatus {
         self.0.short(511, 496)
     }
 
-    /// Whether the card has function `number`, 0 to 15, of `group`.
+    /// Returns whether the card has function `number`, 0 to 15, of `group`.
     ///
     /// # Panics
     ///
-    /// If `number` is above 15.
+    /// Panics if `number` is above 15.
     #[must_use]
     pub fn supports(&self, group: Group, number: u8) -> bool {
         assert!(number < 16, "function {number} of 16");
@@ -78,12 +78,12 @@ impl SwitchStatus {
         Some(self.0.byte(low + 3, low)).filter(|&number| number != 0xf)
     }
 
-    /// Whether function `number` of `group` is busy and cannot be left or entered now. Cards before
+    /// Returns whether function `number` of `group` is busy and cannot be left or entered now. Cards before
     /// version 1 of the structure do not tell: never.
     ///
     /// # Panics
     ///
-    /// If `number` is above 15.
+    /// Panics if `number` is above 15.
     #[must_use]
     pub fn is_busy(&self, group: Group, number: u8) -> bool {
         assert!(number < 16, "function {number} of 16");

@@ -1,8 +1,9 @@
-//! Any bytes as what a card could send: every register is read or refused by name, identification
-//! ends, and what comes of it answers every question; never a panic (R1 of `mmc::register`).
+//! Any bytes as the answers of a card: every register is read or refused by name, identification ends, and
+//! the card that results answers every question; nothing panics ([parsers-never-panic],
+//! [identification-ends]).
 //!
-//! The first byte chooses the host, and which probes the card answers. What the card sends is cut
-//! from the others, which begin again when they are used up.
+//! The first byte chooses the host, and which probes the card answers. The card's answers are cut from the
+//! other bytes, which begin again when they are used up.
 
 use blockyard_mmc::card::{Card, CardKind};
 use blockyard_mmc::command::status::Status;
@@ -12,11 +13,11 @@ use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
 use blockyard_mmc::register::Bits;
 use blockyard_mmc::register::ext_csd::partition::Partition;
 
-/// Steps that identification takes at most: 3 widths, 6 timings and 1.8 V, each with a few starts
-/// of some 130 steps.
+/// The largest number of steps of identification: 3 widths, 6 timings and 1.8 V, each with a few starts of
+/// some 130 steps.
 const STEPS_MAX: u32 = 20_000;
 
-/// What comes of `bytes`.
+/// Returns the card that `bytes` make.
 pub(crate) fn play(bytes: &[u8]) -> Option<Result<Box<Card>, Failure>> {
     let (&choice, rest) = bytes.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let host = HostCapabilities {
@@ -56,7 +57,7 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
             identify.answered(Answer::Error(BusError::NoResponse));
             continue;
         }
-        let mut take = || bytes.next().expect("it begins again");
+        let mut take = || bytes.next().expect("byte of an endless cycle");
         let response = match command.response {
             ResponseKind::None => Response::None,
             ResponseKind::R2 => Response::Long(Bits(core::array::from_fn(|_| take()))),
@@ -77,7 +78,7 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
     panic!("identification does not end");
 }
 
-/// Asks a card everything there is to ask.
+/// Asks a card every question.
 fn ask(card: &Card, host: &HostCapabilities) {
     let _ = Partition::ALL.map(|partition| card.partition_sectors(partition));
     if let Some(limits) = card.limits(host) {
@@ -89,7 +90,7 @@ fn ask(card: &Card, host: &HostCapabilities) {
     let ways = [card.discard_by(), card.zero_by()];
     for by in ways.into_iter().flatten().chain(card.secure_erase_by().into_iter().flatten()) {
         let unit = u64::from(card.erase_unit_sectors(by));
-        let way = card.erase_way(by).expect("of the card's own standard");
+        let way = card.erase_way(by).expect("way of the card's own standard");
         for (sector, sectors) in [(0, unit), (unit, unit), (1, u64::MAX - 1), (u64::MAX, u64::MAX)]
         {
             let whole = way.whole_units(sector, sectors);

@@ -27,7 +27,7 @@ pub enum Deed<P> {
         /// The sectors on the disk.
         sectors: Range<u64>,
     },
-    /// The erase under way gave up these sectors.
+    /// The current erase gave up these sectors.
     Erased {
         /// The sectors.
         sectors: Range<u64>,

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Tick = u64;
 
 /// The end of a bio in flight.
-const UNDER_WAY: Tick = Tick::MAX;
+const IN_FLIGHT: Tick = Tick::MAX;
 
 /// A bio that changes data, kept while its data may be found.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +205,7 @@ impl History {
     fn write_begins(&mut self, bio: &Bio, stamp: Stamp) {
         let write = Write {
             submitted: self.now,
-            ended: UNDER_WAY,
+            ended: IN_FLIGHT,
             succeeded: false,
             through: self.cache == Cache::WriteThrough || bio.flags.contains(Flags::FUA),
             discards: bio.op == Op::Discard,
@@ -234,7 +234,7 @@ impl History {
     /// Notes that `bio` has ended with `status`. Returns the wrong data that its submitter got.
     pub fn ended(&mut self, bio: &Bio, status: Status) -> Vec<Wrong> {
         self.now += 1;
-        debug_assert!(self.flushed < self.now && self.now < UNDER_WAY, "the clock of events");
+        debug_assert!(self.flushed < self.now && self.now < IN_FLIGHT, "the clock of events");
         let succeeded = status == Status::Ok;
         match self.flushing.remove(&bio.cookie) {
             Some(submitted) if succeeded => self.flushed = self.flushed.max(submitted),
@@ -301,7 +301,7 @@ impl History {
 
     /// Whether `write` is durable ([durable-write-survives]).
     fn is_durable(&self, write: &Write) -> bool {
-        debug_assert!(!write.succeeded || write.ended != UNDER_WAY, "only an ended write succeeds");
+        debug_assert!(!write.succeeded || write.ended != IN_FLIGHT, "only an ended write succeeds");
         let flushed = write.ended < self.flushed && write.loss != WriteLoss::Reported;
         write.succeeded && (write.through || flushed)
     }
@@ -325,7 +325,7 @@ impl History {
     /// Notes that a flush has failed: the submitter knows of the loss ([lost-write-fails-flush]).
     fn report_loss(&mut self) {
         for write in self.writes.values_mut() {
-            if write.loss == WriteLoss::Unreported && write.ended != UNDER_WAY {
+            if write.loss == WriteLoss::Unreported && write.ended != IN_FLIGHT {
                 write.loss = WriteLoss::Reported;
             }
         }
@@ -375,7 +375,7 @@ impl History {
 
     /// Forgets the versions in `range` that nobody can find any more.
     fn forget(&mut self, range: Range<u64>) {
-        let oldest_read = self.reading_since.first().copied().unwrap_or(UNDER_WAY);
+        let oldest_read = self.reading_since.first().copied().unwrap_or(IN_FLIGHT);
         let mut versions = core::mem::take(&mut self.versions);
         versions.update(range, |sectors, versions| {
             let hides = |write: &Write| write.ended < oldest_read && self.is_durable(write);
@@ -479,9 +479,9 @@ mod tests {
             let mut history = History::new(Cache::Volatile);
             let mut slow = Slow::default();
             for step in steps {
-                let under_way: Vec<_> =
+                let in_flight: Vec<_> =
                     (0..slow.bios.len()).filter(|at| slow.bios[*at].ended.is_none()).collect();
-                if matches!(step, Step::End(..)) && under_way.is_empty() {
+                if matches!(step, Step::End(..)) && in_flight.is_empty() {
                     continue;
                 }
                 slow.now += 1;
@@ -495,7 +495,7 @@ mod tests {
                         slow.bios.push(Known { bio, submitted: slow.now, ended: None });
                     }
                     Step::End(which, well) => {
-                        let known = &mut slow.bios[under_way[which.index(under_way.len())]];
+                        let known = &mut slow.bios[in_flight[which.index(in_flight.len())]];
                         let status = if well { Status::Ok } else { Status::IoError };
                         let _ = history.ended(&known.bio, status);
                         known.ended = Some((slow.now, well));

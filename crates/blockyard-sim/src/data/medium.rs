@@ -87,7 +87,7 @@ struct Disk {
 
 /// A request in the model.
 #[derive(Clone, Debug)]
-struct UnderWay {
+struct InFlight {
     queue: QueueId,
     work: Work,
     /// The device decides its effect on data.
@@ -260,7 +260,7 @@ pub struct Media {
     disks: Vec<Disk>,
     depth: usize,
     /// Requests in flight, by hardware queue and tag.
-    under_way: Vec<Option<UnderWay>>,
+    in_flight: Vec<Option<InFlight>>,
     /// Stamps of the bios in flight, by cookie.
     stamps: BTreeMap<u64, Stamp>,
     samples: Vec<Sample>,
@@ -286,7 +286,7 @@ impl Media {
         Self {
             disks: limits.into_iter().map(Disk::new).collect(),
             depth,
-            under_way: vec![None; usize::from(tags.hctxs) * depth],
+            in_flight: vec![None; usize::from(tags.hctxs) * depth],
             stamps: BTreeMap::new(),
             samples: Vec::new(),
             lost: false,
@@ -301,13 +301,13 @@ impl Media {
 
     /// Applies a report of the device, which has one disk and one hardware queue.
     fn apply(&mut self, deed: Deed<Place>) {
-        let Self { disks, under_way, samples: _, lost, draws, .. } = self;
+        let Self { disks, in_flight, samples: _, lost, draws, .. } = self;
         debug_assert!(disks.len() == 1, "a device that keeps its own data has one disk");
         let disk = &mut disks[0];
         match deed {
             Deed::Received { place, sectors, page } => {
                 disk.done = page;
-                let Some(of) = under_way[place.tag.index()].as_ref().filter(|of| of.by_device)
+                let Some(of) = in_flight[place.tag.index()].as_ref().filter(|of| of.by_device)
                 else {
                     return;
                 };
@@ -329,7 +329,7 @@ impl Media {
                 }
             }
             Deed::Sent { place, sectors } => {
-                let Some(of) = under_way[place.tag.index()].as_mut() else { return };
+                let Some(of) = in_flight[place.tag.index()].as_mut() else { return };
                 let held: Vec<_> = disk.live.pieces(sectors.clone()).collect();
                 for (at, content) in held {
                     let from = u64::from(place.from) + (at.start - sectors.start);
@@ -340,7 +340,7 @@ impl Media {
                 let page = disk.done;
                 let mut held = Spans::new();
                 held.set(sectors.clone(), WIPED);
-                let erasing = under_way.iter().flatten().filter(|of| of.erases && of.by_device);
+                let erasing = in_flight.iter().flatten().filter(|of| of.erases && of.by_device);
                 for of in erasing {
                     let Work::Write { parts, .. } = &of.work else { continue };
                     for (range, content) in parts {
@@ -397,9 +397,9 @@ impl Media {
     pub fn survivors(&self, queue: QueueId, draws: &mut Prng) -> Image {
         let disk = &self.disks[queue.index()];
         let mut image = disk.survivors(draws);
-        let others = self.under_way.iter().flatten().filter(|one| !one.by_device);
-        for under_way in others.filter(|one| one.queue == queue) {
-            let Work::Write { parts, .. } = &under_way.work else { continue };
+        let others = self.in_flight.iter().flatten().filter(|one| !one.by_device);
+        for in_flight in others.filter(|one| one.queue == queue) {
+            let Work::Write { parts, .. } = &in_flight.work else { continue };
             for (range, content) in parts {
                 for blocks in blocks_of(range.clone(), disk.block_sectors) {
                     if draws.below(2) == 0 {
@@ -431,8 +431,8 @@ impl Media {
             Op::DriverIn | Op::DriverOut => Work::Nothing,
         };
         let slot = self.slot(issue.hctx, issue.tag);
-        debug_assert!(self.under_way[slot].is_none(), "{:?} is in flight", issue.tag);
-        self.under_way[slot] = Some(UnderWay {
+        debug_assert!(self.in_flight[slot].is_none(), "{:?} is in flight", issue.tag);
+        self.in_flight[slot] = Some(InFlight {
             queue: issue.queue,
             work,
             by_device: by_device && issue.effect() == DataEffect::Whole,
@@ -452,9 +452,9 @@ impl Media {
     /// Applies a request that the model has completed.
     fn end(&mut self, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
         let slot = self.slot(hctx, tag);
-        let under_way = self.under_way[slot].take();
-        let under_way = under_way.expect("a model should end each accepted request once");
-        let UnderWay { queue, work, by_device, sent, .. } = under_way;
+        let in_flight = self.in_flight[slot].take();
+        let in_flight = in_flight.expect("a model should end each accepted request once");
+        let InFlight { queue, work, by_device, sent, .. } = in_flight;
         let (disk, draws) = (&mut self.disks[queue.index()], &mut self.draws);
         let well = outcome == Outcome::Done(Status::Ok);
         match work {

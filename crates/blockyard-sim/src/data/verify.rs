@@ -233,18 +233,18 @@ impl Verifier {
 }
 
 impl Verified {
-    /// Adds violations, of which at most `most` are kept.
+    /// Adds violations, of which at most `kept_max` are kept.
     fn complain(
         &mut self,
-        most: usize,
+        kept_max: usize,
         disk: QueueId,
         found: Found,
         at: Instant,
         wrong: Vec<Wrong>,
     ) {
         self.violation_count += wrong.len() as u64;
-        debug_assert!(self.violations.len() <= most, "at most {most} violations are kept");
-        let room = most - self.violations.len();
+        debug_assert!(self.violations.len() <= kept_max, "at most {kept_max} violations are kept");
+        let room = kept_max - self.violations.len();
         let kept = wrong.into_iter().take(room);
         self.violations.extend(kept.map(|wrong| Violation { disk, at, found, wrong }));
     }

@@ -1,4 +1,4 @@
-//! When a device was busy, and how long it sat idle in between.
+//! The times at which a device was busy, and the gaps between them.
 
 use blockyard::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub struct Activity {
     busy: Duration,
     idle: Duration,
     gaps: u64,
-    /// Command-nanoseconds: the sum over time of commands outstanding.
+    /// The sum over time of outstanding commands, in command-nanoseconds.
     held: u128,
     started: bool,
 }
@@ -32,13 +32,15 @@ impl Activity {
 
     /// A command ends.
     pub fn end(&mut self, now: Instant) {
+        debug_assert!(self.outstanding > 0, "a command ends that never began");
         self.advance(now);
         self.outstanding -= 1;
     }
 
-    /// A command of which it is known at once that it is there from `begin` to `end`. Not together with
-    /// [`Self::begin`].
+    /// Counts a command from `begin` to `end`, both known at once. Not together with [`Self::begin`].
     pub fn span(&mut self, begin: Instant, end: Instant) {
+        debug_assert_eq!(self.outstanding, 0, "commands are counted in two ways");
+        debug_assert!(begin <= end, "a command from {begin} to {end}");
         if self.started && begin > self.changed {
             self.idle += begin.since(self.changed);
             self.gaps += 1;
@@ -49,7 +51,7 @@ impl Activity {
         self.changed = self.changed.max(end);
     }
 
-    /// Begins anew at `now`, with the commands outstanding then.
+    /// Starts again at `now`, with the commands outstanding then.
     pub fn forget(&mut self, now: Instant) {
         *self = Self {
             outstanding: self.outstanding,

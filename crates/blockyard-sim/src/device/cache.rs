@@ -1,4 +1,4 @@
-//! The volatile write cache of a device, as far as it takes time: what a flush costs.
+//! The volatile write cache of a device, as far as it takes time: the cost of a flush.
 
 use crate::profile::CacheProfile;
 use blockyard::bio::{Flags, Op};
@@ -9,7 +9,7 @@ use blockyard::unit::{QueueId, SECTOR_BYTES};
 
 const MIB_BYTES: u64 = 1 << 20;
 
-/// What has been written to each disk since its last flush, and what that one will cost.
+/// The bytes written to each disk since its last flush, which set the cost of the next.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     profile: CacheProfile,
@@ -19,11 +19,11 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn new(profile: CacheProfile, disks: u16) -> Self {
+        assert!(disks > 0, "a cache of no disk");
         Self { profile, dirty_bytes: vec![0; usize::from(disks)] }
     }
 
-    /// A flush writes out everything that was written before; what is written past the cache stays
-    /// out of it.
+    /// Begins `request`: a flush writes out all earlier writes but those that went past the cache.
     fn begin(&mut self, queue: QueueId, request: &Request) -> Duration {
         let dirty = &mut self.dirty_bytes[queue.index()];
         match request.op {
@@ -43,7 +43,7 @@ impl Cache {
     }
 }
 
-/// How much longer than its command alone a request takes, which begins, for the sake of `cache`.
+/// The time that `cache` adds to a request that begins.
 #[inline]
 pub(super) fn longer(cache: &mut Option<Cache>, issue: &Issue<'_>) -> Duration {
     match cache {

@@ -1,17 +1,17 @@
 //! A SCSI host, the link to its target, and the target's disks.
 //!
-//! Each command in service occupies a slot for the command's own time plus a time for each 4 KiB;
-//! then its data passes the link, which carries one command at a time. How many slots there are is
-//! the host's `can_queue` and the disk's `cmd_per_lun`, which counts over all hardware queues.
+//! Each command in service occupies a slot for the command's own time plus a time for each 4 KiB. Then its
+//! data passes the link, which carries one command at a time. The number of slots is the host's `can_queue`
+//! and the disk's `cmd_per_lun`, which counts over all hardware queues. A limit shared by all disks of a host
+//! or target is refused as [`Busy::Host`]: any completion makes room.
 //!
 //! # Rules
 //!
-//! - **B1.** A disk has at most its depth of commands outstanding, whether they came with budget or
-//!   without.
-//! - **B2.** What all disks of a host or target share is refused as [`Busy::Host`]: any completion
-//!   makes room.
-//! - **B3.** A disk that answers QUEUE FULL lowers its depth to what it held, after as many refusals
-//!   as the profile says, and raises it by one after each quiet period, up to where it began.
+//! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they came with
+//!   budget or without.
+//! - **[queue-full-lowers-depth]** A disk that answers QUEUE FULL lowers its depth to the number of commands
+//!   that it held, after as many refusals as the profile says. It raises the depth by one after each quiet
+//!   period, up to the original depth.
 
 use super::activity::Activity;
 use super::cache::{self, Cache};
@@ -36,9 +36,9 @@ struct Command {
     finished: Finished,
     is_read: bool,
     bytes: u64,
-    /// So much longer than others it is in service.
+    /// The extra service time of the cache.
     longer: Duration,
-    /// It came without budget, so the disk's count is given back when it ends (B1).
+    /// It came without budget, so its end lowers the disk's count ([disk-depth-limit]).
     counted_here: bool,
     /// Its data is on the link.
     on_link: bool,
@@ -65,7 +65,7 @@ impl Command {
 struct Lun {
     depth: u32,
     outstanding: u32,
-    /// Commands at the disk itself, behind the host's own count.
+    /// Commands at the disk itself.
     at_disk: u32,
     refused_in_row: u32,
     last_refusal: Instant,
@@ -78,10 +78,10 @@ pub struct Hba {
     prng: Prng,
     luns: Vec<Lun>,
     outstanding: u32,
-    /// By hardware queue and tag.
+    /// Commands by hardware queue and tag.
     commands: Vec<Command>,
     handed_over: Vec<u32>,
-    /// Done with, and not pulled yet.
+    /// Completed and not pulled yet.
     finished: VecDeque<Finished>,
     link_free_at: Instant,
     cache: Option<Cache>,
@@ -89,8 +89,8 @@ pub struct Hba {
 }
 
 impl Hba {
-    /// A host as `profile` says, of `hctxs` hardware queues, its disks with caches as `cache` says; `prng` draws the spread of
-    /// service times.
+    /// A host with `hctxs` hardware queues, after `profile`, whose disks have caches after `cache`. `prng` draws
+    /// the spread of service times.
     #[must_use]
     pub fn new(profile: HbaProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
         let lun = Lun {
@@ -115,15 +115,16 @@ impl Hba {
         }
     }
 
-    /// Starts what was handed over.
+    /// Starts the commands that were handed over, at `at`.
     pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
         for slot in core::mem::take(&mut self.handed_over) {
             self.activity.begin(at);
             let command = self.commands[slot as usize];
+            debug_assert!(!command.on_link, "{command:?} has been started");
             let refused = self.refuses_at_disk(command.finished.queue);
             let time = if refused {
                 self.commands[slot as usize].finished.outcome = Outcome::Again;
-                self.commands[slot as usize].on_link = true; // a status carries no data
+                self.commands[slot as usize].on_link = true; // A status carries no data.
                 Duration::from_ns(self.profile.command_read.as_ns() / 8)
             } else {
                 self.service_time(&command)
@@ -133,7 +134,7 @@ impl Hba {
         }
     }
 
-    /// A command's service is over, or its data has passed the link.
+    /// Ends the service of a command, or its time on the link.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         let command = &mut self.commands[event.0 as usize];
         if !command.on_link {
@@ -150,6 +151,7 @@ impl Hba {
         match finished.outcome {
             Outcome::Again | Outcome::AgainPrepared => self.note_refusal(finished.queue, now),
             Outcome::Done(_) | Outcome::Partial { .. } => {
+                debug_assert!(lun.at_disk > 0, "{finished:?} was not at the disk");
                 lun.at_disk -= 1;
                 lun.refused_in_row = 0;
                 self.raise_depth(finished.queue, now);
@@ -159,7 +161,7 @@ impl Hba {
         self.finished.push_back(finished);
     }
 
-    /// A request it is done with.
+    /// Returns the next completed request.
     pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
         self.finished.pop_front()
     }
@@ -191,7 +193,7 @@ impl Hba {
         }
     }
 
-    /// B3, downwards.
+    /// Lowers the depth after enough refusals ([queue-full-lowers-depth]).
     fn note_refusal(&mut self, queue: QueueId, now: Instant) {
         let Some(Refusal { mode: RefusalMode::LunFull { ramp_down_after, .. }, .. }) =
             self.profile.refusal
@@ -203,11 +205,12 @@ impl Hba {
         lun.last_refusal = now;
         if lun.refused_in_row >= ramp_down_after {
             lun.refused_in_row = 0;
+            debug_assert!(lun.at_disk <= lun.outstanding, "{lun:?}");
             lun.depth = lun.at_disk.max(1);
         }
     }
 
-    /// B3, upwards.
+    /// Raises the depth after a quiet period ([queue-full-lowers-depth]).
     fn raise_depth(&mut self, queue: QueueId, now: Instant) {
         let Some(Refusal { mode: RefusalMode::LunFull { ramp_up_period, .. }, .. }) =
             self.profile.refusal
@@ -222,7 +225,7 @@ impl Hba {
         }
     }
 
-    /// B2.
+    /// Whether a limit shared by all disks is reached.
     fn shared_is_full(&self) -> bool {
         match self.profile.refusal {
             Some(Refusal { mode: RefusalMode::HostFull | RefusalMode::TargetFull, limit }) => {
@@ -239,12 +242,15 @@ impl Driver for Hba {
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         let lun = &mut self.luns[queue.index()];
         let free = lun.outstanding < lun.depth;
-        lun.outstanding += u32::from(free); // B1
+        lun.outstanding += u32::from(free); // [disk-depth-limit]
+        debug_assert!(lun.outstanding <= u32::from(self.profile.cmd_per_lun), "[disk-depth-limit]");
         free.then_some(Budget(0))
     }
 
     fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
-        self.luns[queue.index()].outstanding -= 1;
+        let lun = &mut self.luns[queue.index()];
+        debug_assert!(lun.outstanding > 0, "a budget given back that nobody took");
+        lun.outstanding -= 1;
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
@@ -280,9 +286,10 @@ impl Driver for Hba {
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
+        debug_assert!(self.outstanding > 0, "{tag:?} ends at an idle host");
         self.outstanding -= 1;
         if self.commands[self.slot_of(hctx, tag) as usize].counted_here {
-            self.luns[queue.index()].outstanding -= 1; // B1
+            self.luns[queue.index()].outstanding -= 1; // [disk-depth-limit]
         }
     }
 }

@@ -233,3 +233,17 @@ impl Device for Live {
         if self.finished.is_empty() { self.next_at() } else { Some(self.now) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::probe::{Probe, swallowed};
+    use crate::profile::Device as Profile;
+
+    #[test]
+    fn a_live_device_swallows_no_call() {
+        let device = Profile::lookup("null").expect("a built-in device");
+        let live = Live::new(Model::Probe(Probe::default()), &device.machine);
+        assert_eq!(swallowed(live, |live| &live.model), [""; 0]);
+    }
+}

@@ -1,10 +1,10 @@
 //! Modelled devices: drivers on one side, virtual time on the other.
 //!
-//! A model accepts requests as a [`Driver`] at the instant a processor hands them over; the world
-//! then tells it when that processor was done ([`Model::start`]), and it says when it will be done
-//! itself by scheduling events of its own. What it is done with is pulled, as of any [`Device`]:
-//! after each of its events, and of each call, for what it did within that. [`stack`] puts layers
-//! over a model.
+//! A model accepts requests as a [`Driver`] at the instant at which a processor hands them over. The world
+//! then says when that processor was done ([`Model::start`]), and the model schedules events of its own.
+//! The world pulls completed requests after each event and each call, as from any [`Device`]. [`terms`]
+//! says who runs a model's hardware queues and how its requests complete; [`stack`] puts layers over a
+//! model; [`live`] drives one without a world.
 
 pub mod activity;
 mod cache;
@@ -13,6 +13,8 @@ pub mod live;
 pub mod mmc;
 pub mod null;
 pub mod pmem;
+#[cfg(test)]
+mod probe;
 pub mod stack;
 pub mod terms;
 
@@ -29,15 +31,15 @@ use pmem::Pmem;
 use std::collections::VecDeque;
 use terms::{Completion, Dispatch};
 
-/// An event of a device's own: the number of one of its commands.
+/// An event that a device scheduled: the number of one of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceEvent(pub u32);
 
 /// Events that a device wants scheduled.
 pub type Events = VecDeque<(Instant, DeviceEvent)>;
 
-/// One of the modelled devices, told apart on every call: by a tag of its own, as
-/// [`stack::Stack`].
+/// One of the modelled devices. Every call compares its tag, so that the enum has a tag of its own, as
+/// [`stack::Stack`] has.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Model {
@@ -49,18 +51,33 @@ pub enum Model {
     Mmc(Box<MmcHost>),
     /// Persistent memory.
     Pmem(Box<Pmem>),
+    /// A device that records the calls made on it.
+    #[cfg(test)]
+    Probe(probe::Probe),
+}
+
+/// Makes the same call on whichever device the model is.
+macro_rules! each {
+    ($model:expr, $device:ident => $call:expr) => {
+        match $model {
+            Model::Null($device) => $call,
+            Model::Hba($device) => $call,
+            Model::Mmc($device) => $call,
+            Model::Pmem($device) => $call,
+            #[cfg(test)]
+            Model::Probe($device) => $call,
+        }
+    };
 }
 
 impl Model {
-    /// What was handed over since the last call starts at `at`.
+    /// Starts the commands that were handed over since the last call, at `at`.
     pub fn start(&mut self, at: Instant, events: &mut Events) {
         match self {
             Self::Null(null) => null.start(at, events),
             Self::Hba(hba) => hba.start(at, events),
-            // Its driver starts what it starts itself, by acts.
-            Self::Mmc(_) => {}
-            // It is done with it.
-            Self::Pmem(_) => {}
+            // The host's driver starts requests by its acts; persistent memory has completed them.
+            _ => {}
         }
     }
 
@@ -68,8 +85,8 @@ impl Model {
     #[must_use]
     pub const fn dispatch(&self) -> Dispatch {
         match self {
-            Self::Null(_) | Self::Hba(_) | Self::Pmem(_) => Dispatch::Direct,
             Self::Mmc(_) => Dispatch::HostThread,
+            _ => Dispatch::Direct,
         }
     }
 
@@ -78,43 +95,44 @@ impl Model {
     pub const fn completion(&self) -> Completion {
         match self {
             Self::Null(null) => null.completion(),
-            Self::Hba(_) => Completion::Interrupt,
             Self::Mmc(_) => Completion::HostInterrupt,
             Self::Pmem(_) => Completion::WithinCall,
+            _ => Completion::Interrupt,
         }
     }
 
-    /// An event of the device's is due.
+    /// Handles an event of the device that is due.
+    ///
+    /// # Panics
+    ///
+    /// Panics if this device never scheduled an event.
     pub fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         match self {
             Self::Null(null) => null.event(event, now),
             Self::Hba(hba) => hba.event(event, now, events),
             Self::Mmc(mmc) => mmc.event(event, now, events),
-            Self::Pmem(_) => unreachable!("it schedules none"),
+            _ => unreachable!("{event:?} of a device that schedules no events"),
         }
     }
 
-    /// Measuring begins at `now`: what it did so far does not count.
+    /// Measuring begins at `now`: forgets the activity until then.
     pub fn forget_activity(&mut self, now: Instant) {
         match self {
-            Self::Null(null) => null.activity.forget(now),
-            Self::Hba(hba) => hba.activity.forget(now),
             Self::Mmc(mmc) => mmc.forget(now),
             Self::Pmem(pmem) => pmem.forget(now),
+            Self::Null(null) => null.activity.forget(now),
+            Self::Hba(hba) => hba.activity.forget(now),
+            #[cfg(test)]
+            Self::Probe(_) => {}
         }
     }
 
-    /// When it had commands.
+    /// The times at which this device had commands.
     const fn activity(&self) -> &Activity {
-        match self {
-            Self::Null(null) => &null.activity,
-            Self::Hba(hba) => &hba.activity,
-            Self::Mmc(mmc) => &mmc.activity,
-            Self::Pmem(pmem) => &pmem.activity,
-        }
+        each!(self, device => &device.activity)
     }
 
-    /// Time until `now` in which it was at work.
+    /// The time until `now` in which this device was at work.
     #[must_use]
     pub fn busy(&self, now: Instant) -> Duration {
         match self {
@@ -123,7 +141,7 @@ impl Model {
         }
     }
 
-    /// Mean time in which it was not, between two in which it was.
+    /// The mean time between two periods of work.
     #[must_use]
     pub fn mean_gap(&self) -> Duration {
         match self {
@@ -132,36 +150,27 @@ impl Model {
         }
     }
 
-    /// Sum over time of the commands that it had, in command-nanoseconds.
+    /// The sum over time of outstanding commands, in command-nanoseconds.
     #[must_use]
     pub const fn held_ns(&self) -> u128 {
         self.activity().held_ns()
     }
 
-    /// Takes the time that calls since the last one kept the calling processor busy, beside the costs of
-    /// the path.
+    /// Takes the time for which calls since the last one kept the calling processor busy, beside the costs
+    /// of the path.
     #[inline]
     pub fn take_spent(&mut self) -> Duration {
         match self {
             Self::Pmem(pmem) => pmem.take_spent(),
-            Self::Null(_) | Self::Hba(_) | Self::Mmc(_) => Duration::ZERO,
+            _ => Duration::ZERO,
         }
     }
 
-    /// The host path of an eMMC device or SD card.
+    /// The MMC host, if this device is one.
     #[must_use]
     pub fn mmc(&self) -> Option<&MmcHost> {
         match self {
             Self::Mmc(mmc) => Some(mmc),
-            _ => None,
-        }
-    }
-
-    /// Persistent memory.
-    #[must_use]
-    pub fn pmem(&self) -> Option<&Pmem> {
-        match self {
-            Self::Pmem(pmem) => Some(pmem),
             _ => None,
         }
     }
@@ -173,18 +182,15 @@ impl Model {
             _ => None,
         }
     }
-}
 
-/// Makes the same call on the model.
-macro_rules! each {
-    ($model:expr, $device:ident => $call:expr) => {
-        match $model {
-            Model::Null($device) => $call,
-            Model::Hba($device) => $call,
-            Model::Mmc($device) => $call,
-            Model::Pmem($device) => $call,
+    /// The persistent memory, if this device is that.
+    #[must_use]
+    pub fn pmem(&self) -> Option<&Pmem> {
+        match self {
+            Self::Pmem(pmem) => Some(pmem),
+            _ => None,
         }
-    };
+    }
 }
 
 impl Driver for Model {
@@ -228,13 +234,13 @@ impl Driver for Model {
     }
 }
 
-/// A card decides itself what it holds, and memory knows it.
+/// Cards and persistent memory know what they hold; other devices do not.
 impl Keeper for Model {
     fn keeps_data(&self) -> bool {
         match self {
             Self::Mmc(mmc) => mmc.keeps_data(),
             Self::Pmem(pmem) => pmem.keeps_data(),
-            Self::Null(_) | Self::Hba(_) => false,
+            _ => false,
         }
     }
 
@@ -242,7 +248,7 @@ impl Keeper for Model {
         match self {
             Self::Mmc(mmc) => mmc.keep_up(now),
             Self::Pmem(pmem) => pmem.keep_up(now),
-            Self::Null(_) | Self::Hba(_) => {}
+            _ => {}
         }
     }
 
@@ -250,13 +256,13 @@ impl Keeper for Model {
         match self {
             Self::Mmc(mmc) => mmc.next_deed(),
             Self::Pmem(pmem) => pmem.next_deed(),
-            Self::Null(_) | Self::Hba(_) => None,
+            _ => None,
         }
     }
 }
 
-/// What models do in time is in the events that they schedule. Only the request path of a host has
-/// instants to be polled at, those of the core.
+/// Models act in time by the events that they schedule. Only the request path of an MMC host has instants
+/// at which to be polled.
 impl Device for Model {
     #[inline]
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {

@@ -1,4 +1,4 @@
-//! A device that does nothing but answer, with the knobs of Linux's null_blk.
+//! A device that does nothing but complete requests, with the knobs of Linux's null_blk.
 
 use super::activity::Activity;
 use super::cache::{self, Cache};
@@ -15,20 +15,20 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Null {
     profile: NullProfile,
-    /// When the data of all that was accepted has passed, under a bandwidth limit.
+    /// When the data of all accepted requests has passed, under a bandwidth limit.
     passed_at: Instant,
-    /// With their bytes, and the time they take longer than others.
+    /// Requests with their bytes and the extra time of the cache.
     handed_over: Vec<(Finished, u64, Duration)>,
-    /// Done with, and not pulled yet.
+    /// Completed and not pulled yet.
     finished: VecDeque<Finished>,
-    /// By hardware queue and tag.
+    /// Requests in flight, by hardware queue and tag.
     waiting: Vec<Option<Finished>>,
     cache: Option<Cache>,
     pub(super) activity: Activity,
 }
 
 impl Null {
-    /// A device as `profile` and `cache` say, of `hctxs` hardware queues.
+    /// A device with `hctxs` hardware queues, after `profile` and `cache`.
     #[must_use]
     pub fn new(profile: NullProfile, hctxs: u16, cache: Option<CacheProfile>) -> Self {
         let commands = usize::from(hctxs) * usize::from(profile.depth);
@@ -43,7 +43,7 @@ impl Null {
         }
     }
 
-    /// A request it is done with.
+    /// Returns the next completed request.
     pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
         self.finished.pop_front()
     }
@@ -56,7 +56,7 @@ impl Null {
         }
     }
 
-    /// Starts what was handed over.
+    /// Starts the requests that were handed over, at `at`.
     pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
         for (finished, bytes, longer) in core::mem::take(&mut self.handed_over) {
             let delay = match self.profile.completion {
@@ -67,7 +67,8 @@ impl Null {
             self.activity.begin(at);
             let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
                 + u32::from(finished.tag.0);
-            self.waiting[slot as usize] = Some(finished);
+            let before = self.waiting[slot as usize].replace(finished);
+            debug_assert_eq!(before, None, "two requests under one driver tag");
             events.push_back((due, DeviceEvent(slot)));
         }
     }
@@ -80,14 +81,16 @@ impl Null {
         self.passed_at
     }
 
-    /// A command's time has come.
+    /// Completes the command of `event`.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant) {
         self.activity.end(now);
-        self.finished.extend(self.waiting[event.0 as usize].take());
+        let finished = self.waiting[event.0 as usize].take();
+        debug_assert!(finished.is_some(), "{event:?} of no request");
+        self.finished.extend(finished);
     }
 }
 
-/// How long `bytes` take at `per_second`, rounded up.
+/// The time for `bytes` at `per_second` bytes per second, rounded up.
 pub(super) fn transfer_time(bytes: u64, per_second: u64) -> Duration {
     let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(per_second));
     Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! What a simulation drives: a model, and the layers over it.
+//! The device of a simulation: a model and the layers over it.
 
 use super::Model;
 
@@ -14,19 +14,19 @@ use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::fmt::Debug;
 
-/// How often a rule of a fault file was met, by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How often requests matched a rule of a fault file.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FaultCount {
     /// The rule's name.
     pub name: String,
-    /// Offers that it matched.
+    /// Requests that matched it.
     pub matched: u64,
-    /// Of those, on which it fired.
+    /// Matching requests on which it fired.
     pub fired: u64,
 }
 
-/// What a simulation asks of a stack, whatever its layers: each answers for itself and for what is
-/// below it.
+/// The questions of a simulation to a stack. Each layer answers for itself and for the layers below it.
 pub trait Layers: Device + Debug {
     /// The model at the bottom.
     fn model(&self) -> &Model;
@@ -34,20 +34,20 @@ pub trait Layers: Device + Debug {
     /// As [`Self::model`].
     fn model_mut(&mut self) -> &mut Model;
 
-    /// How often each fault rule was met, in their order.
+    /// The counts of all fault rules, in their order.
     fn fault_counts(&self) -> Vec<FaultCount> {
         Vec::new()
     }
 
-    /// Completions that fault rules lost.
+    /// The number of completions that fault rules lost.
     fn lost(&self) -> u64 {
         0
     }
 
-    /// A piece of work has been done: no run is open (D2).
+    /// A piece of work has been done: no run is open.
     fn call_ended(&self) {}
 
-    /// What the disks hold, where that is kept.
+    /// The media, if their data is kept.
     fn media(&self) -> Option<&Media> {
         None
     }
@@ -57,7 +57,7 @@ pub trait Layers: Device + Debug {
         None
     }
 
-    /// It is `now`: what a device has done to data by then is done.
+    /// Applies to the media what the device has done to data until `now`.
     fn update_media(&mut self, now: Instant) {
         let _ = now;
     }
@@ -169,20 +169,20 @@ impl<D: Layers> Layers for Checked<D> {
     }
 }
 
-/// A model, alone or under layers. Alone, or with its calls checked and nothing else, it pays one
-/// comparison for each call: of a tag of its own, which is not to be put together from the variants'.
+/// A model, alone or under layers. A model alone, or with only its calls checked, costs one comparison for
+/// each call: of a tag of this enum, which must not be merged into those of the variants.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Stack {
     /// The model alone.
     Bare(Model),
-    /// Every call of it held against the contract: what simulations do unless told otherwise.
+    /// A model whose calls are all checked against the contract, as simulations do by default.
     Checked(Checked<Model>),
-    /// Under layers.
+    /// A model under other layers.
     Layered(Box<dyn Layers + Send>),
 }
 
-/// Passes a call to the device that there is.
+/// Makes the same call on the device, whatever its layers are.
 macro_rules! each {
     ($stack:expr, $device:ident => $call:expr) => {
         match $stack {
@@ -193,17 +193,16 @@ macro_rules! each {
     };
 }
 
-/// What lies over a model.
+/// The layers over a model.
 #[derive(Clone, Debug)]
 pub struct Layering<'a> {
-    /// What the disks hold, where that is kept.
+    /// The media, if their data is kept.
     pub media: Option<Media>,
-    /// What goes wrong.
+    /// The fault rules.
     pub faults: Option<&'a FaultRules>,
-    /// The chance of the rules.
+    /// Draws the chance of the rules.
     pub draws: Prng,
-    /// Where every call is held against the contract, above and below the faults: for queues of
-    /// these terms.
+    /// If every call is checked against the contract, above and below the faults: the terms of the queues.
     pub terms: Option<&'a [Terms]>,
 }
 
@@ -268,12 +267,13 @@ impl Stack {
 }
 
 impl Layering<'_> {
-    /// Faults over `device`, and the contract above and below them, as far as asked for.
+    /// The faults over `device`, and the checks above and below them, as far as asked for.
     fn over<D: Layers + Send + 'static>(
         self,
         device: D,
         tags: &TagSetConfig,
     ) -> Box<dyn Layers + Send> {
+        debug_assert!(self.media.is_none(), "the media lie right above the model");
         let rules = self.faults.map(|faults| faults.rules.clone());
         match (self.terms, rules) {
             (None, None) => Box::new(device),

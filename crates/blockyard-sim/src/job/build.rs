@@ -6,17 +6,18 @@ use std::sync::Arc;
 use super::check;
 use super::error::{Fault, JobError, Note, Place, Remark};
 use super::model::{Job, SetAt};
-use super::option::{Effect, OptionDef, find, nearest};
+use super::option::{Effect, OptionDef};
 use super::reader::{Section, Setting, clip, read_args, read_file};
 use super::source::Source;
+use super::table::{find, nearest};
 use super::value::Value;
 
-/// The jobs of a file, in its order, and what there is to say about them.
+/// The jobs of a file in the order of the file, and the notes about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobFile {
     /// At least one.
     pub jobs: Vec<Job>,
-    /// Each remark once, where its reason stands first.
+    /// Each remark once, at the first line that gives rise to it.
     pub notes: Vec<Note>,
 }
 
@@ -24,7 +25,7 @@ pub struct JobFile {
 ///
 /// # Errors
 ///
-/// The first fault found, with its line.
+/// The first fault found, with its line ([error-names-line]).
 pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> {
     let whole = Place { file: Arc::from(path), line: 0 };
     let bytes = source
@@ -33,7 +34,7 @@ pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> 
     parse_bytes(path, &bytes, source)
 }
 
-/// Reads a job file already in memory; `path` is its name in messages and where includes start.
+/// Reads a job file that is already in memory. Messages name it `path`, and includes are relative to `path`.
 ///
 /// # Errors
 ///
@@ -42,9 +43,9 @@ pub fn parse_bytes(path: &str, bytes: &[u8], source: &dyn Source) -> Result<JobF
     build(&read_file(path, bytes, source)?, Place { file: Arc::from(path), line: 0 })
 }
 
-/// Reads jobs from arguments such as `--name=x --rw=read`: `--name` opens a job, options before
-/// the first are global, and only `--option=value` and flags on their own are understood.
-/// Lines in errors are argument numbers from 1.
+/// Reads jobs from arguments such as `--name=x --rw=read`. `--name` opens a job, and options before the first
+/// `--name` are global. Only `--option=value` and `--flag` are understood. Line numbers in errors count
+/// arguments from 1.
 ///
 /// # Errors
 ///
@@ -77,11 +78,13 @@ fn build(sections: &[Section], whole: Place) -> Result<JobFile, JobError> {
     if jobs.is_empty() {
         return Err(JobError { place: whole, fault: Fault::NoJobs });
     }
+    debug_assert!(jobs.windows(2).all(|pair| pair[0].group <= pair[1].group), "groups in order");
     Ok(JobFile { jobs, notes: notes.list })
 }
 
-/// A job that starts from what is global (J1).
+/// Returns a job that starts with the global settings ([later-setting-wins]).
 fn derive(global: &Job, name: &str, place: &Place) -> Job {
+    debug_assert!(global.name.is_empty(), "global settings are no job: `{}`", global.name);
     let mut job = global.clone();
     job.place = place.clone();
     name.clone_into(&mut job.name);
@@ -91,7 +94,7 @@ fn derive(global: &Job, name: &str, place: &Place) -> Job {
     job
 }
 
-/// The reporting group of `job`, which follows `previous`.
+/// Returns the reporting group of `job`, which follows `previous` in the file.
 fn group_after(previous: Option<&Job>, job: &Job) -> u32 {
     let starts_group = job.stonewall || job.new_group;
     previous.map_or(0, |previous| previous.group + u32::from(starts_group))
@@ -104,7 +107,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Each remark is made once.
+    /// Adds `note` unless the same remark was made before.
     fn say(&mut self, note: Note) {
         if self.said.insert(note.remark) {
             self.list.push(note);
@@ -113,7 +116,7 @@ impl Notes {
 }
 
 fn apply_all(job: &mut Job, settings: &[Setting], notes: &mut Notes) -> Result<(), JobError> {
-    // The whole section is read with its kb_base, wherever it stands.
+    // `kb_base` applies to its whole section, so it is read first.
     let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(|s| s.option == "kb_base");
     for setting in first.into_iter().chain(rest) {
         apply(job, setting, notes)
@@ -136,12 +139,14 @@ fn apply(job: &mut Job, setting: &Setting, notes: &mut Notes) -> Result<(), Faul
         let remark = Remark::NoEffect { option: def.name, reason };
         notes.say(Note { place: setting.place.clone(), remark });
     }
+    // [error-names-line]: later checks of this job name the line of its option.
     let set = SetAt { place: setting.place.clone(), own: true };
     job.places.0.insert(def.name, set);
     Ok(())
 }
 
-/// Why a setting changes nothing, if so; an error if it would and cannot.
+/// Returns the reason if the setting changes nothing. A setting that would matter and is not modelled is an
+/// error.
 fn without_effect(def: &OptionDef, setting: &Setting) -> Result<Option<&'static str>, Fault> {
     let off = matches!(setting.value.as_deref(), Some("0" | "none" | "inline"));
     match def.effect {
@@ -166,6 +171,7 @@ mod tests {
         parse(text).unwrap().jobs
     }
 
+    /// [later-setting-wins]
     #[test]
     fn a_global_section_holds_for_the_sections_after_it() {
         let jobs = jobs("[global]\ndirect=1\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=1k\n");
@@ -208,8 +214,9 @@ mod tests {
         assert!(error.to_string().starts_with("command line:2: `rw=read` is not an option"));
     }
 
+    /// [error-names-line]
     #[test]
-    fn an_unknown_option_names_its_neighbour() {
+    fn an_unknown_option_names_the_nearest_spelling() {
         let error = parse("[a]\ndirect=1\niodpeth=4\n").unwrap_err();
         assert_eq!(error, "f:3: unknown option `iodpeth`; did you mean `iodepth`?");
     }

@@ -1,10 +1,10 @@
-//! What each job must satisfy as a whole, once all its settings are known.
+//! Checks of whole jobs, made when all settings of a job are known.
 
-use super::INSTANCES_MAX;
 use super::error::{Buffered, Fault, JobError, Note, Remark};
+use super::limits::INSTANCES_MAX;
 use super::model::{Amount, Engine, Job, Mix, Op};
 
-/// Options of some engines only.
+/// Options that only some engines have.
 const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
     ("hipri", &[Engine::IoUring, Engine::Pvsync2]),
     ("fixedbufs", &[Engine::IoUring]),
@@ -22,7 +22,7 @@ pub(super) fn job(job: &Job) -> Result<(), JobError> {
     pace(job)
 }
 
-/// Checks that the jobs up to this one do not ask for more instances than can be run.
+/// Checks that the jobs up to this one ask for at most [`INSTANCES_MAX`] instances.
 pub(super) fn instances(job: &Job) -> Result<(), JobError> {
     let asked = u64::from(job.first_instance) + u64::from(job.numjobs);
     let fault = Fault::TooManyInstances { asked };
@@ -42,8 +42,8 @@ fn contradiction(
     fail(job, option, Fault::Contradiction { option, other, reason })
 }
 
-/// `option` was just applied to a job whose `direct` was `before`. A later `direct` or `buffered`
-/// overrides an earlier one, except within one section, where the two can only be a mistake.
+/// Checks `option`, which was just applied to a job whose `direct` was `before`. A later `direct` or
+/// `buffered` overrides an earlier one, except within one section, where both together are a mistake.
 pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Result<(), Fault> {
     let other = match option {
         "direct" => "buffered",
@@ -56,7 +56,7 @@ pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Res
     Ok(())
 }
 
-/// The page cache is modelled for reads that a call waits for.
+/// Buffered I/O is modelled only for reads by calls that wait.
 fn buffering(job: &Job) -> Result<(), JobError> {
     if job.direct {
         return Ok(());
@@ -70,7 +70,12 @@ fn buffering(job: &Job) -> Result<(), JobError> {
         return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine.name())));
     }
     if job.hipri {
-        return contradiction(job, "hipri", option, "nothing polls for what the page cache reads");
+        return contradiction(
+            job,
+            "hipri",
+            option,
+            "nothing polls for the reads of the page cache",
+        );
     }
     if job.pre_read {
         let reason = "it fills the page cache, which is not modelled";
@@ -79,7 +84,7 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
-/// What is worth saying of a job as a whole, and where it stands.
+/// Returns notes about a job as a whole: options that are moot, and I/O that is buffered by default.
 pub(super) fn remarks(job: &Job) -> Vec<Note> {
     const NO_CACHE: &str = "I/O is direct: no page cache is involved";
     const ONE: &str = "a synchronous engine has one I/O in flight";
@@ -113,17 +118,28 @@ fn engine(job: &Job) -> Result<(), JobError> {
 
 fn depth(job: &Job) -> Result<(), JobError> {
     if job.iodepth_low.is_some_and(|low| low > job.iodepth) {
-        return contradiction(job, "iodepth_low", "iodepth", "it is the greater of the two");
+        return contradiction(
+            job,
+            "iodepth_low",
+            "iodepth",
+            "`iodepth_low` is the greater of the two",
+        );
     }
     if job.iodepth_batch_complete_max.is_some_and(|max| max < job.iodepth_batch_complete_min) {
         let other = "iodepth_batch_complete_min";
-        return contradiction(job, "iodepth_batch_complete_max", other, "it is the smaller");
+        return contradiction(
+            job,
+            "iodepth_batch_complete_max",
+            other,
+            "`iodepth_batch_complete_max` is the smaller of the two",
+        );
     }
     Ok(())
 }
 
 fn sizes(job: &Job) -> Result<(), JobError> {
     let block_bytes = u64::from(job.min_block_bytes());
+    debug_assert!(block_bytes > 0, "the parser refuses blocks of no bytes");
     let files = job.files() as u64;
     let (option, size_bytes) = match (job.filesize_bytes, job.size) {
         (Some(bytes), _) => ("filesize", bytes),
@@ -142,7 +158,7 @@ fn pace(job: &Job) -> Result<(), JobError> {
     }
     let both = |op: &Op| *job.rate_bytes_per_s.of(*op) > 0 && *job.rate_iops.of(*op) > 0;
     if [Op::Read, Op::Write, Op::Trim].iter().any(both) {
-        return contradiction(job, "rate_iops", "rate", "only one can cap a kind of I/O");
+        return contradiction(job, "rate_iops", "rate", "only one of them can limit a kind of I/O");
     }
     Ok(())
 }

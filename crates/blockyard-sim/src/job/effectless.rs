@@ -1,4 +1,4 @@
-//! The options that are checked and change nothing, each with the reason.
+//! The options whose values are checked and change nothing, each with the reason.
 
 use super::model::Job;
 use super::option::{Effect, OptionDef};
@@ -7,14 +7,14 @@ use super::value::{Parsed, Value};
 const NO_DATA: &str = "the simulator moves no data";
 const NO_FILES: &str = "there are no files to create, keep or remove";
 const NO_HISTOGRAM_LOG: &str = "no log of histograms is written";
-const STREAMED: &str = "logs are written as they come, and as plain text";
+const STREAMED: &str = "entries of logs are written at once, as plain text";
 const NO_EPOCH: &str = "virtual time begins at zero";
 const NO_CLOCK: &str = "virtual time costs nothing to read";
 const NO_PROCESS: &str = "no process is started";
-const NO_MAP: &str = "each block once a pass needs no map here";
+const NO_MAP: &str = "no map is needed to reach each block once in a pass";
 const NOT_PRICED: &str = "the cost of one call is part of the device's profile";
 const TEXT_ONLY: &str = "it only changes how fio prints";
-const NO_ERRORS: &str = "what an I/O error ends is up to continue_on_error";
+const NO_ERRORS: &str = "continue_on_error decides what an I/O error ends";
 
 const fn ignored(
     name: &'static str,

@@ -1,5 +1,6 @@
-//! What can be wrong with a job, and where.
+//! Errors and notes about jobs, each with its line.
 
+use super::limits;
 use crate::words::Words;
 use core::fmt;
 use std::io;
@@ -23,7 +24,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A job file that cannot be run: the fault and the line that holds it.
+/// The fault of a job file that cannot be run, and the line of the fault ([error-names-line]).
 ///
 /// Displayed as `FILE:LINE: message`.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,26 +43,26 @@ impl fmt::Display for JobError {
 
 impl core::error::Error for JobError {}
 
-/// Something worth saying about a job that can be run all the same.
+/// A remark about a job that can run nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The line it is about.
+    /// The line that the remark is about.
     pub place: Place,
-    /// What there is to say.
+    /// The remark.
     pub remark: Remark,
 }
 
-/// What may be worth saying about a job.
+/// A remark about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remark {
-    /// An option changes nothing here.
+    /// An option changes nothing in a simulation.
     NoEffect {
         /// The option, as the table names it.
         option: &'static str,
         /// Why.
         reason: &'static str,
     },
-    /// It reads through the page cache, and does not say so.
+    /// The job reads through the page cache without asking for it.
     BufferedByDefault,
 }
 
@@ -80,12 +81,12 @@ impl fmt::Display for Note {
     }
 }
 
-/// What of buffered I/O is not modelled.
+/// The part of buffered I/O that a job needs and that is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffered {
-    /// Anything but reads.
+    /// The job does not only read.
     NotOnlyReads,
-    /// This engine, which does not wait for its reads.
+    /// The job has this engine, which does not wait for its reads.
     Engine(&'static str),
 }
 
@@ -121,25 +122,25 @@ pub enum Fault {
     MachineKeyword(&'static str),
     /// A command line argument that is not `--option` or `--option=value`.
     NotAnOption(String),
-    /// An option the table does not know, and the nearest it does.
+    /// An option that the table does not have.
     UnknownOption {
         /// The option as written.
         name: String,
-        /// The nearest name in the table, if any is near.
+        /// The nearest name in the table, if one is near.
         nearest: Option<&'static str>,
     },
-    /// An option's value that cannot be understood.
+    /// A value of an option that cannot be understood.
     Value {
         /// The option.
         option: &'static str,
         /// What is wrong with its value.
         fault: ValueFault,
     },
-    /// An option fio has and we do not model yet.
+    /// An option that fio has and Blockyard does not model yet.
     Unsupported {
         /// The option.
         option: &'static str,
-        /// What it would need.
+        /// The reason why it is not modelled.
         reason: &'static str,
     },
     /// An option that only other I/O engines have.
@@ -149,23 +150,23 @@ pub enum Fault {
         /// The engine of this job.
         engine: &'static str,
     },
-    /// Two options that cannot both hold.
+    /// Two options that contradict each other.
     Contradiction {
         /// The option on the line.
         option: &'static str,
-        /// The option it contradicts, and where that was set.
+        /// The option that it contradicts.
         other: &'static str,
         /// Why.
         reason: &'static str,
     },
-    /// A job that would go through the page cache, in a way that is not modelled.
+    /// A job that would use the page cache in a way that is not modelled.
     Buffered(Buffered),
     /// More job instances than [`INSTANCES_MAX`](super::INSTANCES_MAX).
     TooManyInstances {
         /// How many the file asks for up to this line.
         asked: u64,
     },
-    /// Less room than one block.
+    /// A region that is smaller than one block.
     SmallerThanBlock {
         /// Bytes of a file's region.
         size_bytes: u64,
@@ -174,7 +175,7 @@ pub enum Fault {
     },
     /// The job reaches past the end of the device.
     DeviceTooSmall {
-        /// Where the job's region ends.
+        /// The byte at which the job's region ends.
         needed_bytes: u64,
         /// Size of the device.
         device_bytes: u64,
@@ -186,15 +187,15 @@ impl fmt::Display for Fault {
         match self {
             Self::Unreadable(kind) => write!(f, "cannot read the file: {}", Words(*kind)),
             Self::FileTooLarge => {
-                write!(f, "the file is larger than {} bytes", super::FILE_BYTES_MAX)
+                write!(f, "the file is larger than {} bytes", limits::FILE_BYTES_MAX)
             }
             Self::NotText => write!(f, "not a job file: binary data (NUL or invalid UTF-8)"),
             Self::NoJobs => write!(f, "no jobs: a job file needs a section such as [job1]"),
             Self::LineTooLong => {
-                write!(f, "the line is longer than {} bytes", super::LINE_BYTES_MAX)
+                write!(f, "the line is longer than {} bytes", limits::LINE_BYTES_MAX)
             }
             Self::TooManySettings => {
-                write!(f, "more than {} options in one job file", super::SETTINGS_MAX)
+                write!(f, "more than {} options in one job file", limits::SETTINGS_MAX)
             }
             Self::BadSection => write!(f, "a section header is `[name]` and nothing else"),
             Self::OutsideSection => write!(f, "option outside of any [section]"),
@@ -202,8 +203,8 @@ impl fmt::Display for Fault {
             Self::TooManyIncludes => write!(
                 f,
                 "includes deeper than {} or more than {}",
-                super::INCLUDE_DEPTH_MAX,
-                super::INCLUDES_MAX
+                limits::INCLUDE_DEPTH_MAX,
+                limits::INCLUDES_MAX
             ),
             Self::IncludeLoop => write!(f, "the file includes itself"),
             Self::BadVariable(name) => {
@@ -242,7 +243,7 @@ impl fmt::Display for Fault {
             Self::TooManyInstances { asked } => write!(
                 f,
                 "{asked} job instances in all (numjobs); the limit is {}",
-                super::INSTANCES_MAX
+                limits::INSTANCES_MAX
             ),
             Self::SmallerThanBlock { size_bytes, block_bytes } => write!(
                 f,
@@ -257,13 +258,13 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is wrong with the value of an option.
+/// The fault of a value of an option.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ValueFault {
     /// `=` and a value are missing.
     Missing,
-    /// White space right after `=`, which fio takes as part of the value.
+    /// White space right after `=`, which fio would take as part of the value.
     LeadingSpace,
     /// Not a number, or a number with a suffix that the option does not take.
     NotANumber(String),
@@ -276,11 +277,11 @@ pub enum ValueFault {
         /// Largest value allowed.
         max: u64,
     },
-    /// A decimal fraction outside what the option allows.
+    /// A decimal fraction that the option does not allow.
     BadFraction {
         /// The number as written.
         text: String,
-        /// What is allowed.
+        /// The allowed fractions.
         allowed: &'static str,
     },
     /// Not one of the words the option takes.
@@ -297,12 +298,12 @@ pub enum ValueFault {
     },
     /// A part of the value is missing.
     Incomplete(&'static str),
-    /// Percentages that add up to something else than 100.
+    /// Percentages that do not add up to 100.
     NotAHundred {
         /// Their sum.
         sum: u64,
     },
-    /// A form of the value that fio has and we do not model yet.
+    /// A form of the value that fio has and Blockyard does not model yet.
     Unsupported(&'static str),
 }
 

@@ -1,11 +1,11 @@
-//! Which logs of its I/Os a job asks for, and how often it samples its rates.
+//! The logs of I/Os that a job asks for, and the period at which it samples its rates.
 
-/// How the names of log files begin.
+/// The beginning of the names of log files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPrefix {
-    /// With the name of the job.
+    /// The name of the job.
     JobName,
-    /// With this.
+    /// This text.
     Given(String),
 }
 
@@ -18,9 +18,9 @@ pub struct Logging {
     pub bandwidth: Option<LogPrefix>,
     /// Log I/Os per second (`write_iops_log`); default none.
     pub iops: Option<LogPrefix>,
-    /// Files for each instance; default true. If not, all instances of a job share theirs.
+    /// Whether each instance has log files of its own; default true. Otherwise all instances of a job share them.
     pub per_instance: bool,
-    /// Log one entry for each kind of I/O in so many milliseconds; 0, the default: one for each I/O.
+    /// Milliseconds for which each kind of I/O has one entry; 0, the default: one entry for each I/O.
     pub window_ms: u64,
     /// Log the largest value of a window, not the mean; default false.
     pub largest: bool,
@@ -39,8 +39,8 @@ pub struct Logging {
 const SAMPLE_MS: u64 = 500;
 
 impl Logging {
-    /// Milliseconds between samples of the bandwidth: as set, or else those of the log, if there is
-    /// one with windows, or else 500.
+    /// Returns the milliseconds between samples of the bandwidth: the period that was set, else that of a log
+    /// with windows, else 500.
     #[must_use]
     pub fn bandwidth_period_ms(&self) -> u64 {
         self.period_ms(self.bandwidth_sample_ms, self.bandwidth.is_some())

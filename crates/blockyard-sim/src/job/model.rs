@@ -1,4 +1,4 @@
-//! What a job is, once read: every option that is modelled, typed, with its unit.
+//! Jobs: every option that is modelled, with its type and unit.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct PerOp<T> {
 }
 
 impl<T> PerOp<T> {
-    /// The value for `op`.
+    /// Returns the value for `op`.
     pub const fn of(&self, op: Op) -> &T {
         match op {
             Op::Read => &self.read,
@@ -37,14 +37,14 @@ impl<T> PerOp<T> {
         }
     }
 
-    /// The three values, reads first.
+    /// Returns the three values, reads first.
     pub fn each(&self) -> [&T; 3] {
         [&self.read, &self.write, &self.trim]
     }
 }
 
 impl<T: Clone> PerOp<T> {
-    /// The same value for all three.
+    /// Returns the same value for all three.
     pub fn all(value: T) -> Self {
         Self { read: value.clone(), write: value.clone(), trim: value }
     }
@@ -86,7 +86,7 @@ impl Engine {
         matches!(self, Self::Libaio | Self::IoUring)
     }
 
-    /// The name in a job file.
+    /// Returns the name in a job file.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
     }
@@ -108,7 +108,7 @@ pub enum Mix {
 }
 
 impl Mix {
-    /// The kinds it holds.
+    /// Returns the kinds of I/O in the mix.
     pub const fn ops(self) -> &'static [Op] {
         match self {
             Self::Read => &[Op::Read],
@@ -120,12 +120,12 @@ impl Mix {
     }
 }
 
-/// Option `rw`: what is done and in which order of offsets.
+/// Option `rw`: the kinds of I/O, and the order of their offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Reads, writes, trims or a mix.
     pub mix: Mix,
-    /// Random rather than sequential offsets.
+    /// Whether offsets are random rather than sequential.
     pub random: bool,
     /// I/Os per random offset (`randread:8`); 1 if not given. See [`Job::sequencer`].
     pub ios_per_offset: u32,
@@ -134,42 +134,45 @@ pub struct Pattern {
     pub skip_bytes: i64,
 }
 
-/// What the I/Os after the first do with one random offset (`rw_sequencer`).
+/// The use that further I/Os make of one random offset (`rw_sequencer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequencer {
-    /// Follow on from it.
+    /// They continue after it.
     Sequential,
-    /// Use it again.
+    /// They use it again.
     Identical,
 }
 
 /// Lengths of I/Os, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSizes {
-    /// All the same (`bs`).
+    /// All have the same length (`bs`).
     Fixed(u32),
-    /// Multiples of `min_bytes` up to `max_bytes`, each as likely (`bsrange`).
+    /// Multiples of `min_bytes` up to `max_bytes`, all equally likely (`bsrange`).
     Range {
         /// Smallest.
         min_bytes: u32,
         /// Largest.
         max_bytes: u32,
     },
-    /// Length in bytes and its percentage, which sum to 100 (`bssplit`).
+    /// Lengths in bytes, each with its percentage; the percentages sum to 100 (`bssplit`).
     Split(Vec<(u32, u8)>),
 }
 
 impl BlockSizes {
-    /// The shortest I/O, bytes. Zero only for a split without entries, which the parser refuses.
+    /// Returns the bytes of the shortest I/O: 0 only for a split without entries, which the parser refuses.
     pub fn min_bytes(&self) -> u32 {
         match self {
             Self::Fixed(bytes) => *bytes,
             Self::Range { min_bytes, .. } => *min_bytes,
-            Self::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+            Self::Split(entries) => {
+                debug_assert!(!entries.is_empty(), "the parser refuses a split without entries");
+                entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
+            }
         }
     }
 
-    /// The longest I/O, bytes.
+    /// Returns the bytes of the longest I/O.
     pub fn max_bytes(&self) -> u32 {
         match self {
             Self::Fixed(bytes) => *bytes,
@@ -179,25 +182,25 @@ impl BlockSizes {
     }
 }
 
-/// An amount that may be relative to something known later.
+/// An amount in bytes, or relative to an amount that is known later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes.
     Bytes(u64),
-    /// Percent, 0 to 100, of what the field says.
+    /// Percent (0 to 100) of the amount that the field names.
     Percent(u8),
 }
 
-/// Where random offsets fall.
+/// The distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Every block as likely, and each once a pass unless [`Job::norandommap`].
+    /// All blocks are equally likely. Each occurs once in a pass, unless [`Job::norandommap`] is set.
     Uniform,
     /// The block of rank r has weight r to the power of -theta.
     Zipf {
         /// Above 0 and not 1.
         theta: f64,
-        /// Where the hottest block is, 0 to 1 of the region; `None`: anywhere, by the seed.
+        /// The place of the hottest block, 0 to 1 of the region; `None`: the seed decides.
         center: Option<f64>,
     },
     /// Pareto (self-similar) with power h.
@@ -230,7 +233,7 @@ pub struct Zone {
     pub width: u64,
 }
 
-/// Which generator draws uniform offsets. All three give the same law here; see
+/// The generator that draws uniform offsets. In Blockyard all three give the same distribution; see
 /// [`workload`](crate::workload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomGenerator {
@@ -242,7 +245,7 @@ pub enum RandomGenerator {
     Tausworthe64,
 }
 
-/// How I/Os under a rate are spaced.
+/// The spacing of I/Os under a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
     /// Evenly.
@@ -251,7 +254,7 @@ pub enum RateProcess {
     Poisson,
 }
 
-/// What [`Job::thinktime_blocks`] counts.
+/// The events that [`Job::thinktime_blocks`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinktimeBlocks {
     /// Completed I/Os.
@@ -260,7 +263,7 @@ pub enum ThinktimeBlocks {
     Issue,
 }
 
-/// Whether each write is made durable before it completes.
+/// Whether each write is durable before it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
     /// No.
@@ -284,60 +287,60 @@ pub enum PriorityClass {
     Idle,
 }
 
-/// How instances share [`Job::cpus_allowed`].
+/// The division of [`Job::cpus_allowed`] among instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPolicy {
-    /// Each may use all.
+    /// Each instance may use all of them.
     Shared,
-    /// Each gets one, round robin.
+    /// Each instance gets one of them, round robin.
     Split,
 }
 
-/// Which file the next I/O goes to.
+/// The choice of the file of the next I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileService {
-    /// In turn, so many I/Os each.
+    /// Files take turns of this many I/Os.
     RoundRobin(u32),
-    /// At random, so many I/Os each.
+    /// Files are drawn at random, for this many I/Os each.
     Random(u32),
     /// One file to its end, then the next.
     Sequential,
 }
 
-/// What a job tells the page cache about its reads (`fadvise_hint`).
+/// The advice of a job to the page cache about its reads (`fadvise_hint`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FadviseHint {
-    /// Nothing.
+    /// None.
     None,
-    /// That they are in order or at random, as `rw` says.
+    /// Reads are in order or at random, as `rw` says.
     Pattern,
-    /// That they are in order.
+    /// Reads are in order.
     Sequential,
-    /// That they are at random.
+    /// Reads are at random.
     Random,
 }
 
-/// Errors of which I/Os a job goes on after; others end the run.
+/// The kinds of I/O after whose errors a job continues. Any other error ends the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContinueOnError {
-    /// Of reads.
+    /// Continue after errors of reads.
     pub reads: bool,
-    /// Of writes, trims and syncs.
+    /// Continue after errors of writes, trims and syncs.
     pub writes: bool,
 }
 
-/// How reads, writes and trims are summed in the report.
+/// The sums over reads, writes and trims in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnifiedReporting {
-    /// Apart.
+    /// Each kind by itself.
     None,
-    /// Together.
+    /// All kinds together.
     Mixed,
-    /// Both ways.
+    /// Each kind by itself, and all together.
     Both,
 }
 
-/// What the report shows of a job.
+/// The parts of a report that a job asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
     /// Percentiles to print, each 0 to 100, at most 20. Default as fio: 1 to 99.99.
@@ -362,18 +365,18 @@ pub struct Reporting {
     pub logging: Logging,
 }
 
-/// Where each option was last set.
+/// The line at which each option was last set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places(pub(super) BTreeMap<&'static str, SetAt>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetAt {
     pub(super) place: Place,
-    /// Set by the job itself rather than by a `[global]` before it.
+    /// Whether the job itself set it, rather than a `[global]` section before the job.
     pub(super) own: bool,
 }
 
-/// One section of a job file: `numjobs` instances that do the same.
+/// One section of a job file: `numjobs` instances of the same work.
 ///
 /// Defaults are fio's. Sizes are bytes and times nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -401,7 +404,7 @@ pub struct Job {
     /// Instances of the jobs before this one in the file: instance i of this job is number
     /// `first_instance + i` of all.
     pub first_instance: u32,
-    /// Threads rather than processes; default false. Priced the same.
+    /// Threads rather than processes; default false. Both cost the same here.
     pub thread: bool,
 
     /// Default [`Engine::Psync`].
@@ -441,7 +444,7 @@ pub struct Job {
     pub percentage_random: PerOp<u8>,
     /// Same offsets in every run; default true.
     pub randrepeat: bool,
-    /// Same of every other draw; default false.
+    /// Same draws of everything else in every run; default false.
     pub allrandrepeat: bool,
     /// Seed of the job; `None` means fio's default.
     pub randseed: Option<u64>,
@@ -471,7 +474,7 @@ pub struct Job {
     /// Passes over the region; default 1; 0 counts as 1.
     pub loops: u64,
 
-    /// End after so long, ns; `None` means no limit.
+    /// Time after which an instance ends, ns; `None` means no limit.
     pub runtime_ns: Option<u64>,
     /// Start over until `runtime_ns`; default false.
     pub time_based: bool,
@@ -480,9 +483,9 @@ pub struct Job {
     /// Wait before starting, ns: drawn from least to most; default 0 to 0.
     pub startdelay_ns: (u64, u64),
 
-    /// A sync after so many writes; 0 means never; default 0.
+    /// Writes between syncs; 0, the default, means no syncs.
     pub fsync: u32,
-    /// A data sync after so many writes; 0 means never; default 0.
+    /// Writes between data syncs; 0, the default, means no data syncs.
     pub fdatasync: u32,
     /// A sync when the job ends; default false.
     pub end_fsync: bool,
@@ -520,23 +523,22 @@ pub struct Job {
     /// What the report shows.
     pub reporting: Reporting,
 
-    /// `O_DIRECT`; default false. A job without it that is accepted only reads, by a synchronous
-    /// engine.
+    /// `O_DIRECT`; default false. A job without it is accepted only if it only reads, by a synchronous engine.
     pub direct: bool,
-    /// Drop what the page cache has of the files when an instance begins; default true.
+    /// Drop the files' pages from the page cache when an instance begins; default true.
     pub invalidate: bool,
     /// Read the files before the job begins; default false. Never true in a job that was accepted
     /// without `direct`.
     pub pre_read: bool,
     /// Default [`FadviseHint::Pattern`].
     pub fadvise_hint: FadviseHint,
-    /// What `k` means when values of this job are read.
+    /// The meaning of `k` in values of this job.
     pub(super) kb_base: u16,
     pub(super) places: Places,
 }
 
 impl Job {
-    /// A job with fio's defaults, before any option of its own.
+    /// Returns a job with fio's defaults and no option of its own.
     pub(super) fn new(name: &str, place: Place) -> Self {
         Self {
             name: name.to_owned(),
@@ -614,29 +616,31 @@ impl Job {
         }
     }
 
-    /// Where `option` was set; the section header if it was not.
+    /// Returns the line at which `option` was set, or the section header if it was not.
     pub fn place_of(&self, option: &str) -> &Place {
         self.places.0.get(option).map_or(&self.place, |set| &set.place)
     }
 
-    /// Whether both ask for the same, wherever they are written.
+    /// Whether both jobs ask for the same I/O, apart from the lines at which they say so.
     pub fn same_request(&self, other: &Self) -> bool {
         let elsewhere =
             Self { place: other.place.clone(), places: other.places.clone(), ..self.clone() };
         elsewhere == *other
     }
 
-    /// I/Os in flight at most: `iodepth`, or 1 for a synchronous engine.
+    /// Returns the most I/Os in flight: `iodepth`, or 1 for a synchronous engine.
     pub const fn depth(&self) -> u32 {
+        debug_assert!(self.iodepth > 0, "the parser refuses iodepth=0");
         if self.engine.is_async() { self.iodepth } else { 1 }
     }
 
-    /// Number of files of an instance.
+    /// Returns the number of files of an instance.
     pub fn files(&self) -> usize {
+        debug_assert!(self.nrfiles > 0, "the parser refuses nrfiles=0");
         self.filenames.len().max(usize::from(self.nrfiles) * usize::from(self.filenames.is_empty()))
     }
 
-    /// The shortest I/O of the kinds the job does, bytes.
+    /// Returns the bytes of the shortest I/O among the kinds of I/O that the job does.
     pub fn min_block_bytes(&self) -> u32 {
         let ops = self.pattern.mix.ops().iter();
         ops.map(|op| self.block.of(*op).min_bytes()).min().unwrap_or(0)

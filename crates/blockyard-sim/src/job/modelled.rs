@@ -1,5 +1,6 @@
 //! The options that change a job.
 
+use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
 use super::logging::LogPrefix;
 use super::model::{
     BlockSizes, ContinueOnError, CpuPolicy, Engine, FadviseHint, Job, PriorityClass,
@@ -8,7 +9,6 @@ use super::model::{
 use super::option::{Effect, OptionDef};
 use super::structured;
 use super::value::{Parsed, TimeUnit, Value};
-use super::{BLOCK_BYTES_MAX, DEPTH_MAX};
 
 const fn option(
     name: &'static str,
@@ -24,7 +24,7 @@ fn set<T>(field: &mut T, value: Parsed<T>) -> Parsed<()> {
     Ok(())
 }
 
-/// Bounds that leave every product of a job's numbers within 64 bits.
+/// A bound for numbers of a job, so that their products stay within 64 bits.
 const COUNT_MAX: u64 = 1 << 48;
 
 const SYNC_MODES: &[(&str, SyncMode)] = &[
@@ -72,7 +72,7 @@ fn owned(value: Value<'_>) -> Parsed<String> {
     value.text().map(str::to_owned)
 }
 
-/// A log's prefix; the name of the job where there is no value.
+/// Reads the prefix of a log: the name of the job where the option has no value.
 fn log_prefix(value: Value<'_>) -> Parsed<Option<LogPrefix>> {
     if value.text.is_none() {
         return Ok(Some(LogPrefix::JobName));
@@ -143,7 +143,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option(
         "direct",
         &[],
-        "bypass the page cache; without, reads of synchronous engines go through it",
+        "bypass the page cache; without it, reads of synchronous engines go through the page cache",
         |j, v| set(&mut j.direct, v.boolean()),
     ),
     option("buffered", &[], "the opposite of direct", |j, v| {
@@ -155,7 +155,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("pre_read", &[], "read the files before the job begins", |j, v| {
         set(&mut j.pre_read, v.boolean())
     }),
-    option("fadvise_hint", &[], "tell the page cache how it is read", |j, v| {
+    option("fadvise_hint", &[], "advise the page cache of the order of reads", |j, v| {
         set(&mut j.fadvise_hint, v.word(FADVISE))
     }),
     // What it asks for
@@ -242,7 +242,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     }),
     option("loops", &[], "passes over the region", |j, v| set(&mut j.loops, v.count(0, COUNT_MAX))),
     // For how long
-    option("runtime", &["timeout"], "end after so long (s)", |j, v| {
+    option("runtime", &["timeout"], "time after which the job ends (s)", |j, v| {
         set(&mut j.runtime_ns, v.time_ns(TimeUnit::Second).map(|ns| (ns > 0).then_some(ns)))
     }),
     option("time_based", &[], "start over until runtime", |j, v| set(&mut j.time_based, v.flag())),
@@ -253,10 +253,10 @@ pub(super) static OPTIONS: &[OptionDef] = &[
         set(&mut j.startdelay_ns, structured::start_delay(v))
     }),
     // Durability
-    option("fsync", &[], "sync after so many writes", |j, v| {
+    option("fsync", &[], "writes between syncs", |j, v| {
         set(&mut j.fsync, v.count_u32(0, u32::MAX))
     }),
-    option("fdatasync", &[], "data sync after so many writes", |j, v| {
+    option("fdatasync", &[], "writes between data syncs", |j, v| {
         set(&mut j.fdatasync, v.count_u32(0, u32::MAX))
     }),
     option("end_fsync", &[], "sync when done", |j, v| set(&mut j.end_fsync, v.boolean())),
@@ -335,19 +335,19 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("disable_bw_measurement", &["disable_bw"], "leave out bandwidth samples", |j, v| {
         set(&mut j.reporting.disable_bw, v.boolean())
     }),
-    option("write_lat_log", &[], "log latencies, in files so called", |j, v| {
+    option("write_lat_log", &[], "log latencies, in files with this prefix", |j, v| {
         set(&mut j.reporting.logging.latency, log_prefix(v))
     }),
-    option("write_bw_log", &[], "log bandwidth, in files so called", |j, v| {
+    option("write_bw_log", &[], "log bandwidth, in files with this prefix", |j, v| {
         set(&mut j.reporting.logging.bandwidth, log_prefix(v))
     }),
-    option("write_iops_log", &[], "log I/Os per second, in files so called", |j, v| {
+    option("write_iops_log", &[], "log I/Os per second, in files with this prefix", |j, v| {
         set(&mut j.reporting.logging.iops, log_prefix(v))
     }),
     option("per_job_logs", &[], "a log for each instance", |j, v| {
         set(&mut j.reporting.logging.per_instance, v.boolean())
     }),
-    option("log_avg_msec", &[], "log one entry in so many ms", |j, v| {
+    option("log_avg_msec", &[], "ms for which a log has one entry", |j, v| {
         set(&mut j.reporting.logging.window_ms, milliseconds(v))
     }),
     option("log_max_value", &[], "log the largest value of a window", |j, v| {
@@ -370,7 +370,8 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     }),
 ];
 
-/// A number already checked to be at most 100.
+/// Returns a number that was checked to be at most 100.
 fn small(number: u64) -> u8 {
+    debug_assert!(number <= 100, "{number} is not a percentage");
     u8::try_from(number).unwrap_or(100)
 }

@@ -1,16 +1,16 @@
-//! From bytes or arguments to sections of settings; no meaning yet.
+//! Bytes or arguments, split into sections of settings. Their meaning comes later, in `build`.
 
 use core::str;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::error::{Fault, JobError, Place};
-use super::source::Source;
-use super::{
+use super::limits::{
     FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, SETTINGS_MAX,
 };
+use super::source::Source;
 
-/// `[name]` or `--name=name` and what follows it.
+/// `[name]` or `--name=name`, and the settings that follow.
 pub(super) struct Section {
     /// `None` for `[global]`.
     pub(super) name: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Setting {
 /// The page size that `$pagesize` stands for, bytes.
 const PAGE_SIZE: &str = "4096";
 
-/// Reads a job file and what it includes.
+/// Reads a job file and the files that it includes.
 pub(super) fn read_file(
     path: &str,
     bytes: &[u8],
@@ -40,8 +40,7 @@ pub(super) fn read_file(
     Ok(reader.sections)
 }
 
-/// Reads command line arguments: `--name=x` opens a section, what stands before the first is
-/// global.
+/// Reads command line arguments. `--name=x` opens a section; arguments before the first section are global.
 pub(super) fn read_args<'a>(
     args: impl IntoIterator<Item = &'a str>,
     source: &dyn Source,
@@ -59,7 +58,7 @@ pub(super) fn read_args<'a>(
 struct Reader<'a> {
     source: &'a dyn Source,
     sections: Vec<Section>,
-    /// The files being read, each included by the one before.
+    /// The files that are being read; each is included by the one before it.
     open: Vec<String>,
     included: usize,
     count: usize,
@@ -80,7 +79,8 @@ impl Reader<'_> {
                 self.line(line, &place).map_err(|fault| JobError { place, fault })?;
             }
         }
-        self.open.pop();
+        let closed = self.open.pop();
+        debug_assert_eq!(closed.as_deref(), Some(path), "the innermost file ends first");
         Ok(())
     }
 
@@ -119,6 +119,7 @@ impl Reader<'_> {
         if self.sections.len() >= INSTANCES_MAX as usize {
             return Err(Fault::TooManyInstances { asked: self.sections.len() as u64 + 1 });
         }
+        debug_assert!(self.open.len() <= 1, "a section in an included file");
         let name = (name != "global").then(|| name.to_owned());
         self.sections.push(Section { name, place: place.clone(), settings: Vec::new() });
         Ok(())
@@ -147,6 +148,7 @@ impl Reader<'_> {
         if self.sections.is_empty() {
             return Err(fail(Fault::OutsideSection));
         }
+        debug_assert!(!self.open.is_empty(), "only a file includes files");
         self.included += 1;
         if self.open.len() > INCLUDE_DEPTH_MAX || self.included > INCLUDES_MAX {
             return Err(fail(Fault::TooManyIncludes));
@@ -155,13 +157,15 @@ impl Reader<'_> {
         if self.open.contains(&path) {
             return Err(fail(Fault::IncludeLoop));
         }
+        // [input-through-source]
         let bytes = self.source.read(&path).map_err(|kind| fail(Fault::Unreadable(kind)))?;
         self.file(&path, &bytes)
     }
 }
 
-/// The whole file as text.
+/// Returns the whole file as text.
 fn text_of(bytes: &[u8]) -> Result<&str, Fault> {
+    // [any-bytes-are-safe]
     if bytes.len() > FILE_BYTES_MAX {
         return Err(Fault::FileTooLarge);
     }
@@ -171,20 +175,20 @@ fn text_of(bytes: &[u8]) -> Result<&str, Fault> {
     }
 }
 
-/// The file named by `include FILE` or `include=FILE`.
+/// Returns the file that `include FILE` or `include=FILE` names.
 fn include_of(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("include")?;
     let name = rest.strip_prefix([' ', '\t', '='])?.trim();
     (!name.is_empty()).then_some(name)
 }
 
-/// `name` as seen from the directory of `file`.
+/// Returns the path of `name` relative to the directory of `file`.
 fn beside(file: &str, name: &str) -> String {
     let directory = Path::new(file).parent().unwrap_or(Path::new(""));
     directory.join(name).to_string_lossy().into_owned()
 }
 
-/// The value with `${NAME}` and `$pagesize` replaced.
+/// Returns the value with `${NAME}` and `$pagesize` replaced.
 fn expand(value: &str, source: &dyn Source) -> Result<String, Fault> {
     for word in ["$ncpus", "$mb_memory"] {
         if value.contains(word) {
@@ -210,7 +214,7 @@ fn expand(value: &str, source: &dyn Source) -> Result<String, Fault> {
     Ok(expanded)
 }
 
-/// Enough of `text` to recognise it in a message.
+/// Returns enough of `text` to recognise it in a message.
 pub(super) fn clip(text: &str) -> &str {
     text.char_indices().nth(60).map_or(text, |(end, _)| &text[..end])
 }
@@ -251,17 +255,19 @@ mod tests {
     }
 
     #[test]
-    fn comments_spaces_and_line_ends_do_not_count() {
+    fn comments_spaces_and_line_ends_are_ignored() {
         let read = settings("# c\n [a]\r\n\tbs =4k ; c\r\n\n  thread# c\n").unwrap();
         assert_eq!(read, [("bs".into(), Some("4k".into())), ("thread".into(), None)]);
     }
 
+    /// [input-through-source]: the tree of the test is all that there is.
     #[test]
     fn includes_are_found_beside_the_file_that_names_them() {
         let read = settings("[a]\ninclude d/a\nsize=1m").unwrap();
         assert_eq!(read.iter().map(|(o, _)| o.as_str()).collect::<Vec<_>>(), ["bs", "rw", "size"]);
     }
 
+    /// [any-bytes-are-safe]
     #[test]
     fn includes_are_bounded() {
         assert_eq!(settings("[a]\ninclude loop"), Err(Fault::IncludeLoop));
@@ -284,8 +290,9 @@ mod tests {
         assert_eq!(value("numjobs=$ncpus"), Err(Fault::MachineKeyword("$ncpus")));
     }
 
+    /// [any-bytes-are-safe]
     #[test]
-    fn what_is_no_job_file_is_said_so() {
+    fn bytes_that_are_no_job_file_are_refused() {
         let fault = |bytes: &[u8]| read_file("f", bytes, &Tree).map(drop).map_err(|e| e.fault);
         assert_eq!(fault(b"[a]\0"), Err(Fault::NotText));
         assert_eq!(fault(b"[a]\n\xff"), Err(Fault::NotText));

@@ -1,10 +1,10 @@
-//! The options that would change what is measured and are not modelled yet.
+//! The options that would change what is measured and are not modelled yet, each with the reason.
 
 use super::option::{Effect, OptionDef};
 
 const OTHER_PASS: &str = "a second kind of pass over the data is not modelled";
 const ZONES: &str = "zoned devices are not modelled";
-const TARGETS: &str = "jobs do not adapt to what they measure";
+const TARGETS: &str = "jobs do not adapt to their own measurements";
 const REPLAY: &str = "use `blockyard replay` for traces";
 const NAMES: &str = "name the files with `filename` instead";
 
@@ -69,14 +69,14 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("file_append", &[], "files have no end of their own"),
     refused("fill_device", &["fill_fs"], "files have no end of their own"),
     refused("wait_for", &[], "use `stonewall`"),
-    refused("profile", &[], "built-in fio profiles are not known"),
+    refused("profile", &[], "fio's built-in profiles are not modelled"),
     refused("flow", &[], "jobs do not take turns"),
     refused("flow_id", &[], "jobs do not take turns"),
     refused("flow_sleep", &[], "jobs do not take turns"),
     refused("cgroup", &[], "control groups are not modelled"),
     refused("cgroup_weight", &[], "control groups are not modelled"),
     refused("cgroup_nodelete", &[], "control groups are not modelled"),
-    refused("bs_is_seq_rand", &[], "lengths go by read, write and trim"),
+    refused("bs_is_seq_rand", &[], "block sizes differ only between reads, writes and trims"),
     refused("serialize_overlap", &[], "overlapping I/Os are not held back"),
     refused("io_submit_mode", &[], "I/O is submitted by the job itself"),
     refused("write_barrier", &["barrier"], "Linux has no barrier writes"),

@@ -1,4 +1,4 @@
-//! What an instance of a job covers on a device of a given size.
+//! The region of the device that an instance of a job covers, once the size of the device is known.
 
 use super::error::{Fault, JobError};
 use super::model::{Amount, Job};
@@ -6,9 +6,9 @@ use super::model::{Amount, Job};
 /// The region of one file that an instance works in, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRange {
-    /// First byte, from the start of the file (of the device, if the file is one).
+    /// First byte, from the start of the file (or of the device, if the file is a device).
     pub start_bytes: u64,
-    /// Length; at least one block.
+    /// Length: at least one block.
     pub len_bytes: u64,
 }
 
@@ -19,31 +19,34 @@ impl FileRange {
     }
 }
 
-/// A job instance with every size known.
+/// A job instance whose sizes are all known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The region in each of its files; at least one.
     pub files: Vec<FileRange>,
-    /// Bytes of one pass over the region, counted over all files; then it starts over.
+    /// Bytes of one pass over all files. After a pass the instance starts over.
     pub pass_bytes: u64,
-    /// Passes at least; `u64::MAX`: only time ends the instance.
+    /// The least number of passes; `u64::MAX`: only time ends the instance.
     pub passes: u64,
-    /// Bytes at least, in more passes if need be; 0: `passes` alone count.
+    /// The least number of bytes, for which the instance makes more passes if necessary; 0: only `passes`
+    /// counts.
     pub io_bytes: u64,
 }
 
 impl Job {
-    /// The regions of instance `instance` (0 to `numjobs - 1`) if each of its files is, or lies
-    /// on, a device of `device_bytes`.
+    /// Returns the regions of instance number `instance` (0 to `numjobs - 1`), where each file is, or lies on, a
+    /// device of `device_bytes` bytes.
     ///
-    /// Where files without a name are placed on the device is for the caller to say.
+    /// The caller decides where on the device a file without a name lies.
     ///
     /// # Errors
     ///
-    /// [`Fault::DeviceTooSmall`] if the region passes the end of the device,
-    /// [`Fault::SmallerThanBlock`] if what is left of it holds no block.
+    /// [`Fault::DeviceTooSmall`] if the region goes beyond the end of the device,
+    /// [`Fault::SmallerThanBlock`] if the rest of the device holds no block.
     pub fn resolve(&self, instance: u32, device_bytes: u64) -> Result<Resolved, JobError> {
+        debug_assert!(instance < self.numjobs, "instance {instance} of {}", self.numjobs);
         let file = self.region(instance, device_bytes)?;
+        debug_assert!(file.end_bytes() <= device_bytes, "{file:?} on {device_bytes} bytes");
         let files = vec![file; self.files()];
         let all_bytes = file.len_bytes.saturating_mul(files.len() as u64);
         let io_bytes = match self.io_size {
@@ -52,6 +55,7 @@ impl Job {
             None => 0,
         };
         let pass_bytes = if io_bytes == 0 { all_bytes } else { io_bytes.min(all_bytes) };
+        debug_assert!(pass_bytes <= all_bytes, "a pass of {pass_bytes} in {all_bytes} bytes");
         let passes = if self.time_based { u64::MAX } else { self.loops.max(1) };
         Ok(Resolved { files, pass_bytes, passes, io_bytes })
     }
@@ -88,7 +92,7 @@ impl Job {
         self.place_in(self.offset_increment, device_bytes)
     }
 
-    /// An offset in bytes; one in percent is aligned: up to `offset_align` if that is set, else
+    /// Returns an offset in bytes. An offset in percent is aligned: up to `offset_align` if that is set, else
     /// down to the shortest block.
     fn place_in(&self, offset: Amount, device_bytes: u64) -> u64 {
         let percent = match offset {
@@ -103,8 +107,9 @@ impl Job {
     }
 }
 
-/// `percent` of `bytes`, rounded down.
+/// Returns `percent` (0 to 100) of `bytes`, rounded down.
 fn percent_of(percent: u8, bytes: u64) -> u64 {
+    debug_assert!(percent <= 100, "{percent} percent");
     let product = u128::from(bytes) * u128::from(percent) / 100;
     u64::try_from(product).unwrap_or(u64::MAX)
 }
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn regions() {
+    fn a_region_follows_from_offset_size_and_instance() {
         assert_eq!(range("", 0), (0, 64 * MIB));
         assert_eq!(range("size=1m\noffset=2m", 0), (2 * MIB, MIB));
         assert_eq!(range("offset=25%", 0), (16 * MIB, 48 * MIB));
@@ -140,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn passes() {
+    fn passes_follow_from_size_io_size_and_loops() {
         let passes = |options: &str| {
             let resolved = resolve(options, 0).unwrap();
             (resolved.pass_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
@@ -151,6 +156,7 @@ mod tests {
         assert_eq!(passes("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
     }
 
+    /// [error-names-line]
     #[test]
     fn a_device_too_small_names_the_line() {
         assert!(resolve("size=65m", 0).unwrap_err().starts_with("f:3: device smaller"));

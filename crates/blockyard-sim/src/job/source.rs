@@ -1,20 +1,20 @@
-//! Where job files and environment variables come from.
+//! The source of job files and environment variables.
 
 use std::io::{self, Read as _};
 
-use super::FILE_BYTES_MAX;
+use super::limits::FILE_BYTES_MAX;
 
-/// What the parser may ask of the world. The parser itself opens no file and reads no variable.
+/// The only way from the parser to files and environment variables ([input-through-source]).
 pub trait Source {
-    /// The bytes of the file at `path`. At most [`FILE_BYTES_MAX`] + 1 bytes need be returned:
-    /// longer files are refused anyway.
+    /// Returns the bytes of the file at `path`. At most [`FILE_BYTES_MAX`] + 1 bytes are needed, as longer files
+    /// are refused.
     ///
     /// # Errors
     ///
-    /// The kind of failure, which ends up in the message.
+    /// The kind of failure, which the message repeats.
     fn read(&self, path: &str) -> Result<Vec<u8>, io::ErrorKind>;
 
-    /// The value of an environment variable; `None` if it is not set.
+    /// Returns the value of an environment variable, `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 }
 

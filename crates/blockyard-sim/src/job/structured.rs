@@ -1,9 +1,9 @@
-//! Values with a grammar of their own: patterns, distributions, splits, lists.
+//! Values that have a grammar of their own: patterns, distributions, splits and lists.
 
 use super::error::ValueFault;
+use super::limits::{BLOCK_BYTES_MAX, CPUS_MAX, FILES_MAX};
 use super::model::{BlockSizes, Distribution, FileService, Mix, Pattern, Zone};
 use super::value::{Parsed, TimeUnit, Value};
-use super::{BLOCK_BYTES_MAX, CPUS_MAX, FILES_MAX};
 
 const PATTERNS: &[(&str, (Mix, bool))] = &[
     ("read", (Mix::Read, false)),
@@ -35,19 +35,20 @@ pub(super) fn pattern(value: Value<'_>) -> Parsed<Pattern> {
 /// `4k-16k`.
 pub(super) fn block_range(value: Value<'_>) -> Parsed<BlockSizes> {
     let (min, max) = value.range(|v| v.count(1, BLOCK_BYTES_MAX.into()))?;
+    debug_assert!(0 < min && min <= max, "blocks of {min} to {max} bytes");
     let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
     Ok(BlockSizes::Range { min_bytes: bytes(min), max_bytes: bytes(max) })
 }
 
-/// `4k/50:8k/50`, blank percentages sharing what is left.
+/// Reads `4k/50:8k/50`; blank percentages share the rest of 100.
 pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
     let entries = shares(value, 64, true, |v| v.count(1, BLOCK_BYTES_MAX.into()))?;
     let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
     Ok(BlockSizes::Split(entries.into_iter().map(|(size, share)| (bytes(size), share)).collect()))
 }
 
-/// A list of `first/second` separated by colons, one of them a percentage and the other `parse`d.
-/// Blank percentages share evenly what the others leave of 100; the sum must be 100.
+/// Reads a list of `first/second` separated by colons: one of the two is a percentage, and `parse` reads the
+/// other. Blank percentages share evenly the rest of 100. The sum must be 100.
 fn shares(
     value: Value<'_>,
     max: usize,
@@ -70,7 +71,8 @@ fn shares(
     Ok(fill_blanks(entries, 100 - given, blanks))
 }
 
-/// Gives each blank its part of `left`, the first ones one more where it does not divide.
+/// Gives each of the `blanks` an equal part of `left`. The first blanks get one more where `left` does not
+/// divide evenly.
 fn fill_blanks(entries: Vec<(u64, Option<u8>)>, left: u64, blanks: u64) -> Vec<(u64, u8)> {
     let mut blank = 0;
     let mut part = || {
@@ -78,7 +80,10 @@ fn fill_blanks(entries: Vec<(u64, Option<u8>)>, left: u64, blanks: u64) -> Vec<(
         blank += 1;
         u8::try_from(share).unwrap_or(100)
     };
-    entries.into_iter().map(|(size, share)| (size, share.unwrap_or_else(&mut part))).collect()
+    let filled: Vec<_> =
+        entries.into_iter().map(|(size, share)| (size, share.unwrap_or_else(&mut part))).collect();
+    debug_assert_eq!(filled.iter().map(|(_, share)| u64::from(*share)).sum::<u64>(), 100);
+    filled
 }
 
 #[derive(Clone, Copy)]
@@ -156,7 +161,7 @@ fn zones_abs(value: Value<'_>) -> Parsed<Vec<Zone>> {
 
 fn zone_list(value: Value<'_>, width: impl Fn(Value<'_>) -> Parsed<u64>) -> Parsed<Vec<Zone>> {
     let entries = shares(value, 256, false, |v| match width(v)? {
-        0 => Err(ValueFault::Incomplete("zones wider than nothing")),
+        0 => Err(ValueFault::Incomplete("zones that are wider than 0")),
         width => Ok(width),
     })?;
     Ok(entries.into_iter().map(|(width, access_percent)| Zone { access_percent, width }).collect())
@@ -203,7 +208,7 @@ pub(super) fn file_service(value: Value<'_>) -> Parsed<FileService> {
     word.word(&words)?.ok_or(ValueFault::Unsupported("a skewed choice of files"))
 }
 
-/// One size; a range would need sizes drawn at random.
+/// Reads one size. A range would need sizes drawn at random.
 pub(super) fn file_size(value: Value<'_>) -> Parsed<u64> {
     if value.text()?.contains(['-', ':']) {
         return Err(ValueFault::Unsupported("a range of file sizes"));
@@ -211,7 +216,7 @@ pub(super) fn file_size(value: Value<'_>) -> Parsed<u64> {
     value.count(1, u64::MAX)
 }
 
-/// One time or two.
+/// Reads one time, or two: the shortest and the longest delay.
 pub(super) fn start_delay(value: Value<'_>) -> Parsed<(u64, u64)> {
     let time = |v: Value<'_>| v.time_ns(TimeUnit::Second);
     if value.text()?.contains(['-', ':']) { value.range(time) } else { time(value).map(|t| (t, t)) }
@@ -227,17 +232,19 @@ pub(super) fn cpu_list(value: Value<'_>) -> Parsed<Vec<u16>> {
     let mut cpus: Vec<_> = ranges.into_iter().flat_map(|(a, b)| a..=b).map(cpu_number).collect();
     cpus.sort_unstable();
     cpus.dedup();
+    debug_assert!(!cpus.is_empty(), "a list of processors has at least one part");
     Ok(cpus)
 }
 
-/// A bit for each of the first 64 CPUs.
+/// Reads a mask with a bit for each of the first 64 processors.
 pub(super) fn cpu_mask(value: Value<'_>) -> Parsed<Vec<u16>> {
     let mask = value.count(1, u64::MAX)?;
     Ok((0..64).filter(|cpu| mask >> cpu & 1 == 1).map(cpu_number).collect())
 }
 
-/// A number already checked to be below [`CPUS_MAX`].
+/// Returns a number that was checked to be below [`CPUS_MAX`].
 fn cpu_number(cpu: u64) -> u16 {
+    debug_assert!(cpu < CPUS_MAX, "processor {cpu}");
     u16::try_from(cpu).unwrap_or(u16::MAX)
 }
 
@@ -255,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_percentages_share_what_is_left() {
+    fn blank_percentages_share_the_rest_of_100() {
         let split = |text| block_split(value(text));
         let sizes = |entries: &[(u32, u8)]| Ok(BlockSizes::Split(entries.to_vec()));
         assert_eq!(split("4k/50:1k/:32k"), sizes(&[(4096, 50), (1024, 25), (32768, 25)]));
@@ -267,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_says_what_its_tail_counts() {
+    fn the_tail_of_a_pattern_counts_ios_or_bytes() {
         let random = pattern(value("randread:8")).unwrap();
         assert_eq!((random.random, random.ios_per_offset, random.skip_bytes), (true, 8, 0));
         let sequential = pattern(value("read:8")).unwrap();
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_files_and_cpus() {
+    fn files_and_cpus_are_lists() {
         assert_eq!(filenames(value(r"/dev/a:/b\:c")), Ok(vec!["/dev/a".into(), "/b:c".into()]));
         assert!(filenames(value(":")).is_err());
         assert_eq!(cpu_list(value("5,0,2-3")), Ok(vec![0, 2, 3, 5]));

@@ -1,22 +1,22 @@
 //! The grammar of values: numbers with units, words, and lists of them.
 //!
 //! fio stops reading a number at the first character it does not expect and goes on with what it
-//! has: `4.5k` is 4 bytes, `10min` is ten microseconds. A value that is not wholly understood is
-//! an error here.
+//! has: `4.5k` is 4 bytes, `10min` is ten microseconds. Here, a value that is not understood as a whole is
+//! an error.
 
 use super::error::ValueFault;
 use super::model::{Amount, PerOp};
 
 pub(super) type Parsed<T> = Result<T, ValueFault>;
 
-/// The text after `=` of one option, and what `k` means in it.
-#[derive(Clone, Copy)]
+/// The text after `=` of one option, and the meaning of `k` in it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Value<'a> {
     pub(super) text: Option<&'a str>,
     pub(super) kb_base: u16,
 }
 
-/// A unit of time, in nanoseconds, for a number without one.
+/// The unit, in nanoseconds, of a time without a unit.
 #[derive(Clone, Copy)]
 pub(super) enum TimeUnit {
     Second = 1_000_000_000,
@@ -24,7 +24,7 @@ pub(super) enum TimeUnit {
 }
 
 impl<'a> Value<'a> {
-    /// The text, not empty.
+    /// Returns the text, which is not empty.
     pub(super) fn text(self) -> Parsed<&'a str> {
         match self.text {
             None | Some("") => Err(ValueFault::Missing),
@@ -33,23 +33,28 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same rules on a part of the text.
+    /// Returns a part of the text as a value.
     fn part(self, text: &'a str) -> Self {
+        debug_assert!(
+            self.text.is_some_and(|whole| whole.len() >= text.len()),
+            "a part of {self:?}"
+        );
         Self { text: Some(text), ..self }
     }
 
-    /// An option that means 1 when it stands alone.
+    /// Reads a boolean that is true where the option has no value.
     pub(super) fn flag(self) -> Parsed<bool> {
         if self.text.is_none() { Ok(true) } else { self.boolean() }
     }
 
-    /// 0 or 1.
+    /// Reads 0 or 1.
     pub(super) fn boolean(self) -> Parsed<bool> {
         Ok(self.count(0, 1)? == 1)
     }
 
-    /// A whole number with an optional size suffix, from `min` to `max`.
+    /// Reads a whole number with an optional size suffix, from `min` to `max`.
     pub(super) fn count(self, min: u64, max: u64) -> Parsed<u64> {
+        debug_assert!(min <= max, "no number is from {min} to {max}");
         let text = self.text()?;
         let value = number(text, |suffix| size_factor(suffix, self.kb_base))?;
         if (min..=max).contains(&value) {
@@ -58,28 +63,29 @@ impl<'a> Value<'a> {
         Err(ValueFault::OutOfRange { text: text.to_owned(), min, max })
     }
 
-    /// [`Self::count`] of at most `max`, or that much below zero: `4k`, `-8k`.
+    /// Reads a [`Self::count`] from `-max` to `max`: `4k`, `-8k`.
     pub(super) fn signed_count(self, max: u64) -> Parsed<i64> {
+        debug_assert!(max <= i64::MAX as u64, "{max} has no negative");
         let text = self.text()?;
         let back = text.strip_prefix('-');
         let count = self.part(back.unwrap_or(text)).count(0, max)?.cast_signed();
         Ok(if back.is_some() { -count } else { count })
     }
 
-    /// [`Self::count`] in 32 bits.
+    /// Reads a [`Self::count`] of 32 bits.
     pub(super) fn count_u32(self, min: u32, max: u32) -> Parsed<u32> {
         // The upper bound is a u32, so the fallback is never used.
         Ok(u32::try_from(self.count(min.into(), max.into())?).unwrap_or(max))
     }
 
-    /// 0 to 100, with or without `%`.
+    /// Reads 0 to 100, with or without `%`.
     pub(super) fn percent(self) -> Parsed<u8> {
         let text = self.text()?;
         let digits = self.part(text.strip_suffix('%').unwrap_or(text));
         Ok(u8::try_from(digits.count(0, 100)?).unwrap_or(100))
     }
 
-    /// Bytes, or a percentage from 1 to 100.
+    /// Reads bytes, or a percentage from 1 to 100.
     pub(super) fn amount(self) -> Parsed<Amount> {
         let text = self.text()?;
         if text.ends_with('%') {
@@ -94,12 +100,12 @@ impl<'a> Value<'a> {
         Ok(Amount::Bytes(self.count(0, u64::MAX)?))
     }
 
-    /// Nanoseconds.
+    /// Reads a time in nanoseconds; a number without a unit is in `unit`.
     pub(super) fn time_ns(self, unit: TimeUnit) -> Parsed<u64> {
         number(self.text()?, |suffix| time_factor(suffix, unit))
     }
 
-    /// A decimal fraction; `allowed` says in words what `accept` lets through.
+    /// Reads a decimal fraction. `allowed` describes the fractions that `accept` accepts.
     pub(super) fn fraction(
         self,
         allowed: &'static str,
@@ -113,7 +119,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// One of the words in `table`.
+    /// Reads one of the words in `table`.
     pub(super) fn word<T: Copy>(self, table: &[(&'static str, T)]) -> Parsed<T> {
         let text = self.text()?;
         table.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -122,7 +128,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Two numbers with `-` or `:` between them, the smaller first in the answer.
+    /// Reads two numbers with `-` or `:` between them. Returns the smaller one first.
     pub(super) fn range(self, parse: impl Fn(Self) -> Parsed<u64>) -> Parsed<(u64, u64)> {
         let (from, to) = self
             .text()?
@@ -132,13 +138,14 @@ impl<'a> Value<'a> {
         Ok((from.min(to), from.max(to)))
     }
 
-    /// The parts between `separators`, at most `max`.
+    /// Reads the parts between `separators`, at most `max` of them.
     pub(super) fn list<T>(
         self,
         separators: &[char],
         max: usize,
         parse: impl Fn(Self) -> Parsed<T>,
     ) -> Parsed<Vec<T>> {
+        debug_assert!(max > 0 && !separators.is_empty(), "a list of at least one part");
         let parts: Vec<_> = self.text()?.split(separators).take(max + 1).collect();
         if parts.len() > max {
             return Err(ValueFault::TooMany { max });
@@ -146,7 +153,7 @@ impl<'a> Value<'a> {
         parts.into_iter().map(|part| parse(self.part(part))).collect()
     }
 
-    /// `head:tail`; the tail is `None` without a colon.
+    /// Splits `head:tail`; the tail is `None` without a colon.
     pub(super) fn head_and_tail(self) -> Parsed<(Self, Option<Self>)> {
         let text = self.text()?;
         Ok(match text.split_once(':') {
@@ -155,15 +162,15 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// `first/second`; the second is `None` if it is missing or blank.
+    /// Splits `first/second`; the second is `None` if it is missing or blank.
     pub(super) fn pair(self) -> Parsed<(Self, Option<Self>)> {
         let text = self.text()?;
         let (first, second) = text.split_once('/').unwrap_or((text, ""));
         Ok((self.part(first), (!second.is_empty()).then(|| self.part(second))))
     }
 
-    /// `read,write,trim` into `target`: a value holds for the kinds after it too, a blank leaves
-    /// its kind as it was.
+    /// Reads `read,write,trim` into `target`. A value also holds for the kinds after it. A blank leaves its kind
+    /// unchanged.
     pub(super) fn per_op<T: Clone>(
         self,
         target: &mut PerOp<T>,
@@ -177,7 +184,7 @@ impl<'a> Value<'a> {
         if parts.iter().all(Option::is_none) {
             return Err(ValueFault::Missing);
         }
-        // What is not written takes the last part's value.
+        // A kind without a part of its own takes the last part.
         let part = |index: usize| parts.get(index).or(parts.last()).cloned().flatten();
         let [read, write, trim] = [part(0), part(1), part(2)];
         target.read = read.unwrap_or_else(|| target.read.clone());
@@ -187,7 +194,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Digits and a suffix that `factor` knows, or `0x` and hexadecimal digits.
+/// Reads digits and a suffix that `factor` knows, or `0x` and hexadecimal digits.
 fn number(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Parsed<u64> {
     let fault = || ValueFault::NotANumber(text.to_owned());
     let (digits, radix) = match text.get(..2) {
@@ -204,11 +211,12 @@ fn number(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Parsed<u64> {
     count.checked_mul(factor).ok_or_else(fault)
 }
 
-/// Multiplier of a size suffix.
+/// Returns the multiplier of a size suffix.
 ///
 /// With `kb_base=1024` a `k` is 1024 and a `kib` 1000; with 1000 the other way round. `ki`
-/// without `b` is `k`: so says the program, against its manual.
+/// without `b` is `k`: fio behaves so, although its manual says otherwise.
 fn size_factor(suffix: &str, kb_base: u16) -> Option<u64> {
+    debug_assert!(matches!(kb_base, 1000 | 1024), "kb_base={kb_base}");
     let mut letters = suffix.chars();
     let power = match letters.next() {
         None | Some('b') => 0,
@@ -229,7 +237,7 @@ fn size_factor(suffix: &str, kb_base: u16) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// Nanoseconds in a unit of time.
+/// Returns the nanoseconds of a unit of time.
 fn time_factor(suffix: &str, default: TimeUnit) -> Option<u64> {
     Some(match suffix {
         "" => default as u64,
@@ -266,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn half_understood_numbers_are_refused() {
+    fn numbers_that_are_only_partly_understood_are_refused() {
         for text in [
             "4q",
             "4.5k",
@@ -290,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_part_keeps_what_was() {
+    fn a_blank_part_leaves_its_kind_unchanged() {
         let parse = |text: &str| {
             let mut target = PerOp::all(1);
             let result = value(text).per_op(&mut target, &[','], |v| v.count(0, 100));

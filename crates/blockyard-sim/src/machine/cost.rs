@@ -1,21 +1,21 @@
-//! What the steps of the path cost, read off the queue's own event stream.
+//! The costs of the steps of the path, taken from the queue's own event stream.
 
 use blockyard::policy::{Model, Policies};
 use blockyard::trace::{Action, Event, Sink};
 
 use crate::profile::MachineProfile;
 
-/// Nanoseconds of one step: outside any lock, and holding the design's lock.
+/// The cost of one step in nanoseconds: outside any lock, and under the design's lock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
     free_ns: u64,
     locked_ns: u64,
 }
 
-/// A sink that adds up what the steps of one piece of work cost.
+/// A sink that adds up the costs of the steps of one piece of work.
 ///
-/// Under the single-lock model every step holds the one lock; under the multi-queue model inserts
-/// into an elevator that has one lock and removals from it hold that.
+/// Under the single-lock model every step holds the one lock. Under the multi-queue model inserts into an
+/// elevator with one lock, and removals from it, hold that lock.
 #[derive(Debug)]
 pub struct CostSink {
     queue: Step,
@@ -31,6 +31,7 @@ impl CostSink {
     /// The costs of `policies` on `machine`.
     #[must_use]
     pub fn new(machine: &MachineProfile, policies: &Policies) -> Self {
+        assert!(machine.cpus > 0, "a machine without processors");
         let single = policies.model == Model::SingleLock;
         let elevator = !single && policies.elevator.has_one_lock();
         let step = |free: u64, single_lock: u64, elevator_lock: u64| Step {
@@ -56,7 +57,7 @@ impl CostSink {
         }
     }
 
-    /// Takes what has been spent since the last call: nanoseconds outside any lock, and under it.
+    /// Takes the nanoseconds spent since the last call: outside any lock, and under the lock.
     pub fn take(&mut self) -> (u64, u64) {
         let spent = core::mem::take(&mut self.spent);
         (spent.free_ns, spent.locked_ns)

@@ -13,30 +13,30 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(pub u32);
 
-/// One thing for a processor to do.
+/// A piece of work for a processor.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
     /// Handle a completion, by interrupt or without.
     Complete {
         /// The completion.
         finished: Finished,
-        /// Whether an interrupt told of it.
+        /// Whether an interrupt announced it.
         interrupt: bool,
     },
     /// Run a hardware queue from a thread.
     Run {
         /// The thread.
         by: Runner,
-        /// Of which queue.
+        /// The request queue.
         queue: QueueId,
-        /// Which.
+        /// The hardware queue.
         hctx: HctxId,
     },
     /// Let a job instance take its next step.
     Step(TaskId),
     /// Let a job instance copy from a page of the page cache.
     Copy(TaskId),
-    /// Let a job instance look at its processor's polled hardware queue, for all that wait for it.
+    /// Let a job instance poll its processor's hardware queue, for every instance that waits for it.
     Look(TaskId),
     /// Take an interrupt of an MMC host.
     Interrupt,
@@ -44,28 +44,28 @@ pub enum Work {
     Timer,
     /// Let a thread of an MMC host's driver work.
     Host(Context),
-    /// What such a driver does at a time, for the request in a slot, or for none; only told, never
-    /// given.
+    /// An act of such a driver, for the request in a slot or for none. Observers see it; no processor is given
+    /// one.
     Act(ActKind, Option<SlotId>),
 }
 
-/// A job instance that looks at its processor's polled hardware queue again and again.
+/// A job instance that polls its processor's hardware queue again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spin {
-    /// Which.
+    /// The instance.
     pub task: TaskId,
-    /// When the first look began: another one begins after each time that a look takes.
+    /// When the first poll began; the next ones follow at the time of a poll each.
     pub since: Instant,
-    /// Up to here it has been counted.
+    /// The spin has been counted up to here.
     pub counted: Instant,
 }
 
-/// Which thread a processor ran last: another one costs a context switch.
+/// The thread that a processor ran last: a change costs a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thread {
-    /// The worker, or the thread of an MMC host that does its work.
+    /// The worker, or the thread of an MMC host that dispatches.
     Worker,
-    /// The one of an MMC host's deferred work.
+    /// The thread of an MMC host's deferred work.
     Deferred,
     Task(TaskId),
 }
@@ -73,25 +73,25 @@ enum Thread {
 /// One processor.
 #[derive(Debug)]
 pub struct Cpu {
-    /// Completions, before everything else.
+    /// Completions and interrupts, before everything else ([completions-before-threads]).
     urgent: VecDeque<Work>,
     /// Threads that are ready, in turn.
     ready: VecDeque<Work>,
-    /// Whether it spins, or has work for when it is free.
+    /// Whether it spins or has work to begin when it is free.
     pub running: bool,
-    /// When it is done with what it does.
+    /// When its current work ends.
     pub busy_until: Instant,
-    /// What it wants the lock for, and since when it spins.
+    /// The work for which it waits for the lock, and since when it spins.
     pub spinning: Option<(Work, Instant)>,
     /// Job instances that wait for polled I/Os: they do not sleep.
     pub pollers: Vec<TaskId>,
-    /// One of these spins, as there is nothing else to do.
+    /// The poller that spins, as there is nothing else to do.
     pub polling: Option<Spin>,
-    /// They have looked since a thread ran.
+    /// The pollers have polled since a thread ran.
     looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
-    /// What it does for the driver of an MMC host.
+    /// The work for the driver of an MMC host that it pays for.
     pub doing: Option<Doing>,
     last: Option<Thread>,
 }
@@ -115,20 +115,23 @@ impl Cpu {
         }
     }
 
-    /// Gives it something to do, in turn; completions go first.
+    /// Gives it work, behind earlier work; completions go first.
     pub fn push(&mut self, work: Work) {
         match work {
             Work::Complete { .. } | Work::Interrupt | Work::Timer => self.urgent.push_back(work),
             Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
                 self.ready.push_back(work);
             }
-            Work::Act(..) => unreachable!("acts are not given"),
+            Work::Act(..) => unreachable!("{work:?} was given to a processor"),
         }
     }
 
-    /// Gives the thread that runs something more to do, before any other thread; completions go
-    /// first.
+    /// Gives more work to the thread that runs, before any other thread; completions go first.
     pub fn go_on(&mut self, work: Work) {
+        debug_assert!(
+            matches!(work, Work::Step(_) | Work::Copy(_) | Work::Host(_)),
+            "{work:?} is not the work of a thread"
+        );
         self.ready.push_front(work);
     }
 
@@ -138,20 +141,21 @@ impl Cpu {
         !self.urgent.is_empty()
     }
 
-    /// Whether it does nothing at `at`, for all that is known.
+    /// Whether it will be idle at `at`, as far as is known.
     #[must_use]
     pub fn is_idle(&self, at: Instant) -> bool {
         !self.running && self.busy_until <= at && self.polling.is_none()
     }
 
-    /// Whether it has something to do, if only to spin.
+    /// Whether it has work, if only to spin.
     #[must_use]
     pub fn has_work(&self) -> bool {
         !self.urgent.is_empty() || !self.ready.is_empty() || !self.pollers.is_empty()
     }
 
-    /// What to do next: between two threads that are ready those that poll have a look.
+    /// Takes the next work. Between two threads that are ready, the pollers poll once.
     pub fn take_work(&mut self) -> Option<Work> {
+        debug_assert!(self.doing.is_none(), "new work during {:?}", self.doing);
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
@@ -164,15 +168,16 @@ impl Cpu {
         self.ready.pop_front()
     }
 
-    /// Who looks: the one that ran last if it is one of them, for that costs no switch.
+    /// The instance that polls: the one that ran last if it is a poller, for that costs no switch.
     #[must_use]
     pub fn looker(&self) -> Option<TaskId> {
         let ran_last = |task: &&TaskId| self.last == Some(Thread::Task(**task));
         self.pollers.iter().find(ran_last).or(self.pollers.last()).copied()
     }
 
-    /// Whether `work` is another thread's than what ran last, which it then is.
+    /// Notes the thread of `work` as the last one. Returns whether another thread ran before.
     pub fn switches_to(&mut self, work: &Work) -> bool {
+        debug_assert!(self.spinning.is_none(), "{work:?} on a processor that waits for the lock");
         let thread = match work {
             Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => return false,
             Work::Host(Context::Interrupt) => return false,

@@ -1,17 +1,16 @@
-//! A lock as a resource: granted in the order it was asked for, held for as long as the work that
-//! holds it says.
+//! A lock as a resource: granted in the order of the requests, and held for as long as the work under it
+//! takes.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use std::collections::VecDeque;
 
-/// What a processor that asks for a lock is told.
+/// The answer to a processor that asks for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// It has the lock.
+    /// The processor has the lock.
     Granted,
-    /// It spins. The lock is next free at this instant, where that has not been said to an earlier
-    /// waiter.
+    /// The processor spins. The first waiter also gets the instant at which the lock is free.
     Wait(Option<Instant>),
 }
 
@@ -23,8 +22,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// `cpu` wants the lock at `now`.
+    /// `cpu` asks for the lock at `now`.
     pub fn ask(&mut self, cpu: CpuId, now: Instant) -> Ask {
+        debug_assert!(!self.waiters.contains(&cpu), "{cpu:?} spins already");
         if self.waiters.is_empty() && self.free_at <= now {
             return Ask::Granted;
         }
@@ -33,19 +33,40 @@ impl Lock {
         Ask::Wait(first.then_some(self.free_at))
     }
 
-    /// The holder keeps it from `now` for `hold`.
+    /// The holder keeps the lock from `now` for `hold`.
     pub fn hold(&mut self, now: Instant, hold: Duration) {
+        debug_assert!(self.free_at <= now, "held until {} and taken at {now}", self.free_at);
         self.free_at = now + hold;
     }
 
-    /// The lock is free: who has waited longest gets it.
+    /// Grants the free lock to the processor that has waited longest.
     pub fn grant(&mut self) -> Option<CpuId> {
         self.waiters.pop_front()
     }
 
-    /// When to call [`Self::grant`] again, while somebody waits.
+    /// When to call [`Self::grant`] again, while a processor waits.
     #[must_use]
     pub fn next_grant(&self) -> Option<Instant> {
         (!self.waiters.is_empty()).then_some(self.free_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [lock-before-work]
+    #[test]
+    fn processors_get_the_lock_in_turn_and_not_before_it_is_free() {
+        let (at, ns) = (Instant::from_ns, Duration::from_ns);
+        let mut lock = Lock::default();
+        assert_eq!(lock.ask(CpuId(0), at(10)), Ask::Granted);
+        lock.hold(at(10), ns(30));
+        assert_eq!(lock.ask(CpuId(1), at(20)), Ask::Wait(Some(at(40))));
+        assert_eq!(lock.ask(CpuId(2), at(25)), Ask::Wait(None));
+        assert_eq!((lock.grant(), lock.next_grant()), (Some(CpuId(1)), Some(at(40))));
+        lock.hold(at(40), ns(5));
+        assert_eq!(lock.next_grant(), Some(at(45)));
+        assert_eq!((lock.grant(), lock.next_grant()), (Some(CpuId(2)), None));
     }
 }

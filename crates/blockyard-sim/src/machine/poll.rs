@@ -1,5 +1,4 @@
-//! Polled hardware queues: they raise no interrupt, so what they have completed waits here until a
-//! processor looks.
+//! Polled hardware queues: they raise no interrupt, so their completions wait here until a processor polls.
 
 use blockyard::driver::Finished;
 use blockyard::hardware_queue::QueueMap;
@@ -9,14 +8,14 @@ use std::collections::VecDeque;
 /// The polled hardware queues of a host, if it has any.
 #[derive(Debug)]
 pub struct PolledQueues {
-    /// The one that each processor looks at; empty where there is none.
+    /// The queue that each processor polls; empty if there is none.
     by_cpu: Vec<HctxId>,
-    /// What is completed and not looked at yet, by hardware queue; empty for those that interrupt.
+    /// Completions that nobody has polled, by hardware queue; empty for queues that interrupt.
     completed: Vec<VecDeque<Finished>>,
 }
 
 impl PolledQueues {
-    /// Those that `map` names as polled.
+    /// The queues that `map` names as polled.
     #[must_use]
     pub fn new(map: &QueueMap) -> Self {
         let hctxs = map.poll.iter().map(|hctx| hctx.index() + 1).max();
@@ -27,29 +26,30 @@ impl PolledQueues {
     /// Whether `hctx` is polled.
     #[must_use]
     pub fn contains(&self, hctx: HctxId) -> bool {
-        // They are numbered behind all others.
+        // Polled queues have the last numbers.
         self.by_cpu.first().is_some_and(|first| hctx >= *first)
     }
 
-    /// `finished` waits to be found.
+    /// Keeps `finished` until a processor polls.
     pub fn put(&mut self, finished: Finished) {
+        debug_assert!(self.contains(finished.hctx), "{finished:?} of a queue that interrupts");
         self.completed[finished.hctx.index()].push_back(finished);
     }
 
-    /// What a look from `cpu` finds, one by one.
+    /// Takes the next completion that a poll from `cpu` finds.
     pub fn take(&mut self, cpu: CpuId) -> Option<Finished> {
         let hctx = *self.by_cpu.get(cpu.index())?;
         self.completed[hctx.index()].pop_front()
     }
 
-    /// Whether a look from `cpu` would find something.
+    /// Whether a poll from `cpu` would find a completion.
     #[must_use]
     pub fn has_for(&self, cpu: CpuId) -> bool {
         let hctx = self.by_cpu.get(cpu.index());
         hctx.is_some_and(|hctx| !self.completed[hctx.index()].is_empty())
     }
 
-    /// The processors that look at `hctx`.
+    /// The processors that poll `hctx`.
     pub fn cpus_of(&self, hctx: HctxId) -> impl Iterator<Item = CpuId> {
         let cpus = (0..).map(CpuId).zip(&self.by_cpu);
         cpus.filter(move |(_, of_cpu)| **of_cpu == hctx).map(|(cpu, _)| cpu)

@@ -19,6 +19,7 @@ impl Depths {
     /// A call submitted `ios`, of which `counted` are reads, writes or trims; from then on
     /// `depth` were under way.
     pub fn submitted(&mut self, ios: u32, counted: u32, depth: u32) {
+        debug_assert!(counted <= ios, "syncs are among the I/Os of a call");
         self.level[level_class(depth)] += u64::from(counted);
         self.submit[batch_class(ios)] += 1;
     }

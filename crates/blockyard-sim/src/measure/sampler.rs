@@ -1,10 +1,11 @@
-//! Samples over time: how much an instance did in each period of its run.
+//! Samples over time: how much an instance did in each period of its run, as fio samples it.
 //!
 //! # Rules
 //!
-//! - **P1.** Periods follow each other from the begin of measuring; one lasts from its first
-//!   instant to the one before the next period.
-//! - **P2.** A period in which nothing was done gives no sample, nor does one that the run ends in.
+//! - **[period-ends-before-next]** Periods follow each other from the start of measurement; each lasts up to
+//!   the instant before the next one.
+//! - **[empty-period-no-sample]** A period in which nothing was done gives no sample; neither does the period
+//!   in which the run ends.
 
 use crate::job::Op;
 use blockyard::time::{Duration, Instant};
@@ -12,16 +13,16 @@ use blockyard::time::{Duration, Instant};
 /// What a sample counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes; told in KiB per second.
+    /// Bytes, in KiB per second.
     KibPerSecond,
-    /// I/Os; told per second.
+    /// I/Os per second.
     PerSecond,
 }
 
 /// Samples of one kind of I/O of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
     /// The smallest.
     pub min: u64,
@@ -37,6 +38,7 @@ impl Samples {
     const NONE: Self = Self { count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 };
 
     fn record(&mut self, value: u64) {
+        debug_assert!(self.count == 0 || self.min <= self.max, "samples have a range");
         self.count += 1;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -45,14 +47,14 @@ impl Samples {
     }
 }
 
-/// A sample taken.
+/// A sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The end of its period, from the begin of measuring.
+    /// The end of its period, from the start of measurement.
     pub at: Duration,
-    /// Of which kind of I/O.
+    /// The kind of I/O.
     pub op: Op,
-    /// In the sampler's unit.
+    /// The rate in the sampler's unit.
     pub value: u64,
 }
 
@@ -64,15 +66,15 @@ pub struct Sampler {
     unit: Unit,
     period: Duration,
     from: Instant,
-    /// The end of the period under way.
+    /// The end of the current period.
     ends: Instant,
-    /// Done in it, of each kind.
+    /// The amount done in it, for each kind of I/O.
     done: [u64; OPS.len()],
     samples: [Samples; OPS.len()],
 }
 
 impl Sampler {
-    /// A sample every `period_ms` milliseconds; 0 takes none.
+    /// Takes a sample every `period_ms` milliseconds, or none if that is 0.
     #[must_use]
     pub const fn new(unit: Unit, period_ms: u64) -> Self {
         Self {
@@ -85,25 +87,25 @@ impl Sampler {
         }
     }
 
-    /// Measuring begins at `from`.
+    /// Starts measurement at `from`.
     pub fn begin(&mut self, from: Instant) {
         self.from = from;
         self.ends = if self.period > Duration::ZERO { from + self.period } else { Instant::MAX };
     }
 
-    /// `amount` of `op` is done, after every period that [`Self::next`] told.
+    /// Adds `amount` of `op`, after [`Self::next`] has returned every period that ended.
     pub const fn add(&mut self, op: Op, amount: u64) {
         self.done[op as usize] += amount;
     }
 
-    /// The next sample of a period that has ended at `now`. Ask until there is none, before
-    /// anything of `now` is added (P1).
+    /// The next sample of a period that has ended at `now`. It has to be called until it returns `None` before
+    /// anything at `now` is added ([period-ends-before-next]).
     pub fn next(&mut self, now: Instant) -> Option<Sample> {
         if now < self.ends {
             return None;
         }
         let Some(op) = OPS.into_iter().find(|op| self.done[*op as usize] > 0) else {
-            self.skip_to(now); // P2
+            self.skip_to(now); // [empty-period-no-sample]
             return None;
         };
         let done = core::mem::take(&mut self.done[op as usize]);
@@ -112,14 +114,15 @@ impl Sampler {
         Some(Sample { at: self.ends.since(self.from), op, value })
     }
 
-    /// The samples of `op`; `None` where there are none.
+    /// The samples of `op`; `None` if there are none.
     #[must_use]
     pub fn of(&self, op: Op) -> Option<Samples> {
         Some(self.samples[op as usize]).filter(|samples| samples.count > 0)
     }
 
-    /// The period under way is the one of `now`.
+    /// Makes the period of `now` the current one.
     fn skip_to(&mut self, now: Instant) {
+        debug_assert!(self.period > Duration::ZERO && now >= self.ends, "a period has ended");
         let period = self.period.as_ns();
         let whole = now.since(self.from).as_ns() / period;
         self.ends = self.from + Duration::from_ns((whole + 1).saturating_mul(period));
@@ -179,12 +182,17 @@ mod tests {
         all
     }
 
+    /// [period-ends-before-next]
     #[test]
     fn an_io_at_the_end_of_a_period_belongs_to_the_next() {
         let done = [(0, Op::Read, 1), (9_999, Op::Read, 1), (10_000, Op::Read, 1)];
         let told = samples(Unit::PerSecond, 10, &done, 20_000);
         assert_eq!(told.iter().map(|sample| sample.value).collect::<Vec<_>>(), [200, 100]);
-        assert_eq!(samples(Unit::PerSecond, 10, &done, 19_999).len(), 1, "P2");
+        assert_eq!(
+            samples(Unit::PerSecond, 10, &done, 19_999).len(),
+            1,
+            "[empty-period-no-sample]"
+        );
     }
 
     #[test]

@@ -19,8 +19,8 @@ use blockyard::unit::CpuId;
 #[derive(Debug)]
 pub struct Recorder {
     notes: Notes,
-    /// The work under way, with its processor and its start ([event-within-work]).
-    doing: Option<(CpuId, Work, Instant)>,
+    /// The work in progress, with its processor and its start ([event-within-work]).
+    current: Option<(CpuId, Work, Instant)>,
     writer: Writer,
 }
 
@@ -37,7 +37,7 @@ impl Recorder {
     /// If the system cannot start a thread.
     pub fn create(files: &Files) -> Result<Self, OutputError> {
         let writer = Writer::create(files, None)?;
-        Ok(Self { notes: writer.notes(LaneId(0)), doing: None, writer })
+        Ok(Self { notes: writer.notes(LaneId(0)), current: None, writer })
     }
 
     /// Whether a file could not be written; [`Self::finish`] returns the error. Later records are lost.
@@ -60,7 +60,7 @@ impl Recorder {
 impl Sink for Recorder {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
-        let (on, by) = match &self.doing {
+        let (on, by) = match &self.current {
             Some((cpu, work, _)) => (*cpu, Thread::from(work)),
             None => (event.cpu, Thread::None), // [event-within-work]
         };
@@ -71,7 +71,7 @@ impl Sink for Recorder {
 impl Observer for Recorder {
     fn world_begins(&mut self, setting: &Setting) {
         self.notes.hand_over();
-        self.doing = None;
+        self.current = None;
         self.writer.world(setting);
     }
 
@@ -82,13 +82,13 @@ impl Observer for Recorder {
 
     #[inline]
     fn work_begins(&mut self, cpu: CpuId, work: &Work, now: Instant) {
-        debug_assert!(self.doing.is_none(), "{work:?} begins within other work");
-        self.doing = Some((cpu, *work, now));
+        debug_assert!(self.current.is_none(), "{work:?} begins within other work");
+        self.current = Some((cpu, *work, now));
     }
 
     #[inline]
     fn work_ends(&mut self, end: Instant) {
-        if let Some((on, work, begin)) = self.doing.take() {
+        if let Some((on, work, begin)) = self.current.take() {
             debug_assert!(begin <= end, "[observed-in-time-order]");
             self.notes.note(Record::Work { on, work, begin, end });
         }

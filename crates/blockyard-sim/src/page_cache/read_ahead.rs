@@ -102,8 +102,8 @@ impl ReadAhead {
             Advice::Sequential => Reach { usual: reach.usual * 2, ..reach },
             Advice::Random if trigger == Trigger::Marker => return None,
             Advice::Random => {
-                let most = wanted.min(reach.usual.max(reach.widest).max(1));
-                return Some(Window { pages: page..page + most, marker: None });
+                let len = wanted.min(reach.usual.max(reach.widest).max(1));
+                return Some(Window { pages: page..page + len, marker: None });
             }
         };
         let max = reach.for_request(wanted);

@@ -8,16 +8,16 @@ use super::pmem::{COPY, Copying};
 use super::table::Table;
 use super::value::{Count, Flag, OneOf};
 
-/// How a design keeps sectors whole.
+/// The block translation table of a design, which keeps sectors whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttDesign {
-    /// How readers and writers of one block keep apart.
+    /// The way in which readers and writers of one block stay apart.
     pub tracking: ReadTracking,
-    /// Which lane a thread takes; `None`: as the library chooses for so many processors.
+    /// The lane that a thread takes; `None`: the library chooses by the number of processors.
     pub lanes: Option<LaneChoice>,
-    /// How it copies data.
+    /// The way in which data is copied.
     pub copy: Copying,
-    /// When stores are made durable.
+    /// The points at which stores become durable.
     pub fences: Fences,
     /// Whether map entries are fetched while data is copied.
     pub prefetch: bool,
@@ -26,20 +26,21 @@ pub struct BttDesign {
 }
 
 impl BttDesign {
-    /// What the table itself decides on a machine with so many processors.
+    /// Returns the policy of the table on a machine with this many processors.
     #[must_use]
     pub fn policy(&self, cpus: u16) -> Policy {
+        debug_assert!(cpus > 0, "a machine without processors");
         let lanes = self.lanes.unwrap_or(LaneChoice::for_threads(cpus.into()));
         Policy { tracking: self.tracking, lanes }
     }
 }
 
-/// When stores are made durable.
+/// The points at which stores become durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fences {
-    /// Each of data, log entry halves and map entry at once.
+    /// After the data, each half of the log entry and the map entry.
     EachStore,
-    /// Where recovery needs it: twice a write.
+    /// Where recovery needs it: twice in a write.
     Two,
 }
 
@@ -67,7 +68,7 @@ const LANE: &[(&str, Lane)] = &[
 const FENCES: &[(&str, Fences)] = &[("each-store", Fences::EachStore), ("two", Fences::Two)];
 const SECTOR: &[(&str, u32)] = &[("512B", 512), ("4KiB", 4096)];
 
-/// The table `[btt]` of `top`, where it has one.
+/// Reads the table `[btt]` of `top`, if there is one.
 pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
     let table = top.table("btt", KEYS)?;
     if table.is_empty() {

@@ -6,9 +6,9 @@ use super::source::{Source, read};
 /// A profile that comes with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its TOML text.
+    /// The TOML text.
     pub text: &'static str,
 }
 
@@ -18,7 +18,7 @@ impl Builtin {
     }
 }
 
-/// The built-in profiles that `files` in `folder` are the text of.
+/// The built-in profiles of these names, whose texts are files in `folder`.
 macro_rules! builtins {
     ($folder:literal: $($name:literal),+ $(,)?) => {
         &[$($crate::profile::Builtin {
@@ -34,7 +34,7 @@ fn is_path(name_or_path: &str) -> bool {
     name_or_path.contains('/') || name_or_path.ends_with(".toml")
 }
 
-/// The text of the profile called or kept at `name_or_path`.
+/// Returns the text of the profile with this name or path.
 pub(super) fn text_of(
     what: &'static str,
     name_or_path: &str,

@@ -1,4 +1,4 @@
-//! Designs: named sets of policies.
+//! Designs: named sets of policies, and the tables `[queue]` of their files.
 
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
@@ -17,23 +17,23 @@ use super::source::Source;
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 
-/// A design: what decides how requests are staged, merged, scheduled and dispatched.
+/// A design: the policies by which requests are staged, merged, scheduled and dispatched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
-    /// What it was asked for by: a built-in name or a path.
+    /// The built-in name or the path by which it was asked for.
     pub name: String,
-    /// What it is, in a line; empty where the file does not say.
+    /// A description in one line; empty if the file has none.
     pub title: String,
-    /// Where it comes from; empty where the file does not say.
+    /// The origin of the design; empty if the file has none.
     pub origin: String,
-    /// Its policies.
+    /// The policies.
     pub policies: Policies,
-    /// How an MMC host works; `None`: as Linux's today without software queue, with the best way
-    /// of finding the end of busy that the host has.
+    /// The policy of an MMC host. `None`: that of Linux today without software queue, with the best way to find
+    /// the end of busy that the host has.
     pub host: Option<HostPolicy>,
-    /// Where its file says that.
+    /// The lines of `[host]` in its file.
     pub host_lines: HostLines,
-    /// The block translation table over persistent memory; `None`: none, sectors are copied in place.
+    /// The block translation table over persistent memory; `None`: sectors are copied in place.
     pub btt: Option<BttDesign>,
     /// Hardware queues, in place of the device's own number.
     pub hw_queues: Option<u16>,
@@ -43,25 +43,23 @@ pub struct Design {
     pub read_queues: KindQueues,
     /// Hardware queues that are polled: `poll-queues`.
     pub poll_queues: KindQueues,
-    /// How far buffered reads are read ahead.
+    /// The read-ahead of buffered reads.
     pub read_ahead: ReadAheadPolicy,
-    /// How long the driver may have a request before it is asked about it; `None`: as long as usual,
-    /// 30 s.
+    /// The time after which the queue asks the driver about a request in flight; `None`: 30 s, as usual.
     pub timeout: Option<Duration>,
 }
 
-/// How many hardware queues a kind of I/O has of its own, in addition to those that serve the rest.
+/// The number of hardware queues that only one kind of I/O uses, in addition to the queues for the rest.
 ///
-/// They are keys of a design though Linux has them as parameters of drivers: whether to have them
-/// is a choice, which `whatif` sets against others, and no property of a device. They come on top
-/// of the others, as `poll_queues` of null_blk and of nvme over fabrics does; nvme's
-/// `write_queues = W` of N is `hw-queues = W` and `read-queues = N - W` here. As there, more of a
-/// kind than the machine has processors are refused.
+/// Linux has these numbers as parameters of drivers. Here they are keys of a design, because they are a choice that
+/// `whatif` can compare with others, and not a property of a device. These queues come on top of the others, as
+/// with `poll_queues` of null_blk and of NVMe over fabrics. NVMe's `write_queues = W` of N is `hw-queues = W`
+/// and `read-queues = N - W` here. As in Linux, a kind cannot have more queues than the machine has processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindQueues {
-    /// How many; 0: the kind uses the others.
+    /// The number; 0: the kind uses the other queues.
     pub count: u16,
-    /// The line of the design's file that says so; 0 where none does.
+    /// The line of the number in the design's file; 0 if the file has none.
     pub line: usize,
 }
 
@@ -192,21 +190,21 @@ impl Kind for SchedDepthKind {
 }
 
 impl Design {
-    /// The design called or kept at `name_or_path`.
+    /// Returns the design with this name, or reads it from this path.
     ///
     /// # Errors
     ///
-    /// No built-in has the name; the file cannot be read; or it is wrong at some line.
+    /// No built-in design has the name, the file cannot be read, or a line of it is wrong.
     pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
         let text = text_of("design", name_or_path, BUILTIN)?;
         Self::parse(name_or_path, &text)
     }
 
-    /// The design that `text` describes; `name` stands in errors and becomes its name.
+    /// Reads a design from `text`. `name` becomes its name, and the name of the file in errors.
     ///
     /// # Errors
     ///
-    /// [`ProfileError::Wrong`] for the first thing found wrong.
+    /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
         let title = top.take("title", Text)?.unwrap_or_default();
@@ -231,11 +229,11 @@ impl Design {
     }
 }
 
-/// Timeouts are looked for at whole seconds.
+/// Reads `timeout`, which is at least the period at which the queue looks for timeouts.
 fn timeout(queue: &Table<'_>) -> Result<Option<Duration>, ProfileError> {
     let timeout = queue.take("timeout", Time)?;
     if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) {
-        let words = "a `timeout` is a second at least: that is how often they are looked for";
+        let words = "`timeout` is at least 1s, the period at which the queue looks for timeouts";
         return Err(queue.wrong("timeout", Problem::Contradiction(words)));
     }
     Ok(timeout)
@@ -248,7 +246,9 @@ fn kind_queues(queue: &Table<'_>, key: &'static str) -> Result<KindQueues, Profi
                      single lock there is one hardware queue";
         return Err(queue.wrong(key, Problem::Contradiction(words)));
     }
-    Ok(KindQueues { count, line: queue.line_of(key) })
+    let line = queue.line_of(key);
+    debug_assert!(line > 0, "`{key}` has a value, so its file has a line for it");
+    Ok(KindQueues { count, line })
 }
 
 fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
@@ -284,14 +284,14 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
     match elevator {
         Elevator::None => Ok(ElevatorKind::None),
         Elevator::Deadline => {
-            of_deadline(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline)
+            deadline(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline)
         }
-        Elevator::Kyber => of_kyber(&queue.table("queue.kyber", KYBER)?).map(ElevatorKind::Kyber),
+        Elevator::Kyber => kyber(&queue.table("queue.kyber", KYBER)?).map(ElevatorKind::Kyber),
     }
 }
 
-/// The tunables of mq-deadline; Linux's defaults where the table does not say.
-fn of_deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
+/// Reads the tunables of mq-deadline. Missing keys have Linux's defaults.
+fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
     let linux = DeadlineTunables::default();
     Ok(DeadlineTunables {
         read_expire: table.take("read-expire", Time)?.unwrap_or(linux.read_expire),
@@ -309,8 +309,8 @@ fn of_deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
     })
 }
 
-/// The tunables of kyber; today's Linux's defaults where the table does not say.
-fn of_kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
+/// Reads the tunables of kyber. Missing keys have the defaults of Linux today.
+fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
     let linux = KyberTunables::default();
     let depth = |key, linux| Ok(table.take(key, Count(1..=10_240))?.unwrap_or(linux));
     let adjust = table.take("adjust", OneOf(ADJUST))?.unwrap_or(linux.adjust);

@@ -1,4 +1,4 @@
-//! Devices: models with their figures, their limits, and the machine they are used from.
+//! Devices: models with their figures and limits, and the machine that uses them.
 
 use std::borrow::Cow;
 
@@ -16,37 +16,37 @@ use super::source::Source;
 use super::table::Table;
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 
-/// A device and the machine it is used from.
+/// A device, and the machine that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// What it was asked for by: a built-in name or a path.
+    /// The built-in name or the path by which it was asked for.
     pub name: String,
-    /// What it is, in a line; empty where the file does not say.
+    /// A description in one line; empty if the file has none.
     pub title: String,
-    /// How it answers.
+    /// The model.
     pub model: DeviceModel,
-    /// What it takes at once; the capacity is that of one LUN.
+    /// The limits of a request; the capacity is that of one LUN.
     pub limits: Limits,
-    /// What its volatile cache costs, where the file says.
+    /// The costs of its volatile cache, if the file has them.
     pub cache: Option<CacheProfile>,
     /// The machine.
     pub machine: MachineProfile,
 }
 
-/// What a flush of a volatile write cache takes, beside the command itself.
+/// The time of a flush of a volatile write cache, beyond that of the command itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheProfile {
-    /// In any case.
+    /// Time of any flush.
     pub flush: Duration,
-    /// For each MiB that was written since the last flush.
+    /// Time for each MiB written since the last flush.
     pub flush_per_mib: Duration,
 }
 
-/// How a device answers.
+/// The model of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
 pub enum DeviceModel {
-    /// It does nothing with a request but answer: `[null]`.
+    /// It only completes requests: `[null]`.
     Null(NullProfile),
     /// A SCSI host with its target: `[hba]`.
     Hba(HbaProfile),
@@ -59,13 +59,13 @@ pub enum DeviceModel {
 /// The figures of a null device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NullProfile {
-    /// How it completes.
+    /// The way in which it completes a request.
     pub completion: NullCompletion,
-    /// From acceptance to completion, for [`NullCompletion::Timer`].
+    /// The time from acceptance to completion, for [`NullCompletion::Timer`].
     pub completion_time: Duration,
     /// Hardware queues.
     pub submit_queues: u16,
-    /// Driver tags of each hardware queue, or of all where they are shared.
+    /// Driver tags of each hardware queue, or of all of them if tags are shared.
     pub depth: u16,
     /// Whether all hardware queues share one set of tags.
     pub shared_tags: bool,
@@ -73,12 +73,12 @@ pub struct NullProfile {
     pub bandwidth_limit: Option<u64>,
 }
 
-/// How a null device completes a request.
+/// The way in which a null device completes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullCompletion {
-    /// Within the call that hands it over.
+    /// Within the call that issues it.
     None,
-    /// At once after it, from another context of the same CPU.
+    /// Right after that call, from another context of the same processor.
     Softirq,
     /// After [`NullProfile::completion_time`].
     Timer,
@@ -86,57 +86,57 @@ pub enum NullCompletion {
 
 /// The figures of a SCSI host, its link and its target.
 ///
-/// Each command in service occupies one of [`Self::cmd_per_lun`] slots for the command's time plus
-/// its blocks' time; its data also passes the link, which takes one command at a time.
+/// Each command in service occupies one of [`Self::cmd_per_lun`] slots for the time of the command and of its
+/// blocks. Its data also passes the link, which takes one command at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HbaProfile {
     /// Hardware queues.
     pub hw_queues: u16,
-    /// Commands the host takes on each hardware queue: its driver tags.
+    /// Commands that the host takes on each hardware queue: its driver tags.
     pub can_queue: u16,
-    /// Commands one LUN takes over all hardware queues.
+    /// Commands that one LUN takes from all hardware queues together.
     pub cmd_per_lun: u16,
     /// LUNs on the host.
     pub luns: u16,
-    /// Time in service of a read command, its blocks not counted.
+    /// Time in service of a read command without its blocks.
     pub command_read: Duration,
-    /// Time in service of a write command, its blocks not counted.
+    /// Time in service of a write command without its blocks.
     pub command_write: Duration,
-    /// Time in service for each 4 KiB read, added to the command's.
+    /// Additional time in service for each 4 KiB read.
     pub block_read: Duration,
-    /// Time in service for each 4 KiB written, added to the command's.
+    /// Additional time in service for each 4 KiB written.
     pub block_write: Duration,
     /// Bytes per second from device to host.
     pub link_read: u64,
     /// Bytes per second from host to device.
     pub link_write: u64,
-    /// How far service times spread evenly around their mean, in percent of it.
+    /// The even spread of service times around their mean, in percent of the mean.
     pub service_spread_percent: u8,
-    /// Who refuses commands below the depths above; `None`: nobody.
+    /// Refusals of commands below the depths above; `None`: there are none.
     pub refusal: Option<Refusal>,
 }
 
-/// A refusal of commands that the host's depths would still allow.
+/// Refusals of commands that the host's depths would still allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Who refuses, and what the host does about it.
+    /// The part that refuses, and the reaction of the host.
     pub mode: RefusalMode,
-    /// Commands outstanding there from which on the next is refused.
+    /// The number of outstanding commands at which that part refuses the next one.
     pub limit: u16,
 }
 
-/// Who refuses a command.
+/// The part that refuses a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalMode {
-    /// The host, for all its LUNs together; it tries again when a command completes.
+    /// The host, for all its LUNs together. It tries again when a command completes.
     HostFull,
-    /// The target, for all its LUNs together; the host tries again when a command of it completes.
+    /// The target, for all its LUNs together. The host tries again when a command of the target completes.
     TargetFull,
-    /// The LUN, by the status QUEUE FULL: the host lowers the LUN's depth and raises it again.
+    /// The LUN, by the status QUEUE FULL. The host lowers the depth of the LUN and raises it again.
     LunFull {
-        /// The depth goes down to what the LUN held after this many refusals in a row.
+        /// After this many refusals in a row, the depth falls to the number of commands that the LUN held.
         ramp_down_after: u32,
-        /// The depth goes up by one after this long without refusal, up to
+        /// After this long without a refusal, the depth rises by one, up to
         /// [`HbaProfile::cmd_per_lun`].
         ramp_up_period: Duration,
     },
@@ -227,7 +227,7 @@ impl DeviceModel {
 }
 
 impl Device {
-    /// How many disks it has.
+    /// Returns the number of disks.
     #[must_use]
     pub const fn disks(&self) -> u16 {
         match self.model {
@@ -236,13 +236,14 @@ impl Device {
         }
     }
 
-    /// It, as jobs see it under `design`: the blocks of a disk in persistent memory are the sectors of its
-    /// block translation table.
+    /// Returns the device as jobs see it under `design`: the logical blocks of a disk in persistent memory are the
+    /// sectors of its block translation table.
     #[must_use]
     pub fn under(&self, design: &Design) -> Cow<'_, Self> {
         match (&self.model, design.btt) {
             (DeviceModel::Pmem(_), Some(btt)) => {
                 let mut device = self.clone();
+                debug_assert!(btt.sector_bytes.is_multiple_of(SECTOR_BYTES), "whole sectors");
                 device.limits.logical_block_sectors = btt.sector_bytes / SECTOR_BYTES;
                 Cow::Owned(device)
             }
@@ -250,21 +251,21 @@ impl Device {
         }
     }
 
-    /// The device called or kept at `name_or_path`.
+    /// Returns the device with this name, or reads it from this path.
     ///
     /// # Errors
     ///
-    /// No built-in has the name; the file cannot be read; or it is wrong at some line.
+    /// No built-in device has the name, the file cannot be read, or a line of it is wrong.
     pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
         let text = text_of("device", name_or_path, BUILTIN)?;
         Self::parse(name_or_path, &text)
     }
 
-    /// The device that `text` describes; `name` stands in errors and becomes its name.
+    /// Reads a device from `text`. `name` becomes its name, and the name of the file in errors.
     ///
     /// # Errors
     ///
-    /// [`ProfileError::Wrong`] for the first thing found wrong.
+    /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
         let title = top.take("title", Text)?.unwrap_or_default();
@@ -289,7 +290,7 @@ impl Device {
     }
 }
 
-/// The one of `[null]`, `[hba]`, `[card]` and `[pmem]` that the file has, else that of its base.
+/// Reads the one of `[null]`, `[hba]`, `[card]` and `[pmem]` that the file has, or else that of its base.
 fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
     let given: Vec<_> = MODELS.iter().filter(|(key, _)| top.has(key)).collect();
     match (&given[..], top.base()) {
@@ -316,10 +317,10 @@ fn host_alone(top: &Table<'_>) -> ProfileError {
     top.wrong("host", Problem::Contradiction("`[host]` goes only with `[card]`"))
 }
 
-/// Reads one kind of device.
+/// A reader of one kind of device.
 type ReadModel = fn(&Table<'_>) -> Result<DeviceModel, ProfileError>;
 
-/// The tables that make a device.
+/// The tables of the models.
 const MODELS: &[(&str, ReadModel)] = &[
     ("null", |top| null(top).map(DeviceModel::Null)),
     ("hba", |top| hba(top).map(DeviceModel::Hba)),
@@ -390,7 +391,7 @@ fn refusal(hba: &Table<'_>) -> Result<Option<Refusal>, ProfileError> {
     Ok(Some(Refusal { mode, limit }))
 }
 
-/// The table `[cache]`, for a device with a volatile cache.
+/// Reads the table `[cache]` of a device with a volatile cache.
 fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, ProfileError> {
     let table = top.table("cache", CACHE)?;
     if table.is_empty() {
@@ -406,11 +407,11 @@ fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, Profi
     }))
 }
 
-/// Memory has limits of its own.
+/// Checks the limits of persistent memory.
 fn agrees_with_pmem(limits: &Limits) -> Result<(), &'static str> {
     let bytes = limits.capacity_sectors * u64::from(SECTOR_BYTES);
     if !(CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) {
-        return Err("a disk in `[pmem]` has 16MiB to 504GiB: what an arena of a BTT has room for");
+        return Err("a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT");
     }
     if limits.write_cache {
         return Err("`[pmem]` has no volatile cache: a write is durable when it ends");
@@ -418,15 +419,15 @@ fn agrees_with_pmem(limits: &Limits) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The table `[limits]`: a capacity, and what differs from the limits of a driver that states none, or
-/// does not follow from the `model`.
+/// Reads the table `[limits]`: the capacity, and the limits that differ from those of a driver without limits
+/// of its own, or that do not follow from the `model`.
 fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> {
     let table = top.table("limits", LIMITS)?;
     let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;
     let usual = Limits::new(capacity / u64::from(SECTOR_BYTES));
     let any = || Count(0..=u32::MAX);
     let usual = match model {
-        // The processor copies, however much it is.
+        // The processor copies any amount.
         DeviceModel::Pmem(_) => Limits { max_sectors: u32::MAX, max_segments: u16::MAX, ..usual },
         _ => usual,
     };

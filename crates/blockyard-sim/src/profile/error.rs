@@ -1,4 +1,4 @@
-//! What can be wrong with a profile, told by file, line and nearest valid spelling.
+//! Errors in profiles, reported by file, line and nearest valid spelling.
 
 use core::fmt;
 use std::io;
@@ -6,23 +6,23 @@ use std::io;
 /// Most bytes a profile may have.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// Why there is no profile.
+/// The reason why a profile cannot be read.
 #[derive(Debug)]
 pub enum ProfileError {
     /// No built-in profile has this name, and it is not a path.
     UnknownName {
-        /// `design`, `device` or `design or device`: what was looked for.
+        /// The kind of profile: `design`, `device` or `design or device`.
         what: &'static str,
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// What could have been.
+        /// The names of the built-in profiles.
         known: Vec<&'static str>,
     },
     /// The file cannot be read.
     Unreadable {
         /// Its path.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The file is longer than [`MAX_FILE_BYTES`].
@@ -30,49 +30,49 @@ pub enum ProfileError {
         /// Its path.
         file: String,
     },
-    /// The file does not say what a profile has to say.
+    /// A line of the file is wrong.
     Wrong {
         /// Its path, or the name of a built-in profile.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem at this line.
         problem: Problem,
     },
 }
 
-/// What is wrong at a line of a profile.
+/// The problem at a line of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// Not UTF-8.
     NotText,
-    /// Not TOML; the parser's words.
+    /// Not TOML; the message of the parser.
     Syntax(String),
-    /// A key, or a table, that means nothing there.
+    /// A key or table that this table does not have.
     UnknownKey {
         /// The key.
         key: String,
-        /// The table it is in, as `queue.deadline`; empty at the top of the file.
+        /// The table of the key, such as `queue.deadline`; empty at the top of the file.
         table: &'static str,
         /// The keys of that table.
         known: &'static [&'static str],
     },
-    /// None of the values a key can have.
+    /// A value that is not one of the words of its key.
     UnknownValue {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// The values it can have.
+        /// The words of the key.
         known: Vec<&'static str>,
     },
-    /// Neither the type nor the form that a key wants.
+    /// A value of the wrong type or form.
     Unsuitable {
         /// The key.
         key: String,
-        /// What it has.
+        /// Its value.
         given: String,
-        /// What it wants.
+        /// The type or form that it needs.
         wanted: &'static str,
     },
     /// A number, size, rate or time too small or too large.
@@ -81,23 +81,23 @@ pub enum Problem {
         key: String,
         /// Its value.
         given: String,
-        /// What is allowed, as `1 to 1024`.
+        /// The allowed range, such as `1 to 1024`.
         allowed: String,
     },
-    /// A key that has to be there.
+    /// A required key that is missing.
     MissingKey {
         /// The key.
         key: String,
-        /// The table it belongs to; empty at the top of the file.
+        /// The table of the key; empty at the top of the file.
         table: &'static str,
     },
-    /// Something Blockyard means to have and does not have yet.
+    /// Something that Blockyard plans and does not have yet.
     NotBuilt(String),
-    /// Two statements that do not go together.
+    /// Two settings that contradict each other; the message.
     Contradiction(&'static str),
 }
 
-/// Which of `known` is most likely meant by `word`, if any is close.
+/// Returns the one of `known` that `word` most likely means, if any is close.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
@@ -108,7 +108,7 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance(near) <= 1 + word.len() / 3).then_some(near)
 }
 
-/// A word of the user's between back quotes: harmless to a terminal and not too long.
+/// Returns a word from the user between back quotes, safe for a terminal and not too long.
 fn quoted(word: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown: String = word.chars().take(LONGEST).flat_map(char::escape_debug).collect();
@@ -118,22 +118,23 @@ fn quoted(word: &str) -> String {
     format!("`{shown}`")
 }
 
-/// `: did you mean ...? (one of ...)`
+/// Writes `: did you mean ...? (one of ...)`.
 fn write_choice(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::Result {
     match nearest(word, known) {
         Some(near) => write!(f, ": did you mean `{near}`? ")?,
         None => f.write_str(" ")?,
     }
+    debug_assert!(!known.is_empty(), "no valid word for `{word}`");
     write!(f, "(one of {})", known.join(", "))
 }
 
-/// Whether `key` of a profile's `table` named a fault before fault files did.
+/// Whether `key` of a profile's `table` is the former name of a fault, which belongs in a fault file.
 fn is_fault(key: &str, table: &str) -> bool {
     let of_mmc = key == "faults" && ["card", "host"].contains(&table);
     of_mmc || (table == "null" && ["busy-one-in", "error-one-in"].contains(&key))
 }
 
-/// ` in `[table]``
+/// Writes ` in `[table]``.
 fn write_place(f: &mut fmt::Formatter<'_>, table: &str) -> fmt::Result {
     if table.is_empty() { Ok(()) } else { write!(f, " in `[{table}]`") }
 }
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_cannot_drive_a_terminal() {
+    fn a_quoted_word_cannot_control_a_terminal() {
         assert_eq!(quoted("a\u{1b}[2Jb\n"), "`a\\u{1b}[2Jb\\n`");
         assert_eq!(quoted(&"x".repeat(61)), format!("`{}...`", "x".repeat(60)));
     }

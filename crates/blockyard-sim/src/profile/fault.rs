@@ -1,31 +1,31 @@
-//! Fault rules: what a device does wrong, and when, as TOML.
+//! Fault files: rules for the faults of a device, as TOML.
 //!
 //! ```toml
 //! [[rule]]
-//! name = "bad-block"       # as reports call it
-//! op = ["read", "write"]   # or one op; every op where there is none
-//! disk = 0                 # of several; every disk where there is none
-//! sectors = "1000..1008"   # of 512 bytes, the last one not included; any where there is none
-//! error = "medium"         # what becomes of the requests that match
+//! name = "bad-block"       # the name in answers
+//! op = ["read", "write"]   # or one op; without it, every op
+//! disk = 0                 # without it, every disk
+//! sectors = "1000..1008"   # of 512 bytes, 1008 not included; without it, every sector
+//! error = "medium"         # what happens to the requests that match
 //! ```
 //!
-//! Each rule says one thing to be done:
+//! Each rule has one action:
 //!
-//! | key | the request |
+//! | key | effect on the request |
 //! |---|---|
-//! | `error = STATUS` | ends with an error of the device; with `at-once = true` of the driver, and the device never sees it |
-//! | `delay = TIME` | completes so much later |
-//! | `busy = KIND` | is refused for now: `device`, `host` or `resource` |
-//! | `requeue = true` | is given back by the device to be tried again |
-//! | `lost = true` | is done, and its completion never comes |
-//! | `timed-out = true` | as `lost`; given up when its time has passed |
-//! | `torn-write = SECTORS` | a write of which only so many sectors reach the medium |
-//! | `lost-write = true` | a write that never reaches the medium |
-//! | `misdirected-write = SECTOR` | a write that reaches the medium at this sector |
+//! | `error = STATUS` | it ends with an error from the device; with `at-once = true` from the driver, and the device never sees it |
+//! | `delay = TIME` | it completes this much later |
+//! | `busy = KIND` | it is refused for now: `device`, `host` or `resource` |
+//! | `requeue = true` | the device gives it back for another try |
+//! | `lost = true` | the device executes it, and its completion never comes |
+//! | `timed-out = true` | as `lost`, and the driver gives it up after the timeout |
+//! | `torn-write = SECTORS` | only this many sectors of a write reach the medium |
+//! | `lost-write = true` | a write never reaches the medium |
+//! | `misdirected-write = SECTOR` | a write reaches the medium at this sector |
 //!
-//! and on which of the requests that it matches: each; `nth = N`, the Nth alone; `every = N`, each
-//! Nth; `first = N` and `last = M`, from one to the other; `one-in = N`, each by chance. Rules are
-//! asked in the order of the file, and the first that fires decides.
+//! A rule fires on each request that it matches, unless it has one of these: `nth = N`, the Nth match only;
+//! `every = N`, each Nth match; `first = N` and `last = M`, the Nth to the Mth match; `one-in = N`, one match in
+//! N by chance. Rules are tried in the order of the file, and the first one that fires decides.
 //!
 //! An eMMC device or SD card also has faults below requests, once in so many on average:
 //!
@@ -54,12 +54,12 @@ use super::source::{Source, read};
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
 
-/// The rules of a file.
+/// The faults in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultRules {
-    /// What the file is called.
+    /// The name of the file.
     pub name: String,
-    /// In its order.
+    /// The rules in the order of the file.
     pub rules: Vec<FaultRule>,
     /// Faults below requests, in the card and its host.
     pub mmc: MmcFaults,
@@ -114,7 +114,7 @@ const BUSY: &[(&str, Busy)] =
 /// A number from 1 on.
 const NUMBER: core::ops::RangeInclusive<u64> = 1..=u64::MAX;
 
-/// A name that a terminal can show on a line.
+/// A name that fits on one line of a terminal.
 struct Name;
 
 impl Kind for Name {
@@ -174,31 +174,32 @@ fn number(text: &str) -> Option<u64> {
 }
 
 impl FaultRules {
-    /// The rules in the file at `path`.
+    /// Reads the faults from the file at `path`.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is wrong at some line.
+    /// The file cannot be read, or a line of it is wrong.
     pub fn read(path: &str) -> Result<Self, ProfileError> {
         Self::parse(path, &read(path)?)
     }
 
-    /// The rules that `text` describes; `name` stands in errors.
+    /// Reads the faults from `text`. `name` is the name of the file in errors.
     ///
     /// # Errors
     ///
-    /// [`ProfileError::Wrong`] for the first thing found wrong.
+    /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let top = Table::open(Source { name, text }, KEYS, &[])?;
         let mut rules: Vec<FaultRule> = Vec::new();
         for table in top.tables("rule", RULE)? {
             let rule = rule(&table)?;
             if rules.iter().any(|other| other.name == rule.name) {
-                let words = "another rule has this name: reports would not tell them apart";
+                let words = "another rule has this name: answers could not distinguish them";
                 return Err(table.wrong("name", Problem::Contradiction(words)));
             }
             rules.push(rule);
         }
+        debug_assert!(rules.iter().all(|rule| !rule.name.is_empty()), "every rule has a name");
         Ok(Self { name: name.to_owned(), rules, mmc: mmc_faults(&top)? })
     }
 
@@ -224,7 +225,7 @@ fn rule(table: &Table<'_>) -> Result<FaultRule, ProfileError> {
     let ops = table.take("op", Ops)?;
     let other = |op: &Op| *op != Op::Write;
     if then.is_of_writes() && ops.as_ref().is_some_and(|ops| ops.iter().any(other)) {
-        let words = "this happens to writes only: leave out `op`, or say `op = \"write\"`";
+        let words = "this action is for writes only: leave out `op`, or use `op = \"write\"`";
         return Err(table.wrong(key, Problem::Contradiction(words)));
     }
     let when = When {
@@ -237,7 +238,7 @@ fn rule(table: &Table<'_>) -> Result<FaultRule, ProfileError> {
     Ok(FaultRule { name, when, then })
 }
 
-/// Which of its matches the rule fires on.
+/// Reads the matches on which the rule fires.
 fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
     let nth = table.take("nth", Count(NUMBER))?;
     let every = table.take("every", Count(NUMBER))?;
@@ -265,7 +266,7 @@ fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
     Ok(if (first, last) == (1, u64::MAX) { Turns::All } else { Turns::Between(first, last) })
 }
 
-/// What the rule does, and the key that says so.
+/// Reads the action of the rule. Returns its key as well.
 fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
     let at_once = table.take("at-once", Flag)?.unwrap_or(false);
     let error = if at_once { Action::Fail } else { Action::Error };
@@ -290,14 +291,15 @@ fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
     }
     let mut said = all.into_iter().filter_map(|(key, action)| Some((key, action?)));
     let Some(first) = said.next() else {
-        let words = "a rule says what becomes of a request: `error`, `delay`, `busy`, `requeue`, \
+        let words = "a rule says what happens to a request: `error`, `delay`, `busy`, `requeue`, \
                      `lost`, `timed-out`, `torn-write`, `lost-write` or `misdirected-write`";
         return Err(table.wrong("", Problem::Contradiction(words)));
     };
     if let Some((key, _)) = said.next() {
-        let words = "a rule does one thing: write another rule for the other";
+        let words = "a rule has one action: write another rule for the other one";
         return Err(table.wrong(key, Problem::Contradiction(words)));
     }
+    debug_assert!(RULE.contains(&first.0), "`{}` is not a key of a rule", first.0);
     Ok(first)
 }
 
@@ -308,19 +310,19 @@ mod tests {
     use super::*;
     use crate::profile::{CardFaults, HostFaults};
 
-    /// What is told of a file.
+    /// Returns the error about a file.
     fn error(text: &str) -> String {
         FaultRules::parse("f.toml", text).unwrap_err().to_string()
     }
 
-    /// What is told of a rule with these lines, and at which of them.
+    /// Returns the error about a rule with these lines, beginning with its line.
     fn rule_error(lines: &str) -> String {
         let told = error(&format!("[[rule]]\nname = \"x\"\n{lines}\n"));
         told.strip_prefix("f.toml:").expect("the file's name").to_owned()
     }
 
     #[test]
-    fn every_key_says_what_it_says() {
+    fn every_key_is_read_as_its_action() {
         let text = include_str!("../../tests/faults/every_key.toml");
         let rules = FaultRules::parse("every_key.toml", text).unwrap().rules;
         let actions: Vec<_> = rules.iter().map(|rule| rule.then).collect();
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_misspelt_is_told_by_line_and_nearest_spelling() {
+    fn a_misspelt_word_is_reported_with_its_line_and_the_nearest_spelling() {
         assert!(
             error("\n[[rules]]\n")
                 .starts_with("f.toml:2: unknown key `rules`: did you mean `rule`?")
@@ -408,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_rule_is_told_at_its_line() {
+    fn a_table_that_is_no_rule_is_reported_at_its_line() {
         assert!(
             error("rule = 3").starts_with("f.toml:1: `rule` is `integer`, not an array of tables")
         );
@@ -419,15 +421,15 @@ mod tests {
             error("[[rule]]\nname = \"a\\u001bb\"\nlost = true").starts_with("f.toml:2: `name` is")
         );
         assert!(
-            rule_error("op = \"read\"").starts_with("1: a rule says what becomes of a request")
+            rule_error("op = \"read\"").starts_with("1: a rule says what happens to a request")
         );
-        assert!(rule_error("lost = false").starts_with("1: a rule says what becomes of a request"));
-        assert!(rule_error("lost = true\nrequeue = true").starts_with("3: a rule does one thing"));
+        assert!(rule_error("lost = false").starts_with("1: a rule says what happens to a request"));
+        assert!(rule_error("lost = true\nrequeue = true").starts_with("3: a rule has one action"));
         assert!(
             rule_error("lost = true\nat-once = true").starts_with("4: `at-once` goes only with")
         );
         assert!(
-            rule_error("torn-write = 1\nop = \"read\"").starts_with("3: this happens to writes")
+            rule_error("torn-write = 1\nop = \"read\"").starts_with("3: this action is for writes")
         );
         assert!(
             rule_error("lost = true\nnth = 1\nevery = 2").starts_with("5: a rule has `nth`, or")

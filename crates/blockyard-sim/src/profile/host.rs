@@ -1,4 +1,4 @@
-//! `[host]` of a design: how the request path of an MMC host works.
+//! The table `[host]` of a design: the request path of an MMC host.
 
 use blockyard_mmc::block::Unsupported;
 use blockyard_mmc::host::{BusyDetect, Transfer};
@@ -35,7 +35,7 @@ const PACKED: &[(&str, Packed)] =
 const ORDER: &[(&str, HsqOrder)] = &[("tagwalk", HsqOrder::TagWalk), ("fifo", HsqOrder::Fifo)];
 const DEFER: &[(&str, HsqDefer)] =
     &[("always", HsqDefer::Always), ("removable", HsqDefer::Removable), ("never", HsqDefer::Never)];
-/// Whether the limit admits one more than it says.
+/// Whether the limit admits one request more than its number.
 const OFF_BY_ONE: &[(&str, bool)] = &[("keep", true), ("fix", false)];
 
 /// A number of requests, or `dynamic`.
@@ -54,65 +54,65 @@ impl Kind for Limit {
     }
 }
 
-/// Where a design's file says what of its `[host]`.
+/// The lines at which a design's file sets the keys of its `[host]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostLines([usize; HOST.len()]);
 
 impl HostLines {
-    /// The line of `key`, from 1, or of the table where the file itself lacks it; 0 where the design has
-    /// no `[host]`, or no such key.
+    /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the key. Returns 0
+    /// if the design has no `[host]`, or no such key.
     #[must_use]
     pub fn of(&self, key: &str) -> usize {
         HOST.iter().position(|known| *known == key).map_or(0, |at| self.0[at])
     }
 }
 
-/// What in `[host]` of a design asks for what is not there.
+/// A key in `[host]` of a design that asks for something that the device lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The key.
     pub key: &'static str,
     /// Its value.
     pub value: &'static str,
-    /// What would do, or where what is asked for is.
+    /// What to do about it.
     pub remedy: &'static str,
 }
 
-/// What in `policy` there is no driver with, for the reason `why`.
+/// Returns the key of `policy` for which there is no driver, given the reason `why`.
 pub(crate) fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
     let (key, remedy) = match why {
         Unsupported::NoEngine => (
             "pipeline",
-            "the other pipelines need none; a device has one by `queue-engine-depth` in its `[host]`",
+            "use another pipeline, or a device with `queue-engine-depth` in its `[host]`",
         ),
-        Unsupported::NoCardQueue => (
-            "pipeline",
-            "the other pipelines need none; a card has one by `queue-depth` in its `[card]`",
-        ),
-        Unsupported::EngineCopiesNothing => ("transfer", "with `pipeline = \"cqe\"` it is `dma`"),
-        Unsupported::NoBounceBuffers => (
-            "bounce",
-            "it is `none` here; a device has them by `bounce-buffers = true` in its `[host]`",
-        ),
-        Unsupported::PioNeedsNoBounce => ("bounce", "with `transfer = \"pio\"` it is `none`"),
-        Unsupported::NobodyCopies => ("bounce", "`async` goes with every pipeline"),
+        Unsupported::NoCardQueue => {
+            ("pipeline", "use another pipeline, or a card with `queue-depth` in its `[card]`")
+        }
+        Unsupported::EngineCopiesNothing => ("transfer", "`pipeline = \"cqe\"` needs `dma`"),
+        Unsupported::NoBounceBuffers => {
+            ("bounce", "use `none`, or a device with `bounce-buffers = true` in its `[host]`")
+        }
+        Unsupported::PioNeedsNoBounce => ("bounce", "`transfer = \"pio\"` needs `none`"),
+        Unsupported::NobodyCopies => ("bounce", "use `async`, which works with every pipeline"),
         Unsupported::Packed => (
             "packed",
-            "it is `off` here; `write` goes with a card that has `packed-writes` in its `[card]`, where \
-             there is no command queue and no bounce buffer",
+            "use `off`, or a card with `packed-writes` in its `[card]`, without a command queue and \
+             without bounce buffers",
         ),
-        Unsupported::Transfer => ("transfer", "it is the other one"),
-        Unsupported::BusyDetect => ("busy-detect", "`cmd13` goes with every device"),
+        Unsupported::Transfer => ("transfer", "use the other value"),
+        Unsupported::BusyDetect => ("busy-detect", "use `cmd13`, which works with every device"),
         Unsupported::HsqWithoutBusy => (
             "busy-detect",
-            "with `pipeline = \"hsq\"` it is `hw`, on a device that has `busy-detect = \"hw\"`",
+            "`pipeline = \"hsq\"` needs `hw`, on a device with `busy-detect = \"hw\"`",
         ),
-        Unsupported::NoRequests => ("hsq", "its `limit` is 1 at least"),
+        Unsupported::NoRequests => ("hsq", "`limit` of `[host.hsq]` is at least 1"),
     };
-    Ask { key, value: value_of(key, policy), remedy }
+    let value = value_of(key, policy);
+    debug_assert!(HOST.contains(&key), "`{key}` is not a key of `[host]`");
+    Ask { key, value, remedy }
 }
 
-/// The value that `key` has in `policy`.
+/// Returns the value of `key` in `policy`.
 fn value_of(key: &str, policy: &HostPolicy) -> &'static str {
     fn word<T>(words: &[(&'static str, T)], is: impl Fn(&T) -> bool) -> &'static str {
         words.iter().find(|(_, value)| is(value)).map_or("", |(word, _)| word)
@@ -126,7 +126,7 @@ fn value_of(key: &str, policy: &HostPolicy) -> &'static str {
     }
 }
 
-/// The table `[host]` of `top`, and where it says what; `None` where there is none.
+/// Reads the table `[host]` of `top`, with the lines of its keys; `None` if there is no such table.
 pub(super) fn host(top: &Table<'_>) -> Result<Option<(HostPolicy, HostLines)>, ProfileError> {
     let table = top.table("host", HOST)?;
     if table.is_empty() {
@@ -158,5 +158,6 @@ pub(super) fn host(top: &Table<'_>) -> Result<Option<(HostPolicy, HostLines)>, P
         packed: table.take("packed", OneOf(PACKED))?.unwrap_or(usual.packed),
         ..usual
     };
+    debug_assert!(HOST.iter().all(|key| lines.of(key) > 0), "every key has a line or its table's");
     Ok(Some((policy, lines)))
 }

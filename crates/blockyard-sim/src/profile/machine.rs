@@ -1,4 +1,4 @@
-//! The virtual machine a device is used from: its CPUs and what each step costs one of them.
+//! The machine that uses a device: its processors, and the cost of each step on one of them.
 
 use blockyard::time::Duration;
 
@@ -6,36 +6,36 @@ use super::error::ProfileError;
 use super::table::Table;
 use super::value::{Count, Time};
 
-/// CPUs and the time that steps of the path take on one of them.
+/// The processors, and the time of each step of the path on one of them.
 ///
-/// Lock costs are holds: while one CPU holds the lock for that long, the others that want it wait.
+/// The cost of a lock is the time for which it is held; other processors that want the lock wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineProfile {
-    /// CPUs.
+    /// Number of processors.
     pub cpus: u16,
     /// Entering and leaving the kernel once.
     pub syscall: Duration,
-    /// Making a bio and taking it to the queue.
+    /// Making a bio and submitting it to the queue.
     pub submit: Duration,
     /// Trying one request as a merge partner.
     pub merge_try: Duration,
-    /// Putting a request into a software queue or elevator, its lock not counted.
+    /// Putting a request into a software queue or elevator, without the lock.
     pub insert: Duration,
-    /// Taking a request out and handing it to the driver.
+    /// Dequeuing a request and issuing it to the driver.
     pub dispatch: Duration,
     /// Ending a request and its bios.
     pub complete: Duration,
     /// Taking an interrupt.
     pub interrupt: Duration,
-    /// Looking once whether a polled hardware queue has completions.
+    /// One look for completions of a polled hardware queue.
     pub poll: Duration,
-    /// Finding a page in the page cache and copying its 4 KiB; less of it in proportion.
+    /// Finding a page in the page cache and copying its 4 KiB; a part of a page costs its share.
     pub page_copy: Duration,
-    /// Waking a sleeping thread, on the CPU that wakes it.
+    /// Waking a sleeping thread, on the processor that wakes it.
     pub wakeup: Duration,
-    /// Going from one thread to another.
+    /// Switching from one thread to another.
     pub context_switch: Duration,
-    /// From asking for an asynchronous queue run to its start on an idle CPU.
+    /// From the request for an asynchronous queue run to its start on an idle processor.
     pub run_delay: Duration,
     /// Hold of the elevator's lock per insert or dispatch, in the multi-queue model.
     pub elevator_lock: Duration,
@@ -43,7 +43,7 @@ pub struct MachineProfile {
     pub lock_submit: Duration,
     /// Hold of the single lock for each merge tried.
     pub lock_merge: Duration,
-    /// Hold of the single lock to take out and hand over a request.
+    /// Hold of the single lock to dequeue and issue a request.
     pub lock_dispatch: Duration,
     /// Hold of the single lock to end a request.
     pub lock_complete: Duration,
@@ -70,11 +70,11 @@ const KEYS: &[&str] = &[
     "lock-complete",
 ];
 
-/// Copying a page where a profile does not say: assumed, 4 KiB at some 5 GB/s and finding it.
+/// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);
 
 impl MachineProfile {
-    /// The table `[cpu]` of `top`.
+    /// Reads the table `[cpu]` of `top`.
     pub(super) fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         let cpu = top.table("cpu", KEYS)?;
         Ok(Self {

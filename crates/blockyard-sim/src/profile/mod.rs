@@ -1,14 +1,16 @@
 //! Profiles: designs and devices as data.
 //!
-//! A [`Design`] is a named set of policies, a [`Device`] a named model with its figures and the
-//! machine it is used from. Both are TOML files; some are built in, and a path to a file works
-//! wherever a name does. A file may build on a built-in profile with `base = "name"` and then says
-//! only what differs. Times, sizes and rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
+//! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the machine that
+//! uses it. Both are TOML files. Some are built in, and a path to a file works wherever a name does. A file may
+//! build on a built-in profile with `base = "name"`; then it has only the keys that differ. Times, sizes and rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
-//! [`FaultRules`] are read the same way, from a file of their own.
+//! [`FaultRules`] are read in the same way, from a file of their own.
 //!
-//! Nothing is ignored: an unknown key or value, a wrong type, a number out of range or a missing
-//! key is an error that names file, line and, where there is one, the nearest valid spelling.
+//! Nothing is ignored. An unknown key or value, a wrong type, a number out of range and a missing key are
+//! errors with file and line and, if there is one, the nearest valid spelling.
+//!
+//! This module is data and its reader. The models, the machine and the page cache take their figures from here,
+//! and this module depends on none of them.
 
 mod btt;
 mod builtin;
@@ -49,23 +51,23 @@ pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemPr
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use value::time;
 
-/// The built-in designs, oldest first.
+/// Returns the built-in designs, oldest first.
 #[must_use]
 pub const fn builtin_designs() -> &'static [Builtin] {
     design::BUILTIN
 }
 
-/// The built-in devices.
+/// Returns the built-in devices.
 #[must_use]
 pub const fn builtin_devices() -> &'static [Builtin] {
     device::BUILTIN
 }
 
-/// The built-in profile, design or device, called `name`.
+/// Returns the built-in design or device with this name.
 ///
 /// # Errors
 ///
-/// [`ProfileError::UnknownName`] where there is none.
+/// [`ProfileError::UnknownName`] if there is none.
 pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
     let all = || builtin_designs().iter().chain(builtin_devices());
     all().find(|builtin| builtin.name == name).copied().ok_or_else(|| ProfileError::UnknownName {

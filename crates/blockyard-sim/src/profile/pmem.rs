@@ -1,4 +1,4 @@
-//! Persistent memory: the table `[pmem]`, and what a design makes of the disk on it.
+//! Persistent memory: the table `[pmem]`.
 
 use blockyard::time::Duration;
 
@@ -10,17 +10,18 @@ use super::value::{Bytes, Count, OneOf, Rate, Time};
 pub const CAPACITY_MAX: u64 = 504 << 30;
 /// Fewest bytes of a disk: those of the smallest arena.
 pub const CAPACITY_MIN: u64 = 16 << 20;
+const _: () = assert!(CAPACITY_MIN < CAPACITY_MAX);
 
-/// Memory that keeps its bytes, and what using it costs a processor.
+/// Memory that keeps its bytes, and the cost of its use to a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmemProfile {
-    /// How it is mapped.
+    /// The mapping.
     pub mapping: Mapping,
     /// Channels that transfer side by side.
     pub channels: u16,
-    /// What is read or written at once inside: less of it passes its channels as if it were all.
+    /// Bytes that the memory reads or writes at once: fewer bytes take the time of all of them on its channels.
     pub unit: u64,
-    /// Loading what is in no cache, and the first line of what is copied out.
+    /// Loading a line that is in no cache, and the first line of a copy from the memory.
     pub load: Duration,
     /// Copying out of it.
     pub read: CopyProfile,
@@ -28,26 +29,26 @@ pub struct PmemProfile {
     pub write: CopyProfile,
     /// Writing back a line, or storing it past the caches, while others are under way.
     pub write_back: Duration,
-    /// A fence that has nothing to wait for.
+    /// A fence that waits for nothing.
     pub fence: Duration,
-    /// What it waits longer if something is under way.
+    /// The additional time of a fence if stores are under way.
     pub drain: Duration,
-    /// An exchange of a word that is in the processor's own cache, or a store that waits for all before it.
+    /// An exchange of a word in the processor's own cache, or a store that waits for all earlier ones.
     pub atomic: Duration,
-    /// Fetching a line that another processor changed, or taking it from those that have it.
+    /// Fetching a line that another processor changed, or taking it from the processors that share it.
     pub line_transfer: Duration,
-    /// Looking through 256 words side by side, all of them in the processor's own cache.
+    /// Looking through 256 adjacent words, all of them in the processor's own cache.
     pub look_through: Duration,
-    /// The same with a line for each.
+    /// The same with a cache line for each word.
     pub look_through_padded: Duration,
 }
 
-/// How processors see memory.
+/// The mapping of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// Through their caches.
     WriteBack,
-    /// Uncached; stores to a line are put together. Every load goes to the memory.
+    /// Uncached; stores to a line are combined. Every load goes to the memory.
     WriteCombining,
 }
 
@@ -56,18 +57,18 @@ pub enum Mapping {
 pub struct CopyProfile {
     /// Bytes per second that pass one channel.
     pub rate: u64,
-    /// What one processor takes for 4 KiB, for every [`Copying`].
+    /// Time that one processor takes for 4 KiB, for every [`Copying`].
     pub page: [Duration; 3],
 }
 
-/// How a design copies.
+/// The way in which a design copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
     /// By the processor's instruction for any bytes.
     Bytewise,
-    /// By loads and stores past the caches, wherever lines begin.
+    /// By loads and stores past the caches, regardless of lines.
     Nt,
-    /// By those, of whole lines.
+    /// By loads and stores past the caches, of whole lines.
     AlignedNt,
 }
 
@@ -94,7 +95,7 @@ const KEYS: &[&str] = &[
 ];
 const COPIES: &[&str] = &["rate", "bytewise", "nt", "aligned-nt"];
 
-/// The table `[pmem]` of `top`.
+/// Reads the table `[pmem]` of `top`.
 pub(super) fn pmem(top: &Table<'_>) -> Result<PmemProfile, ProfileError> {
     let table = top.table("pmem", KEYS)?;
     Ok(PmemProfile {

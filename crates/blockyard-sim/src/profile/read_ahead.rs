@@ -12,18 +12,19 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// Bytes of the longest read-ahead window that a design can set.
 const READ_AHEAD_BYTES_MAX: u64 = 64 << 20;
+const _: () = assert!(READ_AHEAD_BYTES_MAX.is_multiple_of(PAGE_BYTES));
 
-/// How far windows reach, in pages.
+/// The longest windows of read-ahead, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// As a rule: Linux's `read_ahead_kb`. 0: nothing is read ahead.
+    /// The usual length: Linux's `read_ahead_kb`. 0: nothing is read ahead.
     pub usual: u64,
-    /// For a request that is itself longer than the rule allows; no less than `usual` to matter.
+    /// The length for a request that is itself longer than `usual`. It matters only above `usual`.
     pub widest: u64,
 }
 
 impl Reach {
-    /// The longest window there can be.
+    /// Returns the length of the longest possible window.
     #[must_use]
     pub fn longest(self) -> u64 {
         self.widest.max(self.usual * 2).max(1)
@@ -36,20 +37,21 @@ impl Reach {
     }
 }
 
-/// How far buffered reads are read ahead: `read-ahead` and `read-ahead-cap`.
+/// The read-ahead of buffered reads: `read-ahead` and `read-ahead-cap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAheadPolicy {
-    /// The longest window, bytes: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
+    /// Bytes of the longest window: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
     pub bytes: u64,
-    /// Whether a request that is longer makes windows as long as itself, up to what the device
-    /// takes at once: `request`, as since Linux 4.10, rather than `setting`.
+    /// Whether a longer request widens windows to its own length, up to the largest request of the device:
+    /// `request`, as since Linux 4.10, rather than `setting`.
     pub request_widens: bool,
 }
 
 impl ReadAheadPolicy {
-    /// How far it reaches on a device with `limits`.
+    /// Returns the longest windows on a device with `limits`.
     #[must_use]
     pub fn reach(&self, limits: &Limits) -> Reach {
+        debug_assert!(self.bytes.is_multiple_of(PAGE_BYTES), "{} bytes in pages", self.bytes);
         let widest_bytes = if self.request_widens { limits.max_sectors } else { 0 };
         let widest_bytes = u64::from(widest_bytes) * u64::from(SECTOR_BYTES);
         Reach { usual: self.bytes / PAGE_BYTES, widest: widest_bytes / PAGE_BYTES }

@@ -1,4 +1,4 @@
-//! The text of a profile, and where in it something stands.
+//! The text of a profile, and lines in it.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,19 +13,20 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The error `problem` at the line of byte `offset`.
+    /// Returns the error `problem` at the line of byte `offset`.
     pub(super) fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
         ProfileError::Wrong { file: self.name.to_owned(), line: self.line(offset), problem }
     }
 
-    /// The line of byte `offset`, from 1.
+    /// Returns the line of byte `offset`, from 1.
     pub(super) fn line(self, offset: usize) -> usize {
+        debug_assert!(offset <= self.text.len(), "byte {offset} of {}", self.text.len());
         let before = self.text.as_bytes().iter().take(offset);
         1 + before.filter(|&&byte| byte == b'\n').count()
     }
 }
 
-/// The text of the file at `path`.
+/// Reads the text of the file at `path`.
 pub(super) fn read(path: &str) -> Result<String, ProfileError> {
     let unreadable = |error| ProfileError::Unreadable { file: path.to_owned(), error };
     let file = File::open(path).map_err(unreadable)?;

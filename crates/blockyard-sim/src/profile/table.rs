@@ -1,8 +1,8 @@
-//! A reader over a TOML table that knows where each value stands.
+//! A reader of TOML tables that knows the line of each value.
 //!
-//! A table is opened with all the keys it may have, so that a misspelt key is told before the key
-//! it was meant for is missed. What a file does not say is asked of its base, the built-in profile
-//! it names with `base = "..."`.
+//! A table is opened with all the keys that it may have. So a misspelt key is reported rather than the absence of
+//! the key that was meant. Keys that a file does not have come from its base, the built-in profile that it
+//! names with `base = "..."`.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -12,15 +12,15 @@ use super::error::{Problem, ProfileError};
 use super::source::Source;
 use super::value::{Kind, OneOf, Text};
 
-/// The key that names the profile a file builds on.
+/// The key that names the base of a file.
 const BASE: &str = "base";
-/// The keys at the top of a file that describe this profile only, so that no base answers for them.
+/// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
 
-/// The keys of a figure that states where it comes from.
+/// The keys of a figure with its origin.
 const FIGURE: &[&str] = &["value", "origin"];
 
-/// A table of a file, with the same table of the file's base below it.
+/// A table of a file, together with the same table of the file's base.
 pub(super) struct Table<'a> {
     source: Source<'a>,
     /// `queue.deadline`; empty for the whole file.
@@ -34,8 +34,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Reads a whole file whose top may have the keys `known`, over the base it names among
-    /// `builtins`.
+    /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`.
     pub(super) fn open(
         source: Source<'a>,
         known: &'static [&'static str],
@@ -46,6 +45,7 @@ impl<'a> Table<'a> {
             source.wrong(offset, Problem::Syntax(error.message().to_owned()))
         })?;
         let entries = entries.into_inner();
+        debug_assert!(!known.is_empty(), "a table without keys");
         let mut table = Self { source, path: "", offset: 0, entries, known, base: None };
         table.check_keys()?;
         if !known.contains(&BASE) {
@@ -60,14 +60,15 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The table at `path` (whose last part is the key here), which may have the keys `known`.
-    /// Empty where neither the file nor its base has it.
+    /// Returns the table at `path`, whose last part is the key in this table. It may have the keys `known`, and
+    /// is empty if neither the file nor its base has it.
     pub(super) fn table(
         &self,
         path: &'static str,
         known: &'static [&'static str],
     ) -> Result<Self, ProfileError> {
         let key = path.rsplit('.').next().unwrap_or(path);
+        debug_assert!(path.starts_with(self.path), "{path} is not within {}", self.path);
         let mut table = match self.value(key) {
             Some(value) => self.part(path, key, value, known)?,
             None => Self { path, known, entries: DeTable::new(), base: None, ..*self },
@@ -78,8 +79,7 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The tables of the array `[[key]]`, each of which may have the keys `known`; none where the
-    /// file has none.
+    /// Returns the tables of the array `[[key]]`, each of which may have the keys `known`.
     pub(super) fn tables(
         &self,
         key: &'static str,
@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
         parts.iter().map(|part| self.part(key, key, part, known)).collect()
     }
 
-    /// The value of `key`, here or in the base.
+    /// Returns the value of `key`, from the file or else from its base.
     pub(super) fn take<K: Kind>(&self, key: &str, kind: K) -> Result<Option<K::Out>, ProfileError> {
         let Some(value) = self.value(key) else {
             return self.base.as_ref().map_or(Ok(None), |base| base.take(key, kind));
@@ -108,13 +108,14 @@ impl<'a> Table<'a> {
         self.read(key, value, kind).map(Some)
     }
 
-    /// As [`Self::take`], of a key that has to be there.
+    /// Returns the value of the required `key`, as [`Self::take`] does.
     pub(super) fn need<K: Kind>(&self, key: &str, kind: K) -> Result<K::Out, ProfileError> {
         self.take(key, kind)?.ok_or_else(|| self.missing(key))
     }
 
-    /// Whether the file itself, not its base, has `key`.
+    /// Whether the file itself has `key`, rather than its base.
     pub(super) fn has(&self, key: &str) -> bool {
+        debug_assert!(self.known.contains(&key), "`{key}` is not among the keys of {}", self.path);
         self.entries.contains_key(key)
     }
 
@@ -123,17 +124,18 @@ impl<'a> Table<'a> {
         self.entries.is_empty() && self.base.as_ref().is_none_or(|base| base.is_empty())
     }
 
-    /// The same table of the base.
+    /// Returns the same table of the base.
     pub(super) fn base(&self) -> Option<&Self> {
         self.base.as_deref()
     }
 
-    /// The error `problem` at the line of `key`, or of the table where the file itself lacks it.
+    /// Returns the error `problem` at the line of `key`, or at the line of the table if the file itself lacks
+    /// the key.
     pub(super) fn wrong(&self, key: &str, problem: Problem) -> ProfileError {
         self.source.wrong(self.offset_of(key), problem)
     }
 
-    /// The line of `key`, from 1, or of the table where the file itself lacks it.
+    /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the key.
     pub(super) fn line_of(&self, key: &str) -> usize {
         self.source.line(self.offset_of(key))
     }
@@ -142,8 +144,8 @@ impl<'a> Table<'a> {
         self.entries.get_key_value(key).map_or(self.offset, |(key, _)| key.span().start)
     }
 
-    /// Refuses `key` where it has one of `values` (any value where there are none): names kept
-    /// for what is to come.
+    /// Refuses `key` if it has one of `values`, or any value if `values` is empty. These names are reserved for
+    /// later versions.
     pub(super) fn not_built(&self, key: &str, values: &[&str]) -> Result<(), ProfileError> {
         let Some(value) = self.entries.get(key) else { return Ok(()) };
         let what = match value.get_ref().as_str() {
@@ -186,7 +188,7 @@ impl<'a> Table<'a> {
         read.map_err(|problem| self.source.wrong(value.span().start, problem))
     }
 
-    /// The table that `value`, which `key` has, must be, with the keys `known`.
+    /// Returns `value` of `key`, which must be a table, as a table with the keys `known`.
     fn part(
         &self,
         path: &'static str,

@@ -1,4 +1,4 @@
-//! What profiles say, and what is told of those that say it wrong.
+//! The contents of profiles, and the errors about wrong ones.
 
 use super::Reach;
 use blockyard::policy::{
@@ -12,18 +12,18 @@ use toml::de::{DeTable, DeValue};
 
 use super::*;
 
-/// What is told of `text` as a design.
+/// Returns the error about `text` as a design.
 fn design_error(text: &str) -> String {
     Design::parse("my.toml", text).unwrap_err().to_string()
 }
 
-/// What is told of `text` as a device.
+/// Returns the error about `text` as a device.
 fn device_error(text: &str) -> String {
     Device::parse("my.toml", text).unwrap_err().to_string()
 }
 
 #[test]
-fn every_builtin_is_whole_and_says_what_it_is() {
+fn every_builtin_is_complete_and_has_a_title() {
     for builtin in builtin_designs() {
         let design = Design::lookup(builtin.name).unwrap();
         assert!(!design.title.is_empty() && !design.title.contains('\n'), "{}", builtin.name);
@@ -45,7 +45,7 @@ fn no_two_builtins_share_a_name() {
 }
 
 #[test]
-fn every_figure_of_a_builtin_device_says_where_it_comes_from() {
+fn every_figure_of_a_builtin_device_states_its_origin() {
     const KINDS: &[&str] = &["fitted: ", "source: ", "default: ", "assumed: "];
     fn check(name: &str, key: &str, value: &DeValue<'_>) {
         let DeValue::Table(table) = value else {
@@ -104,7 +104,7 @@ fn each_tunable_of_kyber_is_its_own() {
 }
 
 #[test]
-fn the_series_of_2017_changes_what_it_says_it_changes() {
+fn the_series_of_2017_changes_only_its_own_policies() {
     for (before, after) in
         [("mq-none-2017", "mq-none-2017-patched"), ("mq-deadline-2017", "mq-deadline-2017-patched")]
     {
@@ -142,7 +142,7 @@ fn elevators_before_5_14_keep_no_priority_classes() {
 }
 
 #[test]
-fn a_design_over_a_base_says_only_what_differs() {
+fn a_design_on_a_base_has_only_the_keys_that_differ() {
     let text = "base = \"mq-deadline\"\n[queue]\ndepth = 31\nhw-queues = 4\n\
                 [queue.deadline]\nfifo-batch = 1\nprio-aging-expire = \"never\"\n";
     let design = Design::parse("./mine.toml", text).unwrap();
@@ -198,7 +198,7 @@ fn a_lun_that_refuses_ramps_its_depth() {
 }
 
 #[test]
-fn a_null_device_over_a_host_keeps_its_machine() {
+fn a_null_device_on_a_host_as_base_keeps_its_machine() {
     let text = "base = \"srp\"\n[null]\ncompletion = \"timer\"\nsubmit-queues = 2\ndepth = 8\n\
                 bandwidth-limit = \"400MiB/s\"\n";
     let device = Device::parse("mine", text).unwrap();
@@ -215,7 +215,7 @@ fn a_null_device_over_a_host_keeps_its_machine() {
 }
 
 #[test]
-fn an_unknown_value_names_the_nearest() {
+fn an_unknown_value_is_reported_with_the_nearest_one() {
     let text = "title = \"x\"\n\n[queue]\nmodel = \"multi\"\n\n\nelevator = \"mq-dedline\"\n";
     assert_eq!(
         design_error(text),
@@ -225,7 +225,7 @@ fn an_unknown_value_names_the_nearest() {
 }
 
 #[test]
-fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
+fn a_misspelt_key_is_reported_before_the_missing_key() {
     assert_eq!(
         design_error("[queue]\nmodle = \"multi\"\n"),
         "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
@@ -241,7 +241,7 @@ fn a_misspelt_key_is_told_before_the_one_it_was_meant_for_is_missed() {
 }
 
 #[test]
-fn a_missing_key_is_told_at_its_table() {
+fn a_missing_key_is_reported_at_the_line_of_its_table() {
     assert_eq!(design_error(""), "my.toml:1: missing key `model` in `[queue]`");
     let text = "title = \"x\"\n[queue]\nmodel = \"multi\"\nelevator = \"none\"\n";
     assert_eq!(design_error(text), "my.toml:2: missing key `dispatch` in `[queue]`");
@@ -256,7 +256,7 @@ fn a_missing_key_is_told_at_its_table() {
 }
 
 #[test]
-fn a_wrong_type_or_form_says_what_is_wanted() {
+fn a_value_of_the_wrong_type_or_form_is_reported_with_the_right_one() {
     let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
     assert_eq!(over("queue = 3"), "my.toml:2: `queue` is `integer`, not a table");
     assert_eq!(over("queue.depth = \"deep\""), "my.toml:2: `depth` is `deep`, not a whole number");
@@ -277,7 +277,7 @@ fn a_wrong_type_or_form_says_what_is_wanted() {
 }
 
 #[test]
-fn a_number_out_of_range_says_the_range() {
+fn a_number_out_of_range_is_reported_with_the_range() {
     let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
     assert_eq!(over("queue.depth = 0"), "my.toml:2: `depth` is `0`, out of range (1 to 10240)");
     assert_eq!(
@@ -295,7 +295,7 @@ fn a_number_out_of_range_says_the_range() {
 }
 
 #[test]
-fn hardware_queues_of_a_kind_come_with_the_line_that_asks_for_them() {
+fn the_hardware_queues_of_a_kind_carry_their_line() {
     let read = |queue: &str| {
         let design = Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{queue}\n"));
         design.map(|design| (design.read_queues, design.poll_queues)).map_err(|e| e.to_string())
@@ -317,7 +317,7 @@ fn hardware_queues_of_a_kind_come_with_the_line_that_asks_for_them() {
 }
 
 #[test]
-fn read_ahead_is_linux_s_where_a_design_says_nothing() {
+fn read_ahead_is_that_of_linux_by_default() {
     let design = |keys: &str| {
         Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}")).unwrap()
     };
@@ -342,7 +342,7 @@ fn read_ahead_is_linux_s_where_a_design_says_nothing() {
 }
 
 #[test]
-fn what_is_to_come_is_told_from_what_is_unknown() {
+fn a_planned_value_is_distinguished_from_an_unknown_one() {
     let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
     assert_eq!(
         over("queue.elevator = \"bfq\""),
@@ -351,7 +351,7 @@ fn what_is_to_come_is_told_from_what_is_unknown() {
 }
 
 #[test]
-fn the_table_of_a_btt_is_read_and_what_is_wrong_in_it_told() {
+fn errors_in_the_table_of_a_btt_are_reported() {
     let over = |text: &str| design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"));
     assert_eq!(
         over("rrt = \"scan\""),
@@ -378,7 +378,7 @@ fn the_table_of_a_btt_is_read_and_what_is_wrong_in_it_told() {
 }
 
 #[test]
-fn designs_of_the_library_and_of_linux_are_its_policies() {
+fn btt_designs_have_the_policies_of_the_library_and_of_linux() {
     let policy = |name| Design::lookup(name).unwrap().btt.unwrap().policy(12);
     assert_eq!(policy("btt"), Policy::DEFAULT);
     assert_eq!(policy("btt-linux"), Policy::LINUX);
@@ -391,10 +391,10 @@ fn designs_of_the_library_and_of_linux_are_its_policies() {
 }
 
 #[test]
-fn memory_is_as_large_as_an_arena_and_has_no_cache() {
+fn persistent_memory_fits_an_arena_and_has_no_cache() {
     let over = |text: &str| device_error(&format!("base = \"pmem-dram\"\n[limits]\n{text}\n"));
     let size =
-        "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB: what an arena of a BTT has room for";
+        "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT";
     assert_eq!([over("capacity = \"15MiB\""), over("capacity = \"505GiB\"")], [size; 2]);
     assert_eq!(
         over("write-cache = true"),
@@ -408,7 +408,7 @@ fn memory_is_as_large_as_an_arena_and_has_no_cache() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn contradictions_are_refused() {
     let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
     assert_eq!(
         over("[queue.deadline]"),
@@ -435,7 +435,7 @@ fn what_does_not_go_together_is_refused() {
     let of_srp = device_error("base = \"srp\"\n[host]\ntags = 1\n");
     assert_eq!(of_srp, "my.toml:2: `[host]` goes only with `[card]`");
     let wide = "base = \"sd-ux500\"\n[card]\nwidth = 8\n";
-    assert_eq!(device_error(wide), "my.toml:3: this `timing` does not go with this `width`");
+    assert_eq!(device_error(wide), "my.toml:3: this `timing` does not work with this `width`");
     let lanes = "base = \"sd-ux500\"\n[card]\nwidth = 2\n";
     assert_eq!(device_error(lanes), "my.toml:3: `width` is `2`, out of range (1, 4 or 8)");
     let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
@@ -461,7 +461,7 @@ fn what_does_not_go_together_is_refused() {
 }
 
 #[test]
-fn a_figure_with_an_origin_is_whole() {
+fn a_figure_with_an_origin_has_a_value() {
     let over = |line: &str| device_error(&format!("base = \"srp\"\n{line}\n"));
     assert_eq!(over("hba.luns = { value = 2 }"), "my.toml:2: missing key `origin`");
     assert_eq!(over("hba.luns = { origin = \"x\" }"), "my.toml:2: missing key `value`");
@@ -472,7 +472,7 @@ fn a_figure_with_an_origin_is_whole() {
 }
 
 #[test]
-fn a_file_that_is_not_toml_is_told_by_line() {
+fn a_file_that_is_not_toml_is_reported_with_its_line() {
     let error = design_error("title = \"x\"\n[queue\nmodel = 1\n");
     assert!(error.starts_with("my.toml:2: "), "{error}");
     let error = design_error("title = \"x\"\ntitle = \"y\"\n");
@@ -480,7 +480,7 @@ fn a_file_that_is_not_toml_is_told_by_line() {
 }
 
 #[test]
-fn an_unknown_name_gets_the_nearest() {
+fn an_unknown_name_is_reported_with_the_nearest_one() {
     let names: Vec<_> = builtin_devices().iter().map(|device| device.name).collect();
     let names = names.join(", ");
     assert_eq!(
@@ -496,7 +496,7 @@ fn an_unknown_name_gets_the_nearest() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_by_path() {
+fn a_file_that_cannot_be_read_is_reported_with_its_path() {
     let error = Design::lookup("./no/such.toml").unwrap_err().to_string();
     assert!(error.starts_with("./no/such.toml: "), "{error}");
     let error = Design::lookup("./").unwrap_err().to_string();
@@ -504,7 +504,7 @@ fn a_file_that_cannot_be_read_is_told_by_path() {
 }
 
 #[test]
-fn a_file_is_text_of_bounded_length() {
+fn a_file_that_is_too_long_or_no_text_is_refused() {
     let path = std::env::temp_dir().join(format!("blockyard-profile-{}.toml", std::process::id()));
     let name = path.to_str().unwrap();
     let told = |bytes: &[u8]| {
@@ -519,9 +519,9 @@ fn a_file_is_text_of_bounded_length() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A profile is whatever a user hands over: no bytes may bring the reader down.
+/// Profiles come from users, so no text may make the reader panic.
 #[test]
-fn no_text_makes_the_reader_panic() {
+fn any_text_is_read_or_refused_without_a_panic() {
     const SPLICES: &[&str] =
         &["", "\"", "[", "]]", "{", "=", "\n", "\0", "é", "9", "-", ".", "1e400", "'''", "#", "_"];
     let all = builtin_designs().iter().chain(builtin_devices());
@@ -540,7 +540,7 @@ fn no_text_makes_the_reader_panic() {
 }
 
 #[test]
-fn deep_nesting_is_an_error_and_no_overflow() {
+fn deep_nesting_is_an_error() {
     for open in ["[", "{a=", "a."] {
         parse_both(&format!("title = {}", open.repeat(20_000)));
         parse_both(&open.repeat(20_000));

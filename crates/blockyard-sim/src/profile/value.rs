@@ -1,4 +1,4 @@
-//! The kinds of value a profile holds, and how each is read.
+//! The kinds of values in profiles, each with its reader.
 
 use core::fmt::Display;
 use core::ops::RangeInclusive;
@@ -10,12 +10,12 @@ use super::error::Problem;
 
 /// A kind of value.
 pub(super) trait Kind {
-    /// What a value of this kind is read as.
+    /// The type of a value of this kind.
     type Out;
-    /// Whether it is a figure, for which `{ value = ..., origin = "..." }` may stand.
+    /// Whether a value of this kind is a figure, which may be written as `{ value = ..., origin = "..." }`.
     const FIGURE: bool;
 
-    /// Reads `value`, which `key` has.
+    /// Reads `value` of `key`.
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Self::Out, Problem>;
 }
 
@@ -25,19 +25,19 @@ pub(super) struct Text;
 /// `true` or `false`.
 pub(super) struct Flag;
 
-/// One of some words, each standing for a value.
+/// One of several words, each of which stands for a value.
 pub(super) struct OneOf<'a, T>(pub &'a [(&'static str, T)]);
 
 /// A whole number within a range.
 pub(super) struct Count<N>(pub RangeInclusive<N>);
 
-/// A time with its unit, an hour at most.
+/// A time with its unit, at most an hour.
 pub(super) struct Time;
 
 /// A size with its unit, within a range in bytes.
 pub(super) struct Bytes(pub RangeInclusive<u64>);
 
-/// A rate with its unit, in bytes per second, at least one.
+/// A rate with its unit, at least one byte per second.
 pub(super) struct Rate;
 
 /// A time, or the word `never` for [`Duration::MAX`].
@@ -66,6 +66,7 @@ impl<T: Copy> Kind for OneOf<'_, T> {
     const FIGURE: bool = false;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<T, Problem> {
+        debug_assert!(!self.0.is_empty(), "`{key}` has no words");
         let word = string(key, value, "a string")?;
         let found = self.0.iter().find(|(name, _)| *name == word);
         found.map(|(_, meaning)| *meaning).ok_or_else(|| Problem::UnknownValue {
@@ -84,6 +85,7 @@ where
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<N, Problem> {
+        debug_assert!(self.0.start() <= self.0.end(), "`{key}` has an empty range");
         let DeValue::Integer(digits) = value else {
             return Err(unsuitable(key, value, "a whole number"));
         };
@@ -101,8 +103,8 @@ const TIME_UNITS: &[(&str, u64)] =
     &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// The time that `text` says, as profiles have it: a number with its unit, in whole nanoseconds, at
-/// most an hour. `None` if it says something else.
+/// Returns the time in `text`, written as in profiles: a number with its unit, in whole nanoseconds, at most an
+/// hour. Returns `None` for any other text.
 #[must_use]
 pub fn time(text: &str) -> Option<Duration> {
     whole_units(text, TIME_UNITS).filter(|ns| *ns <= HOUR_NS).map(Duration::from_ns)
@@ -167,7 +169,7 @@ fn string<'v>(key: &str, value: &'v DeValue<'_>, wanted: &'static str) -> Result
     value.as_str().ok_or_else(|| unsuitable(key, value, wanted))
 }
 
-/// Reads a string such as `2.5us` to a whole number of the smallest unit.
+/// Reads a string such as `2.5us` as a whole number of the smallest unit.
 fn scaled(
     key: &str,
     value: &DeValue<'_>,
@@ -176,6 +178,7 @@ fn scaled(
     range: &RangeInclusive<u64>,
     allowed: &str,
 ) -> Result<u64, Problem> {
+    debug_assert!(range.start() <= range.end(), "`{key}` has an empty range");
     let text = string(key, value, wanted)?;
     let amount = whole_units(text, units).ok_or_else(|| unsuitable(key, value, wanted))?;
     if range.contains(&amount) {
@@ -185,9 +188,10 @@ fn scaled(
     Err(Problem::OutOfRange { key, given, allowed: allowed.to_owned() })
 }
 
-/// The decimal number and the unit of `text` as a whole number of the smallest unit; `None` where
-/// it is none, or too large.
+/// Returns the decimal number and unit in `text` as a whole number of the smallest unit. Returns `None` if `text`
+/// is something else, the number is not whole or it is too large.
 fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    debug_assert!(units.iter().any(|(_, factor)| *factor == 1), "no smallest unit");
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let number = text.strip_suffix(unit)?;
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
@@ -218,7 +222,7 @@ mod tests {
     const UNITS: &[(&str, u64)] = &[("ns", 1), ("us", 1_000)];
 
     #[test]
-    fn a_decimal_is_taken_only_where_it_is_whole_in_the_smallest_unit() {
+    fn a_decimal_must_be_whole_in_the_smallest_unit() {
         assert_eq!(whole_units("1.5us", UNITS), Some(1_500));
         assert_eq!(whole_units("0.001us", UNITS), Some(1));
         assert_eq!(whole_units("0.0001us", UNITS), None);
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_none() {
+    fn text_that_is_no_quantity_is_none() {
         for text in ["", "us", "1", "1.us", ".5us", "1.2.3us", "-1us", "+1us", "1 us", "1ms"] {
             assert_eq!(whole_units(text, UNITS), None, "{text}");
         }
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_takes_any_radix_and_nothing_negative() {
+    fn a_count_has_any_radix_and_is_not_negative() {
         let read = |text| Count(0..=255_u16).read("n", DeValue::parse(text).unwrap().get_ref());
         assert_eq!(read("0x10"), Ok(16));
         assert_eq!(read("1_0"), Ok(10));

@@ -177,6 +177,7 @@ mod tests {
         assert_eq!(took(&mut completions, true), [Some(9), None, Some(17), None]);
     }
 
+    // [bounded-trace-memory]
     #[test]
     fn an_io_without_an_end_is_given_up_in_bounded_memory() {
         let mut completions = Completions::default();

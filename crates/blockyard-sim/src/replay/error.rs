@@ -17,7 +17,7 @@ pub enum Position {
     Byte(u64),
 }
 
-/// A place in a trace.
+/// A place in a trace ([trace-error-names-its-place]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file as it was named.
@@ -53,7 +53,7 @@ impl fmt::Display for TraceError {
 
 impl core::error::Error for TraceError {}
 
-/// Why a trace was refused.
+/// Why a trace was refused ([bad-trace-is-an-error]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceFault {
@@ -103,7 +103,7 @@ pub enum TraceFault {
         /// All known words.
         known: &'static str,
     },
-    /// A number that can only be in another unit than the format's.
+    /// A number that can only be in another unit than the format's ([wrong-unit-is-refused]).
     Unit {
         /// The field.
         field: &'static str,

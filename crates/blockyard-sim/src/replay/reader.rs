@@ -186,10 +186,10 @@ impl Reader {
 
     /// Returns how many entries stood too late in their file, and the largest delay.
     pub(super) fn moved(&self) -> (u64, Duration) {
-        let (moved, most_ns) = match &self.parser {
+        let (moved, delay_ns_max) = match &self.parser {
             Parser::Blktrace(parser) => parser.moved(),
             _ => (self.order.moved, self.order.moved_ns_max),
         };
-        (moved, Duration::from_ns(most_ns))
+        (moved, Duration::from_ns(delay_ns_max))
     }
 }

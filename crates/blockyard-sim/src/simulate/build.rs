@@ -1,4 +1,4 @@
-//! A world from a device, a design and what the run is subject to.
+//! Builds a world from a device, a design and the conditions of a run.
 
 use super::{Conditions, SimulationError};
 use crate::data::history::Cache;
@@ -35,15 +35,15 @@ use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 use std::borrow::Cow;
 
-/// Driver tags for persistent memory, where a request ends in the call that hands it over.
+/// Driver tags for persistent memory, where a request ends in the call that issues it.
 const PMEM_TAGS: u16 = 64;
 
-/// Hardware queues of their own that kinds of I/O have.
+/// The hardware queues that serve one kind of I/O only, with their keys.
 fn kinds(design: &Design) -> [(&'static str, KindQueues); 2] {
     [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)]
 }
 
-/// A kind of I/O has at most a hardware queue for each processor.
+/// Checks that a kind of I/O has at most one hardware queue for each processor.
 pub(super) fn check_queues(design: &Design, cpus: u16) -> Result<(), SimulationError> {
     let Some((key, KindQueues { count, line })) =
         kinds(design).into_iter().find(|(_, kind)| kind.count > cpus)
@@ -71,15 +71,17 @@ pub(super) fn build_world<O: Observer>(
     };
     let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
     let hctxs = default + reads + polls;
+    assert!(default > 0, "a disk has a hardware queue");
     let mut model = model(device, design, hctxs, draws)?;
     if conditions.verify.is_some() {
         match &mut model {
             Model::Mmc(mmc) => mmc.keep_data(),
             Model::Pmem(pmem) => pmem.keep_data(all_draws.fork(5)),
-            Model::Null(_) | Model::Hba(_) => {}
+            _ => {}
         }
     }
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
+    assert!(instances > 0, "a job file has a job, or a trace has a submitter");
     let tags = TagSetConfig {
         hctxs,
         depth: depth(device, design),
@@ -121,17 +123,18 @@ pub(super) fn build_world<O: Observer>(
     let served_by = |hctx: u16| {
         let kinds = [&config.map.default, &config.map.read, &config.map.poll];
         let first = |kind: &Vec<HctxId>| kind.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
-        let cpu = kinds.into_iter().find_map(first).expect("every hardware queue serves one");
-        CpuId(u16::try_from(cpu).expect("a processor of the machine"))
+        let cpu = kinds.into_iter().find_map(first).expect("every hardware queue serves a CPU");
+        CpuId(u16::try_from(cpu).expect("the machine numbers its CPUs by 16 bits"))
     };
-    let worker_cpu = (0..hctxs).map(served_by).collect();
+    let worker_cpu: Vec<_> = (0..hctxs).map(served_by).collect();
+    debug_assert!(worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus), "a worker runs on a CPU");
     let polled = PolledQueues::new(&config.map);
     let mut world = World::new(machine, &policies, host, queues, worker_cpu, polled);
     world.read_ahead(design.read_ahead.reach(&device.limits));
     Ok(world)
 }
 
-/// The model of `device` with so many hardware queues, that `draws` decides for.
+/// The model of `device` with `hctxs` hardware queues. What varies is drawn from `draws`.
 fn model(
     device: &Device,
     design: &Design,
@@ -150,13 +153,13 @@ fn model(
     })
 }
 
-/// `device` alone, with one hardware queue, as `design` wants its host to work; `seed` draws what
-/// varies.
+/// Returns `device` alone, with one hardware queue and the host of `design`. What varies is drawn from
+/// `seed`.
 ///
 /// # Errors
 ///
-/// [`SimulationError::Host`], [`SimulationError::NotMmc`] and their like: design and device do not go
-/// together.
+/// [`SimulationError::Host`], [`SimulationError::NotMmc`] and similar ones, if the design does not work on
+/// the device.
 pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, SimulationError> {
     check_host(design, device)?;
     check_pmem(design, device)?;
@@ -220,18 +223,21 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
         _ if design.host.is_some() => Err(SimulationError::NotMmc {
             design: design.name.clone(),
             device: device.name.clone(),
+            kind: device.model.kind(),
         }),
         _ => Ok(()),
     }
 }
 
-/// A block translation table is for persistent memory, which takes bios as they come.
+/// Checks that only persistent memory, which takes bios as they come, has a block translation table.
 pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
     let (design_name, device_name) = (|| design.name.clone(), || device.name.clone());
+    let model = &device.model;
     if !matches!(device.model, DeviceModel::Pmem(_)) {
         let fits = design.btt.is_none();
         let (design, device) = (design_name(), device_name());
-        return if fits { Ok(()) } else { Err(SimulationError::NotPmem { design, device }) };
+        let kind = model.kind();
+        return if fits { Ok(()) } else { Err(SimulationError::NotPmem { design, device, kind }) };
     }
     let queued = design.policies.elevator != ElevatorKind::None
         || design.policies.model == Locking::SingleLock
@@ -271,14 +277,14 @@ pub(super) fn check_faults<'a>(
     })
 }
 
-/// Has `world`, whose stack keeps what is on `device`, verified.
+/// Makes `world`, whose stack keeps the data of `device`, verify it.
 pub(super) fn begin_verifying<O: Observer>(
     world: &mut World<O>,
     verify: &Verify,
     device: &Device,
     seed: u64,
 ) {
-    // Where the power is never cut, nobody sees what is durable; a card that is reset loses it, too.
+    // Without power cuts nobody sees what is durable. The reset of a card loses the cache as well.
     let cuts_power = verify.cuts_power() || matches!(device.model, DeviceModel::Mmc(_));
     let volatile = device.limits.write_cache && cuts_power;
     let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
@@ -293,13 +299,14 @@ pub(super) fn begin_verifying<O: Observer>(
     }
 }
 
-/// As many bios as all jobs together can have under way, with the parts of split ones.
+/// The most bios that all jobs together can have in flight, with the parts of split ones.
 fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
     let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
     let by_segments = u32::from(limits.max_segments) * page_sectors;
     let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
+    debug_assert!(part <= limits.max_sectors.max(1), "a part is not longer than a request");
     let window = design.read_ahead.reach(limits).longest() * u64::from(page_sectors);
     let of_job = |job: &Job| {
         let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();

@@ -1,4 +1,4 @@
-//! Why a simulation cannot be had, or ended early.
+//! Why a simulation cannot begin, or ended early.
 
 use crate::fit::Unfit;
 use crate::job::{JobError, Place};
@@ -10,7 +10,7 @@ use blockyard::time::Instant;
 use blockyard_mmc::block::Unsupported;
 use std::fmt;
 
-/// Why a simulation cannot be had, or ended early.
+/// Why a simulation cannot begin, or ended early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
     /// The job does not fit the device.
@@ -81,6 +81,8 @@ pub enum SimulationError {
         design: String,
         /// The device.
         device: String,
+        /// What kind of device that is, with an article.
+        kind: &'static str,
     },
     /// The design has a block translation table, and the device is no persistent memory.
     NotPmem {
@@ -88,6 +90,8 @@ pub enum SimulationError {
         design: String,
         /// The device.
         device: String,
+        /// What kind of device that is, with an article.
+        kind: &'static str,
     },
     /// The device is no model for a served disk.
     NotServed {
@@ -165,28 +169,26 @@ impl fmt::Display for SimulationError {
             ),
             Self::OneQueue { file, line, key } => write!(
                 f,
-                "{file}:{line}: `{key}` does not go with an eMMC device or SD card: its host has one hardware queue"
+                "{file}:{line}: `{key}` does not work on eMMC and SD devices: their host has one hardware queue"
             ),
             Self::Host { file, line, ask: Ask { key, value, remedy }, device, why } => write!(
                 f,
                 "{file}:{line}: `{key}` is `{value}`, and on device `{device}` {why}: {remedy}"
             ),
-            Self::NotMmc { design, device } => write!(
-                f,
-                "design `{design}` has a `[host]`, as for an eMMC device or SD card; device `{device}` is none"
-            ),
-            Self::NotPmem { design, device } => write!(
-                f,
-                "design `{design}` has a `[btt]`, as for persistent memory; device `{device}` is none"
-            ),
+            Self::NotMmc { design, device, kind } => {
+                write!(f, "`{design}` only works on eMMC and SD devices; `{device}` is {kind}")
+            }
+            Self::NotPmem { design, device, kind } => {
+                write!(f, "`{design}` only works on persistent memory; `{device}` is {kind}")
+            }
             Self::NotServed { device } => write!(
                 f,
-                "device `{device}` is persistent memory, whose time is its processor's: no disk is served as it"
+                "a disk cannot be served as `{device}`: persistent memory has no timing beside its CPU's"
             ),
             Self::Queued { design, device } => write!(
                 f,
-                "device `{device}` is persistent memory, which takes bios as they come: no elevator, one \
-                 lock or queues of a kind as in design `{design}`; try `pmem-raw` or `btt`"
+                "`{design}` does not work on `{device}`: persistent memory has no scheduler, no shared lock and \
+                 no queues; try `pmem-raw` or `btt`"
             ),
             Self::NoInterruptCpu { device, cpus } => write!(
                 f,

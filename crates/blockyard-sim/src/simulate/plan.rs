@@ -1,4 +1,4 @@
-//! Which instances of which jobs run, in which waves, on which processors and files.
+//! Places the instances of jobs: in waves, on CPUs, on files.
 
 use super::SimulationError;
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
@@ -10,7 +10,7 @@ use crate::replay::Replay;
 use crate::task::{Instance, Origin};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 
-/// An instance to come, of the job with this index.
+/// An instance that has not begun, of the job with this index.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub(super) job: usize,
@@ -19,7 +19,7 @@ pub(super) struct Planned {
 
 pub(super) type Plans = (Vec<Vec<Planned>>, Vec<(usize, u32)>, Vec<JobStats>);
 
-/// Every instance of `jobs`, in waves, and where it counts.
+/// Plans every instance of `jobs`: its wave, and the entry of the statistics that it belongs to.
 pub(super) fn plan(
     jobs: &[Job],
     device: &Device,
@@ -65,12 +65,15 @@ pub(super) fn plan(
             waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
         }
     }
+    debug_assert_eq!(entries.len(), stats.len(), "every entry has statistics");
+    debug_assert!(waves.iter().flatten().all(|of| of.instance.stats < stats.len()));
     Ok((waves, entries, stats))
 }
 
-/// The submitters of a replay, which all begin at once and count as one.
+/// Plans the submitters of a replay, which all begin at once and share one entry.
 pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     let cpus = replay.task_cpus(device).into_iter().zip(0..);
+    debug_assert!(device.machine.cpus > 0, "a machine has a CPU");
     let planned = cpus.map(|(cpu, number)| {
         let instance = Instance { number, origin: Origin::Recorded, cpu, stats: 0 };
         Planned { job: 0, instance }
@@ -78,7 +81,7 @@ pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
 }
 
-/// The processor of an instance: the machine's in turn, or those the job allows.
+/// The CPU of an instance: those of the machine in turn, or those that the job allows.
 fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError> {
     if let Some(&cpu) = job.cpus_allowed.iter().find(|cpu| **cpu >= cpus) {
         return Err(SimulationError::NoSuchCpu { job: job.name.clone(), cpu, cpus });
@@ -89,13 +92,12 @@ fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError
     } as usize;
     if job.cpus_allowed.is_empty() {
         let at = number % usize::from(cpus);
-        return Ok(CpuId(u16::try_from(at).expect("below the number of processors")));
+        return Ok(CpuId(u16::try_from(at).expect("the remainder is below the number of CPUs")));
     }
     Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
 }
 
-/// Where files lie: each name is a disk of its own; files without a
-/// name lie one behind the other on the first disk.
+/// Places files: each name is a disk; files without a name follow each other on the first disk.
 struct Files {
     disk_bytes: u64,
     /// Bytes of a logical block.
@@ -126,6 +128,7 @@ impl Files {
                 place: job.place.clone(),
             })?;
             let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
+            debug_assert!(self.next_byte <= self.disk_bytes, "a file ends on its disk");
             placements.push(Placement { queue: QueueId(0), base_bytes, len_bytes });
         }
         Ok(placements)

@@ -204,6 +204,36 @@ struct Think {
     spin_now: Duration,
 }
 
+impl Shape {
+    fn of(job: &Job) -> Self {
+        let depth = job.depth();
+        let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
+        let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
+        let complete_max = job.iodepth_batch_complete_max.map_or(complete_min, or_depth);
+        Self {
+            engine: job.engine,
+            depth,
+            batch: or_depth(job.iodepth_batch_submit),
+            complete_min,
+            complete_max: complete_max.max(complete_min),
+            low: job.iodepth_low.unwrap_or(depth).min(depth),
+        }
+    }
+}
+
+impl Think {
+    fn of(job: &Job) -> Self {
+        Self {
+            pause: Duration::from_ns(job.thinktime_ns),
+            spin: Duration::from_ns(job.thinktime_spin_ns),
+            every: job.thinktime_blocks.max(1),
+            since: 0,
+            due: false,
+            spin_now: Duration::ZERO,
+        }
+    }
+}
+
 impl Task {
     /// Returns `instance` of `job` as task `id`; `seed` is that of the run.
     #[must_use]
@@ -211,8 +241,6 @@ impl Task {
         let Instance { number, origin, cpu, stats } = instance;
         let depth = job.depth();
         assert!(depth > 0, "a job has a depth of at least 1");
-        let or_depth = |count: u32| if count == 0 { depth } else { count.min(depth) };
-        let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
         let idle = Slot {
             op: None,
             len_bytes: 0,
@@ -246,17 +274,7 @@ impl Task {
             continue_on_error: job.continue_on_error,
             source,
             reader,
-            shape: Shape {
-                engine: job.engine,
-                depth,
-                batch: or_depth(job.iodepth_batch_submit),
-                complete_min,
-                complete_max: job
-                    .iodepth_batch_complete_max
-                    .map_or(complete_min, or_depth)
-                    .max(complete_min),
-                low: job.iodepth_low.unwrap_or(depth).min(depth),
-            },
+            shape: Shape::of(job),
             slots: vec![idle; depth as usize],
             free: (0..depth).rev().collect(),
             completed: VecDeque::with_capacity(depth as usize),
@@ -272,14 +290,7 @@ impl Task {
             started: Instant::ZERO,
             measured_from: Instant::ZERO,
             stop_at: Instant::MAX,
-            think: Think {
-                pause: Duration::from_ns(job.thinktime_ns),
-                spin: Duration::from_ns(job.thinktime_spin_ns),
-                every: job.thinktime_blocks.max(1),
-                since: 0,
-                due: false,
-                spin_now: Duration::ZERO,
-            },
+            think: Think::of(job),
             pause_until: Instant::ZERO,
         }
     }
@@ -665,7 +676,8 @@ impl Task {
 
     /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
     pub fn sleep_for_tag(&mut self, now: Instant) {
-        debug_assert!(self.drawn.is_some(), "only an I/O waits for a tag");
+        let has_bio = self.drawn.is_some() || self.reader.is_some();
+        debug_assert!(has_bio, "only a task with a bio waits for a tag");
         self.refused_at.get_or_insert(now);
         self.asleep = Asleep::Tag;
     }

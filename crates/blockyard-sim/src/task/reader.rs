@@ -69,7 +69,7 @@ pub struct Reader {
     call: Option<Call>,
     /// Runs that were claimed and not submitted.
     runs: VecDeque<Run>,
-    under_way: u32,
+    in_flight: u32,
 }
 
 impl Reader {
@@ -89,7 +89,7 @@ impl Reader {
             streams: Vec::new(),
             call: None,
             runs: VecDeque::new(),
-            under_way: 0,
+            in_flight: 0,
         }
     }
 
@@ -140,7 +140,7 @@ impl Reader {
     #[must_use]
     pub fn next(&self, cache: &PageCache) -> ReadStep {
         if !self.runs.is_empty() {
-            let full = self.under_way >= READER_BIOS_MAX;
+            let full = self.in_flight >= READER_BIOS_MAX;
             return if full { ReadStep::AwaitRoom } else { ReadStep::Ask };
         }
         let call = self.call.as_ref().expect("a reader with a next step should be in a call");
@@ -191,7 +191,7 @@ impl Reader {
     /// Returns the next bio to submit, without a cookie, and its queue.
     #[must_use]
     pub fn next_bio(&self, cache: &PageCache) -> Option<(QueueId, Bio)> {
-        let run = self.runs.front().filter(|_| self.under_way < READER_BIOS_MAX)?;
+        let run = self.runs.front().filter(|_| self.in_flight < READER_BIOS_MAX)?;
         let Placement { queue, base_bytes, len_bytes } = cache.placement(run.file);
         let begin = run.pages.start * PAGE_BYTES;
         debug_assert!(begin < len_bytes, "a run begins within its file");
@@ -209,15 +209,15 @@ impl Reader {
     ///
     /// If there was no such bio.
     pub fn submitted(&mut self) -> Run {
-        debug_assert!(self.under_way < READER_BIOS_MAX, "a reader waits for room");
-        self.under_way += 1;
+        debug_assert!(self.in_flight < READER_BIOS_MAX, "a reader waits for room");
+        self.in_flight += 1;
         self.runs.pop_front().expect("a submitted bio should come from `next_bio`")
     }
 
     /// Notes that a bio of this reader has ended.
     pub const fn bio_ended(&mut self) {
-        debug_assert!(self.under_way > 0, "a bio that ends was in flight");
-        self.under_way -= 1;
+        debug_assert!(self.in_flight > 0, "a bio that ends was in flight");
+        self.in_flight -= 1;
     }
 
     /// Notes that the page that the call waits for could not be read.

@@ -1,4 +1,4 @@
-//! The way back: what the device is done with, to the processor and the task that wait for it.
+//! Completions: from the device to the processor and the task that wait for them.
 
 use super::{Event, RUN_BIT, World, split_cookie};
 use crate::device::terms::Completion;
@@ -10,14 +10,14 @@ use blockyard::time::Duration;
 use blockyard::unit::HctxId;
 
 impl<O: Observer> World<O> {
-    /// Schedules what the device said.
+    /// Schedules the events of the device.
     pub(super) fn schedule_device(&mut self) {
         while let Some((at, event)) = self.device_events.pop_front() {
             self.soon(at, Event::Device(event));
         }
     }
 
-    /// What the device is done with goes to the processors that submitted it.
+    /// Gives completed requests to the processors that submitted them.
     pub(super) fn take_finished(&mut self) {
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
@@ -56,11 +56,11 @@ impl<O: Observer> World<O> {
         let interrupt = completion == Completion::Interrupt;
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
-        let cpu = request.expect("a device finishes what it owns").cpu;
+        let cpu = request.expect("request in flight that the device completes").cpu;
         self.give(cpu, Work::Complete { finished, interrupt });
     }
 
-    /// What the device was done with within a call is completed in it, unless it is looked for.
+    /// Completes the requests that the device completed within the call, unless they are polled for.
     pub(super) fn complete_at_once(&mut self) -> Duration {
         let mut cost = Duration::ZERO;
         while let Some(finished) = self.host.driver.next_finished(self.now) {
@@ -77,12 +77,12 @@ impl<O: Observer> World<O> {
         let queue = finished.queue;
         let target = &mut self.queues[queue.index()];
         let known = target.conclude(&mut self.host, &finished, self.now);
-        known.expect("a device finishes what it owns, once");
+        known.expect("request that the device completes for the first time");
         let cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
         cost + self.follow_up(queue, true)
     }
 
-    /// A bio has ended: its task has a result, and is woken if it waits for it.
+    /// Ends a bio: gives its task the result, and wakes the task if it waits for that.
     pub(super) fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
         let (task, slot) = split_cookie(cookie);
         if slot & RUN_BIT != 0 {

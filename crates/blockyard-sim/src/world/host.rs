@@ -1,5 +1,5 @@
-//! The driver of an MMC host at work: its interrupt handler, its thread and its deferred work, act by
-//! act (T7, T8).
+//! The driver of an MMC host at work: runs its [contexts](crate::device::mmc::contexts) on the processors
+//! ([sleeping-driver-has-its-thread]).
 
 use super::{Event, World};
 use crate::device::mmc::contexts::{Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index};
@@ -15,7 +15,7 @@ impl<O: Observer> World<O> {
     /// The contexts of the MMC host, and the host.
     fn contexts(&mut self) -> (&mut Contexts, &mut MmcHost) {
         let mmc = self.host.driver.model_mut().mmc_mut();
-        (&mut self.contexts, mmc.expect("contexts are those of an MMC host"))
+        (&mut self.contexts, mmc.expect("MMC host whose contexts run"))
     }
 
     /// Whether the device is an MMC host, whose driver has contexts of its own.
@@ -55,7 +55,8 @@ impl<O: Observer> World<O> {
     }
 
     fn hear_controller(&mut self) {
-        let mmc = self.host.driver.model_mut().mmc_mut().expect("a controller has news");
+        let mmc =
+            self.host.driver.model_mut().mmc_mut().expect("MMC host whose controller has news");
         while let Some(used) = mmc.next_use() {
             self.host.sink.1.bus_used(&used);
         }
@@ -164,7 +165,7 @@ impl<O: Observer> World<O> {
     pub(super) fn host_did(&mut self, cpu: CpuId, doing: Doing) {
         let context = doing.context();
         let mmc =
-            self.host.driver.model_mut().mmc_mut().expect("a processor worked for its driver");
+            self.host.driver.model_mut().mmc_mut().expect("MMC host for which a processor worked");
         match self.contexts.take_effect(doing, mmc, self.now, &mut self.device_events) {
             Effect::Nothing => {}
             Effect::Controller => {
@@ -217,6 +218,7 @@ impl<O: Observer> World<O> {
         self.host.sink.1.work_ends(end);
         self.totals.cpu += cost;
         let state = &mut self.cpus[cpu.index()];
+        debug_assert!(state.running && state.doing.is_none(), "{cpu:?} does {:?}", state.doing);
         state.busy += cost;
         state.busy_until = end;
         state.doing = Some(doing);
@@ -224,12 +226,13 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Which of `cpus` a thread runs on that is woken at `at`: `preferred`, or else the first after it, that
-/// has nothing to do then, for all that is known, and that is not `taken` by another thread on its way;
-/// `preferred` if there is none.
+/// The processor for a thread that is woken at `at`: `preferred`, or the first one after it, that will be idle
+/// and is not `taken` by another thread on its way. `preferred` if there is none.
 fn idle_cpu(cpus: &[Cpu], preferred: CpuId, taken: Option<CpuId>, at: Instant) -> CpuId {
+    debug_assert!(preferred.index() < cpus.len(), "{preferred:?} of {}", cpus.len());
     let from = |step| u16::try_from((preferred.index() + step) % cpus.len());
-    let numbered = (0..cpus.len()).map(|step| CpuId(from(step).expect("numbered by 16 bits")));
+    let numbered =
+        (0..cpus.len()).map(|step| CpuId(from(step).expect("processor number in 16 bits")));
     let mut free = numbered.filter(|cpu| cpus[cpu.index()].is_idle(at) && taken != Some(*cpu));
     free.next().unwrap_or(preferred)
 }

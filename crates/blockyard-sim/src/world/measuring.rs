@@ -1,4 +1,4 @@
-//! What is measured of tasks, from when on.
+//! Measuring of tasks, the machine and the device.
 
 use super::{Event, Failure, Totals, World};
 use crate::machine::cpu::TaskId;
@@ -8,15 +8,16 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<O: Observer> World<O> {
-    /// Forgets at `from` what was counted of the machine and the device until then.
+    /// Forgets at `from` the counts of the machine and the device.
     pub fn measure_from(&mut self, from: Instant) {
+        assert_eq!(self.now, Instant::ZERO, "measuring is planned before the run");
         self.measure_from = from;
         if from > Instant::ZERO {
             self.events.push(from, Event::Measure);
         }
     }
 
-    /// All jobs have ended: if they did so before measuring began, nothing was measured.
+    /// All jobs have ended: if measuring had not begun, forgets the counts.
     pub fn end_measuring(&mut self) {
         if self.now < self.measure_from {
             self.forget();
@@ -35,8 +36,9 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A task polled from `begin` to `end`.
+    /// Charges a task for polling from `begin` to `end`.
     pub(super) fn charge(&mut self, id: TaskId, begin: Instant, end: Instant) {
+        debug_assert!(begin <= end, "{id:?} polled from {begin} to {end}");
         let task = &self.tasks[id.0 as usize];
         let measured = end.since(begin.max(task.measured_from()));
         let stats = &mut self.stats[task.stats];
@@ -44,7 +46,7 @@ impl<O: Observer> World<O> {
         stats.spent.in_calls += measured;
     }
 
-    /// A task that may have slept runs again.
+    /// Ends the rest of a task that runs again.
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
         let Some(rest) = task.rest.take() else { return };
@@ -60,6 +62,7 @@ impl<O: Observer> World<O> {
         if taken.completed < task.measured_from() {
             return;
         }
+        debug_assert!(taken.completed <= self.now, "{taken:?} is reaped before it completes");
         let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
         let stats = &mut self.stats[task.stats];
         if failed {
@@ -91,7 +94,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A task has ended at `end`: nothing more is measured of it.
+    /// Ends the measuring of a task that has ended at `end`.
     pub(super) fn end_measuring_of(&mut self, id: TaskId, end: Instant) {
         let task = &self.tasks[id.0 as usize];
         let (stats, from) = (task.stats, task.measured_from());

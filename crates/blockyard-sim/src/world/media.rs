@@ -1,4 +1,4 @@
-//! What is on the media, held against what ought to be; losses of power.
+//! Checks of the data on the media, and losses of power.
 
 use super::{Event, Failure, World};
 use crate::data::verify::{Verified, Verifier};
@@ -9,25 +9,27 @@ use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 
-/// Most losses of power that are looked at in a run: each takes a look at all that is on the media.
+/// The most power cuts of a run: each is a check of all data on the media.
 pub const POWER_CUTS_MAX: usize = 100_000;
 
-/// Why a stack has media.
-const KEPT: &str = "what is verified is kept";
+/// The message if a world that verifies has no media.
+const KEPT: &str = "media of a world that verifies";
 
 impl<O: Observer> World<O> {
-    /// Holds what is on the media of the stack, which keeps them, against what ought to be.
+    /// Checks the data on the media of the stack, which keeps it, by `verifier`.
     pub fn verify(&mut self, verifier: Verifier) {
+        assert!(self.host.driver.media().is_some(), "the stack keeps no data");
         self.verifier = Some(Box::new(verifier));
     }
 
-    /// Asks at `at` what would be left if the power went, and then after each `period` unless that
-    /// is zero: at most once with a period. [`Self::verify`] comes first.
+    /// Checks at `at` what would be left if the power went, and again after each `period` unless that is zero.
+    /// Call this at most once with a period, after [`Self::verify`].
     pub fn cut_power(&mut self, at: Instant, period: Duration) {
+        assert!(self.verifier.is_some(), "power cuts in a world that verifies nothing");
         self.events.push(at, Event::PowerCut(period));
     }
 
-    /// What was verified, if anything is: with what is on the media now. All bios have ended.
+    /// The result of the checks, with the data on the media now. All bios have ended.
     #[must_use]
     pub fn verified(&self) -> Option<Verified> {
         let verifier = self.verifier.clone()?;
@@ -35,14 +37,14 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn power_cut(&mut self, period: Duration) {
-        let verifier = self.verifier.as_mut().expect("whoever cuts the power verifies");
+        let verifier = self.verifier.as_mut().expect("verifier of a world with power cuts");
         if verifier.power_cuts() >= POWER_CUTS_MAX {
             self.failure = Some(Failure::PowerCuts);
             return;
         }
         self.host.driver.update_media(self.now);
         verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
-        // Where nothing else is to come, nothing will ever be left but the same.
+        // Without further events every later power cut would leave the same.
         let goes_on = self.next_event.is_some() || !self.events.is_empty();
         if period > Duration::ZERO && goes_on {
             self.cut_power(self.now + period, period);

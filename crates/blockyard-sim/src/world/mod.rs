@@ -1,36 +1,36 @@
 //! The world: processors, tasks, request queues and a device, moved from event to event.
 //!
-//! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor
-//! without interruption: what it changes, it changes at the instant it begins; what follows from
-//! it (commands at the device, threads woken, runs left to a worker) begins when it ends.
+//! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor without
+//! interruption. It makes its changes at the instant at which it begins; its consequences (commands at the
+//! device, threads woken, runs left to a worker) begin when it ends. Only the work of an MMC host's driver is
+//! the other way round: see [`contexts`](crate::device::mmc::contexts). An interrupt waits on its processor
+//! for the end of such work. When a timer wakes a thread of that driver, the processor on which the thread
+//! slept pays for the timer's interrupt and the wake-up.
 //!
 //! # Rules
 //!
-//! - **T1.** Events happen in the order of time, then of scheduling. Nothing else decides an order.
-//! - **T2.** A processor does one thing at a time; completions go before threads.
-//! - **T3.** Work that takes the design's lock begins when it has the lock; until then its
+//! - **[events-in-time-order]** Events happen in the order of time, then of scheduling. Nothing else decides
+//!   an order.
+//! - **[completions-before-threads]** A processor does one thing at a time; completions go before threads.
+//! - **[lock-before-work]** Work under the design's lock begins when it has the lock; until then its
 //!   processor spins.
-//! - **T4.** A deferred run of a hardware queue is pending at most once.
-//! - **T5.** A polled hardware queue interrupts nobody: what it has completed waits for a look, and
-//!   is completed on the processor that looks. A task that waits with polled I/Os under way does
-//!   not sleep: its processor looks for all such tasks of it, between two threads that are ready
-//!   once, and again and again while it has nothing else to do.
-//! - **T6.** Such a spin is not played look by look. What is completed meanwhile is found by the
-//!   first look that begins no earlier, a whole number of looks after the spin began; a task that
-//!   goes on does so where a look ends. All of it is time the processor was busy.
-//! - **T7.** The driver of an MMC host may sleep, so every run of its hardware queue is left to the
-//!   host's thread, and so is what the driver has that thread do. A thread of the host's that sleeps
-//!   is woken on a processor that is idle, on the one where it ran last if it can choose.
-//! - **T8.** What that driver does is paid first and takes effect then: between the two, others see it
-//!   as begun. It is not interrupted: an interrupt waits for its end on the same processor.
-//! - **T9.** Who wakes a thread pays for it, as part of what it does at that time: a piece of work, an
-//!   act, the end of an interrupt. For a time that has come that is the timer's interrupt, on the
-//!   processor where the thread slept.
-//! - **T10.** Persistent memory is used by the processor that submits, which is busy until that is done:
-//!   each I/O ends before the next one of a call is submitted, and none is plugged.
+//! - **[one-deferred-run-pending]** A deferred run of a hardware queue is pending at most once.
+//! - **[polled-queue-never-interrupts]** A polled hardware queue interrupts nobody: its completions wait for
+//!   a poll, and are completed on the processor that polls. A task that waits for polled I/Os does not sleep.
+//!   Its processor polls for all such tasks, once between two threads that are ready, and again and again
+//!   while it has nothing else to do.
+//! - **[spin-in-whole-polls]** A world does not simulate such a spin poll by poll. A completion is found by
+//!   the first poll that begins no earlier, a whole number of polls after the spin began, and its task goes
+//!   on when a poll ends. The processor is busy all the time.
+//! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does every run of
+//!   its hardware queue. A thread of the host wakes on an idle processor: if it can choose, on the one where
+//!   it ran last.
+//! - **[pmem-completes-in-call]** The processor that submits uses persistent memory itself, and is busy until
+//!   the I/O is done. Each I/O ends before the next one of a call is submitted, and none is plugged.
 
 mod device;
 mod host;
+mod load;
 mod measuring;
 mod media;
 mod polling;
@@ -71,58 +71,58 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
 
-/// The host of a world: events go to what the world counts itself, then to its observer.
+/// The host of a world: events go to the world's own counts, then to its observer.
 pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 
-/// What happens at an instant.
+/// An event at an instant.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A processor has finished what it was doing.
+    /// A processor has finished its work.
     CpuFree(CpuId),
-    /// The lock is free for whoever waits.
+    /// The lock is free for the next waiter.
     LockFree,
     /// A task becomes ready.
     Wake(TaskId),
-    /// The instant that a task sleeps until.
+    /// The instant until which a task sleeps.
     Alarm(TaskId),
-    /// Records of a trace are due to be handed to tasks.
+    /// Records of a trace are due.
     Play,
-    /// A thread runs that is to run a hardware queue.
+    /// A thread runs that has to run a hardware queue.
     Run(Runner, QueueId, HctxId),
-    /// A thread of an MMC host's driver is there to work.
+    /// A thread of an MMC host's driver runs.
     HostThread(Context),
-    /// A queue asked to be looked at again.
+    /// A queue asked for a call.
     Poll(QueueId),
-    /// A processor that spins since this instant begins a look that finds something.
+    /// A processor that spins since this instant begins a poll that finds something.
     Look(CpuId, Instant),
     /// Something happens in the device.
     Device(DeviceEvent),
-    /// A layer over the device asked to be looked at.
+    /// A layer over the device asked for a call.
     Layers,
-    /// Measuring begins: what was counted so far is forgotten.
+    /// Measuring begins: the counts so far are forgotten.
     Measure,
-    /// The system goes to sleep, for so long.
+    /// The system goes to sleep for this long.
     Suspend(Duration),
-    /// It wakes up.
+    /// The system wakes up.
     Resume,
-    /// What would be left if the power went? Asked again after this, unless it is zero.
+    /// A power cut to check. The next one follows after this time, unless it is zero.
     PowerCut(Duration),
 }
 
-/// Counts over a run, apart from those of the queues' own statistics.
+/// Counts of a run, beside the queues' own statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// Threads woken because an I/O or a tag was ready.
     pub wakeups: u64,
     /// Changes from one thread to another.
     pub context_switches: u64,
-    /// Time processors spent, running or spinning.
+    /// Time that processors spent, running or spinning.
     pub cpu: Duration,
-    /// Of that, spinning for the lock.
+    /// The part of it that they spent spinning for the lock.
     pub spinning: Duration,
-    /// Of it, looking for polled completions that were not there.
+    /// The part of it that they spent polling in vain.
     pub polling: Duration,
-    /// Times that the system slept: that an MMC host was idle in time for it.
+    /// Times that the system slept: an MMC host was idle in time.
     pub sleeps: u64,
     /// Runs of hardware queues.
     pub runs: u64,
@@ -130,18 +130,18 @@ pub struct Totals {
     pub events: u64,
     /// I/Os whose submission had to wait for a tag.
     pub tag_waits: u64,
-    /// Time they waited, all added up.
+    /// The total time of these waits.
     pub tag_wait: Duration,
-    /// Time from the end of I/Os until their jobs took the results, all added up.
+    /// The total time from the end of I/Os until their jobs reaped them.
     pub untaken: Duration,
 }
 
-/// Everything there is, and who watches.
+/// Processors, tasks, queues and a device, with the observer `O`.
 #[derive(Debug)]
 pub struct World<O = ()> {
     now: Instant,
     events: EventHeap<Event>,
-    /// An event scheduled last, which may precede everything in the heap.
+    /// The event scheduled last, which may precede all events of the heap.
     next_event: Option<(Instant, Event)>,
     machine: MachineProfile,
     cpus: Vec<Cpu>,
@@ -150,9 +150,10 @@ pub struct World<O = ()> {
     /// The device with its tags, and the sinks of all events.
     pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
-    /// Where the earliest poll of each queue is scheduled.
+    /// When the earliest poll of each queue is scheduled.
     polls: Vec<Option<Instant>>,
-    /// Deferred runs that are pending, by queue and hardware queue (T4).
+    /// Deferred runs that are pending, by queue and hardware queue
+    /// ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
     /// The processor that a hardware queue's worker uses.
     worker_cpu: Vec<CpuId>,
@@ -166,7 +167,7 @@ pub struct World<O = ()> {
     host_cpus: [CpuId; 2],
     polled: PolledQueues,
     cache: PageCache,
-    /// How far reads are ahead, in pages.
+    /// How far reads through the page cache are ahead, in pages.
     reach: Reach,
     tasks: Vec<Task>,
     /// Statistics, one for each instance or group reported as one.
@@ -177,40 +178,39 @@ pub struct World<O = ()> {
     last_end: Instant,
     measure_from: Instant,
     totals: Totals,
-    /// What the device wants scheduled.
+    /// Events that the device wants scheduled.
     device_events: Events,
-    /// Where the earliest look at the layers is scheduled.
+    /// When the earliest call of the layers is scheduled.
     layers_at: Option<Instant>,
-    /// Requests that the driver had taken at the latest poll that found more of them, and when that
-    /// was.
+    /// Requests issued to the driver, and when a poll last found that there were more of them.
     last_issue: (u64, Instant),
     failure: Option<Failure>,
     self_check: bool,
     replay: Option<Replaying>,
-    /// Holds what is on the media against what ought to be; where they are kept.
+    /// Checks the data on the media, if that is kept.
     verifier: Option<Box<Verifier>>,
 }
 
-/// What ended a run before its jobs were done.
+/// Why a run ended before its jobs were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A queue refused a bio for a reason that waiting does not mend.
+    /// A queue refused a bio for a reason that waiting does not resolve.
     Refused(TaskId, SubmitError),
     /// An I/O of a job failed.
     Io(TaskId, Status),
-    /// Nothing more can happen: so many completions were lost by fault rules.
+    /// Nothing more can happen: fault rules lost this many completions.
     Lost(u64),
     /// The trace could not be read to its end.
     Trace,
-    /// The power was to be lost more often than [`POWER_CUTS_MAX`].
+    /// There would be more power cuts than [`POWER_CUTS_MAX`].
     PowerCuts,
     /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
     Stuck(Standstill),
 }
 
 impl<O: Observer> World<O> {
-    /// A world on `machine` with `queues` over `host`, at instant zero. Of each disk's hardware
-    /// queues, worker threads use `worker_cpu`, and tasks poll those that `polled` names.
+    /// A world on `machine` with `queues` over `host`, at instant zero. The workers of each disk's hardware
+    /// queues use `worker_cpu`; tasks poll the hardware queues that `polled` names.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
@@ -220,6 +220,8 @@ impl<O: Observer> World<O> {
         worker_cpu: Vec<CpuId>,
         polled: PolledQueues,
     ) -> Self {
+        assert!(machine.cpus > 0, "a machine without processors");
+        assert!(worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus), "workers {worker_cpu:?}");
         let single = policies.model == Locking::SingleLock;
         let elevator = policies.elevator.has_one_lock();
         Self {
@@ -259,13 +261,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Reads through the page cache are ahead of their reader as far as `reach` says; at first they
-    /// are not.
+    /// Sets how far reads through the page cache are ahead of their reader; at first they are not.
     pub const fn read_ahead(&mut self, reach: Reach) {
         self.reach = reach;
     }
 
-    /// Checks the queues' accounts after every piece of work; slow.
+    /// Checks the queues' accounts after every piece of work. Slow.
     pub const fn check_every_step(&mut self) {
         self.self_check = true;
     }
@@ -279,6 +280,11 @@ impl<O: Observer> World<O> {
         limit: Option<Duration>,
     ) {
         assert_eq!(task.id.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        assert!(
+            u32::from(task.cpu.0) < u32::from(self.machine.cpus),
+            "{:?} is on no processor",
+            task.id
+        );
         task.begin(begin, ramp, limit);
         let stats = &mut self.stats[task.stats];
         stats.started = stats.started.min(task.measured_from());
@@ -287,7 +293,7 @@ impl<O: Observer> World<O> {
         self.alive += 1;
     }
 
-    /// Virtual time reached.
+    /// The virtual time reached.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
@@ -305,13 +311,13 @@ impl<O: Observer> World<O> {
         self.measure_from
     }
 
-    /// What was counted.
+    /// The counts of the run.
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Bios under way that read ahead or for pages: when all jobs have ended, nobody waits for them.
+    /// Bios in flight that read pages. When all jobs have ended, nobody waits for them.
     #[must_use]
     pub fn reading_ahead(&self) -> usize {
         self.cache.under_way()
@@ -323,24 +329,25 @@ impl<O: Observer> World<O> {
         &self.queues
     }
 
-    /// Hardware queues of all request queues together.
+    /// The number of hardware queues of all request queues.
     #[must_use]
     pub fn hctxs(&self) -> u32 {
         let all = self.queues.len() * self.worker_cpu.len();
-        u32::try_from(all).expect("both are 16 bits")
+        u32::try_from(all).expect("product of two 16-bit counts")
     }
 
-    /// Handles up to `max` events. Whether jobs remain to be done.
+    /// Handles up to `max` events. Returns whether jobs remain.
     ///
     /// # Errors
     ///
-    /// A [`Failure`]; the world stands where it happened.
+    /// Returns a [`Failure`]; the world stays at the instant at which it happened.
     pub fn advance(&mut self, max: u64) -> Result<bool, Failure> {
         for _ in 0..max {
             if self.alive == 0 {
                 return Ok(false);
             }
             let Some((at, event)) = self.next_event() else { return Err(self.stuck()) };
+            debug_assert!(at >= self.now, "[events-in-time-order] {event:?} at {at}");
             self.now = at;
             self.totals.events += 1;
             self.handle(event);
@@ -351,7 +358,7 @@ impl<O: Observer> World<O> {
         Ok(self.alive > 0)
     }
 
-    /// Why nothing can happen.
+    /// The reason why nothing can happen.
     fn stuck(&self) -> Failure {
         match self.host.driver.lost() {
             0 => Failure::Stuck(self.standstill()),
@@ -418,14 +425,15 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Schedules `event`. One that nothing else precedes need not pass through the heap.
+    /// Schedules `event`. An event that precedes all others does not pass through the heap.
     fn soon(&mut self, at: Instant, event: Event) {
+        debug_assert!(at >= self.now, "{event:?} at {at}, in the past of {}", self.now);
         if let Some((earlier, other)) = self.next_event.replace((at, event)) {
             self.events.push(earlier, other);
         }
     }
 
-    /// The earliest event (T1).
+    /// Takes the earliest event ([events-in-time-order]).
     fn next_event(&mut self) -> Option<(Instant, Event)> {
         if let Some((at, event)) = self.next_event.take() {
             if self.events.next_at().is_none_or(|other| at < other) {
@@ -437,11 +445,11 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// The bit of a cookie's slot that says it numbers a run of pages, not an I/O of a task: depths are
-/// below it.
+/// The bit of a cookie's slot that marks the number of a run of pages instead of an I/O of a task; depths
+/// are below it.
 const RUN_BIT: u32 = 1 << 31;
 
-/// The task and slot that a cookie names.
+/// The task and slot of a cookie.
 #[expect(clippy::cast_possible_truncation, reason = "both halves of 64 bits are 32 bits")]
 const fn split_cookie(cookie: u64) -> (TaskId, u32) {
     (TaskId((cookie >> 32) as u32), cookie as u32)

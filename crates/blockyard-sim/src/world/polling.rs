@@ -1,4 +1,5 @@
-//! Polled completions: held until somebody looks, and who looks spins (T5, T6).
+//! Polled completions, which wait for a poll, and processors that spin ([polled-queue-never-interrupts],
+//! [spin-in-whole-polls]).
 
 use super::{Event, World};
 use crate::machine::cpu::{Spin, TaskId, Work};
@@ -8,8 +9,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 
 impl<O: Observer> World<O> {
-    /// A processor has nothing to do but to look for polled completions, if anybody wants that
-    /// (T5).
+    /// A processor has nothing to do but to poll, if a task on it waits for polled I/Os.
     pub(super) fn spin_or_idle(&mut self, cpu: CpuId) {
         let looker = self.cpus[cpu.index()].looker();
         if let Some(task) = looker.filter(|_| self.polled.has_for(cpu)) {
@@ -20,9 +20,10 @@ impl<O: Observer> World<O> {
         state.polling = looker.map(|task| Spin { task, since: self.now, counted: self.now });
     }
 
-    /// A processor turns from spinning to something else.
+    /// Ends the spin of a processor that turns to other work.
     pub(super) fn end_spin(&mut self, cpu: CpuId) {
         let Some(spin) = self.cpus[cpu.index()].polling.take() else { return };
+        debug_assert!(spin.since <= spin.counted, "{spin:?}");
         let spun = self.now.since(spin.counted);
         self.cpus[cpu.index()].busy += spun;
         self.totals.polling += spun;
@@ -31,8 +32,9 @@ impl<O: Observer> World<O> {
         self.host.sink.1.polled(cpu, spin.since, self.now);
     }
 
-    /// When the look after the one that goes on now begins, in a spin that began at `since` (T6).
+    /// When the next poll begins in a spin that began at `since` ([spin-in-whole-polls]).
     fn next_look(&self, since: Instant) -> Instant {
+        debug_assert!(since <= self.now, "a spin that begins at {since}");
         let past_ns = self.now.since(since).as_ns();
         match self.machine.poll.as_ns() {
             0 => self.now,
@@ -40,7 +42,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A polled hardware queue has completed something: whoever spins finds it (T6).
+    /// Keeps a polled completion, and schedules the polls that find it.
     pub(super) fn put_polled(&mut self, finished: Finished) {
         self.polled.put(finished);
         for cpu in self.polled.cpus_of(finished.hctx) {
@@ -50,7 +52,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A look from `cpu`.
+    /// Polls from `cpu`.
     pub(super) fn look(&mut self, cpu: CpuId) -> Duration {
         let mut cost = self.machine.poll;
         while let Some(finished) = self.polled.take(cpu) {
@@ -59,8 +61,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Whether the task polled rather than slept: then it goes on where a look of its processor
-    /// ends.
+    /// Lets the task go on at the end of a poll of its processor, if it polled. Returns whether it did.
     pub(super) fn ends_polling(&mut self, task: TaskId) -> bool {
         let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
         let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {

@@ -1,4 +1,5 @@
-//! What processors do: one piece of work after the other, some of it under the design's lock (T2, T3).
+//! The work of processors: one piece after another, some of it under the design's lock
+//! ([completions-before-threads], [lock-before-work]).
 
 use super::{Event, World};
 use crate::device::terms::Runner;
@@ -8,7 +9,7 @@ use crate::observe::Observer;
 use blockyard::time::Duration;
 use blockyard::unit::CpuId;
 
-/// Which locks the design's work takes.
+/// The work that takes the design's lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Locks {
     pub(super) submitting: bool,
@@ -16,7 +17,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// T3.
+    /// Whether `work` takes the lock ([lock-before-work]).
     const fn are_taken_by(self, work: &Work) -> bool {
         match work {
             Work::Complete { .. } | Work::Look(_) => self.completing,
@@ -27,7 +28,7 @@ impl Locks {
 }
 
 impl<O: Observer> World<O> {
-    /// Gives a processor work; an idle one begins at once (T2).
+    /// Gives a processor work; an idle processor begins it at once.
     pub(super) fn give(&mut self, cpu: CpuId, work: Work) {
         let state = &mut self.cpus[cpu.index()];
         state.push(work);
@@ -68,10 +69,11 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// T3.
+    /// Grants the free lock to the processor that has waited longest ([lock-before-work]).
     pub(super) fn grant_lock(&mut self) {
         let Some(cpu) = self.lock.grant() else { return };
         if let Some((work, since)) = self.cpus[cpu.index()].spinning.take() {
+            debug_assert!(self.locks.are_taken_by(&work), "{work:?} waited for the lock");
             let spun = self.now.since(since);
             self.host.sink.1.spun(cpu, since, self.now);
             self.cpus[cpu.index()].busy += spun;
@@ -84,8 +86,9 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Does a piece of work and lets what follows from it begin when it ends.
+    /// Does a piece of work; its consequences begin when it ends.
     pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
+        debug_assert!(self.cpus[cpu.index()].busy_until <= self.now, "{cpu:?} does two things");
         self.host.sink.1.work_begins(cpu, &work, self.now);
         let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
@@ -107,7 +110,9 @@ impl<O: Observer> World<O> {
             Work::Copy(task) => self.copy(task),
             Work::Look(_) => self.look(cpu),
             Work::Timer => self.machine.interrupt,
-            Work::Interrupt | Work::Host(_) | Work::Act(..) => unreachable!("it has its own way"),
+            Work::Interrupt | Work::Host(_) | Work::Act(..) => {
+                unreachable!("{work:?} is done by the host's contexts")
+            }
         };
         cost += self.complete_at_once();
         cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]

@@ -1,4 +1,5 @@
-//! What queues ask for: runs, now or by a worker (T4), wake-ups, and calls at an instant.
+//! The wishes of queues: runs, now or by a thread ([one-deferred-run-pending]), wake-ups, and calls at an
+//! instant.
 
 use super::{Event, World};
 use crate::device::terms::Runner;
@@ -9,20 +10,20 @@ use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
 
-/// How long a run goes on in which the driver takes nothing and only the queues' own timers are left:
-/// many times the timeout of a request.
+/// How long a simulation goes on while the driver takes nothing and only the queues' own timers are left: many
+/// times the timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl<O: Observer> World<O> {
-    /// A queue's own time has come: what it wants to run is left to workers.
+    /// The instant of a queue's own timer: leaves its runs to threads.
     pub(super) fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
         self.follow_up(queue, true);
         self.host_time_has_come();
     }
 
-    /// Whether the driver has taken nothing for [`PATIENCE`], and nothing is to come but what queues
-    /// do by themselves: asking the driver again for what it never ends.
+    /// Whether the driver has taken nothing for [`PATIENCE`] and only timers of queues are left, which ask the
+    /// driver again about requests that it never ends.
     pub(super) fn gives_up(&mut self) -> bool {
         let issued = self.host.sink.0.1.count(Action::Issue);
         if self.last_issue.0 != issued {
@@ -54,7 +55,10 @@ impl<O: Observer> World<O> {
 
     pub(super) fn run_deferred(&mut self, by: Runner, queue: QueueId, hctx: HctxId) -> Duration {
         let was_pending = &mut self.deferred[queue.index()][hctx.index()];
-        assert!(core::mem::take(was_pending), "a deferred run that nobody asked for");
+        assert!(
+            core::mem::take(was_pending),
+            "[one-deferred-run-pending] a run that nobody deferred"
+        );
         if by == Runner::HostThread {
             self.contexts.piece_begins(Context::Thread);
         }
@@ -63,12 +67,13 @@ impl<O: Observer> World<O> {
     }
 
     fn run(&mut self, queue: QueueId, hctx: HctxId) {
+        debug_assert!(hctx.index() < self.worker_cpu.len(), "{hctx:?} of {queue:?}");
         self.totals.runs += 1;
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
-    /// Does or schedules what a call on `queue` left to be done, there and at queues that it made
-    /// room for. After a completion every run is left to a worker.
+    /// Does or schedules the work that a call on `queue` left, there and at queues for which it made room.
+    /// After a completion every run is left to a thread.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         let mut cost = self.follow_up_at(queue, after_completion);
         while let Some((other, hctx)) = self.host.next_starved() {
@@ -78,7 +83,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Runs, results, wake-ups and polls of one queue.
+    /// Handles runs, results, wake-ups and polls of one queue.
     fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
             match self.dispatch.runner(run.deferred || after_completion) {
@@ -92,7 +97,8 @@ impl<O: Observer> World<O> {
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
         while let Some(waiter) = self.next_woken(queue) {
-            cost += self.wake(TaskId(u32::try_from(waiter).expect("waiters are tasks")));
+            cost += self
+                .wake(TaskId(u32::try_from(waiter).expect("task number of a waiter for a tag")));
         }
         self.schedule_poll(queue);
         cost

@@ -1,11 +1,12 @@
-//! Tasks that read through the page cache: windows are submitted, pages waited for and copied.
+//! Tasks that read through the page cache: they submit windows, wait for pages, and copy them.
 //!
 //! # Rules
 //!
-//! - **N1.** A step submits what is to be read and copies nothing; a page is copied by a piece of
-//!   work of its own, so that a completion waits for one page at most, and what was submitted is at
-//!   the device before anything is copied.
-//! - **N2.** Between the pieces of a call no other thread of its processor runs, unless it sleeps.
+//! - **[page-copied-by-its-own-work]** A step submits reads and copies nothing. Each page is copied by a piece
+//!   of work of its own: a completion waits for one page at most, and reads are at the device before
+//!   anything is copied.
+//! - **[call-keeps-its-processor]** Between the pieces of a call no other thread of its processor runs, unless
+//!   the call sleeps.
 
 use super::{RUN_BIT, World};
 use crate::machine::cpu::{TaskId, Work};
@@ -17,7 +18,7 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<O: Observer> World<O> {
-    /// A task begins a call, or goes on with one: it has pages read where that is due.
+    /// A task begins or continues a call, and submits reads that are due.
     pub(super) fn read(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         let mut cost = Duration::ZERO;
@@ -36,7 +37,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Submits the bios of what the task has claimed, plugged, as far as there are tags and room.
+    /// Submits the bios for the pages that the task has claimed, plugged, as far as there are tags and room.
     fn submit_runs(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
         let cpu = self.tasks[at].cpu;
@@ -47,6 +48,7 @@ impl<O: Observer> World<O> {
                 self.queues[queue.index()].plug(cpu);
             }
             let run = self.cache.next_number();
+            debug_assert_eq!(run & RUN_BIT, 0, "run {run} of pages");
             let cookie = u64::from(id.0) << 32 | u64::from(RUN_BIT | run);
             match self.submit(queue, cpu, Bio { cookie, ..bio }) {
                 Ok(()) => {
@@ -69,18 +71,19 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// A task copies from the page that is due, if that is still there.
+    /// Copies from the page that is due, if the page is still there ([page-copied-by-its-own-work]).
     pub(super) fn copy(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         if task.read_step(&self.cache) != Some(ReadStep::Copy) {
             return Duration::ZERO;
         }
         let bytes = task.reader().copy();
+        debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
         Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
     }
 
-    /// What the task, whose piece of work ends at `end`, does next in a call that reads through the
-    /// cache (N2). `None` if it is in none; a call that has come to its end returns.
+    /// Plans the next piece of a call that reads through the cache, after one that ends at `end`
+    /// ([call-keeps-its-processor]). Returns `None` if the task is in no such call, or its call returns.
     pub(super) fn plan_reading(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let task = &mut self.tasks[id.0 as usize];
         match task.read_step(&self.cache)? {
@@ -103,7 +106,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What a task does that has been woken.
+    /// The first work of a task that has been woken.
     pub(super) fn resumes(&self, id: TaskId) -> Work {
         match self.tasks[id.0 as usize].read_step(&self.cache) {
             Some(ReadStep::Copy) => Work::Copy(id),
@@ -111,7 +114,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The bio of `owner` that read the run numbered so has ended.
+    /// Ends the bio of `owner` that read run number `run`.
     pub(super) fn end_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
         let mut woken = Vec::new();
         self.cache.ended(run, status == Status::Ok, |task| woken.push(task));

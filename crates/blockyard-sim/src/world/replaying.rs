@@ -1,4 +1,4 @@
-//! Records of a trace, handed to tasks when they are due.
+//! Replay: hands the records of a trace to tasks when they are due.
 
 use super::{Event, Failure, World};
 use crate::machine::cpu::{TaskId, Work};
@@ -8,22 +8,23 @@ use crate::task::Task;
 use blockyard::stats::Histogram;
 use blockyard::time::Instant;
 
-/// A trace that is replayed.
+/// The replay of a trace.
 #[derive(Debug)]
 pub(super) struct Replaying {
     player: Player,
-    /// When the next records are scheduled to be handed out.
+    /// When the next records are due.
     scheduled: Option<Instant>,
-    /// The tasks know that there are no more.
+    /// The tasks know that there are no more records.
     ended: bool,
-    /// How much later than its trace says each record was issued, nanoseconds.
+    /// How much later than in its trace each record was issued, in nanoseconds.
     late_ns: Histogram,
     error: Option<TraceError>,
 }
 
 impl<O: Observer> World<O> {
-    /// Hands the records of `player` to the tasks, which are added after this.
+    /// Replays the records of `player` to the tasks, which are added after this.
     pub fn replay(&mut self, player: Player) {
+        assert!(self.tasks.is_empty() && self.replay.is_none(), "a replay after its tasks");
         self.replay = Some(Replaying {
             player,
             scheduled: None,
@@ -34,23 +35,23 @@ impl<O: Observer> World<O> {
         self.schedule_play(Instant::ZERO);
     }
 
-    /// Of a replay: how much later than its trace says each record was issued, nanoseconds.
+    /// In a replay: how much later than in its trace each record was issued, in nanoseconds.
     #[must_use]
     pub fn late_ns(&self) -> Option<&Histogram> {
         self.replay.as_ref().map(|replay| &replay.late_ns)
     }
 
-    /// What is wrong with the trace, after [`Failure::Trace`].
+    /// The error in the trace, after [`Failure::Trace`].
     #[must_use]
     pub fn trace_error(&self) -> Option<&TraceError> {
         self.replay.as_ref().and_then(|replay| replay.error.as_ref())
     }
 
-    /// Hands out what has to be known now; the tasks it is for run from now on.
+    /// Hands out the records that are due; their tasks run from now on.
     pub(super) fn play(&mut self) {
         let Some(replay) = &mut self.replay else { return };
         if replay.scheduled != Some(self.now) {
-            return; // It was done earlier, at an instant scheduled later.
+            return; // An event scheduled later has handed these records out.
         }
         replay.scheduled = None;
         let mut woken = Vec::new();
@@ -84,6 +85,7 @@ impl<O: Observer> World<O> {
     }
 
     fn schedule_play(&mut self, at: Instant) {
+        debug_assert!(at >= self.now, "records are due at {at}, in the past");
         let Some(replay) = &mut self.replay else { return };
         if replay.scheduled.is_none_or(|earlier| at < earlier) {
             replay.scheduled = Some(at);
@@ -91,7 +93,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A task has submitted a record that its trace issued at `at`.
+    /// A task has submitted a record that was issued at `at` in its trace.
     pub(super) fn replayed(&mut self, at: Instant) {
         let Some(replay) = &mut self.replay else { return };
         replay.late_ns.record(self.now.since(at).as_ns());
@@ -102,7 +104,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The I/O in `slot` of `task` has ended: its trace has come to where it ended there.
+    /// The I/O in `slot` of `task` has ended: the trace is at the end of that I/O.
     pub(super) fn replayed_end(&mut self, task: TaskId, slot: u32) {
         if let Some(replay) = &mut self.replay
             && let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)

@@ -1,29 +1,29 @@
-//! What waits for what where nothing can happen any more.
+//! A standstill: what waits for what when nothing can happen any more.
 
 use super::World;
 use crate::device::mmc::contexts::THREADS;
 use blockyard_mmc::block::Idle;
 use core::fmt;
 
-/// What waits for what, at an instant.
+/// The jobs, bios and requests that wait at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standstill {
     /// Instances of jobs that have not ended.
     pub tasks: u32,
-    /// Of them, those that wait for a tag.
+    /// Those of them that wait for a tag.
     pub for_tag: u32,
     /// Bios that have not ended.
     pub bios: u32,
     /// Requests that the driver owns.
     pub at_driver: u32,
-    /// The MMC host, if that is the device.
+    /// The state of the MMC host, if the device is one.
     pub host: Option<HostStandstill>,
 }
 
-/// How an MMC host is.
+/// The state of an MMC host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostStandstill {
-    /// Whether its driver has requests, and recovers.
+    /// Whether its driver has requests or recovers from an error.
     pub idle: Idle,
     /// Whether the thread that dispatches, and that of deferred work, run or have been woken.
     pub awake: [bool; 2],
@@ -32,10 +32,11 @@ pub struct HostStandstill {
 }
 
 impl<O> World<O> {
-    /// What waits for what, now.
+    /// The jobs, bios and requests that wait now.
     #[must_use]
     pub fn standstill(&self) -> Standstill {
-        let count = |many: usize| u32::try_from(many).expect("tasks are numbered by 32 bits");
+        let count = |many: usize| u32::try_from(many).expect("count of tasks in 32 bits");
+        debug_assert!(self.alive as usize <= self.tasks.len(), "{} tasks", self.alive);
         let mmc = self.host.driver.model().mmc();
         Standstill {
             tasks: self.alive,

@@ -1,4 +1,4 @@
-//! A step of a task: it takes results, asks for more, and sleeps.
+//! A step of a task: it reaps results, submits more I/Os, and sleeps.
 
 use super::{Event, Failure, World};
 use crate::device::terms::Completion;
@@ -12,7 +12,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
 
 impl<O: Observer> World<O> {
-    /// A task takes results and asks for more.
+    /// A task reaps results and submits more I/Os. Returns the cost.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
         if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
             return self.read(id);
@@ -28,7 +28,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// The task takes up to as many results as it does at once.
+    /// The task reaps as many results as it does in one call.
     fn take_results(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
         if !self.tasks[at].takes_now() {
@@ -47,8 +47,8 @@ impl<O: Observer> World<O> {
         if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
     }
 
-    /// Submits as many I/Os as the task does in one call, and says how many. What each leaves to be
-    /// done is done before the next, at a cost that is added to `cost`.
+    /// Submits as many I/Os as the task does in one call, and returns their number. Handles the consequences
+    /// of each before the next, and adds their cost to `cost`.
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
         let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
@@ -93,6 +93,7 @@ impl<O: Observer> World<O> {
         let task = &self.tasks[at];
         if submitted > 0 && self.now >= task.measured_from() {
             let depths = &mut self.stats[task.stats].depths;
+            debug_assert!(syncs <= submitted, "{syncs} flushes of {submitted} I/Os");
             depths.submitted(submitted, submitted - syncs, task.outstanding());
         }
         if let Some(queue) = used.filter(|_| plugs) {
@@ -107,7 +108,7 @@ impl<O: Observer> World<O> {
         submitted
     }
 
-    /// The queue did not take `bio` of a task, for `reason`: it waits for a tag, or the run fails.
+    /// The queue refused `bio` of a task for `reason`: the task waits for a tag, or the run fails.
     pub(super) fn refused(&mut self, id: TaskId, queue: QueueId, bio: &Bio, reason: SubmitError) {
         if reason != SubmitError::NoTag {
             self.failure.get_or_insert(Failure::Refused(id, reason));
@@ -118,11 +119,10 @@ impl<O: Observer> World<O> {
         let cpu = task.cpu;
         self.queues[queue.index()]
             .wait(&mut self.host, cpu, bio, u64::from(id.0), self.now)
-            .expect("there is room for every task to wait");
+            .expect("room for every task to wait for a tag");
     }
 
-    /// The step of a task cost `cost`: what it does from then on. Returns how long it goes on to
-    /// compute.
+    /// Ends a step that cost `cost`, and plans what the task does next. Returns how long it computes first.
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         self.tasks[id.0 as usize].step_ended(end);
@@ -160,6 +160,7 @@ impl<O: Observer> World<O> {
             Plan::End => {
                 stats.ended = stats.ended.max(end);
                 stats.spent.alive += end.since(task.measured_from().min(end));
+                debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
                 self.alive -= 1;
                 self.last_end = end;
                 if task.ends_all {

@@ -1,4 +1,4 @@
-//! For each checker something broken on purpose, which the swarm must catch by that checker.
+//! For each checker, a flaw that the swarm must catch by that checker.
 
 use crate::draw::{Pattern, Plan};
 use crate::flaw::Flaw;
@@ -7,7 +7,7 @@ use blockyard::bio::Op;
 use blockyard::policy::{DeadlineTunables, Dispatch, ElevatorKind, SchedDepth};
 use blockyard::time::Duration;
 
-/// Which checkers may catch each flaw; the first of them must, at some seed.
+/// The checkers that may catch each flaw. The first of them must, at some seed.
 const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::ForgetRun, &["[no-lost-wake-up]"]),
     (Flaw::LoseCompletion, &["[no-lost-wake-up]"]),
@@ -55,7 +55,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::DoubleTags, &["[tags-shared-fairly]", "[tag-only-in-driver]"]),
 ];
 
-/// Seeds tried for each; a flaw may find no chance to strike in one of them.
+/// Seeds tried for each flaw; at one of them the flaw may find no chance to strike.
 const SEEDS: u64 = 100;
 
 #[test]
@@ -88,8 +88,8 @@ fn an_influence_from_outside_is_caught_by_the_hash() {
     assert_ne!(hash(), hash());
 }
 
-/// An elevator that never lets writes pass a stream of reads: the queue is told so, the checker
-/// holds it to the tunables of the plan.
+/// An elevator that never lets writes pass a stream of reads. The queue gets these tunables; the
+/// checker uses those of the plan.
 #[test]
 fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     let plan = reads_against_a_write();
@@ -98,7 +98,7 @@ fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     assert!(what.starts_with("[elevator-starves-none]"), "{what}");
 }
 
-/// The bounds mean something for every elevator: a device that is much slower breaks each.
+/// The bounds mean something for every elevator: a much slower device breaks each.
 #[test]
 fn a_slow_device_breaks_the_bound_of_every_elevator() {
     let mut left = vec!["none", "mq-deadline", "kyber"];
@@ -117,7 +117,7 @@ fn a_slow_device_breaks_the_bound_of_every_elevator() {
                 left.retain(|other| *other != name)
             }
             Err(what) => panic!("seed {seed}: {what}"),
-            Ok(_) => {} // a bound so generous that nobody comes near
+            Ok(_) => {} // a bound so generous that no bio comes near
         }
     }
     assert!(left.is_empty(), "no bound of {left:?} was broken");

@@ -1,5 +1,5 @@
-//! The device at the end of the swarm: it has room for so many commands, takes its time with each,
-//! reorders, and gets stuck. What else goes wrong with it is a layer's doing: see
+//! The device at the end of the swarm: it has a limited depth, a service time for each command,
+//! reorders commands, and gets stuck. Layers inject all other faults: see
 //! [`KINDS`](crate::draw::KINDS).
 
 use crate::draw::{DevicePlan, one_in};
@@ -11,7 +11,7 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::data::deed::Keeper;
 use blockyard_sim::workload::Prng;
 
-/// Each takes seconds, in which whatever polls polls.
+/// Each takes seconds, in which every poller polls.
 pub(crate) const STUCK_COMMANDS_MAX: u64 = 8;
 
 /// How often it misbehaved.
@@ -21,7 +21,7 @@ pub(crate) struct Misbehaved {
     pub(crate) empty_promises: u64,
     pub(crate) stuck: u64,
     pub(crate) again_prepared: u64,
-    /// Commands taken back on time-out, done or to be tried again.
+    /// Commands taken back on time-out, to end or to be tried again.
     pub(crate) taken_back: u64,
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct Target {
     pub(crate) misbehaves: bool,
     pub(crate) misbehaved: Misbehaved,
     prng: Prng,
-    /// Permits out and commands taken, by queue.
+    /// Permits given out and commands accepted, by queue.
     permits: Vec<u32>,
     outstanding: Vec<u32>,
     next_permit: u32,
-    /// Accepted, the doorbell not rung yet, and how long each will take.
+    /// Accepted commands whose doorbell has not rung, and their service times.
     accepted: Vec<(Duration, Finished)>,
     /// When each command is done.
     started: Vec<(Instant, Finished)>,
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// A canary's doing.
+    /// The work of a canary.
     pub(crate) const fn slow_down(&mut self) {
         self.plan.service_max = Duration::from_ms(300);
     }
@@ -75,7 +75,7 @@ impl Target {
         (all >= self.plan.host_depth).then_some(Busy::Host)
     }
 
-    /// How long the next command takes, and how it ends.
+    /// Returns the service time of the next command, and its outcome.
     fn service(&mut self) -> (Duration, Outcome) {
         let mut max = self.plan.service_max;
         let mut outcome = Outcome::Done(Status::Ok);
@@ -91,7 +91,7 @@ impl Target {
         (Duration::from_ns(1 + self.prng.below(max.as_ns())), outcome)
     }
 
-    /// It gives `finished` back. One that stays prepared is not finished ([`Driver::finish`]).
+    /// Gives `finished` back. A request that stays prepared gets no [`Driver::finish`].
     fn give_back(&mut self, finished: &Finished) {
         if finished.outcome == Outcome::AgainPrepared {
             self.outstanding[finished.queue.index()] -= 1;
@@ -146,7 +146,7 @@ impl Driver for Target {
         self.ring(queue, hctx, now);
     }
 
-    /// Half of the time it waits on.
+    /// Keeps waiting half of the time.
     fn timed_out(
         &mut self,
         queue: QueueId,

@@ -1,4 +1,4 @@
-//! Canaries: one thing broken on purpose, so that a checker has something to catch.
+//! Canaries: one flaw, on purpose, so that a checker has something to catch.
 
 use crate::device::Target;
 use crate::recorder::Recorder;
@@ -11,10 +11,10 @@ use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::data::medium::{Media, Medium};
 
-/// What is broken.
+/// A flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// The loop forgets a hardware queue it was told to run.
+    /// The loop forgets a hardware queue that it was to run.
     ForgetRun,
     /// The device completes a command twice.
     CompleteTwice,
@@ -32,7 +32,7 @@ pub(crate) enum Flaw {
     HideFlushError,
     /// A budget is not given back.
     KeepBudget,
-    /// The end of a run is not told to the driver.
+    /// The driver is not notified of the end of a run.
     DropCommit,
     /// A request is prepared twice.
     PrepareTwice,
@@ -44,13 +44,13 @@ pub(crate) enum Flaw {
     LoseRequest,
     /// A bio merges into a request of another op.
     MixOps,
-    /// The queue was told larger limits than the device has.
+    /// The queue gets larger limits than the device has.
     WrongLimits,
     /// The elevator prefers reads without end.
     StarveWrites,
     /// The device is much slower than the plan says once there are no faults.
     SlowDevice,
-    /// Something but the seed decides how long a command takes.
+    /// The service time of a command depends on something other than the seed.
     OutsideInfluence,
     /// The loop runs a hardware queue over and over.
     Spin,
@@ -58,35 +58,36 @@ pub(crate) enum Flaw {
     FlushTwice,
     /// A flush begins too late.
     LateFlush,
-    /// Nobody is told that data of a sequence has ended.
+    /// The end of data of a sequence is not reported.
     HideDataEnd,
-    /// The queue was told that the device has no FUA, which it has.
+    /// The queue is configured without FUA, which the device has.
     DenyFua,
-    /// The device has a volatile cache and says that it has none.
+    /// The device has a volatile cache and denies it.
     LyingCache,
     /// Some writes do not reach the medium.
     LoseWrites,
-    /// The queue was told a shorter timeout.
+    /// The queue gets a shorter timeout.
     AskEarly,
-    /// The queue was told a longer timeout.
+    /// The queue gets a longer timeout.
     AskLate,
-    /// What was completed out of nowhere was with the driver.
+    /// A stray completion hits a request that the driver owns.
     StrayHits,
     /// A queue that was to be frozen is not.
     ForgetFreeze,
     /// A queue that was to be quiesced is not.
     ForgetQuiesce,
-    /// The design pulls although something is left over.
+    /// The design pulls although the dispatch list is not empty.
     PullOverLeftovers,
-    /// Nobody is told that passthrough went to the driver.
+    /// The issue of passthrough is not reported.
     HideDirect,
-    /// Nobody is told that a request has left its software queue.
+    /// The exit of a request from its software queue is not reported.
     HideSchedule,
-    /// The queue has no elevator, so its driver tags are kept by what waits.
+    /// The queue has no elevator, so requests that wait keep their driver tags.
     KeepTags,
     /// The host has twice the tags.
     DoubleTags,
-    /// The device says that it is full with nothing in flight, and nobody was told that it lies.
+    /// The device reports that it is full with nothing in flight, although the plan does not allow
+    /// it.
     EmptyPromise,
 }
 
@@ -95,7 +96,7 @@ type Filled = Medium<Target>;
 /// With its layers: faults, the contract above and below them, a record of what passed.
 pub(crate) type Stack = Traced<Checked<Faulty<Checked<Filled>>>, Recorder>;
 
-/// The chance at which a flaw strikes: not the first, so that much is under way.
+/// The chance at which a flaw strikes: not the first, so that many requests are in flight.
 const CHANCE: u32 = 5;
 
 /// Counts a flaw's chances.
@@ -120,7 +121,7 @@ impl Striker {
     }
 }
 
-/// Breaks what the core says to the driver, where a flaw asks for it; else passes it on.
+/// Breaks the calls of the core, if a flaw asks for it; passes all others on.
 #[derive(Debug)]
 pub(crate) struct Meddler {
     pub(crate) inner: Stack,
@@ -201,7 +202,7 @@ impl Meddler {
         &mut self.inner.below.below.below.below.media
     }
 
-    /// Nothing goes wrong any more.
+    /// Ends all faults.
     pub(crate) fn lift_faults(&mut self) {
         self.inner.below.below.lift();
         let target = &mut self.inner.below.below.below.below.below;

@@ -1,4 +1,4 @@
-//! What passed the driver's seam, as the checkers want to see it.
+//! Records the calls at the driver's seam for the checkers.
 
 use blockyard::bio::{Flags, IoPrio, Op};
 use blockyard::driver::{Accept, TimedOut};
@@ -7,7 +7,7 @@ use blockyard::request::Piece;
 use blockyard::time::Instant;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 
-/// What a request with the driver is known by.
+/// Identifies a request that the driver owns.
 pub(crate) type Key = (QueueId, HctxId, DriverTag);
 
 /// A request as the driver saw it.
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-/// A call that the checkers are told of.
+/// A call that the checkers see.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     Offered(Seen),
@@ -44,7 +44,7 @@ pub(crate) enum Told {
     Returned(QueueId),
 }
 
-/// Since the loop last looked, in order.
+/// Calls since the loop last looked, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) told: Vec<Told>,

@@ -1,4 +1,4 @@
-//! Fresh seeds without end.
+//! Runs fresh seeds without end.
 
 use crate::draw::Plan;
 use crate::total::Total;
@@ -6,11 +6,11 @@ use crate::{fresh_seed, number, replay, run};
 use core::time::Duration;
 use std::time::Instant;
 
-/// How often it says how far it is.
+/// The interval of progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Does nothing unless `BLOCKYARD_SWARM_SOAK` says for how many seconds; 0: until it is stopped, or
-/// until a seed fails.
+/// Does nothing unless `BLOCKYARD_SWARM_SOAK` gives a number of seconds; 0: until it is stopped or
+/// a seed fails.
 #[test]
 fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {
     let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };

@@ -6,7 +6,7 @@ use blockyard::limits::Limits;
 use blockyard_sim::workload::Prng;
 use std::collections::BTreeSet;
 
-/// What it sleeps for, beside its own bios.
+/// The event that it sleeps for, beside its own bios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asleep {
     No,
@@ -17,10 +17,10 @@ pub(crate) enum Asleep {
 #[derive(Debug)]
 pub(crate) struct Submitter {
     pub(crate) plan: SubmitterPlan,
-    /// Bios it has yet to submit.
+    /// Bios that it has still to submit.
     pub(crate) left: u64,
     pub(crate) asleep: Asleep,
-    /// Drawn, and refused so far.
+    /// A bio that was drawn and refused so far.
     drawn: Option<Bio>,
     /// Where the last bio began and ended.
     at: (u64, u64),
@@ -38,7 +38,7 @@ impl Submitter {
         self.left > 0 && (self.under_way.len() as u64) < self.plan.depth
     }
 
-    /// The bio to submit, under the number `cookie`: the one refused before, or a new one.
+    /// Returns the bio to submit, under the number `cookie`: the one refused before, or a new one.
     pub(crate) fn next_bio(&mut self, prng: &mut Prng, limits: &Limits, cookie: u64) -> Bio {
         let bio = match self.drawn {
             Some(bio) => Bio { cookie, ..bio },
@@ -68,7 +68,7 @@ impl Submitter {
         self.under_way.contains(&cookie)
     }
 
-    /// Its bio has ended; says whether it had waited for that.
+    /// Its bio has ended. Returns whether it had waited for that.
     pub(crate) fn ended(&mut self, cookie: u64) -> bool {
         let full = self.under_way.len() as u64 >= self.plan.depth;
         self.under_way.remove(&cookie);

@@ -1,4 +1,4 @@
-//! Counts of what happened, a hash over all of it, and the steps that checkers look at.
+//! Counts of events, a hash over all of them, and the steps that checkers look at.
 
 use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};

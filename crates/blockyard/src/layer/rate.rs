@@ -54,6 +54,7 @@ impl Clock {
         let per_s = u128::from(self.per_s);
         let ns = u64::try_from(parts / per_s).unwrap_or(u64::MAX);
         self.carry = u64::try_from(parts % per_s).expect("less than a divisor of 64 bits");
+        debug_assert!(self.carry < self.per_s, "a carry of a whole nanosecond");
         self.at = self.at + Duration::from_ns(ns);
         self.at
     }

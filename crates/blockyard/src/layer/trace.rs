@@ -202,5 +202,6 @@ impl CallSink for Ring {
             }
         }
         self.records.push_back(Record { at, queue, hctx, tag, range, step });
+        debug_assert!(self.records.len() <= self.len_max, "a ring of {}", self.len_max);
     }
 }

@@ -122,6 +122,11 @@ impl Bios {
         segments: u16,
     ) -> Option<BioId> {
         let bio = Bio { sector, sectors, segments, ..self[whole] };
+        debug_assert!(
+            sector >= self[whole].sector && bio.end_sector() <= self[whole].end_sector(),
+            "{bio:?} is a part of {:?}",
+            self[whole]
+        );
         let part = self.take(bio)?;
         self.slots[part.index()].parent = whole.0;
         self.slots[whole.index()].parts += 1;
@@ -142,6 +147,12 @@ impl Bios {
 
     /// Gives back a bio that was taken and never joined a request.
     pub(crate) fn untake(&mut self, id: BioId) {
+        debug_assert_eq!(
+            self.slots[id.index()].next,
+            NONE,
+            "[bio-ends-once]: bio {} has joined a request",
+            id.0
+        );
         let parent = self.slots[id.index()].parent;
         if parent != NONE {
             self.slots[parent as usize].parts -= 1;
@@ -150,6 +161,7 @@ impl Bios {
     }
 
     fn free(&mut self, at: u32) {
+        debug_assert!(self.in_use > 0, "[bio-ends-once]: bio {at} is free already");
         self.slots[at as usize].next = self.free;
         self.free = at;
         self.in_use -= 1;

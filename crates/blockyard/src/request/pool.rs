@@ -247,6 +247,12 @@ impl Requests {
     /// Adds the bio at `bio` to `id` on the side that `merge` names. The caller has checked
     /// [`merge::fit`](crate::merge::fit) and re-indexes the request.
     pub(crate) fn add_bio(&mut self, id: RequestId, bios: &mut Bios, bio: BioId, merge: Merge) {
+        debug_assert_eq!(
+            self[id].state,
+            State::Staged,
+            "[request-life-cycle]: request {} grows",
+            id.0
+        );
         let rq = &mut self.slots[id.index()];
         let added = bios[bio];
         match merge {
@@ -276,6 +282,12 @@ impl Requests {
         bios: &mut Bios,
         merge: Merge,
     ) {
+        debug_assert!(
+            self[kept].state == State::Staged && self[absorbed].state == State::Staged,
+            "[request-life-cycle]: requests {} and {} join",
+            kept.0,
+            absorbed.0
+        );
         let from = &mut self.slots[absorbed.index()];
         from.state = State::Idle;
         let from = from.clone();
@@ -291,6 +303,12 @@ impl Requests {
 
     /// Makes `id` idle and returns its first bio, which links to the others.
     pub(crate) fn release(&mut self, id: RequestId) -> BioId {
+        debug_assert_ne!(
+            self[id].state,
+            State::Idle,
+            "[request-life-cycle]: request {} is idle",
+            id.0
+        );
         let rq = &mut self.slots[id.index()];
         rq.state = State::Idle;
         BioId(rq.first_bio)

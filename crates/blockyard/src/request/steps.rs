@@ -47,6 +47,7 @@ impl Steps {
 
     /// Returns the next step of a set that is not empty.
     pub(crate) const fn next(self) -> Step {
+        debug_assert!(!self.is_empty(), "a sequence that has ended has no next step");
         if self.0 & Self::PREFLUSH.0 != 0 {
             Step::Flush
         } else if self.0 & Self::DATA.0 != 0 {
@@ -58,6 +59,7 @@ impl Steps {
 
     /// Returns the set without its next step.
     pub(crate) const fn taken(self) -> Self {
+        debug_assert!(!self.is_empty(), "a sequence that has ended takes no step");
         Self(self.0 & (self.0.wrapping_sub(1)))
     }
 }

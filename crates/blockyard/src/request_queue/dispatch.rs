@@ -42,6 +42,10 @@ impl RequestQueue {
         hctx: HctxId,
         now: Instant,
     ) -> RunStop {
+        debug_assert!(
+            hctx.index() < self.hctxs.len(),
+            "{hctx:?} is not a hardware queue of this queue"
+        );
         self.runs.begin_run(hctx);
         if !self.cursors.is_empty() {
             self.enter_waiting_splits(host, now);
@@ -63,6 +67,12 @@ impl RequestQueue {
 
     /// Sends `id`, which is on no list, past the elevator ([direct-requests-first]).
     pub(super) fn bypass_elevator(&mut self, id: RequestId, now: Instant) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
         let (hctx, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
@@ -347,6 +357,7 @@ impl RequestQueue {
     ) {
         let rq = &mut self.requests[id];
         rq.times.scheduled = now;
+        debug_assert!(rq.budget.is_none(), "[budget-given-back]: request {} has a budget", id.0);
         rq.budget = budget;
         self.emit(host, now, Action::Schedule, id);
     }
@@ -482,6 +493,7 @@ impl RequestQueue {
             }
         }
         self.hctxs[hctx.index()].busy.run_ended(false);
+        debug_assert!(list.is_empty(), "a list that was sent is empty");
         sent
     }
 
@@ -501,6 +513,19 @@ impl RequestQueue {
         last: bool,
         now: Instant,
     ) -> Accept {
+        debug_assert!(!self.is_quiesced(), "[quiesced-sends-none]: request {} is offered", id.0);
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
+        debug_assert_eq!(
+            self.requests[id].budget.is_some(),
+            self.policies.dispatch == Dispatch::Budget,
+            "budget of request {}",
+            id.0
+        );
         let rq = &mut self.requests[id];
         let prepared = core::mem::replace(&mut rq.prepared, true);
         let tag: DriverTag = rq.driver_tag.expect("a request is offered under a driver tag");
@@ -551,6 +576,10 @@ impl RequestQueue {
     /// Appends refused requests to the dispatch list of `hctx`; constant time. They hold no budget,
     /// and no tag that is not their own.
     fn keep(&mut self, hctx: HctxId, refused: &mut List) {
+        debug_assert!(
+            refused.iter_back(&self.requests).all(|id| self.requests[id].budget.is_none()),
+            "[budget-given-back]: a request on the dispatch list has a budget"
+        );
         let mut kept = core::mem::take(self.dispatch_list(hctx));
         kept.append(&mut self.requests, refused);
         *self.dispatch_list(hctx) = kept;
@@ -607,6 +636,7 @@ impl RequestQueue {
         hold: Hold,
         now: Instant,
     ) -> RunStop {
+        debug_assert!(hold != Hold::Quiesced || self.is_quiesced(), "held without a quiesce");
         if host.sink.listens() {
             host.sink.event(&Event {
                 at: now,

@@ -163,7 +163,7 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Takes the request behind a tag back from the driver.
+    /// Takes the request behind a tag back from the driver ([first-end-wins]).
     fn take_back(
         &mut self,
         hctx: HctxId,
@@ -174,6 +174,7 @@ impl RequestQueue {
         if queue != self.id || !is_in_flight(&self.requests[id]) {
             return Err(NotInFlight);
         }
+        debug_assert!(self.in_flight > 0, "requests in flight");
         self.in_flight -= 1;
         Ok(id)
     }
@@ -186,6 +187,11 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
+        debug_assert!(
+            is_in_flight(&self.requests[id]),
+            "[request-life-cycle]: request {} is requeued",
+            id.0
+        );
         self.requests[id].state = State::Staged;
         self.put_budget(host, id);
         self.put_waiting_tag(host, id);
@@ -195,6 +201,12 @@ impl RequestQueue {
 
     /// Puts `id`, which is on no list, at the front of its hardware queue's dispatch list.
     fn dispatch_next(&mut self, id: RequestId) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         let hctx = self.requests[id].hctx;
         let mut list = core::mem::take(self.dispatch_list(hctx));
         list.push_front(&mut self.requests, id);
@@ -220,6 +232,11 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert!(
+            matches!(self.requests[id].state(), State::Staged | State::InFlight),
+            "[request-life-cycle]: request {} finishes twice",
+            id.0
+        );
         self.requests[id].state = State::Complete;
         self.emit(host, now, Action::Complete(status), id);
         self.leave_elevator(id, now);
@@ -237,6 +254,7 @@ impl RequestQueue {
     /// Ends the bios of `id` with `status`, except those that were transferred. The request becomes
     /// idle.
     pub(super) fn end_bios<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId, status: Status) {
+        debug_assert!(!self.is_flush(id), "a flush command carries no bio");
         let first = self.requests.release(id);
         self.bios.end_chain(first, core::mem::take(&mut self.requests[id].done), status);
         self.put_request_tag(host, id);

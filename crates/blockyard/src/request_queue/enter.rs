@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
 use crate::policy::Plugging;
-use crate::request::{BioId, Steps, max_part_sectors, segments_of_part};
+use crate::request::{BioId, State, Steps, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
 use crate::time::Instant;
@@ -198,9 +198,11 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), SubmitError> {
         let bio = self.bios[cursor.whole];
+        debug_assert!(cursor.sector < bio.end_sector(), "cursor with no part left: {cursor:?}");
         let left = bio.end_sector() - cursor.sector;
         let max = max_part_sectors(&bio, cursor.sector, &self.limits);
         let sectors = u32::try_from(left).map_or(max, |left| left.min(max));
+        debug_assert!(sectors > 0, "empty part of {bio:?}");
         let segments = segments_of_part(&bio, sectors);
         let part = self
             .bios
@@ -285,6 +287,10 @@ impl RequestQueue {
             return Ok(());
         }
         let hctx = self.map.kinds()[kind][cpu.index()];
+        debug_assert!(
+            !self.is_frozen() || !self.bios.begins(bio) || self.bios.whole_of(bio).is_some(),
+            "[frozen-admits-none]: bio {bio:?} enters a frozen queue"
+        );
         if !self.cursors.is_empty() && self.must_wait_behind_split(bio, hctx) {
             return Err(SubmitError::NoTag);
         }
@@ -345,6 +351,7 @@ impl RequestQueue {
             None if reserved => u32::from(host.tags.take_reserved(self.id, hctx)?.0),
             None => u32::from(host.tags.take(self.id, hctx, u32::MAX)?.0),
         };
+        debug_assert!(tag < self.tags_per_hctx, "tag {tag} of {}", self.tags_per_hctx);
         Some(RequestId(u32::from(hctx.0) * self.tags_per_hctx + tag))
     }
 
@@ -441,6 +448,7 @@ impl RequestQueue {
         let both = (self.requests[kept].extent(), self.requests[absorbed].extent());
         let Fit::Join(how) = fit(&both.0, &both.1, &self.limits) else { return };
         elevator.joined(&mut self.requests, kept, absorbed);
+        debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
         self.emit(host, now, Action::Join, absorbed);
         self.requests.join(kept, absorbed, &mut self.bios, how);
         if let Some(elevator) = &mut self.elevator {
@@ -456,6 +464,12 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         if self.plugs[cpu.index()].is_full(&self.requests) {
             self.release_plug(host, cpu, false, now);
         }
@@ -555,6 +569,12 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         self.emit(host, now, Action::Insert, id);
         if let Some(elevator) = &mut self.elevator {
             return elevator.insert(&mut self.requests, id, Place::Sorted, now);
@@ -580,6 +600,7 @@ impl RequestQueue {
         let from = Ctx::of(&self.requests[id]);
         let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
+        debug_assert_ne!(kept, id, "[on-one-list]: a request to insert is staged already");
         self.emit(host, now, Action::Join, id);
         self.requests.join(kept, id, &mut self.bios, merge);
         if let Some(elevator) = &mut self.elevator {

@@ -32,11 +32,13 @@ impl RequestQueue {
     fn set_timer(&mut self, at: Instant) {
         let grains = at.as_ns().div_ceil(GRAIN.as_ns());
         self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
+        debug_assert!(self.timer >= at, "timer at {}, before {at}", self.timer);
     }
 
     /// Handles the timer.
     #[cold]
     pub(super) fn handle_timer<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
+        debug_assert!(self.timer <= now, "timer at {}, handled at {now}", self.timer);
         self.timer = Instant::MAX;
         for id in (0..self.requests.capacity()).map(request_id) {
             let rq = &self.requests[id];

@@ -1,4 +1,4 @@
-//! The request queue: every stage between a submitter and a driver, and what joins them.
+//! The request queue: every stage between a submitter and a driver, and the branches between them.
 //!
 //! ```text
 //! bio -> split -> plug -> software queue -> elevator -> budget -> driver tag -> Driver::queue_rq
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
-//! between stages is in this module: [`enter`] is the way in, as far as staging; [`dispatch`] the
-//! way from there to the driver; [`end`] the way back; `sequence` the way round of what needs
-//! flushes. `expire` asks after what the driver has had for too long; `pause` holds the traffic.
+//! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] the way from
+//! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
+//! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //!
 //! # The contract
 //!
@@ -16,14 +16,14 @@
 //! Five calls drive it, the same in real and in virtual time:
 //!
 //! - [`RequestQueue::submit`]: a bio enters.
-//! - [`RequestQueue::run`]: hand what may go to the driver. Which hardware queues to run, and when,
-//!   [`RequestQueue::next_run`] says after every other call.
+//! - [`RequestQueue::run`]: passes requests to the driver. After every other call,
+//!   [`RequestQueue::next_run`] names the hardware queues to run.
 //! - [`RequestQueue::complete`]: the driver is done with a request.
-//! - [`RequestQueue::next_ended`]: a bio that is finished, exactly once.
+//! - [`RequestQueue::next_ended`]: returns each bio that has ended, exactly once.
 //! - [`RequestQueue::poll_at`]: when to look again if nothing happens before.
 //!
-//! Memory is reserved by [`RequestQueue::new`]; no call allocates. A refused call leaves the state
-//! as it was.
+//! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
+//! unchanged.
 //!
 //! # Examples
 //!
@@ -47,7 +47,7 @@
 //!
 //! let now = Instant::ZERO;
 //! queue.submit(&mut host, CpuId(0), Bio::read(8, 8, 7), now).unwrap();
-//! queue.turn(&mut host, now); // runs, and takes back
+//! queue.turn(&mut host, now); // dispatches, and collects completions
 //! let ended = queue.next_ended().unwrap();
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```
@@ -435,6 +435,12 @@ impl RequestQueue {
     /// A queue that has become empty counts as idle after a while. This only matters to the queues
     /// with which it shares tags.
     fn note_idle<D, S>(&mut self, host: &Host<D, S>, now: Instant) {
+        debug_assert!(
+            self.held >= self.in_flight,
+            "{} requests held, {} in flight",
+            self.held,
+            self.in_flight
+        );
         let shared = host.tags.config().queues > 1;
         let holds_nothing = self.held == 0;
         self.idle_at = (shared && holds_nothing).then(|| now + IDLE_AFTER);
@@ -446,6 +452,10 @@ impl RequestQueue {
     }
 
     fn dispatch_list(&mut self, hctx: HctxId) -> &mut List {
+        debug_assert!(
+            !self.shares_dispatch() || self.hctxs[hctx.index()].dispatch.is_empty(),
+            "[on-one-list]: {hctx:?} has a list beside the shared one"
+        );
         if self.shares_dispatch() {
             &mut self.shared_dispatch
         } else {
@@ -456,6 +466,11 @@ impl RequestQueue {
     /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
     /// it.
     fn put_request_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
+        debug_assert!(
+            self.held > self.in_flight,
+            "[request-life-cycle]: request {} is not held",
+            id.0
+        );
         self.held -= 1;
         let (hctx, tag) = self.tag_of(id);
         match self.sched_tags.get_mut(hctx.index()) {

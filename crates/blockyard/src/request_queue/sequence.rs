@@ -44,6 +44,11 @@ impl RequestQueue {
         id: RequestId,
         now: Instant,
     ) -> bool {
+        debug_assert!(
+            !self.requests[id].steps.is_empty(),
+            "sequence of request {} without steps",
+            id.0
+        );
         let rq = &mut self.requests[id];
         rq.flags = data_flags(rq.op, rq.flags, &self.limits);
         let hctx = rq.hctx;
@@ -57,6 +62,12 @@ impl RequestQueue {
     }
 
     fn await_flush(&mut self, id: RequestId, now: Instant) {
+        debug_assert_eq!(
+            self.requests[id].steps.next(),
+            Step::Flush,
+            "[steps-from-flags]: request {}",
+            id.0
+        );
         self.requests[id].times.awaited = now;
         let flush = &mut self.hctxs[self.requests[id].hctx.index()].flush;
         flush.wait(&mut self.requests, id, now);
@@ -92,10 +103,12 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert!(self.is_flush(flush), "request {} is a flush command", flush.0);
         let hctx = self.requests[flush].hctx;
         self.requests[flush].state = State::Idle;
         self.held -= 1;
         let mut covered = self.hctxs[hctx.index()].flush.end();
+        debug_assert!(!covered.is_empty(), "[flush-covers-earlier]: a flush covers a request");
         let lent = self.requests[flush].driver_tag.take();
         if let (Some(tag), Some(first)) = (lent, covered.first()) {
             self.requests[first].driver_tag = Some(tag);
@@ -115,6 +128,12 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].steps.next(),
+            Step::Data,
+            "[steps-from-flags]: request {}",
+            id.0
+        );
         let hctx = self.requests[id].hctx;
         self.hctxs[hctx.index()].flush.data_ended();
         let rq = &mut self.requests[id];
@@ -140,6 +159,12 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) {
+        debug_assert_eq!(
+            self.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
         let rq = &mut self.requests[id];
         rq.times.flushed += now.since(rq.times.awaited);
         rq.steps = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };

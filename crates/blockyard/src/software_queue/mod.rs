@@ -108,6 +108,10 @@ impl SoftwareQueue {
     /// Moves all requests to the end of `list` ([first-in-first-out]). Takes constant time, and
     /// with [`SwqMerge::Hash`] a few stores for each request.
     pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
+        debug_assert!(
+            self.queued.len() as usize <= requests.capacity(),
+            "[on-one-list]: more requests than there are"
+        );
         if self.merge == SwqMerge::Hash {
             self.queued.iter_back(requests).for_each(|id| self.ends.remove(nodes, id));
         }

@@ -126,6 +126,12 @@ impl Histogram {
     /// The mean, rounded down; 0 if there is no value.
     #[must_use]
     pub fn mean(&self) -> u64 {
+        debug_assert!(
+            self.count == 0 || self.min <= self.max,
+            "[exact-totals]: {} to {}",
+            self.min,
+            self.max
+        );
         let mean = self.sum.checked_div(u128::from(self.count)).unwrap_or(0);
         u64::try_from(mean).expect("a mean lies between smallest and largest value")
     }
@@ -310,6 +316,7 @@ mod tests {
         }
     }
 
+    // [percentile-error-bound] and [exact-totals].
     proptest! {
         #[test]
         fn agrees_with_the_sorted_values(

@@ -47,6 +47,10 @@ impl TagMap {
     /// The number of unreserved numbers in use ([reserved-tags-separate]).
     #[must_use]
     pub const fn in_use(&self) -> u32 {
+        debug_assert!(
+            self.normal.in_use <= self.normal.depth,
+            "more numbers in use than there are"
+        );
         self.normal.in_use
     }
 

@@ -142,6 +142,7 @@ impl TagSet {
 
     /// Makes an assigned tag stand for another request of the same queue.
     pub(crate) fn reassign(&mut self, hctx: HctxId, tag: DriverTag, request: RequestId) {
+        debug_assert!(self.owner(hctx, tag).is_some(), "[one-owner-per-tag]: {tag:?} has no owner");
         self.pool_mut(hctx).owners[tag.index()].request = Some(request);
     }
 
@@ -164,6 +165,11 @@ impl TagSet {
         let owner = &mut pool.owners[tag.index()];
         owner.request = None;
         if u32::from(tag.0) >= pool.tags.map().reserved() {
+            debug_assert!(
+                pool.held[owner.queue.index()] > 0,
+                "[one-owner-per-tag]: {tag:?} of {:?}",
+                owner.queue
+            );
             pool.held[owner.queue.index()] -= 1;
         }
         let woken = pool.tags.has_woken();
@@ -197,6 +203,7 @@ impl TagSet {
     }
 
     fn activate(&mut self, queue: QueueId) {
+        debug_assert!(self.users < u32::from(self.config.queues), "{} active queues", self.users);
         self.active[queue.index()] = true;
         self.users += 1;
         self.divide();
@@ -207,6 +214,10 @@ impl TagSet {
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
         self.share = depth.div_ceil(users).max(SHARE_MIN);
+        debug_assert!(
+            u64::from(self.share) * u64::from(users) >= u64::from(depth),
+            "[tags-shared-fairly]: a tag is nobody's share"
+        );
         for pool in &mut self.pools {
             pool.tags.resize(depth / users);
         }
@@ -502,10 +513,11 @@ mod tests {
         assert_eq!(in_line, [1, 2, 0]);
     }
 
-    /// A hardware queue that starved for a tag of one kind could not register for the other: an abort
-    /// for which a reserved tag had come free waited for the requests that it was to abort.
+    /// A hardware queue that was starved for a tag of one kind used to be unable to register for the
+    /// other: an abort with a free reserved tag waited for the requests that it was to abort.
+    /// [starved-until-named]
     #[test]
-    fn who_starves_for_both_kinds_is_named_for_either() {
+    fn a_hardware_queue_that_needs_both_kinds_is_named_for_either() {
         for first in [false, true] {
             let mut tags = TagSet::new(TagSetConfig { depth: 2, reserved: 1, ..CONFIG });
             let normal = tags.take(QueueId(0), H, u32::MAX).unwrap();

@@ -119,6 +119,11 @@ impl Waiters {
         if self.freed + in_use < self.batch {
             self.wake_all(); // [sleeper-implies-tag-in-use]: no further batch will fill
         }
+        debug_assert!(
+            self.sleeping == 0 || in_use > 0,
+            "[sleeper-implies-tag-in-use]: {} sleep",
+            self.sleeping
+        );
     }
 
     /// Wakes all waiters: the reason for their refusal may have changed without a put.
@@ -129,6 +134,7 @@ impl Waiters {
     fn wake(&mut self, count: u32) {
         let mut left = count.min(self.sleeping);
         self.sleeping -= left;
+        debug_assert!(self.sleeping as usize <= self.slots.len(), "{} sleepers", self.sleeping);
         while left > 0 {
             let queue = &mut self.queues[self.wake_at];
             while left > 0

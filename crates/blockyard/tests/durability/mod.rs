@@ -1,19 +1,19 @@
-//! A device's volatile cache, and what its users were promised of what survives it.
+//! A device's volatile cache, and the promises about data that survives it.
 //!
-//! Nothing here knows how the core works: a [`Ledger`] is told what a submitter and a device see
-//! (submitted, sent, written, flushed, ended) and panics where a promise is broken. A power cut
-//! leaves what was written and is not in the cache any more; as nothing becomes less durable, a
-//! promise that holds when it is made holds at every cut from then on.
+//! This module does not know how the core works: a [`Ledger`] records the events that a submitter
+//! and a device see (submitted, sent, written, flushed, ended) and panics if a promise is broken. A
+//! power cut leaves the writes that have left the cache. Because nothing becomes less durable, a
+//! promise that holds when it is made holds at every later cut.
 //!
 //! # The promises
 //!
-//! - **P1.** When a flush ends well, every write that ended well before it was submitted is durable.
-//! - **P2.** When a write with FUA ends well, it is durable.
-//! - **P3.** When data of a write with preflush is sent, every write that ended well before that
-//!   write was submitted is durable.
+//! - When a flush ends well, every write that ended well before it was submitted is durable.
+//! - When a write with FUA ends well, it is durable.
+//! - When data of a write with preflush is sent, every write that ended well before that write was
+//! submitted is durable.
 //!
-//! The device is the worst there may be: a flush makes durable what was written before it was sent,
-//! and nothing else ever becomes durable, but for a write past the cache.
+//! The device is the worst possible one: a flush makes durable what was written before it was sent,
+//! and nothing else ever becomes durable except a write past the cache.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::status::Status;
@@ -32,10 +32,10 @@ struct Mark {
     at: u64,
 }
 
-/// What is in the cache, and what is owed to whom.
+/// The contents of the cache, and the promises that are due.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// Counts what happened; the only time here.
+    /// Counts events; the only time here.
     clock: u64,
     cache: Vec<Volatile>,
     /// Writes that ended well and are not durable, in this order.
@@ -55,25 +55,25 @@ impl Ledger {
         self.clock
     }
 
-    /// The queue took the bio called `cookie`.
+    /// The queue accepted the bio called `cookie`.
     pub(crate) fn submitted(&mut self, cookie: u64) {
         let at = self.tick();
         self.submitted.push(Mark { cookie, at });
     }
 
-    /// It did not take it after all, or has ended it.
+    /// The queue refused the bio after all, or has ended it.
     pub(crate) fn forget(&mut self, cookie: u64) {
         self.submitted.retain(|submitted| submitted.cookie != cookie);
     }
 
-    /// Data of `bio` goes to the device (P3).
+    /// Data of `bio` goes to the device.
     pub(crate) fn data_sent(&mut self, bio: &Bio) {
         if is_write(bio.op) && bio.flags.contains(Flags::PREFLUSH) {
             self.nothing_is_owed_to(bio.cookie, "P3");
         }
     }
 
-    /// The device has done a piece of `bio`; `fua`: past its cache.
+    /// The device has written a piece of `bio`; `fua`: past its cache.
     pub(crate) fn done(&mut self, bio: &Bio, fua: bool) {
         if is_write(bio.op) && !fua {
             let written_at = self.tick();
@@ -81,19 +81,19 @@ impl Ledger {
         }
     }
 
-    /// A flush goes to the device. Keep what this returns for [`Self::flushed`].
+    /// A flush goes to the device. Keep the result for [`Self::flushed`].
     pub(crate) fn flush_sent(&mut self) -> u64 {
         self.tick()
     }
 
-    /// The flush that was sent at `sent_at` has done its work.
+    /// The flush that was sent at `sent_at` has completed.
     pub(crate) fn flushed(&mut self, sent_at: u64) {
         let Self { cache, ended, .. } = self;
         cache.retain(|piece| piece.written_at > sent_at);
         ended.retain(|write| cache.iter().any(|piece| piece.cookie == write.cookie));
     }
 
-    /// `bio` has ended (P1, P2).
+    /// `bio` has ended.
     pub(crate) fn ended(&mut self, bio: &Bio, status: Status) {
         if status == Status::Ok && bio.op == Op::Flush {
             self.nothing_is_owed_to(bio.cookie, "P1");

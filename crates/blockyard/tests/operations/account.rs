@@ -1,4 +1,4 @@
-//! What is known of every bio from outside: which of its sectors are where, and how they fared.
+//! The view of every bio from outside: where its sectors are, and how they ended.
 
 use crate::durability::Ledger;
 use blockyard::bio::{Bio, Flags, Op};
@@ -13,7 +13,7 @@ enum Part {
     Done,
 }
 
-/// One bio that was taken and has not ended.
+/// A bio that was accepted and has not ended.
 #[derive(Debug)]
 struct Account {
     bio: Bio,
@@ -27,7 +27,7 @@ struct Account {
 pub(super) struct Accounts {
     limits: Limits,
     open: BTreeMap<u64, Account>,
-    /// How flushes failed; each may have ended any bio that needed it.
+    /// The statuses of failed flushes; each may have ended any bio that needed the flush.
     flush_failures: Vec<Status>,
     ledger: Ledger,
 }
@@ -42,7 +42,8 @@ impl Accounts {
         self.open.is_empty()
     }
 
-    /// Whether a bio waits, or has to wait later, for a flush: what [`Ledger`] is told of.
+    /// Whether a bio waits, or will have to wait, for a flush: these are the bios that [`Ledger`]
+    /// records.
     fn needs_flush(&self, bio: &Bio) -> bool {
         let before = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
         let writes = !bio.op.is_read() && !bio.op.is_passthrough();
@@ -66,7 +67,7 @@ impl Accounts {
         &self.limits
     }
 
-    /// The bio of which `piece` is a part.
+    /// Returns the bio of which `piece` is a part.
     pub(super) fn bio(&self, piece: &Piece) -> Bio {
         self.open.get(&piece.cookie).expect("nobody submitted that bio, or it has ended").bio
     }
@@ -81,14 +82,14 @@ impl Accounts {
         self.ledger.submitted(bio.cookie);
     }
 
-    /// The queue refused `bio`, and has done nothing with it.
+    /// The queue refused `bio` and has done nothing with it.
     pub(super) fn not_taken(&mut self, bio: &Bio) {
         let account = self.open.remove(&bio.cookie).expect("it was offered");
         assert!(account.parts.is_empty() && account.failures.is_empty(), "{bio:?} was refused");
         self.ledger.forget(bio.cookie);
     }
 
-    /// The device was given `piece`, which is with it no second time.
+    /// The device was given `piece`, which it does not own already.
     pub(super) fn sent(&mut self, piece: &Piece) {
         let bio = self.bio(piece);
         let end = piece.sector + u64::from(piece.sectors);

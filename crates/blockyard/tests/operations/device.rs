@@ -1,4 +1,4 @@
-//! The device: it does as it is told, and checks what it is given.
+//! The device: it answers as a test says, and checks the requests that it gets.
 
 use super::account::Accounts;
 use blockyard::bio::{Bio, Flags, Op};
@@ -10,7 +10,7 @@ use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, RequestId};
 use std::collections::{BTreeSet, VecDeque};
 
-/// What the device owns.
+/// A request that the device owns.
 #[derive(Debug)]
 pub(super) struct Owned {
     pub(super) queue: QueueId,
@@ -29,25 +29,25 @@ pub(super) struct Owned {
 pub(super) struct Disk {
     pub(super) accounts: Accounts,
     pub(super) dispatch: Dispatch,
-    /// Nothing may come.
+    /// Requests may not come.
     pub(super) quiesced: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) disks: Vec<Disk>,
-    /// What it says to what it is offered next; then it takes everything.
+    /// Answers to the next offers; afterwards every request is accepted.
     pub(super) answers: VecDeque<Accept>,
-    /// What it says to timeouts; then it waits on.
+    /// Answers to timeouts; afterwards the device keeps waiting.
     pub(super) timeouts: VecDeque<TimedOut>,
     pub(super) budget: usize,
     pub(super) owned: Vec<Owned>,
     next_budget: u32,
     pub(super) budgets: BTreeSet<(QueueId, u32)>,
     pub(super) prepared: BTreeSet<(QueueId, RequestId)>,
-    /// What it has just let go: the queue is to have it cleaned up.
+    /// The request it has just let go, which the queue must clean up.
     finishing: Option<(QueueId, RequestId)>,
-    /// Hardware queues that were told that more would come ([last-or-commit]).
+    /// Hardware queues with a run that has not ended ([last-or-commit]).
     pub(super) open_runs: BTreeSet<(QueueId, HctxId)>,
     /// Requests that it has taken so far.
     pub(super) taken: u64,
@@ -80,7 +80,7 @@ impl Device {
         self.owned.iter().any(|owned| owned.queue == queue && owned.tag == tag && same_hctx(owned))
     }
 
-    /// It is done with what it owns at `at`, this way.
+    /// Ends the request that it owns at `at`.
     pub(super) fn let_go(&mut self, at: usize, outcome: Outcome) -> Owned {
         let owned = self.owned.remove(at);
         assert_eq!(self.finishing, None, "what it let go before was not cleaned up");
@@ -113,7 +113,7 @@ impl Device {
         assert!(with_device.all(|owned| owned.flush_sent_at.is_none()), "[one-flush-at-a-time]");
     }
 
-    /// What shares a request may share it, and the request is within the limits.
+    /// Checks that the bios of a request may share it, and that the request is within the limits.
     fn check_data(&self, issue: &Issue<'_>) {
         let accounts = &self.disks[issue.queue.index()].accounts;
         let (rq, limits) = (issue.request(), accounts.limits());

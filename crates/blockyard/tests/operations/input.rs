@@ -1,4 +1,4 @@
-//! What bytes mean: numbers, and the system drawn from the first of them.
+//! Turns bytes into numbers, and the first of them into a system.
 
 use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
@@ -53,7 +53,7 @@ impl<'a> Input<'a> {
         self.below(count) == count - 1
     }
 
-    /// A bio for a disk with `limits`; now and then one that it must refuse.
+    /// Returns a bio for a disk with `limits`; now and then one that the disk must refuse.
     pub(super) fn bio(&mut self, limits: &Limits, cookie: u64) -> Bio {
         const OPS: [Op; 11] = [
             Op::Write,

@@ -1,4 +1,4 @@
-//! What happens: one operation after the other, then the end of all faults, and of everything.
+//! Plays one operation after the other, then ends all faults, and waits until everything has ended.
 
 use super::account::Accounts;
 use super::device::{Device, Disk, Owned};
@@ -14,14 +14,14 @@ use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 
 /// Operations of one play.
 const OPERATIONS_MAX: usize = 600;
-/// Runs that may follow from each other at one instant, and steps in which all must end.
+/// The most runs that may follow from each other at one instant, and the most steps until the end.
 const STEPS_MAX: usize = 10_000;
 
 /// One task for each processor.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Awake,
-    /// Its bio was refused, and it has registered: it does nothing until it is woken.
+    /// Its bio was refused and it has registered: it sleeps until it is woken.
     Asleep(QueueId, Bio),
     Woken(QueueId, Bio),
 }
@@ -30,9 +30,9 @@ enum Task {
 #[allow(dead_code, reason = "the fuzz target, which shares this file, looks at none of it")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Summary {
-    /// Bios that were taken, each of which ended.
+    /// Bios that were accepted, each of which has ended.
     pub(crate) bios: u64,
-    /// Requests that the device took.
+    /// Requests that the device accepted.
     pub(crate) requests: u64,
     /// Bios that waited for a tag or for the end of a freeze.
     pub(crate) sleeps: u64,
@@ -141,7 +141,7 @@ impl World {
         &mut self.queues[queue.index()]
     }
 
-    /// The task of some processor submits a bio, the one that was refused before if there is one.
+    /// A task submits a bio: the one that was refused before, if there is one.
     fn act(&mut self, input: &mut Input<'_>, queue: QueueId) {
         let cpu = input.below(self.tasks.len());
         match self.tasks[cpu] {
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// The device is done with something it owns.
+    /// The device completes a request that it owns.
     fn let_go(&mut self, input: &mut Input<'_>) {
         if self.host.driver.owned.is_empty() {
             return;
@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// Who is awake ends its batches on all disks; so does who falls asleep.
+    /// A task that stays awake ends its batches on all disks; so does one that falls asleep.
     fn unplug(&mut self, cpu: CpuId) {
         let sleeps_on = match self.tasks[cpu.index()] {
             Task::Asleep(queue, _) => Some(queue),
@@ -322,7 +322,7 @@ impl World {
         }
     }
 
-    /// The earliest instant at which a queue wants to be looked at.
+    /// Returns the earliest instant at which a queue asks for a poll.
     fn poll_at(&self) -> Option<Instant> {
         self.queues.iter().filter_map(RequestQueue::poll_at).min()
     }
@@ -333,7 +333,7 @@ impl World {
         }
     }
 
-    /// What is to be drained after each call.
+    /// Drains everything that follows from a call.
     fn collect(&mut self) {
         for steps in 0.. {
             assert!(steps < STEPS_MAX, "runs of those that starve go round in circles");
@@ -358,7 +358,7 @@ impl World {
         self.queues.iter().for_each(|queue| queue.self_check(&self.host));
     }
 
-    /// Faults stop, and everything comes to its end.
+    /// Ends the faults, and waits until everything has ended.
     fn end(&mut self) {
         log!(self, "the end begins");
         self.host.driver.answers.clear();
@@ -392,7 +392,7 @@ impl World {
         }
     }
 
-    /// Takes one step towards the end; says whether there was one.
+    /// Takes one step towards the end. Returns whether there was one.
     fn step_to_end(&mut self) -> bool {
         if let Some((queue, hctx)) = self.runs.pop() {
             self.run(queue, hctx);
@@ -418,7 +418,7 @@ impl World {
         }
         let left = self.queues.iter().any(|queue| !queue.is_empty());
         if left {
-            // [no-lost-wake-up]: nothing but the retry delay may be what moves it now.
+            // [no-lost-wake-up]: only the retry delay may move it now.
             let at = self.poll_at().expect("[no-lost-wake-up]: bios wait for nothing");
             assert!(
                 at <= self.now + RETRY_DELAY,
@@ -431,8 +431,8 @@ impl World {
     }
 }
 
-/// How the device lets go of a request, which it can be done with in part if it is `divisible`: mostly
-/// well.
+/// Returns how the device lets go of a request, which may complete in part if it is `divisible`:
+/// mostly well.
 fn outcome(input: &mut Input<'_>, divisible: u32) -> Outcome {
     match input.below(8) {
         4 if divisible > 0 => {

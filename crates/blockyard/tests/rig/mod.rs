@@ -1,4 +1,4 @@
-//! A queue over a stack of layers over a disk that remembers what was written where.
+//! A queue over a stack of layers over a disk that remembers its writes.
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut};
@@ -23,17 +23,17 @@ pub(crate) const TAGS: TagSetConfig = TagSetConfig {
     max_waiters: 8,
 };
 
-/// Does every request after [`SERVICE`]; what it was told to do to the data, it does at once.
+/// Completes every request after [`SERVICE`]; the effect on the data is immediate.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) commands: Vec<(Instant, Finished)>,
     /// By sector, the cookie of the bio that wrote it last.
     pub(crate) medium: BTreeMap<u64, u64>,
-    /// Requests it took.
+    /// Requests it has accepted.
     pub(crate) taken: u64,
-    /// It gives up whatever it is asked for.
+    /// Whether it gives up every request that times out.
     pub(crate) gives_up: bool,
-    /// So many of the next requests it gives back prepared, not done.
+    /// How many of the next requests it gives back prepared.
     pub(crate) gives_back: u64,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Rig<D> {
     pub(crate) ends: Vec<End>,
 }
 
-/// What queue a [`Rig`] has.
+/// The configuration of the queue of a [`Rig`].
 pub(crate) fn config(policies: Policies) -> QueueConfig {
     let limits = Limits { max_sectors: 64, ..Limits::new(1 << 20) };
     QueueConfig { timeout: Duration::MAX, ..QueueConfig::new(1, 1, limits, policies) }
@@ -126,7 +126,7 @@ impl<D: Device> Rig<D> {
         Self { host, queue, now: Instant::ZERO, ends: Vec::new() }
     }
 
-    /// Submits each bio as soon as there is a tag, and goes on until nothing is left to happen.
+    /// Submits each bio as soon as there is a tag, and runs until nothing is left to happen.
     pub(crate) fn run(&mut self, bios: impl IntoIterator<Item = Bio>) {
         let mut bios = bios.into_iter().peekable();
         loop {
@@ -147,19 +147,19 @@ impl<D: Device> Rig<D> {
         }
     }
 
-    /// Bios one after the other, each when the one before has ended: nothing merges.
+    /// Submits one bio after the other, each when the previous has ended, so that nothing merges.
     pub(crate) fn run_each(&mut self, bios: impl IntoIterator<Item = Bio>) {
         bios.into_iter().for_each(|bio| self.run([bio]));
     }
 
-    /// What the driver says of its first request, should its time have passed.
+    /// Returns the answer of the driver if its first request timed out now.
     pub(crate) fn ask_for_first(&mut self) -> TimedOut {
         let (hctx, tag) = (HctxId(0), DriverTag(0));
         let request = self.queue.in_flight_request(&self.host, hctx, tag).expect("in flight");
         self.host.driver.timed_out(QueueId(0), hctx, tag, &request.clone(), self.now)
     }
 
-    /// Does what can be done now.
+    /// Does all work that is possible now.
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some(run) = self.queue.next_run(&mut self.host, self.now) {

@@ -1,4 +1,4 @@
-//! `btt check` and `btt repair`: what is wrong with a BTT, and what of that is mended.
+//! `btt check` and `btt repair`: find damage in a BTT, and repair it.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,9 +8,9 @@ use blockyard_btt::check::{Report, Severity};
 use super::{checked, failed, identify, is_unlaid, name};
 use crate::cli::{Check, Repair};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
-/// Findings of each severity that `repair` prints.
+/// How many findings of each severity `repair` prints.
 const FINDINGS: usize = 100;
 
 pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
@@ -41,20 +41,20 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
         tell(file, &before, out)?;
         return verdict(&before);
     }
-    let (mut line, mut done) = (Share::new(), 0);
+    let (line, mut done) = (share(), 0);
     let of = plan.steps().len() as u64;
     let applied = plan.apply(&image.memory, &mut || {
         done += 1;
-        line.tell("repairing", done, of);
+        show_share(&line, "repairing", done, of);
     });
-    line.erase();
+    drop(line);
     applied.map_err(|error| failed(file, error))?;
     let (after, _) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
     tell(file, &after, out)?;
     verdict(&after)
 }
 
-/// Prints what was found, worst last.
+/// Prints the findings, the worst last.
 fn tell(file: &Path, report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     for severity in [Severity::Note, Severity::Repairable, Severity::Broken] {
         let found = report.findings().iter().filter(|finding| finding.severity == severity);

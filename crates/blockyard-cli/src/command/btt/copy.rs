@@ -1,4 +1,4 @@
-//! `btt copy` and `btt convert`: all sectors of a BTT elsewhere, without room for zeroes.
+//! `btt copy` and `btt convert`: copy all sectors of a BTT, without allocating zeroes.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,9 +11,9 @@ use blockyard_pmem::{Image, ImageMemory, NewImage};
 use super::{failed, open, options, unusable};
 use crate::cli::{Convert, CopySectors};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
-/// Sectors that are copied at once.
+/// The most sectors that are copied at once.
 const RUN: u8 = 64;
 
 pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {
@@ -104,7 +104,7 @@ pub(super) fn convert(args: &Convert) -> Result<(), Failure> {
     copied?.tell(&args.from, "are marked as lost", &args.to)
 }
 
-/// Which sectors could not be read that were not marked as lost.
+/// The sectors that could not be read and were not marked as lost.
 fn fill(
     args: &Convert,
     from: &Btt<ImageMemory>,
@@ -132,8 +132,8 @@ fn fill(
     Ok(unreadable)
 }
 
-/// Bytes of a file in which a container has the sectors of `from`, which lies in `was`: the same arenas, or
-/// larger ones where blocks are larger there.
+/// The size of a file that has the sectors of `from` in another container than `was`: with the same arenas, or
+/// larger ones if its blocks are larger.
 fn room_for(
     from: &Btt<ImageMemory>,
     was: Container,
@@ -160,7 +160,7 @@ fn room_for(
     }
 }
 
-/// Calls `copy` with the number and room for each run of sectors, until one fails.
+/// Calls `copy` with the first sector and a buffer for each run of sectors, until a call fails.
 fn each_run(
     sectors: u64,
     sector_bytes: u32,
@@ -168,20 +168,19 @@ fn each_run(
 ) -> Result<(), Failure> {
     let bytes = sector_bytes as usize;
     let mut run = vec![0; bytes * usize::from(RUN)];
-    let mut line = Share::new();
+    let line = share();
     let mut copied = Ok(());
     let mut lba = 0;
     while lba < sectors && copied.is_ok() {
         let count = u8::try_from(sectors - lba).map_or(RUN, |left| left.min(RUN));
         copied = copy(lba, &mut run[..bytes * usize::from(count)]);
         lba += u64::from(count);
-        line.tell("copying", lba, sectors);
+        show_share(&line, "copying", lba, sectors);
     }
-    line.erase();
     copied
 }
 
-/// Reads sectors from `first` on; those that cannot be read are zeroed, if they `may` be.
+/// Reads sectors from `first` on. Sectors that cannot be read are zeroed if `may` allows it.
 fn read(
     btt: &Btt<ImageMemory>,
     file: &Path,
@@ -206,7 +205,7 @@ fn read(
     Ok(())
 }
 
-/// Sectors that could not be read, and what was copied all the same.
+/// Sectors that could not be read while the others were copied.
 #[derive(Default)]
 struct Unreadable {
     count: u64,
@@ -214,7 +213,7 @@ struct Unreadable {
 }
 
 impl Unreadable {
-    /// So many are named.
+    /// The most sectors that a message names.
     const NAMED: usize = 8;
 
     fn add(&mut self, lba: u64) {
@@ -224,7 +223,7 @@ impl Unreadable {
         self.count += 1;
     }
 
-    /// An error, if there are any: how many and which, and what they `are` in `to`.
+    /// An error if there are any: how many, which ones, and what they `are` in `to`.
     fn tell(&self, from: &Path, are: &str, to: &Path) -> Result<(), Failure> {
         if self.count == 0 {
             return Ok(());
@@ -241,12 +240,12 @@ impl Unreadable {
     }
 }
 
-/// What was wrong with a sector.
+/// The failure of a sector.
 fn sector(file: &Path, lba: u64, error: IoError) -> Failure {
     failed(file, format_args!("sector {lba}: {error}"))
 }
 
-/// Neighbours that are all zeroes, or all not, of the sectors from `first` on.
+/// Splits the sectors from `first` on into runs that are all zeroes or all not.
 fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alike<'_>> {
     let bytes = sector_bytes as usize;
     let is_zero = |sector: &[u8]| sector.iter().all(|&byte| byte == 0);
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeroes_are_told_from_the_rest() {
+    fn runs_of_zeroes_are_separated_from_the_rest() {
         let run = [0, 0, 1, 0, 0, 2, 3, 3, 0, 0];
         let found: Vec<_> = alike(7, 2, &run).map(|a| (a.lba, a.count, a.is_zeroes)).collect();
         assert_eq!(found, [(7, 1, true), (8, 3, false), (11, 1, true)]);

@@ -1,4 +1,4 @@
-//! `btt info`: what a BTT says of itself.
+//! `btt info`: the metadata of a BTT.
 
 use std::io::Write;
 

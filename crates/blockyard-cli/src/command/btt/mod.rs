@@ -16,7 +16,7 @@ use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 
 use crate::cli::{BttCommand, ContainerName, Inspected};
 use crate::message::Failure;
-use crate::progress::Share;
+use crate::progress::{share, show_share};
 
 pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
@@ -30,23 +30,23 @@ pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failu
     }
 }
 
-/// What was wrong with a file that was given.
+/// The failure that a given file is not usable.
 fn unusable(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Input(format!("{}: {error}", file.display()))
 }
 
-/// What went wrong while a file was used.
+/// The failure of a file during its use.
 fn failed(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{}: {error}", file.display()))
 }
 
-/// How a file is opened: where its medium fails, a command fails.
+/// How a file is opened: if its medium fails, the command fails.
 fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
     let durability = Durability::Calls;
     ImageOptions { read_only, container, durability, ..ImageOptions::default() }
 }
 
-/// Opens a file in which there is a BTT, damaged or not.
+/// Opens a file with a BTT, damaged or not.
 fn identify(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
     let container = args.container.map(Container::from);
     // What is repaired is on the medium step by step.
@@ -68,12 +68,12 @@ fn identify(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
     .map_err(|error| unusable(&args.file, error))
 }
 
-/// How many arenas are found in order.
+/// The number of arenas that are found intact.
 fn arenas(image: &Image) -> usize {
     checked(image, 1).map_or(0, |(report, _)| report.arenas)
 }
 
-/// Says that nobody has written a pool yet, if that is so: nothing can be wrong with it, and nothing is in it.
+/// Prints that a pool was never written, if that is so: it has no contents and no damage.
 fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
     if image.unwritten.is_some() {
         let (file, container) = (file.display(), name(image.container));
@@ -86,20 +86,18 @@ fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Fa
     Ok(image.unwritten.is_some())
 }
 
-/// Checks an image, remembering `keep` findings of each severity.
+/// Checks an image, and keeps up to `keep` findings of each severity.
 fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
     let Image { memory, container, own_uuid, .. } = image;
     let options = Options { container: *container, own_uuid: *own_uuid, keep };
-    let mut line = Share::new();
-    let checked = look(memory, &options, &mut |progress| {
-        let what = format_args!("checking arena {}", progress.arena);
-        line.tell(what, progress.done.into(), progress.of.into());
-    });
-    line.erase();
-    checked
+    let line = share();
+    look(memory, &options, &mut |progress| {
+        let what = format!("checking arena {}", progress.arena);
+        show_share(&line, &what, progress.done.into(), progress.of.into());
+    })
 }
 
-/// Opens the BTT in a file, and says what it lies in.
+/// Opens the BTT in a file, and returns its container too.
 fn open(
     file: &Path,
     container: Option<ContainerName>,
@@ -111,7 +109,7 @@ fn open(
     opened.map_err(|error| unusable(file, error))
 }
 
-/// What a container is called.
+/// The name of a container.
 const fn name(container: Container) -> &'static str {
     match container {
         Container::Namespace => "namespace without label",

@@ -1,7 +1,7 @@
-//! What a server is ended by: signals, and itself.
+//! The end of a server: by signals, or by itself.
 //!
-//! Signals that come together are one. `timeout` sends its own to the program and then to its group, and whoever
-//! does likewise does not mean that what is under way be left.
+//! Signals in quick succession count as one: `timeout` signals the program and then its group, which does not
+//! mean that requests in flight should be abandoned.
 
 use core::time::Duration;
 use std::io::{self, ErrorKind, Read};
@@ -12,28 +12,28 @@ use std::time::Instant;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-/// Signals within so long are one.
+/// Signals within this time count as one.
 const TOGETHER: Duration = Duration::from_millis(500);
 
-/// What was waited for.
+/// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// SIGTERM or SIGINT.
     Signal,
     /// The server has ended.
     End,
-    /// Nothing, in time.
+    /// The wait timed out.
     Nothing,
 }
 
-/// Hears signals from when it is made on. A byte comes for each, and nothing any more where the server ends.
+/// Receives signals from its creation on: a byte for each, and the end of the stream when the server ends.
 #[derive(Debug)]
 pub(super) struct Ending {
     heard: UnixStream,
     last: Option<Instant>,
 }
 
-/// The server's own end.
+/// The server's end of the stream.
 #[derive(Debug)]
 pub(super) struct Bell(UnixStream);
 
@@ -54,7 +54,7 @@ impl Ending {
         Ok((Self { heard, last: None }, Bell(told)))
     }
 
-    /// Waits; for `time` at most, if there is one.
+    /// Waits, for at most `time` if that is given.
     pub(super) fn wait(&mut self, time: Option<Duration>) -> io::Result<Heard> {
         let until = time.map(|time| Instant::now() + time);
         loop {
@@ -75,7 +75,7 @@ impl Ending {
         }
     }
 
-    /// Whether the signal that has come is not the same as the one before.
+    /// Whether the signal that arrived is a new one, and not the previous one again.
     fn is_another(&mut self) -> bool {
         let now = Instant::now();
         let is_another = self.last.is_none_or(|last| now - last >= TOGETHER);

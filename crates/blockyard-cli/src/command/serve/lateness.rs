@@ -1,4 +1,4 @@
-//! Says when the machine was too slow for the model of a disk: once a second, and at the end.
+//! Reports that the machine is too slow for the model of a disk: once a second, and at the end.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use blockyard_serve::{LATE, Lateness, Timing};
 
 use crate::message::note;
 
-/// Between two looks.
+/// The time between two reports.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A thread that watches disks that behave as models; none where there are none.
+/// A thread that watches disks that behave like models; `None` if there are no such disks.
 pub(super) struct Watch(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Watch {
@@ -23,11 +23,11 @@ impl Watch {
         }))
     }
 
-    /// Says how it was altogether.
+    /// Ends the thread, which reports the totals.
     pub(super) fn end(self) {
         if let Some((end, thread)) = self.0 {
             drop(end);
-            thread.join().expect("watching does not panic");
+            thread.join().expect("the thread that watches models does not panic");
         }
     }
 }

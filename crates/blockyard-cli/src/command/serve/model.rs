@@ -1,4 +1,4 @@
-//! A modelled device as what a disk behaves as: where simulator and server meet.
+//! Disks that behave like a modelled device: the seam between simulator and server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use blockyard_sim::simulate;
 
 use crate::message::Failure;
 
-/// A device, and the design that its host follows.
+/// A device, with the design of its host.
 #[derive(Debug)]
 pub(super) struct Modelled {
     device: Device,
@@ -53,6 +53,6 @@ impl Behaviour for Modelled {
 
     fn device(&self) -> Box<dyn driver::Device> {
         let device = simulate::live(&self.device, &self.design, self.seed);
-        Box::new(device.expect("it could be had before"))
+        Box::new(device.expect("the same model could be built before"))
     }
 }

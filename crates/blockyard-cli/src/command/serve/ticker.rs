@@ -1,4 +1,4 @@
-//! What clients have at the moment, in a line of a terminal.
+//! The rates of clients, in a line of a terminal.
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
@@ -9,25 +9,28 @@ use std::time::Instant;
 
 use blockyard_serve::{Gauge, Traffic};
 
-use crate::human::{approximate, count, digits};
-use crate::terminal::Standing;
+use std::io::IsTerminal;
 
-/// Between two looks.
+use crate::terminal::ProgressLine;
+use blockyard_sim::answer::number::{approximate, count, digits};
+
+/// The time between two updates.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A thread that writes the line; none where standard error is no terminal.
+/// A thread that updates the line; there is none if standard error is not a terminal.
 pub(super) struct Ticker(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Ticker {
     pub(super) fn begin(gauge: Gauge) -> Self {
-        Self(Standing::begin().map(|line| {
+        Self(std::io::stderr().is_terminal().then(|| {
+            let line = ProgressLine::new("{msg}", None);
             let (end, ended) = channel();
             let tell = move || {
                 let mut before = (Instant::now(), Traffic::default());
                 while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
                     let Some(traffic) = gauge.read() else { continue };
                     let now = Instant::now();
-                    line.write(text(&before.1, &traffic, now - before.0));
+                    line.bar().set_message(text(&before.1, &traffic, now - before.0));
                     before = (now, traffic);
                 }
             };
@@ -35,16 +38,16 @@ impl Ticker {
         }))
     }
 
-    /// Erases the line.
+    /// Erases the line, and ends the thread.
     pub(super) fn end(self) {
         if let Some((end, thread)) = self.0 {
             drop(end);
-            thread.join().expect("a line of rates does not panic");
+            thread.join().expect("the thread that shows rates does not panic");
         }
     }
 }
 
-/// The rates between `before` and `now`, so long after it.
+/// The rates between `before` and `now`, with `passed` in between.
 fn text(before: &Traffic, now: &Traffic, passed: Duration) -> String {
     let rate = |now: u64, before: u64| approximate(now - before) / passed.as_secs_f64();
     let mib = |now, before| digits(rate(now, before) / f64::from(1 << 20));
@@ -64,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_those_since_the_last_look() {
+    fn rates_are_those_since_the_last_update() {
         let before = Traffic { reads: 100, read_bytes: 1 << 20, ..Traffic::default() };
         let now = Traffic {
             reads: 60_100,

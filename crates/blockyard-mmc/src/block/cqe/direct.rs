@@ -43,6 +43,7 @@ impl<H: HostController> Mmc<H> {
         now: Instant,
     ) -> Result<(), NotDirect> {
         let takes = self.takes_direct();
+        debug_assert!(command.data.is_none(), "{command} has data and cannot be a direct command");
         let cqe = self.cqe.as_mut().filter(|_| takes).ok_or(NotDirect)?;
         cqe.direct = Direct::Sent(now + limit);
         self.engine().direct(command, now);

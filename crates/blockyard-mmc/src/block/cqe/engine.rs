@@ -82,6 +82,7 @@ impl<H: HostController> Mmc<H> {
             self.cqe.as_mut().expect("engine of a task").tasks.remove(slot);
             self.retire(slot, Status::Gone, by);
         }
+        debug_assert!(!self.has_direct(), "a direct command outlives the card");
     }
 
     /// Returns whether the engine has a direct command.
@@ -109,6 +110,10 @@ impl<H: HostController> Mmc<H> {
 
     /// Changes the engine's state.
     pub(super) fn set_engine_state(&mut self, state: State) {
+        debug_assert!(
+            self.bus.is_none() || !matches!(state, State::On),
+            "[one-claim-on-bus]: the engine is turned on"
+        );
         self.cqe.as_mut().expect("state of a pipeline's engine").state = state;
     }
 

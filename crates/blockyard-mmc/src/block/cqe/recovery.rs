@@ -123,6 +123,10 @@ impl<H: HostController> Mmc<H> {
 
     /// Begins a recovery.
     fn recover_engine(&mut self, now: Instant) {
+        debug_assert!(
+            self.cqe.as_ref().is_some_and(Cqe::is_on),
+            "only an engine that is on recovers"
+        );
         let change = Change::begins_with(Step::Halt, Phase::Due(now), now);
         let aim = Aim::Recovery(Recovery::default());
         self.set_engine_state(State::Changing(Change { aim, ..change }));
@@ -197,6 +201,7 @@ impl<H: HostController> Mmc<H> {
             _ => CLEAR_LIMIT,
         };
         self.change().phase = Phase::AwaitsEngine(now + limit);
+        debug_assert!(self.is_recovering(), "{step:?} outside of a recovery");
         match step {
             Step::Halt | Step::HaltAgain => self.engine().halt(now),
             _ => self.engine().clear(now),
@@ -246,6 +251,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Goes on after engine and card have forgotten all tasks.
     fn engine_cleared(&mut self, now: Instant) {
+        debug_assert!(self.is_recovering(), "an engine is cleared outside of a recovery");
         if self.decide_tasks() {
             self.change().next(Step::Reset, now); // [reset-before-last-try]
         } else {
@@ -256,6 +262,7 @@ impl<H: HostController> Mmc<H> {
     /// Decides for each task whether it is tried again or ends. Returns whether a reset comes before any is
     /// tried again.
     pub(super) fn decide_tasks(&mut self) -> bool {
+        debug_assert!(self.bus.is_none(), "[one-claim-on-bus]");
         self.end_direct(DirectEnd::Cleared);
         let mut resets = false;
         // The last task first: each goes before all requests that wait.

@@ -73,6 +73,7 @@ impl<H: HostController> Mmc<H> {
     pub(in crate::block) fn claim_engine(&mut self, now: Instant) {
         let first = self.cqe.as_ref().and_then(|cqe| self.first_step(cqe));
         let cqe = self.cqe.as_mut().expect("engine with a step due");
+        debug_assert!(self.bus.is_none(), "[one-claim-on-bus]: a step of the engine");
         match &mut cqe.state {
             State::Changing(change) => change.phase = Phase::Begun,
             state => {
@@ -118,6 +119,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Puts `command` on the bus for the engine.
     fn send_for_engine(&mut self, command: Command, now: Instant) {
+        debug_assert!(self.bus.is_none(), "[one-claim-on-bus]: {command} for the engine");
         let limit = match self.change().step {
             Step::Stop(_) => self.target.write_limit,
             _ => self.target.switch_limit,

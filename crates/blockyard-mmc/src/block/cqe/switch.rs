@@ -5,7 +5,7 @@
 //! card's queue cannot be turned on, the first request in line fails, so that this does not repeat for ever.
 
 use super::change::{Aim, Change, Recovery, Step};
-use super::state::State;
+use super::state::{Cqe, State};
 use crate::block::act::Context;
 use crate::block::claim::Phase;
 use crate::block::mmc::Mmc;
@@ -129,6 +129,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Tunes the bus while a request is ready and the engine is off.
     pub(super) fn retune_before_tasks(&mut self, now: Instant) {
+        debug_assert!(self.cqe.as_ref().is_some_and(Cqe::is_idle), "tasks while the bus is tuned");
         match self.retune_bus(now) {
             Ok(()) => {
                 self.cqe

@@ -26,6 +26,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Gives the request in `slot` to the engine, if the engine still takes tasks.
     pub(in crate::block) fn queue_task(&mut self, slot: SlotId, now: Instant) {
+        debug_assert_eq!(self.slots[slot.index()].stage, Stage::Starting, "[one-act-per-request]");
         if self.card_gone {
             return self.retire(slot, Status::Gone, self.ending_context());
         }
@@ -48,6 +49,10 @@ impl<H: HostController> Mmc<H> {
     /// Returns the next task of the request in `slot`.
     fn task(&self, slot: SlotId) -> Task {
         let of = &self.slots[slot.index()];
+        debug_assert!(
+            of.left() > 0 && of.memory.is_prepared(),
+            "[prepared-while-in-use]: {slot:?}"
+        );
         let sector = of.sector + u64::from(of.done);
         let blocks = u16::try_from(of.next_blocks()).expect("blocks of an accepted request");
         let plain = TaskParameters::new(task_of(slot), of.direction(), blocks);
@@ -93,6 +98,7 @@ impl<H: HostController> Mmc<H> {
     /// Ends the request in `slot`, whose task is done and no longer the engine's; or makes the rest of the
     /// request ready.
     pub(super) fn task_succeeded(&mut self, slot: SlotId) {
+        debug_assert_eq!(self.slots[slot.index()].stage, Stage::Queued, "{slot:?} holds no task");
         self.unconfirmed = match self.slots[slot.index()].direction() {
             Direction::Write => UnconfirmedWrite::Held(slot), // [late-error-is-the-writes]
             Direction::Read => UnconfirmedWrite::None,

@@ -1,4 +1,4 @@
-//! Background operations that are urgent: when they run, how long, and that nothing suffers from them.
+//! Urgent background operations: when they run, for how long, and that no request suffers from them.
 
 use super::*;
 use crate::command::Opcode;
@@ -14,7 +14,7 @@ fn simple(busy: BusyDetect) -> Bench {
     bench(HostPolicy::new(Pipeline::TwoSlotFull, busy), emmc_by_host())
 }
 
-/// How the urgency comes up: between the starts of two transfers.
+/// The starts of two transfers, between which background operations become urgent.
 fn becomes_urgent(bench: &mut Bench) {
     bench.until(Instant::ZERO + us(300));
     bench.script().level = 2;
@@ -41,33 +41,33 @@ fn urgent_background_operations_run_once_between_two_requests() {
         assert_eq!(spans[look + 1].command, Opcode::Switch);
         let is_between = policy.pipeline == Pipeline::Cqe || spans[look - 1].sector.is_some();
         assert!(is_between && spans.iter().all(|span| span.from <= span.to));
-        // U1: the next transfer starts when the card is ready again.
+        // [urgent-background-first]: the next transfer starts when the card is ready again.
         let next = spans[look + 2..].iter().find(|span| span.sector.is_some()).unwrap();
         assert!(next.from >= spans[look + 1].from + Duration::from_ms(20), "{policy:?}");
     }
 }
 
 #[test]
-fn the_request_that_tells_of_them_is_reported_after_them_and_none_is_taken_until_then() {
+fn the_request_with_the_exception_is_reported_after_background_operations() {
     for pipeline in EVERY_PIPELINE {
         let mut bench = bench(HostPolicy::new(pipeline, BusyDetect::Hardware), emmc_by_host());
         bench.script().level = 2;
         bench.submit([Bio::write(0, 8, 0)]);
         bench.until(Instant::ZERO + Duration::from_ms(10));
-        // U5: a task has been reported.
+        // With an engine, the operations are the host's own: a task has been reported.
         let ended = usize::from(pipeline == Pipeline::Cqe);
         assert_eq!((bench.ended.len(), bench.mmc().idle()), (ended, Idle::Halted), "{pipeline:?}");
         bench.submit([Bio::read(500, 8, 1)]);
         bench.until(Instant::ZERO + Duration::from_ms(15));
-        assert_eq!(bench.mmc().slots_in_use, 1, "P4");
+        assert_eq!(bench.mmc().slots_in_use, 1, "[no-intake-in-recovery]");
         bench.settle();
         bench.all_ended_with(Status::Ok, 2);
     }
 }
 
 #[test]
-fn a_lower_level_and_a_card_that_sees_to_itself_are_left_alone() {
-    // EXT_CSD is read and says no.
+fn a_lower_level_and_a_card_with_automatic_operations_start_nothing() {
+    // EXT_CSD is read and reports a lower level.
     let mut bench = simple(BusyDetect::Hardware);
     let bit = crate::command::status::Status::EXCEPTION_EVENT;
     bench.script().faults.insert(0, Fault::Bits(Part::Command, bit));
@@ -79,7 +79,7 @@ fn a_lower_level_and_a_card_that_sees_to_itself_are_left_alone() {
     let looks = |bench: &Bench| bench.count(ActKind::ReadRegister);
     assert_eq!((looks(&bench), bench.count(ActKind::SendCommand)), (1, 0));
     assert_eq!(bench.mmc().counts().events, ExceptionEvents(1 << 8));
-    // It is not read at all.
+    // EXT_CSD is not read.
     for target in [emmc(), CARD] {
         let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Status);
         let mut bench = super::background::bench(policy, target);
@@ -91,8 +91,9 @@ fn a_lower_level_and_a_card_that_sees_to_itself_are_left_alone() {
     }
 }
 
+/// [background-is-bounded].
 #[test]
-fn after_two_minutes_the_card_is_interrupted_in_its_way_or_else_reset() {
+fn after_two_minutes_the_card_is_interrupted_or_otherwise_reset() {
     let way = [
         (Some(Hpi::SendStatus), Opcode::InterruptByStatus, 0),
         (Some(Hpi::StopTransmission), Opcode::InterruptByStop, 0),
@@ -127,7 +128,7 @@ fn after_two_minutes_the_card_is_interrupted_in_its_way_or_else_reset() {
 }
 
 #[test]
-fn a_card_that_does_not_come_back_from_an_interrupt_in_its_time_is_reset() {
+fn a_card_that_does_not_stop_in_time_after_an_interrupt_is_reset() {
     for busy in EVERY_BUSY {
         // OUT_OF_INTERRUPT_TIME of the device is 50 ms.
         for (takes, resets) in [(10, 0), (95, 1), (60_000, 1)] {
@@ -144,19 +145,19 @@ fn a_card_that_does_not_come_back_from_an_interrupt_in_its_time_is_reset() {
     }
 }
 
-/// How many transactions there are up to the first task's.
+/// Returns how many MMC requests there are up to the first task's.
 fn engine_is_on(policy: HostPolicy) -> usize {
     let mut bench = bench(policy, emmc_by_host());
     bench.submit([Bio::write(0, 8, 0)]);
     bench.settle();
     let is_task = |span: &Span| span.command == Opcode::ExecuteWrite;
-    1 + bench.spans().iter().position(is_task).expect("it has one")
+    1 + bench.spans().iter().position(is_task).expect("task of the request")
 }
 
 #[test]
-fn no_error_of_the_upkeep_fails_or_repeats_the_request() {
+fn no_error_of_background_operations_fails_or_repeats_the_request() {
     for policy in every_policy() {
-        // An engine is turned on before, by a command and the card's answer when it is ready.
+        // [background-failure-not-reported]. An engine is turned on before, by a command and a CMD13.
         let first = if policy.pipeline == Pipeline::Cqe { engine_is_on(policy) } else { 1 };
         for at in first..first + 10 {
             for fault in [
@@ -171,7 +172,7 @@ fn no_error_of_the_upkeep_fails_or_repeats_the_request() {
                 bench.script().level = 2;
                 bench.submit([Bio::write(0, 8, 0)]);
                 let (mut at, hardware) = (at, policy.busy == BusyDetect::Hardware);
-                // Behind the write and what follows it.
+                // Behind the write and what follows the write.
                 if !hardware && policy.pipeline != Pipeline::Cqe {
                     bench.script().busy = us(0);
                     at += 1;
@@ -187,7 +188,7 @@ fn no_error_of_the_upkeep_fails_or_repeats_the_request() {
 }
 
 #[test]
-fn an_exclusive_operation_tells_of_them_too() {
+fn the_exception_of_an_exclusive_operation_runs_background_operations_too() {
     let mut bench = simple(BusyDetect::Status);
     bench.script().level = 2;
     bench.submit([Bio::new(Op::Flush, 0, 0, 0), Bio::read(0, 8, 1)]);
@@ -198,7 +199,7 @@ fn an_exclusive_operation_tells_of_them_too() {
 }
 
 #[test]
-fn an_error_of_the_upkeep_takes_nothing_from_what_a_read_has_brought() {
+fn an_error_of_background_operations_keeps_the_result_of_a_read() {
     let mut bench = simple(BusyDetect::Hardware);
     let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);
     bench.script().bad_sector = Some((105, Some(damaged), Some(damaged)));
@@ -206,7 +207,7 @@ fn an_error_of_the_upkeep_takes_nothing_from_what_a_read_has_brought() {
     bench.submit([Bio::read(100, 8, 0)]);
     bench.settle();
     let is_look = |span: &Span| span.command == Opcode::SendExtCsd;
-    let at = bench.spans().iter().position(is_look).expect("the card asked for it");
+    let at = bench.spans().iter().position(is_look).expect("read of EXT_CSD");
     let expected = Outcome::Partial { sectors: 5, status: Status::IoError };
     for error in [0, crate::command::status::Status::ERROR] {
         let mut bench = simple(BusyDetect::Hardware);
@@ -220,7 +221,7 @@ fn an_error_of_the_upkeep_takes_nothing_from_what_a_read_has_brought() {
 }
 
 #[test]
-fn deferred_work_that_has_seen_to_the_card_starts_what_waits() {
+fn deferred_work_starts_the_next_request_after_background_operations() {
     let hsq = Pipeline::Hsq(HsqPolicy { defer: HsqDefer::Never, ..HsqPolicy::TODAY });
     let mut bench = bench(HostPolicy::new(hsq, BusyDetect::Hardware), emmc_by_host());
     bench.script().level = 2;

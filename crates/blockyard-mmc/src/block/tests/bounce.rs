@@ -1,4 +1,4 @@
-//! Bounce buffers: each byte is copied once, and when.
+//! Bounce buffers: each byte is copied once ([bounced-once]), at the right time.
 
 use super::*;
 use blockyard::bio::Op;
@@ -14,7 +14,7 @@ fn bouncing(pipeline: Pipeline, bounce: Bounce) -> Result<Bench, Unsupported> {
 }
 
 #[test]
-fn each_write_is_copied_once_before_its_transfers_and_each_read_once_after() {
+fn each_write_is_copied_once_before_and_each_read_once_after_its_transfers() {
     use crate::controller::{HostError, Part};
     for pipeline in EVERY_PIPELINE {
         for bounce in [Bounce::Sync, Bounce::Async] {
@@ -28,7 +28,7 @@ fn each_write_is_copied_once_before_its_transfers_and_each_read_once_after() {
                 }
             };
             assert!(bounce == Bounce::Async || threaded);
-            // One of them is tried again: that copies nothing again.
+            // One of the requests is tried again, which copies nothing again.
             let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
             bench.script().faults.extend([(3, fault), (8, fault)]);
             bench.submit(mixture(5, 30));
@@ -42,7 +42,7 @@ fn each_write_is_copied_once_before_its_transfers_and_each_read_once_after() {
 }
 
 #[test]
-fn a_synchronous_buffer_is_copied_while_the_bus_waits_and_an_asynchronous_one_beside_it() {
+fn a_synchronous_copy_delays_the_bus_and_an_asynchronous_one_does_not() {
     // Beside the gap of the pipeline (see `overlap`), a copy out of 20 us after each read.
     for (bounce, gap) in [(Bounce::Sync, 20 + 5), (Bounce::Async, 5)] {
         let mut bench = bouncing(Pipeline::TwoSlotFull, bounce).unwrap();
@@ -55,7 +55,7 @@ fn a_synchronous_buffer_is_copied_while_the_bus_waits_and_an_asynchronous_one_be
 }
 
 #[test]
-fn what_ends_with_an_error_is_not_copied_out() {
+fn a_failed_read_is_not_copied_out() {
     for bounce in [Bounce::Sync, Bounce::Async] {
         let mut bench = bouncing(Pipeline::BlkMqWait, bounce).unwrap();
         bench.script().faults.insert(1, Fault::Gone);
@@ -67,9 +67,9 @@ fn what_ends_with_an_error_is_not_copied_out() {
 }
 
 #[test]
-fn copying_changes_neither_order_nor_who_starts() {
+fn copying_changes_neither_the_order_nor_the_starting_context() {
     let mut bench = bouncing(Pipeline::TwoSlotFull, Bounce::Async).unwrap();
-    // A read, which is not copied yet, does not pass the write that is.
+    // The read, which is not copied yet, does not pass the write that is.
     let op = |at| if at % 2 == 0 { Op::Write } else { Op::Read };
     let alternate = |at| Bio::new(op(at), 100 * at, 8, at);
     bench.submit((0..6).map(alternate));

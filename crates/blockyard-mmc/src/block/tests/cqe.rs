@@ -1,4 +1,4 @@
-//! The command queue engine: how it is turned on and off, and what it does beside what.
+//! The command queue engine: how it is turned on and off, and what runs in parallel ([engine-owns-bus]).
 
 use super::*;
 use crate::command::Opcode;
@@ -16,7 +16,7 @@ fn at(us: u64) -> Instant {
     Instant::ZERO + super::us(us)
 }
 
-/// What was done for the engine itself, but for looks at answers.
+/// The acts for the engine itself, without [`ActKind::HandleStatus`].
 fn of_engine(bench: &Bench) -> Vec<ActKind> {
     let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
     bench.did.iter().filter(acts).map(|did| did.kind).collect()
@@ -27,7 +27,7 @@ const TURNED_OFF: [ActKind; 3] =
     [ActKind::DisableEngine, ActKind::SwitchQueue, ActKind::SendStatus];
 
 #[test]
-fn a_pause_begins_when_deferred_work_has_seen_that_the_card_is_busy() {
+fn a_pause_begins_when_deferred_work_has_found_the_card_busy() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Status));
     bench.script().queue_busy = us(500);
     bench.reads(1);
@@ -40,14 +40,14 @@ fn a_pause_begins_when_deferred_work_has_seen_that_the_card_is_busy() {
 }
 
 #[test]
-fn tasks_wait_for_the_card_at_once_and_for_the_bus_in_turn() {
+fn tasks_wait_for_the_card_in_parallel_and_for_the_bus_in_turn() {
     let mut bench = cqe();
     let access = |sector: u64| (100 * sector, us(1000));
     bench.script().engine.access.extend((0..8).map(access));
     bench.reads(8);
     bench.settle();
     bench.all_ended_with(Status::Ok, 8);
-    // Prepare 50, start 5. The queue goes on beside the second preparation.
+    // Prepare 50, start 5. The queue is turned on during the second preparation.
     for (sector, from) in [(0, 100), (100, 105), (200, 160), (300, 215), (700, 435)] {
         assert_eq!(bench.the(ActKind::Start, sector).from, at(from), "{sector}");
     }
@@ -63,7 +63,7 @@ fn tasks_wait_for_the_card_at_once_and_for_the_bus_in_turn() {
 }
 
 #[test]
-fn the_queue_is_as_deep_as_card_and_host_and_31_where_direct_commands_have_a_number() {
+fn the_depth_is_the_lesser_of_card_and_host_and_at_most_31_with_direct_commands() {
     for (card, host, direct, expected) in [
         (8, 32, true, 8),
         (32, 4, true, 4),
@@ -89,7 +89,7 @@ fn the_queue_is_as_deep_as_card_and_host_and_31_where_direct_commands_have_a_num
 }
 
 #[test]
-fn without_a_queue_on_either_side_there_is_no_such_pipeline() {
+fn a_pipeline_without_a_queue_on_both_sides_is_refused() {
     let new = |card, host, transfer| {
         let mut controller = Scripted::new(transfer, BusyDetect::Status);
         controller.capabilities.queue_engine_depth = host;
@@ -104,7 +104,7 @@ fn without_a_queue_on_either_side_there_is_no_such_pipeline() {
 }
 
 #[test]
-fn tasks_end_in_the_order_in_which_the_card_has_their_data() {
+fn tasks_end_in_the_order_in_which_their_data_is_ready() {
     let mut bench = cqe();
     bench.script().engine.access.extend([(0, us(4000)), (100, us(8000)), (200, us(2000))]);
     bench.reads(6);
@@ -116,19 +116,19 @@ fn tasks_end_in_the_order_in_which_the_card_has_their_data() {
 }
 
 #[test]
-fn with_the_queue_on_only_its_own_commands_are_sent() {
+fn only_queue_commands_are_sent_while_the_queue_is_on() {
     let mut bench = cqe();
     bench.submit(mixture(2, 200));
     bench.settle();
     bench.all_ended_with(Status::Ok, 200);
     let indices: Vec<_> = bench.script().commands.keys().copied().collect();
     assert_eq!(indices, [6, 13, 44, 45, 46, 47]);
-    assert_eq!(of_engine(&bench), TURNED_ON, "once, and for all");
+    assert_eq!(of_engine(&bench), TURNED_ON, "the engine is turned on once");
     assert_eq!(bench.mmc().counts(), Counts::default());
 }
 
 #[test]
-fn a_task_says_what_its_request_is() {
+fn a_task_has_the_parameters_of_its_request() {
     let mut bench = cqe();
     bench.script().unit = 512;
     bench.mmc().target.addressing = Addressing::Bytes;
@@ -144,7 +144,7 @@ fn a_task_says_what_its_request_is() {
 }
 
 #[test]
-fn a_host_that_is_disabled_turns_the_engine_off_when_it_is_idle_and_on_when_it_is_needed() {
+fn a_disabled_host_turns_the_engine_off_once_idle_and_on_at_the_next_request() {
     let mut bench = cqe();
     bench.reads(3);
     bench.until(at(200));
@@ -152,13 +152,13 @@ fn a_host_that_is_disabled_turns_the_engine_off_when_it_is_idle_and_on_when_it_i
     bench.mmc().disable(now);
     bench.settle();
     bench.all_ended_with(Status::Ok, 3);
-    assert!(bench.mmc().is_enabled(), "the engine has the bus still");
+    assert!(bench.mmc().is_enabled(), "the engine still has the bus");
     bench.until(now + Duration::from_ms(5));
     assert!(!bench.mmc().is_enabled());
     assert_eq!(of_engine(&bench), [TURNED_ON, TURNED_OFF].concat());
     bench.mmc().enable().unwrap();
     bench.until(now + Duration::from_ms(10));
-    assert_eq!(of_engine(&bench).len(), 6, "nobody needs it yet");
+    assert_eq!(of_engine(&bench).len(), 6, "no request needs the engine yet");
     bench.submit([Bio::read(9000, 8, 9)]);
     bench.settle();
     bench.all_ended_with(Status::Ok, 4);
@@ -166,7 +166,7 @@ fn a_host_that_is_disabled_turns_the_engine_off_when_it_is_idle_and_on_when_it_i
 }
 
 #[test]
-fn a_host_with_tasks_stays_enabled_after_half_a_second_with_its_engine_on() {
+fn a_host_that_is_busy_for_half_a_second_stays_enabled_with_its_engine_on() {
     let mut bench = cqe();
     bench.script().engine.access.insert(0, Duration::from_ms(700));
     bench.reads(1);
@@ -180,7 +180,7 @@ fn a_host_with_tasks_stays_enabled_after_half_a_second_with_its_engine_on() {
 }
 
 #[test]
-fn a_bus_that_drifts_is_tuned_when_all_tasks_have_ended_and_none_is_begun_before() {
+fn a_drifted_bus_is_tuned_between_the_last_task_and_the_next() {
     let mut bench = cqe();
     bench.script().tuned = true;
     bench.script().engine.access.insert(500, us(3000));
@@ -203,7 +203,7 @@ fn a_bus_that_drifts_is_tuned_when_all_tasks_have_ended_and_none_is_begun_before
 }
 
 #[test]
-fn an_idle_engine_is_not_turned_off_for_a_bus_that_nobody_needs_tuned() {
+fn an_idle_engine_stays_on_when_the_bus_drifts() {
     let mut bench = cqe();
     bench.script().tuned = true;
     bench.reads(1);
@@ -214,7 +214,7 @@ fn an_idle_engine_is_not_turned_off_for_a_bus_that_nobody_needs_tuned() {
 }
 
 #[test]
-fn events_that_nothing_was_done_for_are_stray() {
+fn unexpected_events_are_counted_as_stray() {
     let mut bench = cqe();
     let done = |number| HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(number)));
     bench.interrupt(done(0));
@@ -225,7 +225,7 @@ fn events_that_nothing_was_done_for_are_stray() {
     for event in [EngineEvent::Halted, EngineEvent::Cleared] {
         bench.interrupt(HostEvent::Engine(event));
     }
-    // Another task, one above its depth, one of a host that has none.
+    // Another task, one above the depth, and one of a host without an engine.
     [1, 20, 31].into_iter().for_each(|number| bench.interrupt(done(number)));
     bench.interrupt(HostEvent::DataDone);
     bench.settle();
@@ -239,7 +239,7 @@ fn events_that_nothing_was_done_for_are_stray() {
 }
 
 #[test]
-fn an_engine_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
+fn a_queue_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
     for fault in [
         Fault::Error(Part::Command, HostError::Timeout, 0),
         Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR),
@@ -253,17 +253,17 @@ fn an_engine_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
             _ => Status::Timeout,
         };
         bench.all_ended_with(expected, 2);
-        // Each of them is tried six times, and reads as often as a sector is alone.
+        // Each request is tried six times, and a read then sector by sector.
         assert_eq!(bench.script().resets, 2 * (6 + 2));
         assert!(bench.script().engine.tasks.is_empty());
     }
 }
 
 #[test]
-fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() {
-    // The first write is reported, and cannot be told; or the engine is at it, and it is written again.
-    // While data passes, it may be about any write, so the first is in doubt; before data does, about none that has
-    // not begun.
+fn a_late_error_is_not_a_failure_of_the_task_whose_command_reports_it() {
+    // [late-error-is-the-writes]: the first write is reported and lost; or the engine is at it, and it is
+    // written again. A response that came while data passed may be about any write that has begun, so the
+    // first write is in doubt.
     for (when, opcode, (lost_writes, doubtful_writes), failures, transfers) in [
         (1500, Opcode::ExecuteWrite, (1, 0), 0, 3),
         (1500, Opcode::QueueTaskAddress, (0, 1), 1, 3),
@@ -292,9 +292,10 @@ fn an_error_of_work_before_is_not_that_of_the_task_whose_command_it_came_with() 
     }
 }
 
-/// All that is sent leaves the bus in need of tuning, what turns the queue on, too: one task for each time.
+/// Every transfer makes the bus drift, as does the command that turns the queue on: one task goes for each
+/// tuning.
 #[test]
-fn a_bus_that_always_drifts_does_not_keep_tasks_from_the_engine() {
+fn a_bus_that_always_drifts_does_not_starve_tasks() {
     let mut bench = cqe();
     bench.script().tuned = true;
     bench.script().faults.extend((0..1000).map(|at| (at, Fault::Drift)));
@@ -304,16 +305,16 @@ fn a_bus_that_always_drifts_does_not_keep_tasks_from_the_engine() {
     assert!((1..=5).contains(&bench.script().retunes), "{}", bench.script().retunes);
 }
 
-/// Of the command queue the card says that it does not do as told, while the engine is recovered: that is
-/// nothing of the write which was reported before, and what is of it, is (A5).
+/// During a recovery the card reports that it did not obey the command queue. That says nothing of the write
+/// that was reported before; bits for earlier work do ([late-error-is-the-writes]).
 #[test]
-fn only_what_is_said_of_work_before_is_about_a_write_before_a_recovery() {
+fn only_bits_for_earlier_work_concern_a_write_before_a_recovery() {
     let (illegal, error) = (CardStatus::ILLEGAL_COMMAND, CardStatus::ERROR);
     let (read, write) = (Bio::read(500, 8, 9), Bio::write(500, 8, 9));
     for (bits, next_bio, lost_writes, doubtful_writes) in [
         (illegal, read, 0, 0),
         (error, read, 1, 0),
-        // It may as well be about this one, which is done again.
+        // The bits may be about this write, too, which is done again.
         (error, write, 0, 1),
     ] {
         let mut bench = cqe();

@@ -14,7 +14,7 @@ fn flush() -> Command {
     Command::switch(SwitchAccess::WriteByte, FLUSH_CACHE, 1)
 }
 
-/// With two tasks in the engine of 1 ms each; how many transactions and tasks there were until then.
+/// A bench with two tasks of 1 ms each in the engine, and the number of MMC requests and tasks so far.
 fn with_tasks() -> (Bench, usize) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().engine.access.extend([(0, us(1000)), (100, us(1000))]);
@@ -30,44 +30,44 @@ fn send(bench: &mut Bench) -> Result<(), NotDirect> {
 }
 
 #[test]
-fn a_direct_command_is_done_after_the_tasks_before_it_and_before_those_after_it() {
+fn a_direct_command_keeps_its_place_between_tasks() {
     let (mut bench, _) = with_tasks();
     assert_eq!(send(&mut bench), Ok(()));
-    assert_eq!(send(&mut bench), Err(NotDirect), "one at a time");
+    assert_eq!(send(&mut bench), Err(NotDirect), "one direct command at a time");
     bench.submit([Bio::read(200, 8, 2)]);
     bench.settle();
     bench.all_ended_with(Status::Ok, 3);
     let order: Vec<_> = bench.spans()[2..].iter().map(|span| span.sector).collect();
     assert_eq!(order, [Some(0), Some(100), None, Some(200)]);
-    assert_eq!(send(&mut bench), Err(NotDirect), "its sender has not asked");
+    assert_eq!(send(&mut bench), Err(NotDirect), "its sender has not asked how it ended");
     assert!(matches!(bench.mmc().next_direct(), Some(DirectEnd::Done(_))));
-    assert_eq!(bench.mmc().next_direct(), None, "once");
+    assert_eq!(bench.mmc().next_direct(), None, "the end is returned once");
     assert_eq!(send(&mut bench), Ok(()));
-    assert_eq!(bench.mmc().idle(), Idle::NotYet, "it has no request, but a command");
+    assert_eq!(bench.mmc().idle(), Idle::NotYet, "a direct command, but no request");
     bench.until(bench.now + us(1000));
     assert_eq!(bench.mmc().idle(), Idle::Yes);
 }
 
 #[test]
-fn there_is_none_where_the_engine_is_off_or_cannot() {
+fn a_direct_command_is_refused_without_an_engine_that_is_on_and_takes_it() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
-    assert_eq!(send(&mut bench), Err(NotDirect), "off");
+    assert_eq!(send(&mut bench), Err(NotDirect), "the engine is off");
     let (mut bench, _) = with_tasks();
     bench.script().capabilities.queue_engine_direct = false;
-    assert_eq!(send(&mut bench), Err(NotDirect), "without");
+    assert_eq!(send(&mut bench), Err(NotDirect), "the engine takes none");
     let (mut bench, before) = with_tasks();
     bench.script().engine.deaf.push_back(true);
     bench.script().faults.insert(before, Fault::Error(Part::Data, HostError::Timeout, 0));
     bench.until(Instant::ZERO + Duration::from_ms(3));
     assert_eq!(bench.mmc().idle(), Idle::Halted);
-    assert_eq!(send(&mut bench), Err(NotDirect), "it is recovered");
+    assert_eq!(send(&mut bench), Err(NotDirect), "the engine is recovered");
     let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Hardware));
     assert_eq!(send(&mut bench), Err(NotDirect), "no engine");
     assert_eq!(bench.mmc().next_direct(), None);
 }
 
 #[test]
-fn the_engine_is_not_turned_off_before_a_direct_command_has_ended() {
+fn the_engine_stays_on_until_a_direct_command_has_ended() {
     let (mut bench, before) = with_tasks();
     assert_eq!(send(&mut bench), Ok(()));
     let now = bench.now;
@@ -80,7 +80,7 @@ fn the_engine_is_not_turned_off_before_a_direct_command_has_ended() {
 }
 
 #[test]
-fn it_fails_alone_or_is_cleared_with_the_tasks() {
+fn a_direct_command_fails_alone_or_is_cleared_with_the_tasks() {
     let failed = |part, cause| Some(DirectEnd::Failed(Failure { part, cause }));
     let host = |error| Cause::Host(error);
     let error = CardStatus(CardStatus::new(CardState::Transfer, true).0 | CardStatus::ERROR);
@@ -109,7 +109,7 @@ fn it_fails_alone_or_is_cleared_with_the_tasks() {
 }
 
 #[test]
-fn what_a_direct_command_says_of_exceptions_is_counted() {
+fn an_exception_in_a_direct_response_is_counted() {
     let (mut bench, before) = with_tasks();
     bench
         .script()
@@ -123,7 +123,7 @@ fn what_a_direct_command_says_of_exceptions_is_counted() {
 }
 
 #[test]
-fn it_is_lost_with_the_card() {
+fn a_direct_command_ends_when_the_card_is_removed() {
     let (mut bench, _) = with_tasks();
     assert_eq!(send(&mut bench), Ok(()));
     bench.pull_out();

@@ -1,4 +1,4 @@
-//! Errors at each part, what is tried again, what is kept, what ends.
+//! Errors at each part: what is tried again, what is kept, and how requests end.
 
 use super::*;
 use crate::command::Opcode;
@@ -8,7 +8,7 @@ use crate::controller::{HostError, Part};
 const PARTS: [Part; 5] = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];
 
 #[test]
-fn every_policy_survives_an_error_at_any_part_of_any_transaction() {
+fn every_policy_survives_an_error_at_any_part_of_any_mmc_request() {
     for policy in every_policy() {
         for part in PARTS {
             for at in 0..8 {
@@ -22,7 +22,7 @@ fn every_policy_survives_an_error_at_any_part_of_any_transaction() {
     }
 }
 
-/// The transfers of a request that fails in the same way each time, its resets, and its end.
+/// Returns the transfers, the resets and the end of a request that fails in the same way each time.
 fn hopeless(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
     bench.script().bad_sector = Some((bio.sector + 2, Some(fault), Some(fault)));
@@ -34,8 +34,9 @@ fn hopeless(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
     (commands, bench.script().resets, status)
 }
 
+/// [retries-bounded], [reset-before-last-try].
 #[test]
-fn a_command_that_fails_is_tried_five_times_again_and_the_last_time_after_a_reset() {
+fn a_failed_command_is_retried_five_times_with_a_reset_before_the_last() {
     let fault = Fault::Error(Part::Command, HostError::Timeout, 0);
     let (commands, resets, status) = hopeless(Bio::write(0, 8, 0), fault);
     assert_eq!(commands, [Opcode::WriteMultiple; 6]);
@@ -43,15 +44,16 @@ fn a_command_that_fails_is_tried_five_times_again_and_the_last_time_after_a_rese
 }
 
 #[test]
-fn an_error_of_the_data_leaves_two_tries() {
+fn a_data_error_leaves_two_tries() {
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
     let (commands, resets, status) = hopeless(Bio::write(0, 8, 0), fault);
     assert_eq!(commands, [Opcode::WriteMultiple; 3]);
     assert_eq!((resets, status), (1, Status::IoError));
 }
 
+/// [failed-read-by-sector].
 #[test]
-fn a_read_that_fails_is_read_by_sectors_up_to_the_bad_one() {
+fn a_failed_read_is_read_by_sectors_up_to_the_bad_one() {
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
     let (commands, resets, status) = hopeless(Bio::read(0, 8, 0), fault);
     let mut expected = vec![Opcode::ReadMultiple; 3];
@@ -64,11 +66,15 @@ fn a_read_that_fails_is_read_by_sectors_up_to_the_bad_one() {
     bench.script().bad_sector = Some((2, None, Some(ecc)));
     bench.settle();
     let reads = bench.spans().iter().filter(|span| span.sector.is_some()).count();
-    assert_eq!((bench.ended[&0], reads), (Status::Medium, 6), "a sector that the card disowns");
+    assert_eq!(
+        (bench.ended[&0], reads),
+        (Status::Medium, 6),
+        "a sector that the card cannot correct"
+    );
 }
 
 #[test]
-fn a_read_of_which_each_sector_can_be_read_alone_succeeds() {
+fn a_read_succeeds_if_each_sector_can_be_read_alone() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
     bench.script().bad_sector = Some((5, Some(fault), None));
@@ -80,8 +86,9 @@ fn a_read_of_which_each_sector_can_be_read_alone_succeeds() {
 }
 
 #[test]
-fn what_the_card_disowns_is_read_again_whenever_it_says_so() {
-    // In the response to the stop, and to the question after an error of the bus.
+fn blocks_of_a_read_that_the_card_reports_as_failed_are_read_again() {
+    // [only-good-blocks-count]: the card reports it in the response to CMD12, and to CMD13 after an error of
+    // the bus.
     let stop = [(0, Fault::Bits(Part::Stop, CardStatus::ERROR))];
     let question = [
         (0, Fault::Error(Part::Stop, HostError::Damaged, 0)),
@@ -100,7 +107,7 @@ fn what_the_card_disowns_is_read_again_whenever_it_says_so() {
 }
 
 #[test]
-fn each_sector_that_is_read_alone_has_its_own_tries() {
+fn each_sector_read_alone_has_its_own_tries() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
     let fault = Fault::Error(Part::Data, HostError::Timeout, 0);
     bench.script().bad_sector = Some((5, Some(fault), None));
@@ -109,11 +116,11 @@ fn each_sector_that_is_read_alone_has_its_own_tries() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 1);
     let singles = bench.spans().iter().filter(|span| span.command == Opcode::ReadSingle);
-    assert_eq!(singles.count(), 16, "each once in vain");
+    assert_eq!(singles.count(), 16, "each sector fails once");
 }
 
 #[test]
-fn a_card_that_stays_busy_for_ever_is_reset_and_its_write_given_up_in_bounded_time() {
+fn a_card_that_stays_busy_is_reset_and_its_write_given_up_in_bounded_time() {
     for busy in [BusyDetect::Status, BusyDetect::Line] {
         let mut bench = Bench::new(HostPolicy::new(Pipeline::TwoSlotFull, busy));
         bench.script().busy = Duration::from_secs(1000);
@@ -128,7 +135,7 @@ fn a_card_that_stays_busy_for_ever_is_reset_and_its_write_given_up_in_bounded_ti
 }
 
 #[test]
-fn a_card_that_does_not_answer_three_questions_is_reset() {
+fn a_card_that_ignores_three_status_commands_is_reset() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware));
     bench.script().mute = true;
     bench.script().faults.insert(0, Fault::Error(Part::Data, HostError::Timeout, 0));
@@ -138,10 +145,11 @@ fn a_card_that_does_not_answer_three_questions_is_reset() {
     assert_eq!((bench.count(ActKind::SendStatus), bench.script().resets), (3, 1));
 }
 
-/// The swarm of the simulator found this: a card says once that a page could not be programmed. Its answer to
-/// CMD13 came damaged, or its interrupt was lost, the next said that all was well, and so did the host.
+/// The simulator's swarm found this: a card reports once that a page could not be programmed. Its response to
+/// CMD13 was damaged, or the interrupt was lost; the next response was good, and so the host reported
+/// success.
 #[test]
-fn a_write_is_sent_again_if_the_answer_that_may_have_said_it_failed_got_lost() {
+fn a_write_is_repeated_if_the_response_to_its_status_command_got_lost() {
     for error in [HostError::Damaged, HostError::Timeout] {
         let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Status));
         bench.script().faults.insert(1, Fault::Error(Part::Command, error, 0));
@@ -153,7 +161,7 @@ fn a_write_is_sent_again_if_the_answer_that_may_have_said_it_failed_got_lost() {
 }
 
 #[test]
-fn blocks_that_were_read_are_not_read_again_and_a_write_begins_again() {
+fn good_blocks_are_not_read_again_and_a_write_begins_again() {
     for (bio, expected) in [(Bio::read(0, 8, 0), 5), (Bio::write(0, 8, 0), 8)] {
         let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware));
         bench.script().faults.insert(0, Fault::Error(Part::Data, HostError::Damaged, 3));
@@ -170,7 +178,7 @@ fn blocks_that_were_read_are_not_read_again_and_a_write_begins_again() {
 }
 
 #[test]
-fn a_write_that_the_card_reports_as_failed_afterwards_is_written_again() {
+fn a_write_that_fails_after_its_data_is_written_again() {
     for (part, bits, failures) in
         [(Part::Command, CardStatus::ERROR, 1), (Part::Command, CardStatus::EXCEPTION_EVENT, 0)]
     {
@@ -187,9 +195,10 @@ fn a_write_that_the_card_reports_as_failed_afterwards_is_written_again() {
     }
 }
 
-/// Of a page that could not be programmed the card speaks in its next response, once.
+/// A card reports a page that could not be programmed once, in its next response
+/// ([late-error-is-the-writes]).
 #[test]
-fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
+fn a_late_write_error_is_not_a_failure_of_the_next_request() {
     let is_late = Fault::Bits(Part::Announce, CardStatus::ERROR);
     for (pipeline, lost_writes) in
         [(Pipeline::Serial, true), (Pipeline::Hsq(HsqPolicy::TODAY), false)]
@@ -205,11 +214,11 @@ fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
             (2, Status::Ok),
             "{pipeline:?}: the next is innocent"
         );
-        // One at a time: the first was reported before. Else it was not, and can still be told.
+        // One at a time: the first write was reported before. Otherwise it was not, and ends with an error.
         let first = if lost_writes { Status::Ok } else { Status::IoError };
         assert_eq!((bench.ended[&0], counts.lost_writes), (first, u64::from(lost_writes)));
     }
-    // Who asks hears in time, and the next request speaks for itself.
+    // With CMD13 after each write, the failure is known in time.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Status));
     bench.script().busy = us(1);
     bench.script().faults.insert(2, is_late);
@@ -220,7 +229,7 @@ fn what_a_card_says_late_of_a_write_is_not_the_next_requests_failure() {
 }
 
 #[test]
-fn a_lost_interrupt_costs_ten_seconds_and_no_request() {
+fn a_lost_interrupt_costs_ten_seconds_but_no_request() {
     for pipeline in one_by_one() {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
         bench.script().faults.insert(3, Fault::Silence);
@@ -233,7 +242,7 @@ fn a_lost_interrupt_costs_ten_seconds_and_no_request() {
 }
 
 #[test]
-fn a_card_that_is_pulled_out_ends_everything_once_whenever_that_is() {
+fn removing_the_card_at_any_time_ends_every_request_once() {
     for policy in every_policy() {
         for at in 0..40 {
             let mut bench = Bench::new(policy);
@@ -258,7 +267,7 @@ fn a_card_that_is_pulled_out_ends_everything_once_whenever_that_is() {
 }
 
 #[test]
-fn a_card_that_does_not_survive_its_reset_is_gone() {
+fn a_card_that_does_not_survive_its_reset_counts_as_removed() {
     for pipeline in EVERY_PIPELINE {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
         bench.script().dies_at_reset = true;
@@ -284,8 +293,9 @@ fn stray_events_are_counted_and_change_nothing() {
     assert_eq!(bench.mmc().counts().strays, 2);
 }
 
+/// [failed-read-reports-prefix].
 #[test]
-fn what_a_read_has_brought_before_a_bad_sector_is_done() {
+fn the_good_part_of_a_failed_read_is_reported_as_done() {
     let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);
     let ecc = Fault::Bits(Part::Command, CardStatus::CARD_ECC_FAILED);
     for (bounce, write, alone, expected) in [
@@ -306,7 +316,7 @@ fn what_a_read_has_brought_before_a_bad_sector_is_done() {
     }
 }
 
-/// A card whose own sectors are of 4 KiB; the script refuses parts of them.
+/// A card with 4 KiB sectors of its own; the script refuses parts of them.
 fn with_large_sectors(pipeline: Pipeline) -> Bench {
     let target = Target { unit_sectors: 8, ..CARD };
     let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
@@ -315,7 +325,7 @@ fn with_large_sectors(pipeline: Pipeline) -> Bench {
 }
 
 #[test]
-fn of_sectors_of_4_kib_whole_ones_are_transferred_wherever_the_bus_fails() {
+fn only_whole_4_kib_sectors_are_transferred_wherever_the_bus_fails() {
     for pipeline in one_by_one() {
         for blocks in 0..24 {
             let mut bench = with_large_sectors(pipeline);
@@ -329,7 +339,7 @@ fn of_sectors_of_4_kib_whole_ones_are_transferred_wherever_the_bus_fails() {
 }
 
 #[test]
-fn a_read_that_fails_is_read_by_the_cards_own_sectors_up_to_the_bad_one() {
+fn a_failed_read_is_read_by_the_cards_own_sectors_up_to_the_bad_one() {
     let damaged = Some(Fault::Error(Part::Data, HostError::Damaged, 0));
     for pipeline in EVERY_PIPELINE {
         let mut bench = with_large_sectors(pipeline);

@@ -1,5 +1,4 @@
-//! Operations that have the card for themselves: what is sent, who waits for whom, how long, and what
-//! becomes of errors.
+//! Operations that have the card to themselves: their commands, their order, their limits, and their errors.
 
 use super::*;
 use crate::command::status::Status as CardStatus;
@@ -7,7 +6,7 @@ use crate::command::{Command, Opcode};
 use crate::controller::{HostError, Part};
 use crate::register::example;
 
-/// eMMC under `policy`.
+/// A bench with an eMMC device under `policy`.
 fn bench(policy: HostPolicy) -> Bench {
     let controller = Scripted::new(policy.transfer, policy.busy);
     Bench::with(Policies::NONE, controller, emmc(), policy)
@@ -22,14 +21,14 @@ const DISCARD: Bio = Bio::new(Op::Discard, 100, 1000, 900);
 const ZEROES: Bio = Bio::new(Op::WriteZeroes, 100, 1000, 900);
 const SECURE: Bio = Bio::new(Op::SecureErase, 100, 1000, 900);
 
-/// Numbers and arguments of what was sent without data.
+/// Returns the numbers and arguments of commands without data.
 fn sent(bench: &mut Bench) -> Vec<(u8, u32)> {
-    let told = |command: &Command| (command.opcode.index(), command.argument);
-    bench.script().log.iter().map(told).collect()
+    let sent = |command: &Command| (command.opcode.index(), command.argument);
+    bench.script().log.iter().map(sent).collect()
 }
 
 #[test]
-fn each_operation_is_its_commands() {
+fn each_operation_sends_its_commands() {
     let erase = |argument| [(35, 100), (36, 1099), (38, argument)];
     let secure = [erase(0x8000_0001), erase(0x8000_8000)].concat();
     let flush = [(6, 0x0320_0100)];
@@ -45,7 +44,10 @@ fn each_operation_is_its_commands() {
             bench.all_ended_with(Status::Ok, 2);
             assert_eq!(sent(&mut bench), expected, "{policy:?}");
             let alone = bench.did.iter().skip_while(|did| did.kind != ActKind::SendCommand);
-            assert!(alone.into_iter().all(|did| did.context == Context::Thread), "O2: {policy:?}");
+            assert!(
+                alone.into_iter().all(|did| did.context == Context::Thread),
+                "not the thread: {policy:?}"
+            );
             let on_bus: Vec<_> = bench.spans().iter().map(|span| span.command).collect();
             let by_itself = |command| matches!(command, Opcode::Switch | Opcode::Erase);
             let ends = on_bus.iter().zip(&on_bus[1..]).filter(|(command, _)| by_itself(**command));
@@ -59,9 +61,10 @@ fn each_operation_is_its_commands() {
     }
 }
 
-/// What a flush is through an engine with two tasks before it: the queue stays on (O6).
+/// The commands of a flush through an engine with two tasks before it: the queue stays on
+/// ([flush-stays-in-engine]).
 #[test]
-fn a_flush_is_a_direct_command_where_the_engine_takes_such() {
+fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
     for direct in [true, false] {
         let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
         bench.script().capabilities.queue_engine_direct = direct;
@@ -84,8 +87,8 @@ fn a_flush_is_a_direct_command_where_the_engine_takes_such() {
     }
 }
 
-/// What fails on the way through the engine is begun anew without it (O6): the flush, or the question
-/// how it went.
+/// If a direct command of a flush fails, the flush begins again without the engine ([flush-stays-in-engine]):
+/// the flush itself, or the CMD13 after it.
 #[test]
 fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
     let said = Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR);
@@ -95,7 +98,7 @@ fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
             let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
             bench.writes(1);
             bench.settle();
-            // What the card said to this, it does not say to the flush.
+            // A failure reported here is not reported in the response to the flush.
             bench.submit([Bio::read(100, 8, 1)]);
             bench.settle();
             let next = bench.spans().len();
@@ -111,9 +114,10 @@ fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
     }
 }
 
-/// A direct flush that takes longer than its limit is not tried again (O4): the card is reset, and it ends.
+/// A direct flush that takes longer than its limit is not tried again ([overdue-operation-ends]): the card is
+/// reset, and the flush ends.
 #[test]
-fn a_direct_flush_has_its_limit_and_no_more() {
+fn a_direct_flush_ends_at_its_limit() {
     let seconds = Duration::from_secs;
     for (takes, status, resets) in [(seconds(29), Status::Ok, 0), (seconds(33), Status::Timeout, 1)]
     {
@@ -128,9 +132,9 @@ fn a_direct_flush_has_its_limit_and_no_more() {
         bench.submit([FLUSH]);
         bench.settle();
         assert_eq!((bench.ended[&900], bench.script().resets), (status, resets), "{takes:?}");
-        assert!(bench.now < Instant::ZERO + seconds(30) + us(20_000), "O4");
-        assert!(sent(&bench) <= before + 1, "it was begun anew");
-        // What was in the cache is lost with the reset, which one flush more tells (O5).
+        assert!(bench.now < Instant::ZERO + seconds(30) + us(20_000), "[overdue-operation-ends]");
+        assert!(sent(&bench) <= before + 1, "the flush was sent again");
+        // The reset loses the content of the cache, which one more flush reports ([reset-loss-fails-flush]).
         bench.script().busy = us(100);
         bench.submit([Bio { cookie: 901, ..FLUSH }, Bio::read(500, 8, 1)]);
         bench.settle();
@@ -142,8 +146,8 @@ fn a_direct_flush_has_its_limit_and_no_more() {
     }
 }
 
-/// A write is reported, and the response to a direct flush behind it has `bits`, which are of the write, too: this
-/// flush and the next one fail, and the one behind does not.
+/// A write is reported, and the response to the direct flush behind it has `bits`, also for the write: this
+/// flush and the next one fail, and the one after that does not.
 fn direct_flush_that_is_told(bits: u32) -> Bench {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.writes(1);
@@ -162,19 +166,24 @@ fn direct_flush_that_is_told(bits: u32) -> Bench {
     bench
 }
 
-/// The response to a direct flush says that the flush was refused, and that the write before failed: both count.
+/// The response to a direct flush reports that the flush was refused, and that the write before failed: both
+/// count.
 #[test]
-fn a_direct_flush_that_is_refused_hides_no_write_that_failed_before() {
+fn a_refused_direct_flush_does_not_hide_a_late_write_error() {
     let mut bench = direct_flush_that_is_told(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
     let counts = bench.mmc().counts();
     assert_eq!((counts.lost_writes, counts.failures), (1, 1));
-    assert!(!bench.script().engine.disables.is_empty(), "it is begun anew, without the engine");
+    assert!(
+        !bench.script().engine.disables.is_empty(),
+        "the flush is sent again without the engine"
+    );
 }
 
-/// The first response after a write that was reported comes damaged, not at all, or nobody hears that it came: what it
-/// said of the write nobody knows. Flushes fail as for one that is lost; who only might be lost is counted apart (A3).
+/// The first response after a reported write is damaged, does not come, or its interrupt is lost: nobody
+/// knows what it said of the write. Flushes fail as for a lost write, and the write is counted as in doubt
+/// ([doubtful-write-fails-flush]).
 #[test]
-fn a_write_of_which_the_answer_got_lost_is_in_doubt() {
+fn a_write_is_in_doubt_if_the_next_response_got_lost() {
     let lost = [HostError::Damaged, HostError::Timeout];
     let lost = lost.map(|error| Fault::Error(Part::Announce, error, 0)).into_iter();
     for fault in lost.chain([Fault::Silence]) {
@@ -203,9 +212,10 @@ fn a_write_of_which_the_answer_got_lost_is_in_doubt() {
     }
 }
 
-/// The same with a command queue: at a command of the engine's, at a direct one, or as the engine is turned off.
+/// The same with a command queue: at a command of the engine's own, at a direct command, or when the engine
+/// is turned off.
 #[test]
-fn a_write_of_which_the_engine_s_answer_got_lost_is_in_doubt() {
+fn a_write_is_in_doubt_if_the_engines_next_response_got_lost() {
     let lost = Fault::Error(Part::Command, HostError::Damaged, 0);
     for (direct, fault, bio, flushed) in [
         (true, lost, Bio::read(500, 8, 50), Status::Ok),
@@ -233,11 +243,11 @@ fn a_write_of_which_the_engine_s_answer_got_lost_is_in_doubt() {
     }
 }
 
-/// The card is reset before it has said anything after a write that was reported (A3).
+/// The card is reset before it has responded after a reported write ([doubtful-write-fails-flush]).
 #[test]
-fn a_write_of_which_a_card_that_is_reset_has_not_spoken_is_in_doubt() {
+fn a_write_is_in_doubt_if_the_card_is_reset_before_it_responds() {
     let mut bench = simple(BusyDetect::Hardware);
-    bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]); // so nothing else is lost
+    bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]); // nothing else is lost
     bench.settle();
     let now = bench.now + us(1);
     bench.until(now);
@@ -251,10 +261,10 @@ fn a_write_of_which_a_card_that_is_reset_has_not_spoken_is_in_doubt() {
     assert_eq!(bench.mmc().counts().doubtful_writes, 1);
 }
 
-/// A write is in doubt and not reported yet. A flush that is taken before it is says nothing of it, so the next fails,
-/// too (O5).
+/// A write is in doubt and not reported yet. A flush that is accepted before the report does not cover it, so
+/// the next flush fails, too ([reset-loss-fails-flush]).
 #[test]
-fn a_flush_taken_before_a_write_in_doubt_is_reported_does_not_tell_of_it() {
+fn a_flush_accepted_before_a_doubtful_write_is_reported_does_not_cover_it() {
     let mut bench = bench(HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware));
     bench.writes(1);
     while !matches!(bench.mmc().unconfirmed, UnconfirmedWrite::Held(_)) {
@@ -274,10 +284,10 @@ fn a_flush_taken_before_a_write_in_doubt_is_reported_does_not_tell_of_it() {
     assert_eq!(ended, [Status::Ok, Status::IoError, Status::IoError, Status::Ok]);
 }
 
-/// A card that is busy with a write for ever, as DAT0 says, is reset, and written to again: of that write nothing is in
-/// doubt, but of what was in the cache (O5).
+/// DAT0 says that a card is busy with a write beyond its limit. The card is reset, and the write is repeated:
+/// that write is not in doubt, but the content of the cache is lost ([reset-loss-fails-flush]).
 #[test]
-fn a_write_that_takes_for_ever_is_not_in_doubt() {
+fn a_write_that_takes_too_long_is_not_in_doubt() {
     let mut bench = simple(BusyDetect::Line);
     bench.script().busy = Duration::from_secs(100);
     bench.writes(1);
@@ -289,19 +299,21 @@ fn a_write_that_takes_for_ever_is_not_in_doubt() {
     assert_eq!((counts.resets, counts.lost_writes, counts.doubtful_writes), (1, 0, 0));
 }
 
-/// What the response to a direct command says of work before it is about the write before (A1), which was
-/// told by then: the flush fails for its sake (O5), as does the next, and the queue stays on.
+/// Bits for earlier work in the response to a direct command are about the write before
+/// ([late-error-is-the-writes]), which was reported by then. The flush fails
+/// ([late-write-error-fails-flush]), as does the next, and the queue stays on.
 #[test]
-fn a_write_that_failed_unasked_fails_a_direct_flush_which_is_not_begun_anew() {
+fn a_late_write_error_fails_a_direct_flush_which_is_not_repeated() {
     let mut bench = direct_flush_that_is_told(CardStatus::ERROR);
     assert_eq!(bench.mmc().counts().lost_writes, 1);
     assert!(bench.script().engine.disables.is_empty());
 }
 
-/// A write is reported, and the card says later that it failed: to a read, or to a flush. One flush fails that comes
-/// then (O5). Beside one at work somebody may wait for the next, who asked as early: so both fail.
+/// A write is reported, and the card then reports its failure: in response to a read, or to a flush. One
+/// later flush fails ([late-write-error-fails-flush]). If a flush is under way, another submitter may wait
+/// for the next one, requested as early: so both fail.
 #[test]
-fn a_write_that_turns_out_to_be_lost_fails_the_flush_at_work_and_the_next_one() {
+fn a_late_write_error_fails_the_flush_under_way_and_the_next_one() {
     for pipeline in one_by_one() {
         for read_first in [true, false] {
             let mut bench = bench(HostPolicy::new(pipeline, BusyDetect::Hardware));
@@ -328,7 +340,7 @@ fn a_write_that_turns_out_to_be_lost_fails_the_flush_at_work_and_the_next_one() 
 }
 
 #[test]
-fn an_sd_card_erases_by_its_own_commands_and_an_old_one_in_whole_units() {
+fn an_sd_card_erases_by_sd_commands_and_an_old_one_in_whole_units() {
     let ssr = [(24, 0b0000_0010)];
     for (csd, ssr, scr, expected) in [
         (example::CSD_SAMSUNG_32G, &ssr[..], "0235800300000000", [(32, 100), (33, 1099), (38, 1)]),
@@ -355,11 +367,15 @@ fn an_sd_card_erases_by_its_own_commands_and_an_old_one_in_whole_units() {
     bench.submit([DISCARD, Bio::new(Op::Discard, 2000, 3000, 1), Bio::read(0, 8, 2)]);
     bench.settle();
     bench.all_ended_with(Status::Ok, 3);
-    assert_eq!(sent(&mut bench), [(35, 2048), (36, 4095), (38, 0)], "the first has no whole unit");
+    assert_eq!(
+        sent(&mut bench),
+        [(35, 2048), (36, 4095), (38, 0)],
+        "the first discard has no whole unit"
+    );
 }
 
 #[test]
-fn what_a_card_does_not_have_is_refused_and_what_it_has_is_known() {
+fn operations_that_a_card_does_not_support_are_refused() {
     let host = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
     let has = |target: &Target| {
         let ranges = [target.discard, target.write_zeroes].map(|way| way.is_some());
@@ -375,12 +391,12 @@ fn what_a_card_does_not_have_is_refused_and_what_it_has_is_known() {
     for (at, value) in [(index::EXCEPTION_EVENTS_CTRL, 8), (index::BKOPS_EN, 1)] {
         bytes[usize::from(at)] = value;
     }
-    let told = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
-    assert_eq!((told.packed_writes, told.packed_reads, told.bkops), (63, 60, true));
+    let reporting = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
+    assert_eq!((reporting.packed_writes, reporting.packed_reads, reporting.bkops), (63, 60, true));
     let mut bytes = crate::register::ext_csd::example::emmc_4_41();
     bytes[usize::from(index::SEC_FEATURE_SUPPORT)] = 0;
     let plain = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
-    assert_eq!(has(&plain), ([true, false], false, false, false), "all erase groups");
+    assert_eq!(has(&plain), ([true, false], false, false, false), "whole erase groups only");
     assert_eq!(has(&CARD), ([false; 2], false, false, false));
     for op in [Op::Flush, Op::Discard, Op::WriteZeroes, Op::SecureErase] {
         assert_eq!(Operation::of(op, &CARD), None);
@@ -390,7 +406,7 @@ fn what_a_card_does_not_have_is_refused_and_what_it_has_is_known() {
 }
 
 #[test]
-fn an_operation_waits_for_what_was_there_and_nothing_passes_it() {
+fn an_exclusive_operation_waits_for_earlier_requests_and_nothing_passes_it() {
     for policy in every_policy() {
         for when in (0..3000).step_by(61) {
             let mut bench = bench(policy);
@@ -405,8 +421,8 @@ fn an_operation_waits_for_what_was_there_and_nothing_passes_it() {
             let (from, to) = (at(Opcode::MmcEraseStart), at(Opcode::Erase));
             let transfers = |spans: &[Span]| spans.iter().filter(|s| s.sector.is_some()).count();
             assert_eq!(transfers(&spans[from..to]), 0);
-            // The submitter has up to 64 requests in the queue; of those that the host had or took
-            // before it, there are no more than slots.
+            // [exclusive-waits-for-idle]: the submitter has up to 64 requests in the queue. No more than the
+            // slots hold go before the operation.
             let passed = transfers(&spans[before..from]);
             assert!(passed <= 30 && from >= before);
         }
@@ -430,7 +446,7 @@ fn a_stream_of_requests_does_not_starve_a_flush() {
 }
 
 #[test]
-fn a_card_may_take_as_long_as_its_limit_and_is_reset_after_it() {
+fn a_card_is_reset_after_the_limit_of_an_operation_and_not_before() {
     let trim = Duration::from_ms(3000); // two groups of 1.5 s
     for (bio, limit) in [(FLUSH, Duration::from_secs(30)), (DISCARD, trim), (ZEROES, trim)] {
         for busy in EVERY_BUSY {
@@ -447,14 +463,17 @@ fn a_card_may_take_as_long_as_its_limit_and_is_reset_after_it() {
                 bench.settle();
                 assert_eq!(bench.ended[&900], status, "{bio:?} {busy:?} {takes:?}");
                 assert_eq!((bench.ended[&1], bench.script().resets), (Status::Ok, resets));
-                assert!(bench.now < Instant::ZERO + limit + Duration::from_secs(11), "O4");
+                assert!(
+                    bench.now < Instant::ZERO + limit + Duration::from_secs(11),
+                    "[overdue-operation-ends]"
+                );
             }
         }
     }
 }
 
 #[test]
-fn an_error_at_any_command_has_it_done_again_from_the_first() {
+fn an_error_at_any_command_repeats_the_operation_from_its_first_command() {
     for busy in EVERY_BUSY {
         for at in 0..12 {
             for fault in [
@@ -478,8 +497,9 @@ fn an_error_at_any_command_has_it_done_again_from_the_first() {
     }
 }
 
+/// [exclusive-asks-status].
 #[test]
-fn a_switch_that_fails_is_seen_in_the_answer_after_busy_and_tried_five_times_again() {
+fn a_failed_switch_shows_in_the_status_after_busy_and_is_retried_five_times() {
     for busy in EVERY_BUSY {
         let mut bench = simple(busy);
         bench.script().switch_busy = us(0);
@@ -493,7 +513,7 @@ fn a_switch_that_fails_is_seen_in_the_answer_after_busy_and_tried_five_times_aga
 }
 
 #[test]
-fn a_write_past_the_cache_is_a_reliable_write_and_no_other_is() {
+fn only_a_write_past_the_cache_is_a_reliable_write() {
     for policy in every_policy() {
         let mut bench = bench(policy);
         let fua = |at| at % 3 == 0;
@@ -507,7 +527,7 @@ fn a_write_past_the_cache_is_a_reliable_write_and_no_other_is() {
         assert!(bench.script().forced.iter().eq(&expected), "{policy:?}");
         assert!(sent(&mut bench).is_empty(), "no flush stands in for it");
     }
-    // Where the card cannot, a flush does.
+    // If the card has no reliable write, a flush stands in.
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
     let target = Target { reliable_write: ReliableWrite::OneOr(8), ..emmc() };
     let controller = Scripted::new(policy.transfer, policy.busy);
@@ -518,7 +538,7 @@ fn a_write_past_the_cache_is_a_reliable_write_and_no_other_is() {
 }
 
 #[test]
-fn what_a_reset_may_have_lost_fails_the_next_flush_once() {
+fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
     for (writes, flushes_before, expected) in
         [(1, false, Status::IoError), (0, false, Status::Ok), (1, true, Status::Ok)]
@@ -544,11 +564,11 @@ fn what_a_reset_may_have_lost_fails_the_next_flush_once() {
     }
 }
 
-/// The swarm of the simulator found this: a flush that was asked for before a reset, but not taken as the
-/// host was recovering, told of the loss to those whom it covered. Whoever waited for the next one had asked
-/// as early, and was told that all was well.
+/// The simulator's swarm found this: a flush that was requested before a reset, and accepted after the
+/// recovery, reported the loss to its submitters. A submitter who waited for the next flush had asked as
+/// early, and got a success.
 #[test]
-fn who_waited_for_a_flush_at_a_reset_is_told_of_its_loss_too() {
+fn every_flush_requested_before_a_reset_reports_the_loss() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
     let (mut before, mut after) = (0, 0);
     for when in (0..4000).step_by(20) {
@@ -579,7 +599,7 @@ fn who_waited_for_a_flush_at_a_reset_is_told_of_its_loss_too() {
 }
 
 #[test]
-fn a_sanitize_is_asked_for_by_itself_and_waits_as_others_do() {
+fn a_sanitize_waits_like_other_exclusive_operations() {
     for policy in every_policy() {
         let mut bench = bench(policy);
         bench.reads(10);
@@ -602,7 +622,7 @@ fn a_sanitize_is_asked_for_by_itself_and_waits_as_others_do() {
 }
 
 #[test]
-fn a_sanitize_has_four_minutes() {
+fn a_sanitize_may_take_four_minutes() {
     for (takes, status) in [(239, Status::Ok), (241, Status::Timeout)] {
         let mut bench = simple(BusyDetect::Hardware);
         bench.script().switch_busy = Duration::from_secs(takes);
@@ -615,7 +635,7 @@ fn a_sanitize_has_four_minutes() {
 }
 
 #[test]
-fn a_card_that_is_pulled_out_ends_the_operation_wherever_it_is() {
+fn removing_the_card_ends_an_operation_at_any_command() {
     for policy in every_policy() {
         for bio in [FLUSH, SECURE] {
             for when in (0..2500).step_by(49) {
@@ -631,7 +651,7 @@ fn a_card_that_is_pulled_out_ends_the_operation_wherever_it_is() {
 }
 
 #[test]
-fn a_drifting_bus_is_tuned_before_an_operation_and_not_within_it() {
+fn a_drifted_bus_is_tuned_before_an_operation_and_not_within_it() {
     for at in 0..3 {
         let mut bench = bench(HostPolicy::new(Pipeline::Hsq(HsqPolicy::V8), BusyDetect::Hardware));
         bench.script().tuned = true;

@@ -1,4 +1,4 @@
-//! The host software queue: limits, order, who starts the next, halt, suspend.
+//! The host software queue: limits, order, the starting context, recovery, suspend.
 
 use super::*;
 use crate::controller::{HostError, Part};
@@ -9,7 +9,7 @@ fn hsq(policy: HsqPolicy) -> HostPolicy {
     HostPolicy::new(Pipeline::Hsq(policy), BusyDetect::Hardware)
 }
 
-/// The most requests that are held of a long burst.
+/// Returns the largest number of requests in slots during a long burst.
 fn most_held(limit: HsqLimit, limit_off_by_one: bool, bios: impl Iterator<Item = Bio>) -> u8 {
     let mut bench = Bench::new(hsq(HsqPolicy { limit, limit_off_by_one, ..HsqPolicy::TODAY }));
     bench.submit(bios);
@@ -18,7 +18,7 @@ fn most_held(limit: HsqLimit, limit_off_by_one: bool, bios: impl Iterator<Item =
 }
 
 #[test]
-fn the_limit_holds_and_its_off_by_one_can_be_had_or_not() {
+fn the_limit_holds_with_and_without_its_off_by_one() {
     let reads = || (0..40).map(|at| Bio::read(100 * at, 8, at));
     let writes = || (0..40).map(|at| Bio::write(100 * at, 8, at));
     let long_writes = || (0..40).map(|at| Bio::write(100 * at, 16, at));
@@ -29,15 +29,15 @@ fn the_limit_holds_and_its_off_by_one_can_be_had_or_not() {
         assert_eq!(held, expected, "limit {limit}, off by one: {off_by_one}");
     }
     let dynamic = HsqLimit::Dynamic;
-    // Two writes are to be there when one is sent, and one more is still to be completed then: with
-    // room for two in all, the limit never sees what it is to grow for.
+    // Two writes must wait when one is sent, and one more is still being completed then. With room for two
+    // requests in all, the limit never sees two writes.
     assert_eq!([true, false].map(|keep| most_held(dynamic, keep, writes())), [6, 2]);
     assert_eq!([true, false].map(|keep| most_held(dynamic, keep, reads())), [3, 2]);
-    assert_eq!(most_held(dynamic, true, long_writes()), 3, "writes of 4096 bytes only");
+    assert_eq!(most_held(dynamic, true, long_writes()), 3, "only writes of 4096 bytes count");
 }
 
 #[test]
-fn there_are_as_many_permits_as_requests_are_admitted() {
+fn there_is_a_budget_for_each_admitted_request() {
     for (pipeline, admitted) in
         [(Pipeline::Serial, 1), (Pipeline::BlkMqWait, 2), (Pipeline::Hsq(HsqPolicy::V8), 3)]
     {
@@ -50,7 +50,7 @@ fn there_are_as_many_permits_as_requests_are_admitted() {
 }
 
 #[test]
-fn deferral_follows_the_card() {
+fn starts_are_deferred_for_removable_cards_only() {
     for (defer, soldered_in, expected) in [
         (HsqDefer::Always, true, Context::Deferred),
         (HsqDefer::Removable, false, Context::Deferred),
@@ -69,7 +69,7 @@ fn deferral_follows_the_card() {
 }
 
 #[test]
-fn an_interrupt_that_comes_for_nothing_starts_nothing_where_starts_are_deferred() {
+fn a_stray_interrupt_starts_nothing_if_starts_are_deferred() {
     let policy = HsqPolicy { defer: HsqDefer::Always, ..HsqPolicy::TODAY };
     let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
     let mut mmc = Mmc::new(controller, CARD, hsq(policy)).unwrap();
@@ -82,7 +82,7 @@ fn an_interrupt_that_comes_for_nothing_starts_nothing_where_starts_are_deferred(
 }
 
 #[test]
-fn what_cannot_start_in_an_interrupt_is_started_by_deferred_work_in_its_turn() {
+fn a_request_refused_in_an_interrupt_is_started_by_deferred_work_in_its_turn() {
     for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {
         let policy = HsqPolicy { defer: HsqDefer::Never, order, ..HsqPolicy::TODAY };
         let mut bench = Bench::new(hsq(policy));
@@ -107,8 +107,8 @@ fn offer(mmc: &mut Mmc<Scripted>, tag: u16, now: Instant) -> Accept {
     mmc.queue_rq(&Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios))
 }
 
-/// The tags in the order in which their requests are started, when `first` come together and each
-/// of `again` comes again as soon as it has ended: `count` of them, or fewer where nothing is left.
+/// Returns the tags in the order in which their requests start, when `first` come together and each of
+/// `again` comes again as soon as it has ended: `count` tags, or fewer if no request is left.
 fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<u64> {
     let policy = HsqPolicy { order, limit: HsqLimit::Fixed(5), ..HsqPolicy::TODAY };
     let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
@@ -139,13 +139,13 @@ fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<
 }
 
 #[test]
-fn the_tag_walk_starves_a_request_and_fifo_bounds_its_wait_by_those_before_it() {
+fn the_tag_walk_starves_a_request_and_fifo_does_not() {
     let (first, again) = ([0, 1, 2, 40], [0, 1, 2]);
     let walk = order_of(HsqOrder::TagWalk, &first, &again, 300);
     assert!(walk.len() == 300 && !walk.contains(&40), "{walk:?}");
     let fifo = order_of(HsqOrder::Fifo, &first, &again, 300);
     assert_eq!(fifo.len(), 300);
-    assert_eq!(fifo.iter().position(|&tag| tag == 40), Some(3), "after those that came before");
+    assert_eq!(fifo.iter().position(|&tag| tag == 40), Some(3), "after the earlier requests");
     for tag in 0..3 {
         let at: Vec<_> = (0..300).filter(|&at| fifo[at] == tag).collect();
         assert!(
@@ -153,12 +153,13 @@ fn the_tag_walk_starves_a_request_and_fifo_bounds_its_wait_by_those_before_it() 
             "never more than the limit waits"
         );
     }
-    // What lets it go is that the lower ones stop.
+    // The request goes once the lower tags stop.
     assert_eq!(order_of(HsqOrder::TagWalk, &first, &[], 300), [0, 1, 2, 40]);
 }
 
+/// [no-intake-in-recovery].
 #[test]
-fn nothing_is_started_and_nothing_taken_while_an_error_is_recovered_from() {
+fn no_request_is_started_or_accepted_during_a_recovery() {
     for policy in one_by_one() {
         let mut bench = Bench::new(HostPolicy::new(policy, BusyDetect::Hardware));
         bench.script().faults.insert(2, Fault::Error(Part::Data, HostError::Damaged, 3));
@@ -175,7 +176,7 @@ fn nothing_is_started_and_nothing_taken_while_an_error_is_recovered_from() {
 }
 
 #[test]
-fn a_request_that_comes_during_recovery_is_refused_until_it_is_over() {
+fn a_request_is_refused_until_the_recovery_is_over() {
     let mut controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
     controller.faults.insert(0, Fault::Error(Part::Data, HostError::Damaged, 0));
     let mut mmc = Mmc::new(controller, CARD, hsq(HsqPolicy::TODAY)).unwrap();
@@ -199,10 +200,10 @@ fn a_request_that_comes_during_recovery_is_refused_until_it_is_over() {
 }
 
 #[test]
-fn deferred_work_that_has_recovered_starts_what_waits() {
+fn deferred_work_starts_the_next_request_after_a_recovery() {
     for defer in [HsqDefer::Always, HsqDefer::Never] {
         let mut bench = Bench::new(hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
-        // The read of request 1 fails with all of its blocks over: it is done once the card is well.
+        // The read of request 1 fails after all its blocks: it is done once the card is ready.
         bench.script().faults.insert(1, Fault::Error(Part::Command, HostError::Timeout, 0));
         bench.script().faults.insert(3, Fault::Error(Part::Data, HostError::Damaged, 8));
         bench.reads(6);
@@ -213,7 +214,7 @@ fn deferred_work_that_has_recovered_starts_what_waits() {
 }
 
 #[test]
-fn a_host_is_disabled_when_it_is_idle_or_stays_enabled_after_half_a_second() {
+fn a_host_is_disabled_once_idle_or_stays_enabled_after_half_a_second() {
     let mut bench = Bench::new(hsq(HsqPolicy::TODAY));
     assert_eq!(bench.mmc().enable(), Err(StillEnabled));
     bench.reads(3);
@@ -225,7 +226,7 @@ fn a_host_is_disabled_when_it_is_idle_or_stays_enabled_after_half_a_second() {
     bench.settle();
     bench.turn();
     assert!(!bench.mmc().is_enabled(), "off once idle");
-    // A request that comes now waits for it to be enabled.
+    // A request that comes now waits until the host is enabled.
     bench.submit([Bio::read(9000, 8, 99)]);
     bench.until(now + Duration::from_ms(20));
     assert_eq!(bench.ended.len(), 3);
@@ -233,7 +234,7 @@ fn a_host_is_disabled_when_it_is_idle_or_stays_enabled_after_half_a_second() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 4);
 
-    // Busy for longer than it is given.
+    // The host is busy for longer than the limit.
     bench.script().busy = Duration::from_ms(700);
     bench.submit([Bio::write(0, 8, 100)]);
     bench.turn();
@@ -244,5 +245,5 @@ fn a_host_is_disabled_when_it_is_idle_or_stays_enabled_after_half_a_second() {
     bench.until(now + Duration::from_ms(501));
     assert_eq!(bench.mmc().power, Power::On);
     bench.settle();
-    assert!(bench.mmc().is_enabled(), "it gave up leaving");
+    assert!(bench.mmc().is_enabled(), "the attempt to disable it ended");
 }

@@ -1,4 +1,4 @@
-//! How long the card may keep the controller waiting, by what is done.
+//! How long the card may keep the controller waiting, for each kind of MMC request.
 
 use super::*;
 use crate::command::Opcode;
@@ -18,7 +18,7 @@ fn bench(pipeline: Pipeline) -> Bench {
     Bench::with(Policies::NONE, controller, target(), policy)
 }
 
-/// The limits of all transactions with `opcode`, each once.
+/// Returns the limits of all MMC requests with `opcode`, each once.
 fn limits(bench: &Bench, opcode: Opcode) -> Vec<Duration> {
     let of = bench.spans().iter().filter(|span| span.command == opcode);
     let mut limits: Vec<_> = of.map(|span| span.limit).collect();
@@ -27,7 +27,7 @@ fn limits(bench: &Bench, opcode: Opcode) -> Vec<Duration> {
 }
 
 #[test]
-fn a_transfer_has_the_limit_that_the_card_states_for_its_direction() {
+fn a_transfer_has_the_cards_limit_for_its_direction() {
     let mut bench = bench(Pipeline::Serial);
     let dies = Fault::Error(Part::Data, HostError::Timeout, 0);
     bench.script().faults.insert(2, dies);
@@ -36,25 +36,25 @@ fn a_transfer_has_the_limit_that_the_card_states_for_its_direction() {
     bench.all_ended_with(Status::Ok, 3);
     assert_eq!(limits(&bench, Opcode::ReadMultiple), [READ]);
     assert_eq!(limits(&bench, Opcode::WriteMultiple), [WRITE]);
-    assert_eq!(limits(&bench, Opcode::StopTransmission), [WRITE], "the card is busy after it");
-    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "it waits for nothing");
+    assert_eq!(limits(&bench, Opcode::StopTransmission), [WRITE], "the card is busy after CMD12");
+    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "no wait");
 }
 
 #[test]
-fn what_the_card_does_by_itself_has_the_limit_that_it_is_granted() {
+fn a_command_after_which_the_card_works_has_the_limit_of_that_work() {
     let mut bench = bench(Pipeline::Cqe);
     bench.submit([Bio::write(0, 8, 0)]);
     bench.script().level = 2;
     bench.settle();
-    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "it waits for nothing");
-    // The queue goes on, and off for background operations; the register is read like data.
+    assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "no wait");
+    // The queue is turned on, and off for background operations; the register is read like data.
     let switches = limits(&bench, Opcode::Switch);
     assert_eq!(switches, [SWITCH, crate::card::time::BKOPS]);
     assert_eq!(limits(&bench, Opcode::SendExtCsd), [READ]);
 }
 
 #[test]
-fn of_an_erase_only_what_ends_busy_has_a_limit() {
+fn only_the_last_command_of_an_erase_has_a_limit() {
     let mut bench = bench(Pipeline::Serial);
     bench.submit([Bio::new(Op::Discard, 100, 1000, 0)]);
     bench.settle();

@@ -1,8 +1,8 @@
-//! The request path over a [scripted controller](scripted), in virtual time, under the contract's
-//! watch.
+//! Tests of the request path over a [scripted controller](scripted), in virtual time. A checked layer watches
+//! the contract of the driver.
 //!
-//! [`Bench`] runs a request queue over an [`Mmc`] with two processors, for the thread and for
-//! deferred work, and an interrupt handler that takes no time. It records which act ran when.
+//! [`Bench`] runs a request queue over an [`Mmc`] with two processors, for the thread and for deferred work,
+//! and an interrupt handler that takes no time. It records which act ran when.
 
 mod background;
 mod bounce;
@@ -85,7 +85,7 @@ const EVERY_PIPELINE: [Pipeline; 10] = [
     }),
 ];
 
-/// Those in which one request after the other has the bus.
+/// The pipelines in which one request after the other has the bus.
 fn one_by_one() -> impl Iterator<Item = Pipeline> {
     EVERY_PIPELINE.into_iter().filter(|pipeline| *pipeline != Pipeline::Cqe)
 }
@@ -100,14 +100,14 @@ const CARD: Target = Target {
     ..Target::plain(Rca(1), Addressing::Sectors)
 };
 
-/// An eMMC 5.1 device with all that it has turned on.
+/// An eMMC 5.1 device with all its features turned on.
 fn emmc() -> Target {
     let on = [index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT];
     let card = crate::card::tests::emmc(emmc_5_1(), &on);
     Target::of(&card, Scripted::new(Transfer::Dma, BusyDetect::Hardware).capabilities())
 }
 
-/// The same, of which the host starts background operations.
+/// The same device, whose host starts background operations.
 fn emmc_by_host() -> Target {
     Target { bkops: true, ..emmc() }
 }
@@ -150,7 +150,7 @@ fn us(us: u64) -> Duration {
     Duration::from_us(us)
 }
 
-/// What an act costs.
+/// The cost of an act.
 fn cost(kind: ActKind) -> Duration {
     us(match kind {
         ActKind::Prepare => 50,
@@ -168,18 +168,18 @@ fn cost(kind: ActKind) -> Duration {
     })
 }
 
-/// An act that was done.
+/// A finished act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Did {
     kind: ActKind,
     context: Context,
-    /// The request's first sector, or [`ENGINE`].
+    /// The first sector of the request, or [`ENGINE`].
     sector: u64,
     from: Instant,
     to: Instant,
 }
 
-/// Instead of a sector: it was done for no request.
+/// Stands for a sector in acts of the engine.
 const ENGINE: u64 = u64::MAX;
 
 struct Bench {
@@ -191,19 +191,19 @@ struct Bench {
     did: Vec<Did>,
     ended: BTreeMap<u64, Status>,
     most_held: u8,
-    /// Most bios that are submitted before one has ended; at most as many as there are tags.
+    /// The largest number of bios under way; at most the number of tags.
     depth: u32,
-    /// What stretches costs, so that acts meet in other ways.
+    /// Stretches costs at random, so that acts overlap in other ways.
     jitter: Option<Prng>,
-    /// First sectors of writes that have ended well.
+    /// The first sectors of writes that have ended well.
     written: Vec<u64>,
-    /// What the driver said, in order.
+    /// The driver's reports, in order.
     outcomes: Vec<Outcome>,
-    /// So many of these may be lost: a flush has failed.
+    /// How many of the writes may be lost, as a flush has failed.
     forgiven: usize,
-    /// Of each flush, by cookie: how many of these it is to cover.
+    /// How many of the writes each flush has to cover, by cookie.
     covers: BTreeMap<u64, usize>,
-    /// How often nobody had anything to do, but for an exclusive operation.
+    /// How often no context had anything to do, except for an exclusive operation.
     nothing_open: u64,
 }
 
@@ -218,17 +218,17 @@ impl Bench {
         Self::under(Policies::NONE, controller, policy)
     }
 
-    /// Under a request queue of this design.
+    /// A bench with a request queue of this design.
     fn under(policies: Policies, controller: Scripted, policy: HostPolicy) -> Self {
         Self::with(policies, controller, CARD, policy)
     }
 
-    /// With this card.
+    /// A bench with this card.
     fn with(policies: Policies, controller: Scripted, target: Target, policy: HostPolicy) -> Self {
         Self::over(policies, Mmc::new(controller, target, policy).unwrap())
     }
 
-    /// A request queue of this design over `mmc`.
+    /// A bench with a request queue of this design over `mmc`.
     fn over(policies: Policies, mut mmc: Mmc<Scripted>) -> Self {
         mmc.controller.target = mmc.target;
         let by_tag = mmc.policy.pipeline == Pipeline::Cqe;
@@ -269,12 +269,12 @@ impl Bench {
         &self.host.driver.below.controller.spans
     }
 
-    /// Bios that are not to be merged, far from each other.
+    /// Submits bios that are not merged, far from each other.
     fn submit(&mut self, bios: impl IntoIterator<Item = Bio>) {
         self.waiting.extend(bios);
     }
 
-    /// `count` reads of 8 sectors, at sectors 0, 100, 200 and so on.
+    /// Submits `count` reads of 8 sectors, at sectors 0, 100, 200 and so on.
     fn reads(&mut self, count: u64) {
         self.submit((0..count).map(|at| Bio::read(100 * at, 8, at)));
     }
@@ -293,7 +293,7 @@ impl Bench {
         self.look_for_work();
     }
 
-    /// Somebody may have something to do.
+    /// Lets every idle context look for work.
     fn look_for_work(&mut self) {
         let now = self.now;
         self.nothing_open += u64::from(self.mmc().checked_open_jobs(now));
@@ -308,7 +308,7 @@ impl Bench {
         }
     }
 
-    /// The card is pulled out.
+    /// Removes the card.
     fn pull_out(&mut self) {
         let now = self.now;
         self.script().abort(now);
@@ -316,7 +316,7 @@ impl Bench {
         self.interrupt(HostEvent::CardGone);
     }
 
-    /// Everything that happens at this instant; returns the next one.
+    /// Does everything that happens at this instant. Returns the next instant.
     fn turn(&mut self) -> Option<Instant> {
         let now = self.now;
         while let Some(event) = self.script().event_at(now) {
@@ -329,7 +329,9 @@ impl Bench {
         }
         while let Some(finished) = self.host.driver.next_finished(now) {
             self.outcomes.push(finished.outcome);
-            self.queue.conclude(&mut self.host, &finished, now).expect("the driver owned it");
+            self.queue
+                .conclude(&mut self.host, &finished, now)
+                .expect("request that the driver owned");
         }
         while self.queue.bios_in_use() < self.depth
             && let Some(bio) = self.waiting.pop_front()
@@ -338,7 +340,7 @@ impl Bench {
             if bio.op == Op::Flush {
                 self.covers.insert(bio.cookie, self.written.len());
             }
-            self.queue.submit(&mut self.host, CpuId(0), bio, now).expect("there is a tag");
+            self.queue.submit(&mut self.host, CpuId(0), bio, now).expect("free scheduler tag");
         }
         while let Some(run) = self.queue.next_run(&mut self.host, now) {
             let _ = self.queue.run(&mut self.host, run.hctx, now);
@@ -369,7 +371,8 @@ impl Bench {
         running.chain(told.into_iter().flatten()).chain(refill).min()
     }
 
-    /// What a flush covers, and what went past the cache, is durable.
+    /// Checks that everything that a flush covers, or that went past the cache, is durable
+    /// ([reset-loss-fails-flush], [late-write-error-fails-flush]).
     fn check_durability(&mut self, bio: &Bio, status: Status) {
         let flushes = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
         if flushes && status != Status::Ok {
@@ -389,7 +392,7 @@ impl Bench {
         }
     }
 
-    /// Until everything has ended.
+    /// Runs until everything has ended.
     fn settle(&mut self) {
         for _ in 0..1_000_000 {
             let next = self.turn();
@@ -399,11 +402,11 @@ impl Bench {
                 self.script().all_ended();
                 return;
             }
-            let next = next.unwrap_or_else(|| panic!("it hangs at {}", self.now));
+            let next = next.unwrap_or_else(|| panic!("no event is left at {}", self.now));
             assert!(next >= self.now, "time goes back");
             self.now = next;
         }
-        panic!("it goes round in circles at {}", self.now);
+        panic!("no end after a million turns at {}", self.now);
     }
 
     /// Runs until `end`.
@@ -426,24 +429,24 @@ impl Bench {
         self.did.iter().filter(|did| did.kind == kind).count()
     }
 
-    /// The act of `kind` for the request at `sector`; there was one.
+    /// Returns the one act of `kind` for the request at `sector`.
     fn the(&self, kind: ActKind, sector: u64) -> Did {
         let mut all = self.did.iter().filter(|did| (did.kind, did.sector) == (kind, sector));
-        let one = *all.next().expect("it was done");
+        let one = *all.next().expect("act of this kind");
         assert_eq!(all.next(), None, "it was done once");
         one
     }
 
-    /// The time that the request at `sector`, which was transferred once, had the bus.
+    /// Returns the time for which the request at `sector`, which was transferred once, had the bus.
     fn span(&self, sector: u64) -> Span {
         let mut all = self.spans().iter().filter(|span| span.sector == Some(sector));
-        let one = *all.next().expect("it was transferred");
+        let one = *all.next().expect("transfer of the request");
         assert!(all.next().is_none(), "it was transferred once");
         one
     }
 }
 
-/// Reads and writes, half each, of 1 to 16 sectors.
+/// Returns reads and writes, half each, of 1 to 16 sectors.
 fn mixture(seed: u64, count: u64) -> impl Iterator<Item = Bio> {
     let mut prng = Prng::new(seed);
     (0..count).map(move |at| {

@@ -1,8 +1,8 @@
-//! What runs beside what: the table of the policies, held against the clock.
+//! What runs in parallel: the table of the policies, checked against the clock.
 
 use super::*;
 
-/// A burst of six reads, all there from the beginning, with the bus as the bottleneck.
+/// A burst of six reads, submitted together, with the bus as the bottleneck.
 fn burst(pipeline: Pipeline) -> Bench {
     let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
     bench.reads(6);
@@ -10,9 +10,9 @@ fn burst(pipeline: Pipeline) -> Bench {
     bench
 }
 
-/// For requests 1 to 4 of a burst, the same for each: is its memory ready before the one
-/// before has left the bus; does it start before the one before is cleaned up, and before it is complete; who
-/// starts it, and who cleans it up?
+/// For requests 1 to 4 of a burst, the same for each: is the memory ready before the request before has left
+/// the bus; does the request start before the one before is posted, and before that is complete; which
+/// context starts it, and which posts it?
 fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
     let bench = burst(pipeline);
     let shapes: Vec<_> = (1..5)
@@ -33,7 +33,7 @@ fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
 }
 
 #[test]
-fn each_pipeline_overlaps_what_its_line_of_the_table_says() {
+fn each_pipeline_overlaps_as_its_row_of_the_table_says() {
     use Context::{Deferred, Interrupt, Thread};
     let hsq = |defer| Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY });
     for (pipeline, expected) in [
@@ -50,7 +50,7 @@ fn each_pipeline_overlaps_what_its_line_of_the_table_says() {
     }
 }
 
-/// Time from the end of one transfer to the start of the next, in microseconds.
+/// Returns the time from the end of one transfer to the start of the next, in microseconds.
 fn gaps(pipeline: Pipeline) -> Vec<u64> {
     let bench = burst(pipeline);
     let spans = bench.spans();
@@ -63,21 +63,21 @@ fn gaps(pipeline: Pipeline) -> Vec<u64> {
 }
 
 #[test]
-fn the_bus_is_idle_for_exactly_what_is_not_overlapped() {
-    // Prepare 50, cleanup 30, complete 10, start 5; see `cost`.
+fn the_bus_is_idle_for_exactly_the_work_that_does_not_overlap() {
+    // Prepare 50, post 30, complete 10, start 5; see `cost`.
     assert_eq!(gaps(Pipeline::Serial), [95; 3]);
     assert_eq!(gaps(Pipeline::TwoSlotMapOverlap), [45; 3]);
     assert_eq!(gaps(Pipeline::PostBeforeStart), [35; 3]);
     assert_eq!(gaps(Pipeline::TwoSlotFull), [5; 3]);
     assert_eq!(gaps(Pipeline::IssueOnCompletion), [45; 3]);
     assert_eq!(gaps(Pipeline::BlkMqWait), [5; 3]);
-    // The interrupt handler of these tests costs nothing.
+    // The interrupt handler of these tests takes no time.
     let hsq = |defer| gaps(Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
     assert_eq!((hsq(HsqDefer::Never), hsq(HsqDefer::Always)), (vec![0; 3], vec![5; 3]));
 }
 
 #[test]
-fn pio_has_nothing_to_prepare_and_so_nothing_to_overlap() {
+fn pio_prepares_nothing_and_so_overlaps_nothing() {
     for pipeline in [Pipeline::Serial, Pipeline::TwoSlotMapOverlap, Pipeline::TwoSlotFull] {
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let mut bench = Bench::new(HostPolicy { transfer: Transfer::Pio, ..policy });
@@ -88,7 +88,7 @@ fn pio_has_nothing_to_prepare_and_so_nothing_to_overlap() {
 }
 
 #[test]
-fn a_lone_request_is_ended_by_deferred_work_where_no_dispatcher_waits() {
+fn a_lone_request_is_ended_by_deferred_work() {
     for (pipeline, expected) in [
         (Pipeline::TwoSlotFull, Context::Thread),
         (Pipeline::IssueOnCompletion, Context::Deferred),
@@ -101,7 +101,7 @@ fn a_lone_request_is_ended_by_deferred_work_where_no_dispatcher_waits() {
         assert_eq!(bench.the(ActKind::Start, 0).context, Context::Thread, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Post, 0).context, expected, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Complete, 0).context, expected, "{pipeline:?}");
-        // With the bus free again, it is as at the beginning.
+        // The bus is free again, as at the beginning.
         bench.submit([Bio::read(100, 8, 1)]);
         bench.settle();
         assert_eq!(bench.the(ActKind::Start, 100).context, Context::Thread, "{pipeline:?}");
@@ -109,7 +109,7 @@ fn a_lone_request_is_ended_by_deferred_work_where_no_dispatcher_waits() {
 }
 
 #[test]
-fn questions_to_a_busy_card_are_asked_before_the_next_start() {
+fn a_busy_card_is_asked_before_the_next_start() {
     for pipeline in one_by_one().filter(|of| !matches!(of, Pipeline::Hsq(_))) {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
         bench.script().busy = us(80);
@@ -124,13 +124,13 @@ fn questions_to_a_busy_card_are_asked_before_the_next_start() {
                 _ => None,
             })
             .collect();
-        // At 0, 32 and 96 us of the busy time, and what the commands take beside.
+        // At 0, 32 and 96 us of the busy time, plus the time of the commands.
         assert_eq!(order, "s???".repeat(4), "{pipeline:?}");
     }
 }
 
 #[test]
-fn whenever_a_second_request_comes_it_does_not_start_before_the_table_lets_it() {
+fn a_second_request_never_starts_before_the_table_allows_it() {
     for (pipeline, until) in [
         (Pipeline::Serial, ActKind::Complete),
         (Pipeline::TwoSlotMapOverlap, ActKind::Complete),
@@ -153,7 +153,7 @@ fn whenever_a_second_request_comes_it_does_not_start_before_the_table_lets_it() 
 }
 
 #[test]
-fn a_dispatcher_that_waits_asks_the_card_itself_and_else_deferred_work_does() {
+fn a_waiting_dispatcher_asks_the_card_and_otherwise_deferred_work_does() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status));
     bench.script().busy = us(1);
     bench.writes(2);

@@ -1,4 +1,4 @@
-//! Packed commands: what is packed and what is not, and what becomes of each request when one fails.
+//! Packed commands: which requests are packed, and what becomes of each when one fails.
 
 use super::*;
 use crate::command::Opcode;
@@ -16,7 +16,7 @@ const PIPELINES: [Pipeline; 6] = [
     Pipeline::Hsq(HsqPolicy { limit: HsqLimit::Fixed(20), ..HsqPolicy::V8 }),
 ];
 
-/// Every such policy of packing `packed`.
+/// Returns every such policy that packs `packed`.
 fn packing(packed: Packed) -> Vec<HostPolicy> {
     let policies = PIPELINES.into_iter().flat_map(|pipeline| {
         EVERY_BUSY.map(|busy| HostPolicy { packed, ..HostPolicy::new(pipeline, busy) })
@@ -27,7 +27,7 @@ fn packing(packed: Packed) -> Vec<HostPolicy> {
     policies.filter(can).collect()
 }
 
-/// A device that packs up to `most` requests.
+/// A bench with a device that packs up to `most` requests.
 fn bench(policy: HostPolicy, most: u8) -> Bench {
     let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
     let target = Target { packed_writes: most, packed_reads: most, ..emmc_by_host() };
@@ -39,8 +39,9 @@ fn packs(bench: &Bench) -> Vec<usize> {
     transfers.map(|span| span.requests).collect()
 }
 
+/// [packed-write-asks-status].
 #[test]
-fn what_is_ready_goes_in_one_with_one_busy_and_one_start() {
+fn ready_writes_go_in_one_pack_with_one_start_and_one_busy_time() {
     for policy in packing(Packed::Write) {
         let mut bench = bench(policy, 8);
         bench.writes(40);
@@ -56,13 +57,13 @@ fn what_is_ready_goes_in_one_with_one_busy_and_one_start() {
         assert_eq!(bench.count(ActKind::Start), packs.len());
         assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Post)), (40, 40));
         let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
-        assert!(order.is_sorted(), "Q1: {order:?}");
+        assert!(order.is_sorted(), "[pack-keeps-order]: {order:?}");
         assert_eq!(bench.mmc().counts(), Counts::default());
     }
 }
 
 #[test]
-fn reads_are_packed_by_a_header_of_their_own_where_they_are() {
+fn packed_reads_have_a_header_of_their_own() {
     for policy in packing(Packed::ReadWrite) {
         let mut bench = bench(policy, 8);
         bench.reads(40);
@@ -80,7 +81,7 @@ fn reads_are_packed_by_a_header_of_their_own_where_they_are() {
 }
 
 #[test]
-fn what_reads_or_goes_past_the_cache_or_transfers_nothing_ends_a_pack() {
+fn a_read_or_fua_write_or_operation_ends_a_pack() {
     for policy in packing(Packed::ReadWrite) {
         let mut bench = bench(policy, 63);
         bench.submit((0..60).map(|at| {
@@ -103,7 +104,7 @@ fn what_reads_or_goes_past_the_cache_or_transfers_nothing_ends_a_pack() {
 }
 
 #[test]
-fn a_pack_fits_the_controller() {
+fn a_pack_fits_the_limits_of_the_controller() {
     let policy = HostPolicy { packed: Packed::Write, ..packing(Packed::Write)[1] };
     for (segments, blocks, most) in [(5, 1000, 4), (128, 41, 5), (128, 40, 4), (3, 1000, 2)] {
         let controller = Scripted::new(policy.transfer, policy.busy).with_segments(segments);
@@ -117,14 +118,15 @@ fn a_pack_fits_the_controller() {
     }
 }
 
-/// The transfers after the first pack, when the request at sector 1200 fails in it, and what they have.
+/// Returns the transfers after the first pack, in which the request at sector 1200 fails, and their requests.
+/// [pack-failure-retried-alone].
 #[test]
-fn those_before_the_entry_that_failed_are_done_and_the_others_go_again_alone() {
+fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
     for packed in [Packed::Write, Packed::ReadWrite] {
         for policy in packing(packed) {
-            for told in [true, false] {
+            for named in [true, false] {
                 let mut bench = bench(policy, 8);
-                bench.script().bad_entry = Some((1200, told));
+                bench.script().bad_entry = Some((1200, named));
                 if packed == Packed::Write {
                     bench.writes(30)
                 } else {
@@ -141,21 +143,21 @@ fn those_before_the_entry_that_failed_are_done_and_the_others_go_again_alone() {
                 assert_eq!((with.len(), with[1].requests), (2, 1), "{policy:?}");
                 let at = spans.iter().position(|span| core::ptr::eq(*span, *with[0])).unwrap();
                 let first =
-                    if told && packed == Packed::Write { 1200 } else { with[0].sector.unwrap() };
+                    if named && packed == Packed::Write { 1200 } else { with[0].sector.unwrap() };
                 let end = with[0].sector.unwrap() + 100 * with[0].requests as u64;
                 let again: Vec<_> = (first..end).step_by(100).collect();
                 for (span, sector) in spans[at + 1..].iter().zip(&again) {
                     assert_eq!((span.sector, span.requests), (Some(*sector), 1), "{policy:?}");
                 }
                 let all: usize = spans.iter().map(|span| span.requests).sum();
-                assert_eq!(all, 30 + again.len(), "none goes again for nothing");
+                assert_eq!(all, 30 + again.len(), "no good request goes again");
             }
         }
     }
 }
 
 #[test]
-fn an_error_of_the_bus_has_all_go_again_alone_with_all_their_tries() {
+fn after_a_bus_error_all_requests_go_again_alone_with_all_their_tries() {
     let faults = [
         Fault::Error(Part::Announce, HostError::Timeout, 0),
         Fault::Error(Part::Command, HostError::Damaged, 0),
@@ -186,7 +188,7 @@ fn an_error_of_the_bus_has_all_go_again_alone_with_all_their_tries() {
 }
 
 #[test]
-fn a_card_that_is_pulled_out_ends_each_request_of_a_pack_once() {
+fn removing_the_card_ends_each_request_of_a_pack_once() {
     for policy in packing(Packed::ReadWrite) {
         for when in (0..6000).step_by(97) {
             let mut bench = bench(policy, 8);
@@ -203,8 +205,9 @@ fn a_card_that_is_pulled_out_ends_each_request_of_a_pack_once() {
     }
 }
 
+/// [pack-keeps-order].
 #[test]
-fn what_is_packed_and_cannot_start_in_an_interrupt_keeps_its_order() {
+fn a_pack_refused_in_an_interrupt_keeps_its_order() {
     for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {
         let hsq = HsqPolicy {
             defer: HsqDefer::Never,
@@ -215,7 +218,7 @@ fn what_is_packed_and_cannot_start_in_an_interrupt_keeps_its_order() {
         let policy = HostPolicy::new(Pipeline::Hsq(hsq), BusyDetect::Hardware);
         let mut bench = bench(HostPolicy { packed: Packed::Write, ..policy }, 8);
         bench.script().refusals = 3;
-        // Reads end in an interrupt, from which the next is started.
+        // Reads end in an interrupt, which starts the next request.
         bench.reads(1);
         bench.submit((1..20).map(|at| Bio::write(100 * at, 8, at)));
         bench.settle();
@@ -227,16 +230,16 @@ fn what_is_packed_and_cannot_start_in_an_interrupt_keeps_its_order() {
 }
 
 #[test]
-fn a_read_whose_header_fails_is_stopped_as_the_write_that_the_header_is() {
+fn a_failed_header_of_a_packed_read_is_stopped_like_a_write() {
     for policy in packing(Packed::ReadWrite) {
         let mut bench = bench(policy, 8);
         bench.reads(40);
-        // The first request is alone: whatever is ready behind it comes next.
+        // The first request is alone: the requests that are ready behind it come next.
         let mut settled = self::bench(policy, 8);
         settled.reads(40);
         settled.settle();
         let is_header = |span: &Span| span.command == Opcode::WriteMultiple;
-        let at = settled.spans().iter().position(is_header).expect("some are packed");
+        let at = settled.spans().iter().position(is_header).expect("header of a pack");
         bench.script().faults.insert(at, Fault::Error(Part::Data, HostError::Damaged, 0));
         bench.settle();
         bench.all_ended_with(Status::Ok, 40);

@@ -1,5 +1,4 @@
-//! The command queue engine is recovered: step by step, each of them failing, and what becomes of the
-//! tasks.
+//! The recovery of the command queue engine: each of its steps fails, and what becomes of the tasks.
 
 use super::*;
 use crate::block::cqe::mark::Mark;
@@ -14,12 +13,12 @@ use ActKind::{
     SwitchQueue,
 };
 
-/// The transaction or task that is number so many behind the two by which the queue goes on.
+/// The MMC request or task with this number, counted behind the two that turn the queue on.
 const FIRST: usize = 2;
 
 const TURNED_ON: [ActKind; 3] = [SwitchQueue, SendStatus, EnableEngine];
 
-/// The first transfer fails with `fault`, while others are in the engine: all wait for 1 ms.
+/// The first transfer fails with `fault`, while others are in the engine; all wait for 1 ms.
 fn failing(fault: Fault) -> Bench {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().faults.insert(FIRST, fault);
@@ -31,7 +30,7 @@ const fn error(part: Part) -> Fault {
     Fault::Error(part, HostError::Timeout, 0)
 }
 
-/// What was done for the engine since it was on, but for looks at answers.
+/// The acts for the engine since it was on, without [`ActKind::HandleStatus`].
 fn recovery(bench: &Bench) -> Vec<Did> {
     let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
     bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
@@ -41,7 +40,7 @@ fn kinds(bench: &Bench) -> Vec<ActKind> {
     recovery(bench).iter().map(|did| did.kind).collect()
 }
 
-/// How often the request at `sector` was given to the engine.
+/// Returns how often the request at `sector` was given to the engine.
 fn starts(bench: &Bench, sector: u64) -> usize {
     bench.did.iter().filter(|did| (did.kind, did.sector) == (ActKind::Start, sector)).count()
 }
@@ -58,7 +57,7 @@ const BY_THE_BOOK: [ActKind; 8] = [
 ];
 
 #[test]
-fn a_task_that_fails_at_its_data_takes_all_tasks_with_it_and_all_are_tried_again() {
+fn after_a_data_error_of_one_task_all_tasks_are_tried_again() {
     for bios in [Bio::read as fn(u64, u32, u64) -> Bio, Bio::write] {
         let mut bench = failing(error(Part::Data));
         bench.submit((0..8).map(|at| bios(100 * at, 8, at)));
@@ -70,14 +69,14 @@ fn a_task_that_fails_at_its_data_takes_all_tasks_with_it_and_all_are_tried_again
         assert_eq!(again, [2; 8]);
         let tasks = bench.script().engine.tasks.iter().map(|task| task.address);
         let expected = (0..8).chain(0..8).map(|at| 100 * at);
-        assert!(tasks.eq(expected), "in the order in which they were");
+        assert!(tasks.eq(expected), "in their order");
         let counts = Counts { failures: 1, ..Counts::default() };
-        assert_eq!(bench.mmc().counts(), counts, "one of them has failed");
+        assert_eq!(bench.mmc().counts(), counts, "one task has failed");
     }
 }
 
 #[test]
-fn a_card_that_is_not_at_a_transfer_is_not_told_to_stop() {
+fn no_stop_is_sent_to_a_card_that_transfers_nothing() {
     for part in [Part::Announce, Part::Command, Part::Stop, Part::Busy] {
         let mut bench = failing(error(part));
         bench.writes(4);
@@ -89,14 +88,15 @@ fn a_card_that_is_not_at_a_transfer_is_not_told_to_stop() {
     }
 }
 
-/// Time from the end of the act at `before` to the begin of the one after it.
+/// Returns the time from the end of the act at `before` to the start of the next one.
 fn pause(bench: &Bench, before: usize) -> Duration {
     let acts = recovery(bench);
     acts[before + 1].from.since(acts[before].to)
 }
 
+/// [halt-frees-bus].
 #[test]
-fn an_engine_that_does_not_obey_in_time_loses_the_bus_and_is_restarted() {
+fn an_engine_that_does_not_halt_in_time_loses_the_bus_and_is_restarted() {
     let halts = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks, SendStatus];
     let last = [HaltEngine, ClearTasks];
     let restarts = [HaltEngine, ClearTasks, RestartEngine];
@@ -126,7 +126,7 @@ fn an_engine_that_does_not_obey_in_time_loses_the_bus_and_is_restarted() {
 }
 
 #[test]
-fn whichever_command_of_the_recovery_fails_once_it_goes_on() {
+fn the_recovery_survives_a_failure_of_any_of_its_commands() {
     let bits = [CardStatus::ERROR, CardStatus::ILLEGAL_COMMAND, CardStatus::SWITCH_ERROR];
     let faults = [Part::Command, Part::Busy].map(error).into_iter();
     let faults = faults.chain(bits.map(|bits| Fault::Bits(Part::Command, bits)));
@@ -143,11 +143,12 @@ fn whichever_command_of_the_recovery_fails_once_it_goes_on() {
     }
 }
 
+/// [reset-disables-engine].
 #[test]
-fn a_card_that_does_not_answer_a_command_of_the_recovery_is_reset_and_its_queue_turned_on_again() {
+fn a_card_that_ignores_a_recovery_command_is_reset_and_its_queue_turned_on_again() {
     let data = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks];
-    // From that command on nothing is answered. What is sent again, or sent in vain, counts: three
-    // times in all.
+    // From that command on, no response comes. Commands that are sent again, or in vain, count: three times
+    // in all.
     for (step, more) in [(1, 2), (2, 1), (4, 1)] {
         let mut bench = failing(error(Part::Data));
         let silent = FIRST + step..=FIRST + step + more;
@@ -180,7 +181,7 @@ fn a_card_that_stays_busy_is_reset_after_the_limit() {
 }
 
 #[test]
-fn tasks_that_are_done_during_recovery_end_after_it_and_do_not_go_over_again() {
+fn tasks_done_during_a_recovery_end_after_it_and_are_not_repeated() {
     // The engine does not halt, and goes on with the other tasks until the bus is taken from it.
     let mut bench = failing(error(Part::Busy));
     bench.script().engine.deaf.push_back(true);
@@ -205,12 +206,12 @@ fn go_over_twice(bench: &mut Bench) {
     bench.all_ended_with(Status::Ok, 8);
     let again: Vec<_> = (0..8).map(|at| starts(bench, 100 * at)).collect();
     assert_eq!(again, [2; 8]);
-    assert_eq!(bench.mmc().counts().failures, 1, "they are not to blame");
+    assert_eq!(bench.mmc().counts().failures, 1, "they have not failed");
 }
 
-/// A response of the engine's got lost, in which the card may have said that something failed (T3).
+/// A response to the engine got lost in which the card may have reported a failure ([suspect-tasks-redone]).
 #[test]
-fn what_was_done_during_recovery_goes_over_again_where_a_response_got_lost() {
+fn tasks_done_during_a_recovery_are_repeated_if_a_response_got_lost() {
     for lost in [HostError::Damaged, HostError::Timeout] {
         let mut bench = failing(Fault::Error(Part::Command, lost, 0));
         bench.script().engine.deaf.push_back(true);
@@ -219,8 +220,8 @@ fn what_was_done_during_recovery_goes_over_again_where_a_response_got_lost() {
 }
 
 #[test]
-fn what_was_done_during_recovery_goes_over_again_where_the_card_says_that_something_failed() {
-    // Seven others go over before the card is asked; then come CMD13, CMD48 and CMD13.
+fn tasks_done_during_a_recovery_are_repeated_if_the_card_reports_a_failure() {
+    // Seven other tasks are done before CMD13; then come CMD13, CMD48 and CMD13.
     for says in 8..11 {
         let mut bench = failing(error(Part::Command));
         bench.script().engine.deaf.push_back(true);
@@ -230,8 +231,8 @@ fn what_was_done_during_recovery_goes_over_again_where_the_card_says_that_someth
     }
 }
 
-/// How a read of one sector, and a write, end whose transfers fail with `fault` always: how often
-/// they are tried, resets and end.
+/// Returns how often a read of one sector, and a write, are tried if their transfers always fail with
+/// `fault`; and the resets, and the ends.
 fn hopeless(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().bad_sector =
@@ -243,14 +244,14 @@ fn hopeless(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
 }
 
 #[test]
-fn a_task_that_always_fails_is_tried_as_often_as_a_transfer_and_then_ends() {
+fn a_task_that_always_fails_is_tried_as_often_as_a_transfer() {
     let ecc = Fault::Bits(Part::Command, CardStatus::CARD_ECC_FAILED);
     for (bio, fault, tasks, status) in [
         (Bio::write(0, 8, 0), error(Part::Command), vec![8; 6], Status::Timeout),
         (Bio::write(0, 8, 0), error(Part::Data), vec![8; 3], Status::Timeout),
         (Bio::write(0, 8, 0), ecc, vec![8; 6], Status::Medium),
         (Bio::read(0, 1, 0), ecc, vec![1; 6], Status::Medium),
-        // By sectors, up to the bad one, which is the last.
+        // Sector by sector, up to the bad one, which is the last.
         (Bio::read(0, 4, 0), error(Part::Data), [vec![4; 3], vec![1; 5]].concat(), Status::Timeout),
     ] {
         assert_eq!(hopeless(bio, fault), (tasks, 1, status), "{bio:?} {fault:?}");
@@ -258,14 +259,15 @@ fn a_task_that_always_fails_is_tried_as_often_as_a_transfer_and_then_ends() {
 }
 
 #[test]
-fn a_failure_that_names_no_task_of_the_engine_s_is_the_oldest_one_s() {
+fn a_failure_without_a_task_is_the_oldest_tasks() {
     for part in [Part::Announce, Part::Stop] {
         let bio = Bio::write(0, 8, 0);
         let (tasks, resets, status) = hopeless(bio, error(part));
         let tries = if part == Part::Announce { 6 } else { 3 };
         assert_eq!((tasks.len(), resets, status), (tries, 1, Status::Timeout), "{part:?}");
     }
-    // The first that fails is not the oldest: that one is to blame, and has a try less.
+    // [failure-marks-a-task]: the first task that fails is not the oldest. The oldest is marked, and has a
+    // try less.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().engine.access.insert(0, us(5000));
     let fault = error(Part::Announce);
@@ -273,11 +275,11 @@ fn a_failure_that_names_no_task_of_the_engine_s_is_the_oldest_one_s() {
     bench.writes(3);
     bench.settle();
     assert_eq!((bench.ended[&0], bench.ended[&2]), (Status::Timeout, Status::Ok));
-    assert_eq!(bench.ended[&1], Status::Timeout, "when it is the oldest");
+    assert_eq!(bench.ended[&1], Status::Timeout, "once it is the oldest");
 }
 
 #[test]
-fn a_failure_that_names_another_task_is_that_one_s_and_each_named_one_s() {
+fn a_failure_marks_each_task_that_it_names() {
     let mut bench = failing(Fault::Drift);
     bench.reads(4);
     bench.until(Instant::ZERO + us(500));
@@ -288,13 +290,13 @@ fn a_failure_that_names_another_task_is_that_one_s_and_each_named_one_s() {
     assert_eq!(retries, [0; 4]);
     bench.until(Instant::ZERO + us(900));
     let retries: Vec<_> = bench.mmc().slots[..4].iter().map(|slot| slot.retries).collect();
-    assert_eq!(retries, [0, 4, 0, 4], "E1: two are left, less this one");
+    assert_eq!(retries, [0, 4, 0, 4], "[retries-bounded]: two tries are left, less this one");
     bench.settle();
     bench.all_ended_with(Status::Ok, 4);
 }
 
 #[test]
-fn what_is_known_of_a_task_first_is_what_counts() {
+fn the_first_mark_of_a_task_counts() {
     let mut bench = failing(Fault::Drift);
     bench.script().engine.deaf.push_back(true);
     bench.reads(4);
@@ -313,6 +315,7 @@ fn what_is_known_of_a_task_first_is_what_counts() {
     assert_eq!(bench.mmc().counts(), counts);
 }
 
+/// [task-time-bounded].
 #[test]
 fn a_task_that_takes_too_long_is_a_failure() {
     let mut bench = failing(Fault::Silence);
@@ -322,11 +325,11 @@ fn a_task_that_takes_too_long_is_a_failure() {
     assert_eq!(kinds(&bench), BY_THE_BOOK);
     let started = bench.did.iter().find(|did| did.kind == ActKind::Start).unwrap().to;
     assert_eq!(recovery(&bench)[0].from, started + TASK_LIMIT);
-    assert_eq!(bench.mmc().counts().failures, 1, "the others have some time left");
+    assert_eq!(bench.mmc().counts().failures, 1, "the other tasks have time left");
 }
 
 #[test]
-fn an_exception_alone_is_counted_and_stops_nothing() {
+fn an_exception_alone_is_counted_and_is_no_failure() {
     let mut bench = failing(Fault::Bits(Part::Command, CardStatus::EXCEPTION_EVENT));
     bench.reads(8);
     bench.settle();
@@ -342,7 +345,7 @@ fn an_exception_alone_is_counted_and_stops_nothing() {
 }
 
 #[test]
-fn what_came_damaged_has_the_bus_tuned_before_it_is_tried_again() {
+fn damaged_data_has_the_bus_tuned_before_the_next_try() {
     let mut bench = failing(Fault::Error(Part::Data, HostError::Damaged, 0));
     bench.script().tuned = true;
     bench.reads(8);
@@ -353,9 +356,9 @@ fn what_came_damaged_has_the_bus_tuned_before_it_is_tried_again() {
 }
 
 #[test]
-fn while_the_engine_is_recovered_no_request_is_taken_and_none_given_to_it() {
+fn no_request_is_accepted_or_queued_during_a_recovery_of_the_engine() {
     let mut bench = failing(error(Part::Data));
-    // The first fails while others are prepared, and the engine obeys nothing for a long time.
+    // The first task fails while others are prepared, and the engine does not obey for a long time.
     bench.script().engine.deaf.extend([true, true, true]);
     bench.script().engine.access.insert(0, us(0));
     bench.reads(6);
@@ -369,7 +372,7 @@ fn while_the_engine_is_recovered_no_request_is_taken_and_none_given_to_it() {
         "two wait outside"
     );
     let ready = bench.mmc().slots.iter().filter(|slot| slot.stage == Stage::Ready).count();
-    assert!(ready > 0, "some were prepared meanwhile");
+    assert!(ready > 0, "some requests were prepared meanwhile");
     bench.settle();
     bench.all_ended_with(Status::Ok, 8);
     let recovered = recovery(&bench);
@@ -379,13 +382,13 @@ fn while_the_engine_is_recovered_no_request_is_taken_and_none_given_to_it() {
 }
 
 #[test]
-fn a_card_that_is_pulled_out_at_any_step_ends_everything_once() {
+fn removing_the_card_at_any_step_ends_every_request_once() {
     let mut seen = std::collections::BTreeSet::new();
     let scenario = || {
         let mut bench = failing(error(Part::Data));
         bench.script().tuned = true;
         bench.script().engine.deaf.extend([true, true, true]);
-        // CMD48 of a later recovery is not answered: a reset.
+        // CMD48 of a later recovery is not answered, which leads to a reset.
         let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
         bench.script().bad_sector = Some((301, Some(fault), None));
         bench.submit(mixture(9, 30));
@@ -393,7 +396,7 @@ fn a_card_that_is_pulled_out_at_any_step_ends_everything_once() {
     };
     let mut whole = scenario();
     whole.settle();
-    // At the begin, in the middle and at the end of everything that is done in it.
+    // At the beginning, in the middle and at the end of every act.
     let acts = whole.did.iter().filter(|did| did.sector == ENGINE);
     let instants: Vec<_> = acts
         .flat_map(|did| {
@@ -434,7 +437,7 @@ fn a_card_that_is_pulled_out_at_any_step_ends_everything_once() {
 }
 
 #[test]
-fn a_card_that_does_not_survive_the_reset_is_gone() {
+fn a_card_that_does_not_survive_the_engines_reset_counts_as_removed() {
     let mut bench = failing(error(Part::Data));
     bench.script().dies_at_reset = true;
     bench.script().faults.extend((1..40).map(|at| (FIRST + at, error(Part::Command))));
@@ -447,7 +450,7 @@ fn a_card_that_does_not_survive_the_reset_is_gone() {
 }
 
 #[test]
-fn a_lost_answer_to_any_command_for_the_engine_costs_ten_seconds_and_no_request() {
+fn a_lost_response_to_a_command_for_the_engine_costs_ten_seconds_but_no_request() {
     for at in 1..6 {
         let mut bench = failing(error(Part::Data));
         bench.script().faults.insert(FIRST + at, Fault::Silence);

@@ -1,12 +1,12 @@
-//! What comes back from a reset: the same card by another address or with less turned on, or another
-//! card.
+//! The card that comes back from a reset ([returned-card-is-checked]): the same card with another address or
+//! with less turned on, or another card.
 
 use super::*;
 use crate::command::Opcode;
 use crate::controller::{HostError, Part};
 use crate::policy::Packed;
 
-/// The data of the first request fails until it is tried for the last time, after a reset.
+/// The data of the first request fails until the last try, which follows a reset.
 fn bench(policy: HostPolicy, target: Target, at_reset: fn(&mut Target)) -> Bench {
     let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
     let mut bench = Bench::with(Policies::NONE, controller, target, policy);
@@ -21,20 +21,20 @@ fn by_status(pipeline: Pipeline) -> HostPolicy {
 }
 
 #[test]
-fn a_card_goes_on_by_the_address_that_it_publishes_after_a_reset() {
+fn a_card_is_addressed_by_its_new_address_after_a_reset() {
     for policy in every_policy() {
         let mut bench = bench(policy, CARD, |card| card.rca.0 += 0x1234);
         bench.reads(1);
         bench.submit((1..20).map(|at| Bio::write(100 * at, 8, at)));
         bench.settle();
         bench.all_ended_with(Status::Ok, 20);
-        // Each question that went to the old address would have had another reset follow.
+        // Each CMD13 to the old address would lead to another reset.
         assert_eq!(bench.script().resets, 1, "{policy:?}");
     }
 }
 
 #[test]
-fn who_is_interrupted_after_a_reset_is_interrupted_by_its_new_address() {
+fn a_card_is_interrupted_by_its_new_address_after_a_reset() {
     let mut bench = bench(by_status(Pipeline::TwoSlotFull), emmc_by_host(), |card| card.rca.0 += 1);
     bench.reads(1);
     bench.settle();
@@ -47,9 +47,9 @@ fn who_is_interrupted_after_a_reset_is_interrupted_by_its_new_address() {
 }
 
 #[test]
-fn another_card_and_one_that_breaks_a_promise_are_none() {
+fn another_card_and_a_card_that_breaks_a_promise_count_as_removed() {
     let others: [fn(&mut Target); 5] = [
-        |card| card.cid.as_mut().expect("it is known").serial += 1,
+        |card| card.cid.as_mut().expect("identity of the card").serial += 1,
         |card| card.set_block_count = false,
         |card| card.queue_depth = 1,
         |card| card.discard = None,
@@ -67,7 +67,7 @@ fn another_card_and_one_that_breaks_a_promise_are_none() {
             assert_eq!((bench.ended[&10], bench.script().resets), (Status::Gone, 1));
         }
     }
-    // A cache that nobody flushes.
+    // A cache that would never be flushed.
     let uncached = Target { cache_on: false, ..emmc() };
     let mut bench = bench(by_status(Pipeline::Serial), uncached, |card| card.cache_on = true);
     bench.reads(1);
@@ -76,7 +76,7 @@ fn another_card_and_one_that_breaks_a_promise_are_none() {
 }
 
 #[test]
-fn a_cache_that_does_not_come_back_is_not_flushed_and_what_it_lost_is_told_once() {
+fn a_cache_that_does_not_come_back_is_not_flushed_and_its_loss_is_reported_once() {
     for pipeline in EVERY_PIPELINE {
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let mut bench = bench(policy, emmc(), |card| card.cache_on = false);
@@ -95,7 +95,7 @@ fn a_cache_that_does_not_come_back_is_not_flushed_and_what_it_lost_is_told_once(
 }
 
 #[test]
-fn a_card_that_tells_no_more_which_of_a_pack_failed_is_sent_none() {
+fn a_card_that_no_longer_reports_failed_entries_gets_no_packs() {
     let target = Target { packed_writes: 8, packed_reads: 8, ..emmc() };
     let hsq = Pipeline::Hsq(HsqPolicy::TODAY);
     let policy = HostPolicy::new(hsq, BusyDetect::Hardware);
@@ -115,7 +115,7 @@ fn a_card_that_tells_no_more_which_of_a_pack_failed_is_sent_none() {
 }
 
 #[test]
-fn background_operations_that_are_not_the_hosts_any_more_are_left_alone() {
+fn background_operations_that_are_no_longer_the_hosts_are_not_started() {
     let mut bench = bench(by_status(Pipeline::Serial), emmc_by_host(), |card| card.bkops = false);
     bench.reads(1);
     bench.settle();

@@ -1,4 +1,4 @@
-//! A bus that is to be tuned again: when, by whom, and what if it fails.
+//! Tuning the bus again: when, in which context, and what follows if it fails.
 
 use super::*;
 use crate::command::status::Status as CardStatus;
@@ -12,7 +12,7 @@ fn tuned(pipeline: Pipeline, fault: Fault) -> Bench {
 }
 
 #[test]
-fn a_bus_that_drifts_is_tuned_once_right_before_the_next_start() {
+fn a_drifted_bus_is_tuned_once_right_before_the_next_start() {
     for pipeline in one_by_one() {
         let mut bench = tuned(pipeline, Fault::Drift);
         bench.reads(6);
@@ -28,8 +28,9 @@ fn a_bus_that_drifts_is_tuned_once_right_before_the_next_start() {
     }
 }
 
+/// [damage-forces-tuning].
 #[test]
-fn what_came_damaged_is_tried_again_on_a_tuned_bus_and_what_came_late_is_not() {
+fn damaged_data_is_retried_on_a_tuned_bus_and_late_data_is_not() {
     for (error, retunes) in [(HostError::Damaged, 1), (HostError::Timeout, 0)] {
         for pipeline in EVERY_PIPELINE {
             let mut bench = tuned(pipeline, Fault::Error(Part::Data, error, 0));
@@ -42,7 +43,7 @@ fn what_came_damaged_is_tried_again_on_a_tuned_bus_and_what_came_late_is_not() {
 }
 
 #[test]
-fn a_bus_that_cannot_be_tuned_is_reset_and_one_that_is_not_tuned_is_left_alone() {
+fn a_bus_that_cannot_be_tuned_is_reset_and_an_untuned_one_is_left_alone() {
     for pipeline in EVERY_PIPELINE {
         for (is_tuned, retunes, resets) in [(true, 1, 1), (false, 0, 0)] {
             let mut bench = tuned(pipeline, Fault::Drift);
@@ -56,7 +57,7 @@ fn a_bus_that_cannot_be_tuned_is_reset_and_one_that_is_not_tuned_is_left_alone()
 }
 
 #[test]
-fn a_reset_leaves_nothing_to_tune() {
+fn no_tuning_follows_a_reset() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware));
     bench.script().tuned = true;
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
@@ -70,7 +71,7 @@ fn a_reset_leaves_nothing_to_tune() {
 }
 
 #[test]
-fn a_bus_that_is_tuned_is_tuned_again_after_a_suspend() {
+fn a_tuned_bus_is_tuned_again_after_a_suspend() {
     for pipeline in EVERY_PIPELINE {
         for (is_tuned, retunes) in [(true, 1), (false, 0)] {
             let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
@@ -80,7 +81,7 @@ fn a_bus_that_is_tuned_is_tuned_again_after_a_suspend() {
             let now = bench.now;
             bench.mmc().disable(now);
             bench.until(now + Duration::from_ms(10));
-            bench.mmc().enable().expect("it was idle");
+            bench.mmc().enable().expect("host that was disabled when idle");
             bench.submit([Bio::read(500, 8, 2), Bio::read(600, 8, 3)]);
             bench.settle();
             bench.all_ended_with(Status::Ok, 4);
@@ -89,9 +90,10 @@ fn a_bus_that_is_tuned_is_tuned_again_after_a_suspend() {
     }
 }
 
-/// A write is reported, and the bus drifts: the card is asked first, as nobody reads what it says to tuning.
+/// A write is reported, and the bus drifts: CMD13 comes first, as responses during tuning are ignored
+/// ([status-before-tuning]).
 #[test]
-fn a_card_is_asked_after_a_write_before_the_bus_is_tuned() {
+fn the_status_is_read_after_a_write_before_the_bus_is_tuned() {
     for pipeline in one_by_one() {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Hardware));
         bench.script().tuned = true;

@@ -1,4 +1,5 @@
-//! Any policy, any faults, acts that meet in any way: each request ends once, and rightly.
+//! Any policy, any faults, acts that overlap in any way: each request ends once, with the right status
+//! ([one-claim-on-bus], [one-act-per-request], [memory-prepared-once], [exclusive-waits-for-idle]).
 
 use super::*;
 use crate::command::status::Status as CardStatus;
@@ -7,7 +8,7 @@ use crate::controller::{HostError, Part};
 use crate::policy::Packed;
 use blockyard::policy::Dispatch;
 
-/// `bio`, or another in its place.
+/// Returns `bio`, or another one in its place.
 fn any_op(prng: &mut Prng, bio: Bio) -> Bio {
     let Bio { sector, sectors, cookie, .. } = bio;
     match prng.below(10) {
@@ -34,20 +35,20 @@ fn fault(prng: &mut Prng) -> Fault {
     }
 }
 
-/// What came of a swarm.
+/// The sums over a swarm.
 #[derive(Default)]
 struct Tally {
     failures: u64,
     bkops_starts: u64,
     interrupts: u64,
     packs: usize,
-    /// Sanitizes that went well.
+    /// Sanitizes that ended well.
     sanitized: u64,
     nothing_open: u64,
 }
 
-/// Now and then asks for a sanitize, in the middle of whatever goes on, until it is taken or after many tries; how
-/// many were taken.
+/// Asks for a sanitize now and then, until one is accepted or many tries have failed. Returns how many were
+/// accepted.
 fn sanitize(bench: &mut Bench, mut prng: Prng) -> usize {
     let wanted = prng.below(3);
     let mut is_taken = || {
@@ -79,7 +80,8 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         let mut bench = Bench::with(prng.pick(&designs), controller, target, policy);
         bench.script().switch_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
         bench.script().level = prng.pick(&[0, 2, 3]);
-        // A card that is never content is so quickly, or the run would take for ever.
+        // A card whose background operations never end ends them quickly here, or the run would take for
+        // ever.
         let takes = [(0, 10), (0, 50_000), (0, 200_000_000), (2, 10_000)];
         let (after, busy) = prng.pick(&takes);
         (bench.script().level_after, bench.script().bkops_busy) = (after, us(busy));
@@ -120,10 +122,14 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         let sanitizes = sanitize(&mut bench, prng.fork(2));
         bench.settle();
         let sanitized = bench.mmc().next_sanitized();
-        assert_eq!(sanitized.is_some(), sanitizes > 0, "seed {seed}: one that was begun ends");
+        assert_eq!(
+            sanitized.is_some(),
+            sanitizes > 0,
+            "seed {seed}: a sanitize that begins also ends"
+        );
         if sanitized == Some(Status::Ok) {
             let command = Command::switch(SwitchAccess::WriteByte, index::SANITIZE_START, 1);
-            assert!(bench.script().log.contains(&command), "seed {seed}: it was not sent");
+            assert!(bench.script().log.contains(&command), "seed {seed}: the command was not sent");
             tally.sanitized += 1;
         }
         assert_eq!(bench.ended.len(), 50, "seed {seed}");
@@ -133,7 +139,7 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         tally.bkops_starts += counts.bkops_starts;
         tally.interrupts += counts.bkops_interrupts;
         tally.nothing_open += bench.nothing_open;
-        // Whoever says that all is well has moved all of it.
+        // A request that ends well has moved all its blocks.
         for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
             if status == Status::Ok && matches!(bio.op, Op::Read | Op::Write) {
                 let moved = bench.script().well.get(&bio.sector).copied();
@@ -145,13 +151,13 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
 }
 
 #[test]
-fn whatever_goes_wrong_every_request_ends_once() {
-    // The last once found this: a write was reported after a flush that told of its loss, and before one
+fn every_request_ends_once_under_any_fault() {
+    // The last seed found this: a write was reported after a flush that reported its loss, and before one
     // that did not.
     let tally = swarm(&every_policy(), (0..900).chain([14_656]));
     let Tally { failures, bkops_starts, interrupts, packs, nothing_open, sanitized } = tally;
     assert!(sanitized > 50, "{sanitized} sanitizes");
-    assert!(nothing_open > 100_000, "looked in vain {nothing_open} times");
+    assert!(nothing_open > 100_000, "found nothing to do {nothing_open} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(packs > 500, "{packs} packs");
     assert!(
@@ -161,11 +167,11 @@ fn whatever_goes_wrong_every_request_ends_once() {
 }
 
 #[test]
-fn whatever_goes_wrong_every_task_ends_once() {
+fn every_task_ends_once_under_any_fault() {
     let tally = swarm(&EVERY_BUSY.map(|busy| HostPolicy::new(Pipeline::Cqe, busy)), 0..600);
     let Tally { failures, bkops_starts, interrupts, nothing_open, sanitized, .. } = tally;
     assert!(sanitized > 20, "{sanitized} sanitizes");
-    assert!(nothing_open > 10_000, "looked in vain {nothing_open} times");
+    assert!(nothing_open > 10_000, "found nothing to do {nothing_open} times");
     assert!(failures > 1000, "{failures} failures are too few to mean much");
     assert!(
         bkops_starts > 300 && interrupts > 10,

@@ -1,4 +1,4 @@
-//! The plain way: every policy ends everything once, and finds the end of busy as it should.
+//! Requests without errors: every policy ends each one once, and finds the end of busy as it should.
 
 use super::*;
 use crate::command::Opcode;
@@ -41,7 +41,7 @@ fn transfers_are_announced_or_stopped() {
 }
 
 #[test]
-fn a_write_costs_one_question_where_the_card_is_soon_ready_and_none_in_hardware() {
+fn a_write_costs_one_status_command_and_none_with_hardware_busy_detection() {
     for pipeline in one_by_one() {
         for busy in EVERY_BUSY {
             if matches!(pipeline, Pipeline::Hsq(_)) && busy != BusyDetect::Hardware {
@@ -64,7 +64,7 @@ fn a_write_costs_one_question_where_the_card_is_soon_ready_and_none_in_hardware(
 }
 
 #[test]
-fn a_card_that_stays_busy_is_looked_at_after_pauses_that_double() {
+fn a_busy_card_is_checked_after_pauses_that_double() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Line));
     bench.script().busy = Duration::from_ms(200);
     bench.writes(1);
@@ -79,13 +79,13 @@ fn a_card_that_stays_busy_is_looked_at_after_pauses_that_double() {
     assert!(looks.last().unwrap().to >= busy_end && looks[looks.len() - 2].to < busy_end);
 }
 
-/// Linux's dispatcher sleeps for the answer to its CMD13, is woken by it, and only then sleeps for
-/// the pause. A pause that began in the interrupt would hide a wake-up of each question.
+/// Linux's dispatcher sleeps for the response to its CMD13, is woken by it, and only then sleeps for the
+/// pause. A pause that began in the interrupt would hide one wake-up for each CMD13.
 #[test]
-fn a_pause_between_two_questions_begins_when_whoever_asked_has_seen_the_answer() {
+fn a_pause_begins_when_the_asking_context_has_seen_the_response() {
     for pipeline in one_by_one() {
         if matches!(pipeline, Pipeline::Hsq(_)) {
-            continue; // asks nothing
+            continue; // no CMD13
         }
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
         bench.script().busy = Duration::from_ms(2);
@@ -108,7 +108,7 @@ fn a_pause_between_two_questions_begins_when_whoever_asked_has_seen_the_answer()
 }
 
 #[test]
-fn addresses_of_small_cards_count_bytes() {
+fn small_cards_are_addressed_by_bytes() {
     let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Status);
     let mut bench = Bench::new(policy);
     bench.mmc().target.addressing = Addressing::Bytes;
@@ -119,7 +119,7 @@ fn addresses_of_small_cards_count_bytes() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn policies_beyond_card_or_host_are_refused() {
     let new = |change: fn(&mut HostPolicy, &mut Target)| {
         let mut policy = HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware);
         let mut target = CARD;
@@ -144,7 +144,7 @@ fn what_is_not_there_is_refused() {
     let packs = |policy: &mut HostPolicy, target: &mut Target| {
         (policy.packed, target.packed_writes, target.packed_reads) = (Packed::ReadWrite, 63, 63);
     };
-    assert_eq!(new(packs), Some(Unsupported::Packed), "one segment");
+    assert_eq!(new(packs), Some(Unsupported::Packed), "one memory segment");
     assert_eq!(new(|policy, _| policy.transfer = Transfer::Pio), Some(Unsupported::Transfer));
     let asks = new(|policy, _| policy.busy = BusyDetect::Status);
     assert_eq!(asks, Some(Unsupported::HsqWithoutBusy));

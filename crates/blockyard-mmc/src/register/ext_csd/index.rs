@@ -1,5 +1,5 @@
-//! Where what is in EXT_CSD: the names of JESD84-B51 7.4, each with the index of its first byte.
-//! Bytes up to 191 are modes that CMD6 writes; those above are properties and cannot be written.
+//! The bytes of EXT_CSD: the names of JESD84-B51 7.4, each with the index of its first byte. CMD6 writes
+//! bytes up to 191, the modes. Bytes above are properties, which cannot be written.
 
 /// Bit 0 turns the command queue on.
 pub const CMDQ_MODE_EN: u16 = 15;
@@ -163,3 +163,17 @@ pub const BKOPS_SUPPORT: u16 = 502;
 pub const HPI_FEATURES: u16 = 503;
 /// Command sets.
 pub const S_CMD_SET: u16 = 504;
+
+/// CMD6 can write the bytes that a host switches.
+const _: () = {
+    assert!(CMDQ_MODE_EN < 192, "a mode");
+    assert!(FLUSH_CACHE < 192, "a mode");
+    assert!(CACHE_CTRL < 192, "a mode");
+    assert!(EXCEPTION_EVENTS_CTRL < 192, "a mode");
+    assert!(HPI_MGMT < 192, "a mode");
+    assert!(BKOPS_START < 192, "a mode");
+    assert!(SANITIZE_START < 192, "a mode");
+    assert!(ERASE_GROUP_DEF < 192, "a mode");
+    assert!(BUS_WIDTH < 192, "a mode");
+    assert!(HS_TIMING < 192, "a mode");
+};

@@ -1,11 +1,11 @@
 //! EXT_CSD: what an eMMC device can do and how it is set (JESD84-B51 7.4).
 //!
-//! 512 bytes, numbers of several bytes least significant first. An [`ExtCsd`] keeps the bytes;
-//! what they mean is asked of it. Bytes that a revision of the standard does not have yet may hold
-//! anything, so a feature is asked for only from the revision on that brought it.
+//! 512 bytes, with the least significant byte of each number first. An [`ExtCsd`] keeps the bytes, and its
+//! methods interpret them. Bytes that a revision of the standard does not define may hold anything, so a
+//! feature counts only from the revision that introduced it.
 //!
-//! [`index`] names the bytes, for CMD6 and for models; sizes and partitions are in [`partition`],
-//! time limits in [`time`].
+//! [`index`] names the bytes, for CMD6 and for models; [`partition`] has sizes and partitions, [`time`] the
+//! time limits.
 
 use super::{Register, RegisterError};
 
@@ -64,14 +64,14 @@ impl DeviceType {
     /// HS400 at 1.2 V.
     pub const HS400_1V2: u8 = 1 << 7;
 
-    /// Whether any of `bits` is set.
+    /// Returns whether any of `bits` is set.
     #[must_use]
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits != 0
     }
 }
 
-/// How a device is told to leave what it is busy with (high priority interrupt).
+/// How the operation that keeps a device busy is interrupted (high priority interrupt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hpi {
     /// By CMD13 with its lowest bit set.
@@ -80,7 +80,7 @@ pub enum Hpi {
     StopTransmission,
 }
 
-/// BKOPS_STATUS (246): how much a device wants time for background operations.
+/// BKOPS_STATUS (246): how urgently a device needs time for background operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BkopsLevel {
     /// None.
@@ -93,8 +93,8 @@ pub enum BkopsLevel {
     Critical,
 }
 
-/// EXCEPTION_EVENTS_STATUS (54): what the exception bit of a
-/// [status](crate::command::status::Status::EXCEPTION_EVENT) stands for, as a set of bits.
+/// EXCEPTION_EVENTS_STATUS (54): the meaning of the exception bit of a
+/// [status](crate::command::status::Status::EXCEPTION_EVENT), as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExceptionEvents(pub u16);
 
@@ -103,21 +103,21 @@ impl ExceptionEvents {
     pub const URGENT_BKOPS: u16 = 1 << 0;
     /// Capacity must be given back.
     pub const DYNCAP_NEEDED: u16 = 1 << 1;
-    /// The pool of what contexts and tags need is used up.
+    /// The pool of resources for contexts and tags is exhausted.
     pub const SYSPOOL_EXHAUSTED: u16 = 1 << 2;
     /// A packed command failed; see [`ExtCsd::packed_failure`].
     pub const PACKED_FAILURE: u16 = 1 << 3;
     /// A security command failed.
     pub const EXTENDED_SECURITY_FAILURE: u16 = 1 << 4;
 
-    /// Whether any of `bits` is set.
+    /// Returns whether any of `bits` is set.
     #[must_use]
     pub const fn has(self, bits: u16) -> bool {
         self.0 & bits != 0
     }
 }
 
-/// PRE_EOL_INFO (267): how many of the spare blocks are used up.
+/// PRE_EOL_INFO (267): the share of spare blocks that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreEol {
     /// Less than 80 %.
@@ -142,14 +142,14 @@ impl SecureFeatures {
     /// Sanitize.
     pub const SANITIZE: u8 = 1 << 6;
 
-    /// Whether all of `bits` are set.
+    /// Returns whether all of `bits` are set.
     #[must_use]
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits == bits
     }
 }
 
-/// How much of a device's life is used (DEVICE_LIFE_TIME_EST, 268 and 269).
+/// The used share of a device's life (DEVICE_LIFE_TIME_EST, 268 and 269).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifeTime {
     /// At most this many tenths of the life are used: 1 to 10; 11: all of it and more.
@@ -161,7 +161,7 @@ impl ExtCsd {
     ///
     /// # Errors
     ///
-    /// A DATA_SECTOR_SIZE that is neither 512 bytes nor 4 KiB.
+    /// Fails for a DATA_SECTOR_SIZE that is neither 512 bytes nor 4 KiB.
     pub fn parse(bytes: &[u8; 512]) -> Result<Self, RegisterError> {
         let ext_csd = Self { bytes: *bytes };
         match ext_csd.byte(index::DATA_SECTOR_SIZE) {
@@ -175,29 +175,31 @@ impl ExtCsd {
         }
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; 512] {
         &self.bytes
     }
 
-    /// Byte `at`, uninterpreted; [`index`] names them.
+    /// Returns byte `at`, uninterpreted; [`index`] names the bytes.
     ///
     /// # Panics
     ///
-    /// If `at` is above 511.
+    /// Panics if `at` is above 511.
     #[must_use]
     pub const fn byte(&self, at: u16) -> u8 {
         self.bytes[at as usize]
     }
 
-    /// The `COUNT` bytes, at most 4, from `at` on, the first the least significant.
+    /// Returns the `COUNT` bytes, at most 4, from `at` on as a number, the first byte the least significant.
     fn number<const COUNT: usize>(&self, at: u16) -> u32 {
+        const { assert!(COUNT <= 4, "a number of more than 32 bits") };
+
         let at = usize::from(at);
         self.bytes[at..at + COUNT].iter().rev().fold(0, |number, &b| number << 8 | u32::from(b))
     }
 
-    /// Bits of byte `at`, where the revision has that byte; else none.
+    /// Returns the bits of byte `at`; none if the revision does not define that byte.
     fn bits_since(&self, revision: u8, at: u16) -> u8 {
         if self.revision() >= revision { self.byte(at) } else { 0 }
     }
@@ -208,7 +210,7 @@ impl ExtCsd {
         self.byte(index::EXT_CSD_REV)
     }
 
-    /// DEVICE_TYPE (196): the timings beyond the basic one.
+    /// DEVICE_TYPE (196): returns the timings beyond the basic one.
     #[must_use]
     pub fn device_type(&self) -> DeviceType {
         let known = match self.revision() {
@@ -220,13 +222,13 @@ impl ExtCsd {
         DeviceType(self.byte(index::DEVICE_TYPE) & known)
     }
 
-    /// STROBE_SUPPORT (184): whether HS400 works with enhanced strobe, and so without tuning.
+    /// STROBE_SUPPORT (184): returns whether HS400 works with enhanced strobe, and so without tuning.
     #[must_use]
     pub fn enhanced_strobe(&self) -> bool {
         self.bits_since(revision::V5_1, index::STROBE_SUPPORT) & 1 != 0
     }
 
-    /// CACHE_SIZE (249): bytes of the volatile cache; 0: there is none.
+    /// CACHE_SIZE (249): returns the bytes of the volatile cache; 0 if there is none.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
         if self.revision() < revision::V4_5 {
@@ -236,51 +238,53 @@ impl ExtCsd {
         u64::from(self.number::<4>(index::CACHE_SIZE)) * 128
     }
 
-    /// CACHE_CTRL (33): whether the cache is on.
+    /// CACHE_CTRL (33): returns whether the cache is on.
     #[must_use]
     pub fn cache_on(&self) -> bool {
         self.bits_since(revision::V4_5, index::CACHE_CTRL) & 1 != 0
     }
 
-    /// BARRIER_SUPPORT (486): whether the cache can be told an order without being flushed.
+    /// BARRIER_SUPPORT (486): returns whether an order can be imposed on the cache without a flush.
     #[must_use]
     pub fn cache_barrier(&self) -> bool {
         self.bits_since(revision::V5_1, index::BARRIER_SUPPORT) & 1 != 0
     }
 
-    /// CACHE_FLUSH_POLICY (240): whether the cache is flushed in the order it was written.
+    /// CACHE_FLUSH_POLICY (240): returns whether the cache is flushed in the order it was written.
     #[must_use]
     pub fn cache_flushed_in_order(&self) -> bool {
         self.bits_since(revision::V5_1, index::CACHE_FLUSH_POLICY) & 1 != 0
     }
 
-    /// CMDQ_SUPPORT (308) and CMDQ_DEPTH (307): tasks that the command queue holds, 1 to 32; 0:
-    /// there is no queue.
+    /// CMDQ_SUPPORT (308) and CMDQ_DEPTH (307): returns the number of tasks that the command queue holds, 1
+    /// to 32; 0 if there is no queue.
     #[must_use]
     pub fn queue_depth(&self) -> u8 {
         let supported = self.bits_since(revision::V5_1, index::CMDQ_SUPPORT) & 1 != 0;
         if supported { (self.byte(index::CMDQ_DEPTH) & 0x1f) + 1 } else { 0 }
     }
 
-    /// CMDQ_MODE_EN (15): whether the command queue is on.
+    /// CMDQ_MODE_EN (15): returns whether the command queue is on.
     #[must_use]
     pub fn queue_on(&self) -> bool {
         self.bits_since(revision::V5_1, index::CMDQ_MODE_EN) & 1 != 0
     }
 
-    /// MAX_PACKED_WRITES (500): most writes in one packed command; 0: none can be packed.
+    /// MAX_PACKED_WRITES (500): returns the largest number of writes in one packed command; 0 if none can be
+    /// packed.
     #[must_use]
     pub fn max_packed_writes(&self) -> u8 {
         self.bits_since(revision::V4_5, index::MAX_PACKED_WRITES)
     }
 
-    /// MAX_PACKED_READS (501): most reads in one packed command; 0: none can be packed.
+    /// MAX_PACKED_READS (501): returns the largest number of reads in one packed command; 0 if none can be
+    /// packed.
     #[must_use]
     pub fn max_packed_reads(&self) -> u8 {
         self.bits_since(revision::V4_5, index::MAX_PACKED_READS)
     }
 
-    /// HPI_FEATURES (503): how the device is interrupted, if it can be.
+    /// HPI_FEATURES (503): returns how the device is interrupted, if it can be.
     #[must_use]
     pub fn hpi(&self) -> Option<Hpi> {
         let features = self.bits_since(revision::V4_41, index::HPI_FEATURES);
@@ -288,31 +292,31 @@ impl ExtCsd {
         (features & 1 != 0).then_some(by)
     }
 
-    /// HPI_MGMT (161): whether interrupting is on.
+    /// HPI_MGMT (161): returns whether interrupting is on.
     #[must_use]
     pub fn hpi_on(&self) -> bool {
         self.bits_since(revision::V4_41, index::HPI_MGMT) & 1 != 0
     }
 
-    /// BKOPS_SUPPORT (502): whether the device has background operations that a host can start.
+    /// BKOPS_SUPPORT (502): returns whether the device has background operations that a host can start.
     #[must_use]
     pub fn bkops(&self) -> bool {
         self.bits_since(revision::V4_41, index::BKOPS_SUPPORT) & 1 != 0
     }
 
-    /// BKOPS_EN (163), bit 0: whether the host promises to start them. It can be set once only.
+    /// BKOPS_EN (163), bit 0: returns whether the host promises to start them. It can be set once only.
     #[must_use]
     pub fn bkops_by_host(&self) -> bool {
         self.bits_since(revision::V4_41, index::BKOPS_EN) & 1 != 0
     }
 
-    /// BKOPS_EN (163), bit 1: whether the device runs them by itself.
+    /// BKOPS_EN (163), bit 1: returns whether the device runs them by itself.
     #[must_use]
     pub fn bkops_by_device(&self) -> bool {
         self.bits_since(revision::V5_1, index::BKOPS_EN) & 2 != 0
     }
 
-    /// BKOPS_STATUS (246): how much time for background operations is wanted.
+    /// BKOPS_STATUS (246): returns how urgently the device needs time for background operations.
     #[must_use]
     pub fn bkops_level(&self) -> BkopsLevel {
         match self.bits_since(revision::V4_41, index::BKOPS_STATUS) & 3 {
@@ -323,7 +327,7 @@ impl ExtCsd {
         }
     }
 
-    /// EXCEPTION_EVENTS_STATUS (54): what the exception bit of a status stands for.
+    /// EXCEPTION_EVENTS_STATUS (54): returns the meaning of the exception bit of a status.
     #[must_use]
     pub fn exceptions(&self) -> ExceptionEvents {
         let at = index::EXCEPTION_EVENTS_STATUS;
@@ -333,15 +337,15 @@ impl ExtCsd {
         ]))
     }
 
-    /// EXCEPTION_EVENTS_CTRL (56), bit 3: whether the device tells of packed commands that failed.
+    /// EXCEPTION_EVENTS_CTRL (56), bit 3: returns whether the device reports packed commands that failed.
     #[must_use]
     pub fn packed_events_on(&self) -> bool {
         let on = self.bits_since(revision::V4_5, index::EXCEPTION_EVENTS_CTRL);
         ExceptionEvents(u16::from(on)).has(ExceptionEvents::PACKED_FAILURE)
     }
 
-    /// PACKED_COMMAND_STATUS (36) and PACKED_FAILURE_INDEX (35): whether the last packed command
-    /// failed, and then which of its entries, from 1; 0: the device does not tell which.
+    /// PACKED_COMMAND_STATUS (36) and PACKED_FAILURE_INDEX (35): returns whether the last packed command
+    /// failed, and then which of its entries, from 1; 0 if the device does not state which.
     #[must_use]
     pub fn packed_failure(&self) -> Option<u8> {
         let status = self.bits_since(revision::V4_5, index::PACKED_COMMAND_STATUS);
@@ -349,7 +353,7 @@ impl ExtCsd {
         (status & 1 != 0).then_some(entry)
     }
 
-    /// CORRECTLY_PRG_SECTORS_NUM (242): sectors of the last write that are good, where it was
+    /// CORRECTLY_PRG_SECTORS_NUM (242): returns the number of good sectors of the last write, if it was
     /// interrupted (HPI).
     #[must_use]
     pub fn programmed_sectors(&self) -> u32 {
@@ -363,52 +367,53 @@ impl ExtCsd {
         SecureFeatures(self.bits_since(revision::V4_4, index::SEC_FEATURE_SUPPORT) & known)
     }
 
-    /// Whether the device knows discard: all do from 4.5 on.
+    /// Returns whether the device supports discard: all do from 4.5 on.
     #[must_use]
     pub const fn discard(&self) -> bool {
         self.revision() >= revision::V4_5
     }
 
-    /// ERASED_MEM_CONT (181): whether erased and trimmed sectors read as ones; else as zeroes.
+    /// ERASED_MEM_CONT (181): returns whether erased and trimmed sectors read as ones, not as zeroes.
     #[must_use]
     pub const fn erased_reads_as_ones(&self) -> bool {
         self.byte(index::ERASED_MEM_CONT) & 1 != 0
     }
 
-    /// Sectors that a reliable write may have at most: REL_WR_SEC_C (222); `None`: any number, as
-    /// EN_REL_WR (bit 2 of 166) says.
+    /// REL_WR_SEC_C (222): returns the largest number of sectors of a reliable write; `None` for any number,
+    /// as EN_REL_WR (bit 2 of 166) says.
     #[must_use]
     pub fn reliable_write_sectors(&self) -> Option<u8> {
         let enhanced = self.bits_since(revision::V4_41, index::WR_REL_PARAM) & 0b100 != 0;
         (!enhanced).then_some(self.byte(index::REL_WR_SEC_C))
     }
 
-    /// WR_REL_SET (167): whether what a write found on the user area (bit 0) or on general purpose
-    /// partition 1 to 4 (bits 1 to 4) survives if power is lost during it.
+    /// WR_REL_SET (167): returns whether old data in the user area (bit 0) or in general purpose partition 1
+    /// to 4 (bits 1 to 4) survives a loss of power during a write.
     #[must_use]
     pub fn write_reliability(&self) -> u8 {
         self.bits_since(revision::V4_41, index::WR_REL_SET) & 0x1f
     }
 
-    /// POWER_OFF_NOTIFICATION: whether the device wants to be told before power goes.
+    /// POWER_OFF_NOTIFICATION: returns whether the host has announced that it will notify the device before
+    /// power goes off.
     #[must_use]
     pub const fn power_off_notification(&self) -> bool {
         self.revision() >= revision::V4_5
     }
 
-    /// DATA_TAG_SUPPORT (499): whether writes can be tagged as data for a faster area.
+    /// DATA_TAG_SUPPORT (499): returns whether writes can be tagged as data for a faster area.
     #[must_use]
     pub fn data_tag(&self) -> bool {
         self.bits_since(revision::V4_5, index::DATA_TAG_SUPPORT) & 1 != 0
     }
 
-    /// CONTEXT_CAPABILITIES (496): contexts beside the default one, at most 15.
+    /// CONTEXT_CAPABILITIES (496): returns the number of contexts beside the default one, at most 15.
     #[must_use]
     pub fn contexts(&self) -> u8 {
         self.bits_since(revision::V4_5, index::CONTEXT_CAPABILITIES) & 0x0f
     }
 
-    /// PRE_EOL_INFO (267), where the device tells.
+    /// PRE_EOL_INFO (267): returns the share of spare blocks that is used up, if the device states it.
     #[must_use]
     pub fn pre_eol(&self) -> Option<PreEol> {
         match self.bits_since(revision::V5_0, index::PRE_EOL_INFO) {
@@ -419,13 +424,13 @@ impl ExtCsd {
         }
     }
 
-    /// DEVICE_LIFE_TIME_EST_TYP_A (268), where the device tells: the faster memory, if there are two.
+    /// DEVICE_LIFE_TIME_EST_TYP_A (268): returns the used life of the faster memory, if the device states it.
     #[must_use]
     pub fn life_time_a(&self) -> Option<LifeTime> {
         self.life_time(index::DEVICE_LIFE_TIME_EST_TYP_A)
     }
 
-    /// DEVICE_LIFE_TIME_EST_TYP_B (269), where the device tells: the denser memory.
+    /// DEVICE_LIFE_TIME_EST_TYP_B (269): returns the used life of the denser memory, if the device states it.
     #[must_use]
     pub fn life_time_b(&self) -> Option<LifeTime> {
         self.life_time(index::DEVICE_LIFE_TIME_EST_TYP_B)
@@ -436,15 +441,16 @@ impl ExtCsd {
         (1..=11).contains(&tenths).then_some(LifeTime { tenths })
     }
 
-    /// FIRMWARE_VERSION (254 to 261), from 5.0 on; what it means is the maker's matter.
+    /// FIRMWARE_VERSION (254 to 261): returns the firmware's version, from 5.0 on, in a form of the maker's
+    /// own.
     #[must_use]
     pub fn firmware(&self) -> Option<[u8; 8]> {
         let at = usize::from(index::FIRMWARE_VERSION);
         (self.revision() >= revision::V5_0).then(|| core::array::from_fn(|i| self.bytes[at + i]))
     }
 
-    /// Whether `other` is of the same device: fields that nothing changes agree. A host that reads
-    /// the register again after a change of bus finds out so that it reads well.
+    /// Returns whether `other` is of the same device: the fields that never change agree. A host that reads
+    /// the register again after a change of mode thus checks that it reads well.
     #[must_use]
     pub fn same_device(&self, other: &Self) -> bool {
         [

@@ -1,23 +1,23 @@
-//! Sizes in EXT_CSD: the user area and the partitions beside it, groups, and what suits best.
+//! Sizes in EXT_CSD: the user area, the partitions, groups, and optimal sizes.
 
 use super::{ExtCsd, index, revision};
 
-/// A part of an eMMC device with addresses of its own; PARTITION_CONFIG (179) says which one
-/// commands reach.
+/// A part of an eMMC device with addresses of its own. PARTITION_CONFIG (179) selects the one that commands
+/// reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Partition {
     /// The user area.
     User,
     /// A boot partition: 0 or 1.
     Boot(u8),
-    /// The replay protected memory block, spoken to in authenticated frames only.
+    /// The replay protected memory block, which takes authenticated frames only.
     Rpmb,
     /// A general purpose partition: 0 to 3.
     General(u8),
 }
 
 impl Partition {
-    /// Every partition there can be, the user area first.
+    /// All partitions, the user area first.
     pub const ALL: [Self; 8] = [
         Self::User,
         Self::Boot(0),
@@ -29,7 +29,7 @@ impl Partition {
         Self::General(3),
     ];
 
-    /// PARTITION_ACCESS: bits 2:0 of PARTITION_CONFIG when commands are to reach it.
+    /// Returns PARTITION_ACCESS: bits 2:0 of PARTITION_CONFIG that select the partition.
     #[must_use]
     pub const fn access(self) -> u8 {
         match self {
@@ -41,19 +41,19 @@ impl Partition {
     }
 }
 
-/// Bytes counted in sectors.
+/// The number of sectors in a KiB.
 const SECTORS_PER_KIB: u64 = 2;
 
 impl ExtCsd {
-    /// SEC_COUNT (212): size of the user area in sectors; `None` where the CSD says it.
+    /// SEC_COUNT (212): returns the size of the user area in sectors; `None` if the CSD states it.
     #[must_use]
     pub fn sectors(&self) -> Option<u64> {
         let count = self.number::<4>(index::SEC_COUNT);
         (self.revision() >= revision::V4_2 && count != 0).then_some(u64::from(count))
     }
 
-    /// Size of a partition in sectors; 0 where there is none. The user area's is
-    /// [`Self::sectors`], 0 where the CSD says it.
+    /// Returns the size of a partition in sectors; 0 if there is none. The size of the user area is
+    /// [`Self::sectors`], or 0 if the CSD states it.
     #[must_use]
     pub fn partition_sectors(&self, partition: Partition) -> u64 {
         let of_128_kib =
@@ -72,64 +72,64 @@ impl ExtCsd {
         }
     }
 
-    /// PARTITIONING_SUPPORT (160), bit 0: whether general purpose partitions can be made.
+    /// PARTITIONING_SUPPORT (160), bit 0: returns whether general purpose partitions can be made.
     #[must_use]
     pub fn partitioning(&self) -> bool {
         self.bits_since(revision::V4_41, index::PARTITIONING_SUPPORT) & 1 != 0
     }
 
-    /// PARTITION_SETTING_COMPLETED (155): whether they were made.
+    /// PARTITION_SETTING_COMPLETED (155): returns whether they were made.
     #[must_use]
     pub fn partitions_complete(&self) -> bool {
         self.bits_since(revision::V4_41, index::PARTITION_SETTING_COMPLETED) & 1 != 0
     }
 
-    /// PARTITION_CONFIG (179), bits 2:0: the [`Partition::access`] that commands reach now.
+    /// PARTITION_CONFIG (179), bits 2:0: returns the [`Partition::access`] that commands reach now.
     #[must_use]
     pub fn partition_access(&self) -> u8 {
         self.bits_since(revision::V4_3, index::PARTITION_CONFIG) & 0b111
     }
 
-    /// ERASE_GROUP_DEF (175): whether erases go by [`Self::erase_group_sectors`]; else by the CSD.
+    /// ERASE_GROUP_DEF (175): returns whether erases go by [`Self::erase_group_sectors`], not by the CSD.
     #[must_use]
     pub fn erase_group_on(&self) -> bool {
         self.bits_since(revision::V4_3, index::ERASE_GROUP_DEF) & 1 != 0
     }
 
-    /// HC_ERASE_GRP_SIZE (224): the high-capacity erase group in sectors; 0: there is none.
+    /// HC_ERASE_GRP_SIZE (224): returns the high-capacity erase group in sectors; 0 if there is none.
     #[must_use]
     pub fn erase_group_sectors(&self) -> u64 {
         512 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, index::HC_ERASE_GRP_SIZE))
     }
 
-    /// HC_WP_GRP_SIZE (221): the high-capacity write-protect group in sectors; 0: there is none.
+    /// HC_WP_GRP_SIZE (221): returns the high-capacity write-protect group in sectors; 0 if there is none.
     #[must_use]
     pub fn write_protect_group_sectors(&self) -> u64 {
         u64::from(self.bits_since(revision::V4_3, index::HC_WP_GRP_SIZE))
             * self.erase_group_sectors()
     }
 
-    /// DATA_SECTOR_SIZE (61): sectors of 512 bytes in the least that can be read or written, 1 or 8.
+    /// DATA_SECTOR_SIZE (61): returns the number of 512-byte sectors in the smallest read or write, 1 or 8.
     #[must_use]
     pub fn data_sector_sectors(&self) -> u32 {
         if self.bits_since(revision::V4_5, index::DATA_SECTOR_SIZE) == 0 { 1 } else { 8 }
     }
 
-    /// ACC_SIZE (225): the super page, the least that is written in one programming, in sectors;
-    /// `None` where the device does not tell.
+    /// ACC_SIZE (225): returns the super page, the smallest unit of programming, in sectors; `None` if the
+    /// device does not state it.
     #[must_use]
     pub fn super_page_sectors(&self) -> Option<u32> {
         let power = self.bits_since(revision::V4_3, index::ACC_SIZE) & 0x0f;
         (1..=8).contains(&power).then(|| 1 << (power - 1))
     }
 
-    /// OPTIMAL_WRITE_SIZE (265) in sectors; `None` where the device does not tell.
+    /// OPTIMAL_WRITE_SIZE (265): returns that size in sectors; `None` if the device does not state it.
     #[must_use]
     pub fn optimal_write_sectors(&self) -> Option<u32> {
         self.optimal(index::OPTIMAL_WRITE_SIZE)
     }
 
-    /// OPTIMAL_READ_SIZE (266) in sectors; `None` where the device does not tell.
+    /// OPTIMAL_READ_SIZE (266): returns that size in sectors; `None` if the device does not state it.
     #[must_use]
     pub fn optimal_read_sectors(&self) -> Option<u32> {
         self.optimal(index::OPTIMAL_READ_SIZE)
@@ -140,11 +140,11 @@ impl ExtCsd {
         (pages != 0).then(|| 8 * u32::from(pages))
     }
 
-    /// OPTIMAL_TRIM_UNIT_SIZE (264) in sectors; `None` where the device does not tell.
+    /// OPTIMAL_TRIM_UNIT_SIZE (264): returns that size in sectors; `None` if the device does not state it.
     #[must_use]
     pub fn optimal_trim_sectors(&self) -> Option<u32> {
         let power = self.bits_since(revision::V5_0, index::OPTIMAL_TRIM_UNIT_SIZE);
-        // 1 stands for 4 KiB, and the largest code, 21, for 4 GiB.
+        // Code 1 stands for 4 KiB, and the largest code, 21, for 4 GiB.
         (1..=21).contains(&power).then(|| 8 << (power - 1))
     }
 }

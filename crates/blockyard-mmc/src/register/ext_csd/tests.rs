@@ -4,7 +4,7 @@ use super::*;
 use blockyard::time::Duration;
 
 #[test]
-fn a_published_device_of_4_41_is_read_as_the_standard_says() {
+fn a_published_device_of_4_41_is_read_correctly() {
     let ext = ExtCsd::parse(&emmc_4_41()).unwrap();
     assert_eq!((ext.revision(), ext.sectors()), (revision::V4_41, Some(0x0072_8000)));
     assert_eq!(
@@ -34,7 +34,7 @@ fn a_published_device_of_4_41_is_read_as_the_standard_says() {
 }
 
 #[test]
-fn what_a_revision_does_not_have_yet_is_not_read() {
+fn fields_newer_than_the_revision_are_ignored() {
     // Every byte set, and a revision of 4.3: a host must not take the rubbish for features.
     let mut bytes = [0xff; 512];
     bytes[usize::from(index::EXT_CSD_REV)] = revision::V4_3;
@@ -56,7 +56,7 @@ fn what_a_revision_does_not_have_yet_is_not_read() {
 }
 
 #[test]
-fn a_device_of_5_1_has_it_all() {
+fn all_fields_of_a_5_1_device_are_read() {
     let ext = ExtCsd::parse(&emmc_5_1()).unwrap();
     assert_eq!(ext.sectors(), Some(61_071_360));
     assert_eq!(
@@ -100,7 +100,7 @@ fn a_device_of_5_1_has_it_all() {
 }
 
 #[test]
-fn what_went_wrong_is_told_by_bits_and_an_index() {
+fn a_packed_failure_is_reported_by_bits_and_an_index() {
     let mut bytes = emmc_5_1();
     bytes[54] = 0b1001;
     bytes[35] = 7;
@@ -118,7 +118,7 @@ fn what_went_wrong_is_told_by_bits_and_an_index() {
 }
 
 #[test]
-fn a_sector_size_that_nobody_knows_is_refused() {
+fn an_unknown_sector_size_is_refused() {
     let mut bytes = emmc_5_1();
     bytes[usize::from(index::DATA_SECTOR_SIZE)] = 2;
     let error = ExtCsd::parse(&bytes).unwrap_err();
@@ -128,13 +128,13 @@ fn a_sector_size_that_nobody_knows_is_refused() {
 }
 
 #[test]
-fn partitions_are_reached_by_the_numbers_of_the_standard() {
+fn partitions_have_the_access_numbers_of_the_standard() {
     let numbers = Partition::ALL.map(Partition::access);
     assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
 #[test]
-fn what_a_host_may_switch_leaves_the_device_the_same() {
+fn settings_of_a_host_do_not_change_the_identity_of_a_device() {
     let ext = ExtCsd::parse(&emmc_5_1()).unwrap();
     let mut bytes = emmc_5_1();
     for at in [index::HS_TIMING, index::CACHE_CTRL, index::ERASE_GROUP_DEF, index::HPI_MGMT] {

@@ -1,5 +1,4 @@
-//! Time limits in EXT_CSD. Where a device does not state one, the answer is `None`, and the host
-//! decides.
+//! Time limits in EXT_CSD. If a device does not state one, the answer is `None`, and the host decides.
 
 use super::{ExtCsd, SecureFeatures, index, revision};
 use blockyard::time::Duration;
@@ -8,13 +7,13 @@ use blockyard::time::Duration;
 const ERASE_UNIT: Duration = Duration::from_ms(300);
 
 impl ExtCsd {
-    /// GENERIC_CMD6_TIME (248): the limit of any switch without one of its own.
+    /// GENERIC_CMD6_TIME (248): returns the limit of any switch without one of its own.
     #[must_use]
     pub fn generic_switch_time(&self) -> Option<Duration> {
         self.tens_of_ms(revision::V4_5, index::GENERIC_CMD6_TIME)
     }
 
-    /// PARTITION_SWITCH_TIME (199): the limit of a switch that changes the partition.
+    /// PARTITION_SWITCH_TIME (199): returns the limit of a switch that changes the partition.
     #[must_use]
     pub fn partition_switch_time(&self) -> Option<Duration> {
         self.tens_of_ms(revision::V4_41, index::PARTITION_SWITCH_TIME)
@@ -26,39 +25,39 @@ impl ExtCsd {
         self.tens_of_ms(revision::V4_41, index::OUT_OF_INTERRUPT_TIME)
     }
 
-    /// POWER_OFF_LONG_TIME (247): the limit of a long power-off notification.
+    /// POWER_OFF_LONG_TIME (247): returns the limit of a long power-off notification.
     #[must_use]
     pub fn power_off_long_time(&self) -> Option<Duration> {
         self.tens_of_ms(revision::V4_5, index::POWER_OFF_LONG_TIME)
     }
 
-    /// S_A_TIMEOUT (217): the limit of falling asleep and of waking.
+    /// S_A_TIMEOUT (217): returns the limit of falling asleep and of waking.
     #[must_use]
     pub fn sleep_awake_time(&self) -> Option<Duration> {
         let power = self.bits_since(revision::V4_3, index::S_A_TIMEOUT);
         (1..=0x17).contains(&power).then(|| Duration::from_ns(100 << power))
     }
 
-    /// ERASE_TIMEOUT_MULT (223): the limit of erasing one high-capacity erase group.
+    /// ERASE_TIMEOUT_MULT (223): returns the limit of erasing one high-capacity erase group.
     #[must_use]
     pub fn erase_group_time(&self) -> Option<Duration> {
         let factor = self.bits_since(revision::V4_3, index::ERASE_TIMEOUT_MULT);
         times(ERASE_UNIT, u64::from(factor))
     }
 
-    /// TRIM_MULT (232): the limit of trimming or discarding within one erase group.
+    /// TRIM_MULT (232): returns the limit of trimming or discarding within one erase group.
     #[must_use]
     pub fn trim_time(&self) -> Option<Duration> {
         times(ERASE_UNIT, u64::from(self.bits_since(revision::V4_4, index::TRIM_MULT)))
     }
 
-    /// SEC_ERASE_MULT (230): the limit of erasing one erase group securely.
+    /// SEC_ERASE_MULT (230): returns the limit of erasing one erase group securely.
     #[must_use]
     pub fn secure_erase_time(&self) -> Option<Duration> {
         self.secure_time(index::SEC_ERASE_MULT)
     }
 
-    /// SEC_TRIM_MULT (229): the limit of trimming within one erase group securely.
+    /// SEC_TRIM_MULT (229): returns the limit of trimming within one erase group securely.
     #[must_use]
     pub fn secure_trim_time(&self) -> Option<Duration> {
         self.secure_time(index::SEC_TRIM_MULT)
@@ -75,7 +74,7 @@ impl ExtCsd {
     }
 }
 
-/// `unit` so many times; `None` for no times: what a device leaves at zero it does not state.
+/// Returns `unit` multiplied by `times`; `None` for zero, by which a device states nothing.
 fn times(unit: Duration, factor: u64) -> Option<Duration> {
     (factor != 0).then(|| Duration::from_ns(unit.as_ns() * factor))
 }

@@ -1,24 +1,24 @@
-//! When a bus was in use, and what else happened meanwhile.
+//! The times at which a bus or a device was in use, and the gaps between them.
 
 use blockyard::time::{Duration, Instant};
 
-/// Time in use, of something that says ahead until when it will be.
+/// The time in use of something that knows ahead until when it will be in use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InUse {
-    /// The last span: it may end in the future, or be made longer.
+    /// The last span; it may end in the future, or grow.
     from: Instant,
     until: Instant,
-    /// Of all spans before.
+    /// The length of all spans before.
     before: Duration,
     gaps: u64,
     idle: Duration,
     begun: bool,
-    /// Nobody knew before that the last use was over.
+    /// When somebody learned that the last use was over.
     known_at: Instant,
 }
 
 impl InUse {
-    /// In use from `from`, which is not before the last begin, until `until`: a use of its own.
+    /// Adds a use from `from`, which is not before the last one began, until `until`.
     pub(super) fn add(&mut self, from: Instant, until: Instant) {
         if self.begun && from > self.until {
             self.gaps += 1;
@@ -27,8 +27,10 @@ impl InUse {
         self.go_on(from, until);
     }
 
-    /// As [`Self::add`], as a part of the last use: what lies between is in no use, and no gap.
+    /// As [`Self::add`], as a part of the last use: the time between is neither in use nor a gap.
     pub(super) fn go_on(&mut self, from: Instant, until: Instant) {
+        debug_assert!(from <= until, "in use from {from} until {until}");
+        debug_assert!(!self.begun || from >= self.from, "uses come in the order of time");
         if !self.begun || from > self.until {
             self.before += self.until.since(self.from);
             (self.from, self.until, self.begun) = (from, from, true);
@@ -36,32 +38,33 @@ impl InUse {
         self.until = self.until.max(until);
     }
 
-    /// Only now it is known that the last use is over: the gap begins now.
+    /// Somebody learns only now that the last use is over: the gap begins now.
     pub(super) fn noticed(&mut self, now: Instant) {
         self.known_at = now;
     }
 
-    /// It will be in use until `until` only.
+    /// Ends the last use at `until`.
     pub(super) fn cut(&mut self, until: Instant) {
         self.until = self.until.min(until.max(self.from));
     }
 
-    /// Time in use until `at`, which is not before the last begin.
+    /// The time in use until `at`, which is not before the last use began.
     pub(super) fn total(&self, at: Instant) -> Duration {
+        debug_assert!(at >= self.from, "the time until {at} of a use from {}", self.from);
         self.before + self.until.min(at).since(self.from)
     }
 
-    /// Whether it is in use at `at`, which is not before the last begin.
+    /// Whether it is in use at `at`, which is not before the last use began.
     pub(super) fn is_at(&self, at: Instant) -> bool {
         self.begun && at < self.until
     }
 
-    /// Mean length of the gaps between two uses; zero if there were none.
+    /// The mean length of the gaps between two uses; zero if there were none.
     pub(super) fn mean_gap(&self) -> Duration {
         Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
     }
 
-    /// Begins to count at `at`: what is in use then goes on.
+    /// Begins to count at `at`. A use at that time goes on.
     pub(super) fn forget(&mut self, at: Instant) {
         let (from, until) = (at.max(self.from), at.max(self.until));
         *self = Self { from, until, begun: self.begun, ..Self::default() };

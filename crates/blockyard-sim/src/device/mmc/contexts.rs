@@ -312,6 +312,10 @@ impl Contexts {
     /// Panics if the turn has ended.
     pub fn next(&mut self, turn: &mut Turn, mmc: &mut MmcHost, now: Instant) -> Step {
         let context = turn.context;
+        debug_assert!(
+            context == Context::Interrupt || self.is_awake(context),
+            "{context:?} sleeps in its turn"
+        );
         loop {
             match core::mem::replace(&mut turn.phase, Phase::Ended) {
                 Phase::Begin { stands_aside } => {

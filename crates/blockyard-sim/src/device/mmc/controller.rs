@@ -1,22 +1,23 @@
-//! A controller in virtual time: it plays each transaction against a [`Card`], and interrupts when
-//! it is over.
+//! A controller in virtual time: it plays each MMC request against a [`Card`], and interrupts when the
+//! request is over.
 //!
-//! With DMA a transaction is played at its start, to its end: commands and data pass as fast as bus
-//! and card allow, and one interrupt tells of all of it. With PIO data passes in pieces (`pio`),
-//! each of which a processor fetches or brings in an interrupt of its own.
+//! With DMA the controller plays a request at its start, to its end: commands and data pass as fast as
+//! bus and card allow, and one interrupt reports all of it. With PIO the data passes in pieces (`pio`),
+//! each of which a processor copies in an interrupt of its own.
 //!
 //! # Rules
 //!
-//! - **S1.** A transaction interrupts once, when it is over or has failed; with PIO also for each
-//!   piece.
-//! - **S2.** What the card says a host must not do ends the simulation: it is a bug of the request
-//!   path, not an error of the card.
-//! - **S3.** A response that does not come is missed when it would have begun. Data, and with a controller
-//!   that finds the end of busy in hardware that end, when the transaction's
-//!   [limit](MmcRequest::limit) is over.
-//! - **S4.** A controller that finds the end of busy in hardware ends no transaction before that, asked
-//!   or not: as SDHCI's *transfer complete*, and a host that waits while the card is busy. A request
-//!   path that asks the card all the same finds it ready.
+//! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has failed;
+//!   with PIO also for each piece.
+//! - **[misuse-ends-simulation]** A command or transfer that the card calls a
+//!   [`Misuse`](super::card::Misuse) ends the simulation: it is a bug of the request path, not an error of
+//!   the card.
+//! - **[missing-data-waits-for-limit]** A missing response is noticed when it would have begun. Missing
+//!   data is noticed at the end of the request's [limit](MmcRequest::limit), and so is a missing end of
+//!   busy if the controller detects that in hardware.
+//! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no request
+//!   before it, asked or not, like SDHCI's *transfer complete*. A request path that still asks the card
+//!   finds it ready.
 
 use super::bus::InUse;
 use super::card::{Card, DataError, Reaction, Transferred};
@@ -41,19 +42,19 @@ use blockyard_mmc::host::{BusyDetect, HostCapabilities, Transfer};
 use blockyard_mmc::mode::{Mode, NRC};
 use std::collections::VecDeque;
 
-/// The card's address.
+/// The address of the card.
 pub(super) const RCA: Rca = Rca(1);
 
-/// A transaction on the bus.
+/// An MMC request on the bus.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     transaction: MmcRequest,
     since: Instant,
-    /// Its time on the bus is counted up to here; what counts begins here.
+    /// Its time on the bus has been counted up to here.
     bus_from: Instant,
-    /// What counts of its time, with the busy that follows, begins here.
+    /// Its time on the device, with the busy that follows, is counted from here.
     device_from: Instant,
-    /// It has left the bus, and is told as a use of it.
+    /// It has left the bus and has been reported as a bus use.
     over: bool,
 }
 
@@ -64,48 +65,48 @@ pub struct Controller {
     capabilities: HostCapabilities,
     pub(super) mode: Mode,
     has_bounce_buffers: bool,
-    /// It is asked to tell of the end of busy.
+    /// The request path wants to be notified of the end of busy.
     tells_busy: bool,
-    /// The latest instant that it was told.
+    /// The latest instant of a call.
     now: Instant,
     running: Option<Running>,
     pio: Option<Pio>,
     pio_misses: PioMisses,
     pub(super) engine: Engine,
-    /// For registers, and headers of packed commands.
+    /// The buffer for registers and for headers of packed commands.
     block: Box<[u8; 512]>,
     /// The bus is free for a command from then on.
     pub(super) free_at: Instant,
-    /// The same, if what is on the bus is taken off: the last response is over.
+    /// The same if the request on the bus is aborted: the last response is over.
     line_free_at: Instant,
-    /// What has happened and is not told yet.
+    /// Events that the request path has not been told.
     pub(super) events: VecDeque<HostEvent>,
-    /// When something happens next, if that is to be scheduled.
+    /// When something happens next, if that is still to be scheduled.
     pub(super) wakes_at: Option<Instant>,
-    /// Changes with each transaction: what was scheduled for another one is stale.
+    /// Changes with each request: events scheduled for another one are stale.
     pub(super) serial: u32,
     /// How often each command was sent, by its number, [`Self::queue_status`] apart.
     pub(super) commands: [u64; 64],
     /// How often the card was asked which tasks are ready: CMD13 with bit 15.
     pub(super) queue_status: u64,
-    /// When a transaction was on the bus; with PIO, commands and pieces of data.
+    /// When a request was on the bus; with PIO, commands and pieces of data.
     pub(super) bus: InUse,
     /// The same, and when the card was busy.
     pub(super) device: InUse,
     pub(super) uses: Uses,
-    /// Time in which a transaction was over, its interrupt lost, and nobody knew.
+    /// Time in which a request was over, its interrupt was lost, and nobody knew.
     pub(super) unnoticed: Duration,
-    /// It is so since then.
+    /// Such a time has lasted since then.
     unnoticed_from: Option<Instant>,
     pub(super) faults: Faults,
-    /// What passed for which request.
+    /// Which data passed for which request.
     pub(super) ledger: Ledger,
-    /// What the card did with data, and was not told.
+    /// What the card did with data and nobody has been told.
     pub(super) deeds: VecDeque<Deed<Place>>,
 }
 
 impl Controller {
-    /// Before `card`, which is driven in `mode`, and identified.
+    /// A controller in front of `card`, which it identifies and drives in `mode`.
     pub(super) fn new(
         card: Card,
         capabilities: HostCapabilities,
@@ -115,6 +116,10 @@ impl Controller {
         faults: Faults,
         pio_misses: PioMisses,
     ) -> Self {
+        assert!(
+            capabilities.queue_engine_depth <= 32,
+            "an engine of more tasks than CMD44 can name"
+        );
         Self {
             card: card.identified(RCA),
             capabilities,
@@ -145,16 +150,19 @@ impl Controller {
         }
     }
 
-    /// Takes what is to be scheduled: an instant, and the number by which [`Self::happens`] knows it.
+    /// Takes the event to schedule: its instant, and the number by which [`Self::happens`] knows it.
     pub(super) fn take_schedule(&mut self) -> Option<(Instant, u32)> {
-        Some((self.wakes_at.take()?, self.serial))
+        let at = self.wakes_at.take()?;
+        debug_assert!(at >= self.now, "an event at {at}, before {}", self.now);
+        Some((at, self.serial))
     }
 
-    /// What was scheduled as `serial` happens. Whether the controller interrupts.
+    /// Handles the event scheduled as `serial`. Returns whether the controller interrupts.
     pub(super) fn happens(&mut self, serial: u32, now: Instant) -> bool {
         if serial != self.serial {
             return false;
         }
+        debug_assert!(now >= self.now, "time moves forward");
         self.now = now;
         if self.running.is_none() {
             return self.engine_happens(now);
@@ -168,12 +176,12 @@ impl Controller {
         self.wants_interrupt() && !self.faults.loses_interrupt()
     }
 
-    /// A processor takes the interrupt: what it is to copy.
+    /// A processor takes the interrupt. Returns the data that it copies.
     pub(super) fn begin_interrupt(&mut self) -> Copied {
         self.pio.as_mut().map(Pio::begin_copy).unwrap_or_default()
     }
 
-    /// It has copied them. Whether the controller interrupts again at once.
+    /// The processor has copied that data. Returns whether the controller interrupts again at once.
     pub(super) fn end_interrupt(&mut self, now: Instant) -> bool {
         let Some(pio) = &mut self.pio else { return false };
         self.now = now;
@@ -182,7 +190,7 @@ impl Controller {
         self.wants_interrupt() && !self.faults.loses_interrupt()
     }
 
-    /// What the controller tells, one by one.
+    /// Returns the next event for the request path.
     pub(super) fn next_event(&mut self) -> Option<HostEvent> {
         if self.pio.is_some() {
             return None;
@@ -197,25 +205,25 @@ impl Controller {
         event
     }
 
-    /// Whether `event` tells of a response by which the card disowns the last transfer: to what comes after its
-    /// data.
+    /// Whether `event` reports a response by which the card disowns the last transfer: one that comes after
+    /// the transfer's data.
     fn speaks_of_transfer(&self, event: HostEvent) -> bool {
         let HostEvent::CommandDone { part, response } = event else { return false };
         let is_after = part == Part::Stop || self.running().data().is_none();
         is_after && response.status().is_some_and(|status| status.errors() != 0)
     }
 
-    /// How long the card's memory has worked by `now` behind the host's back.
+    /// The time until `now` in which the card's memory worked unseen by the host.
     pub(super) fn memory_time(&self, now: Instant) -> Duration {
         self.card.memory_time(now)
     }
 
-    /// The next use of the bus that is over.
+    /// Returns the next bus use that is over.
     pub(super) fn next_use(&mut self) -> Option<BusUse> {
         self.uses.next()
     }
 
-    /// What is on the bus leaves it.
+    /// Takes the request on the bus off it.
     fn leave_bus(&mut self, now: Instant) {
         if let Some(running) = self.running.as_mut().filter(|running| !running.over) {
             running.over = true;
@@ -227,10 +235,17 @@ impl Controller {
         self.pio.as_ref().is_some_and(Pio::wants_copy)
     }
 
-    /// Plays `transaction` from `now` on.
+    /// Plays `transaction` from `now` on ([one-interrupt-per-mmc-request]).
     fn play(&mut self, transaction: &MmcRequest, now: Instant) {
-        assert!(self.running.is_none(), "B1: {transaction:?} while {:?}", self.running);
-        assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
+        assert!(
+            self.running.is_none(),
+            "[one-request-on-bus]: {transaction:?} while {:?}",
+            self.running
+        );
+        assert!(
+            !self.engine.has_bus(),
+            "[engine-owns-bus]: {transaction:?} while the engine has the bus"
+        );
         self.ledger.begin(transaction);
         self.now = now;
         self.serial = self.serial.wrapping_add(1);
@@ -258,12 +273,14 @@ impl Controller {
             return self.busy(reaction.at, reaction.busy_until);
         };
         if reaction.data_from.is_none() {
-            // A card that refuses sends nothing and takes nothing: the host waits in vain.
+            // A card that refuses a command moves no data: the host waits in vain.
             return self.data_failed(reaction.at, DataError::Timeout, 0);
         }
         let has_header = matches!(transaction.payload, Payload::Packed(_) | Payload::Block);
         if has_header && data.direction == Direction::Write {
-            self.card.packed_header(&self.block).unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+            self.card
+                .packed_header(&self.block)
+                .unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
         }
         let blocks = u32::from(data.blocks);
         match self.capabilities.transfer {
@@ -282,11 +299,11 @@ impl Controller {
         }
     }
 
-    /// PIO: what can go on the bus does so; when all is done the transaction goes on.
+    /// With PIO: moves the next piece over the bus if it can; after the last one the request goes on.
     fn pump(&mut self, now: Instant) {
         let (Some(pio), Some(running)) = (&mut self.pio, &mut self.running) else { return };
         let at = now.max(pio.ready);
-        running.bus_from = running.bus_from.max(at); // in between it waited for the processor
+        running.bus_from = running.bus_from.max(at); // Until then the request waited for the processor.
         if pio.is_done() {
             let busy_until = pio.busy_until;
             self.pio = None;
@@ -300,17 +317,17 @@ impl Controller {
             return self.data_done(&done);
         }
         self.was_on_bus(done.end);
-        let pio = self.pio.as_mut().expect("its piece passes");
+        let pio = self.pio.as_mut().expect("PIO transfer of the piece on the bus");
         (pio.ready, pio.busy_until) = (done.end + pio.wait(blocks), done.busy_until);
         self.wakes_at = Some(pio.ready);
     }
 
-    /// Between a response and the next command.
+    /// The time between a response and the next command.
     pub(super) fn command_gap(&self) -> Duration {
         self.mode.time(u64::from(NRC))
     }
 
-    /// Passes on what the card did with the data of `transaction`.
+    /// Passes on the card's deeds with the data of `transaction`.
     pub(super) fn take_deeds(&mut self, transaction: Option<&MmcRequest>) {
         let Self { card, ledger, deeds, .. } = self;
         let place = |from| transaction.and_then(|transaction| ledger.place(transaction, from));
@@ -327,7 +344,7 @@ impl Controller {
     ) -> Transferred {
         self.take_deeds(None);
         let done = self.card.transfer_within(transaction.limit, blocks, at);
-        let done = done.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        let done = done.unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
         if let Some(until) = done.busy_until {
             self.uses.card_busy(done.end, until);
         }
@@ -342,7 +359,8 @@ impl Controller {
         }
         let arrives = at + self.card.command_time();
         let reaction = self.card.command(command, arrives);
-        let reaction = reaction.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+        let reaction =
+            reaction.unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
         self.ledger.sent(command, reaction.answer.is_ok());
         self.line_free_at = reaction.at + self.command_gap();
         if let Some(until) = reaction.busy_until {
@@ -351,7 +369,7 @@ impl Controller {
         reaction
     }
 
-    /// Whether a response came, which is told.
+    /// Reports the response, or that there is none. Returns whether one came.
     fn answered(&mut self, part: Part, reaction: &Reaction) -> bool {
         let error = |error| HostEvent::Error { part, error, blocks: 0 };
         let status = reaction.answer.ok().and_then(|response| response.status());
@@ -369,7 +387,7 @@ impl Controller {
         reaction.answer.is_ok()
     }
 
-    /// All data has passed that will.
+    /// All data has passed that will pass.
     fn data_done(&mut self, done: &Transferred) {
         match done.error {
             None => self.after_data(done.end, done.busy_until),
@@ -381,11 +399,12 @@ impl Controller {
         let transaction = *self.running();
         let (error, at) = match error {
             DataError::Crc => (HostError::Damaged, at),
-            DataError::Timeout => (HostError::Timeout, at + transaction.limit), // S3
+            DataError::Timeout => (HostError::Timeout, at + transaction.limit), // [missing-data-waits-for-limit]
         };
         self.ledger.passed(&transaction, blocks);
         self.ledger.failed();
-        let blocks = u16::try_from(blocks).expect("no more than the transaction has");
+        let blocks =
+            u16::try_from(blocks).expect("good blocks, at most the 16-bit count of the request");
         self.events.push_back(HostEvent::Error { part: Part::Data, error, blocks });
         self.ends(at, None);
     }
@@ -412,14 +431,14 @@ impl Controller {
         }
     }
 
-    /// All else is done at `at`; the card is busy until `busy_until`.
+    /// Everything but busy is over at `at`; the card is busy until `busy_until`.
     fn busy(&mut self, at: Instant, busy_until: Option<Instant>) {
         let waits = self.capabilities.busy_detect == BusyDetect::Hardware;
         if !waits || !self.running().ends_busy() {
             return self.ends(at, busy_until);
         }
-        let released = busy_until.unwrap_or(at).max(at); // S4
-        let given_up = at + self.running().limit; // S3
+        let released = busy_until.unwrap_or(at).max(at); // [busy-ends-mmc-request]
+        let given_up = at + self.running().limit; // [missing-data-waits-for-limit]
         if self.tells_busy {
             let part = Part::Busy;
             let blocks = self.running().data().map_or(0, |data| data.blocks);
@@ -433,25 +452,27 @@ impl Controller {
         self.ends(released.min(given_up), busy_until);
     }
 
-    /// The transaction is over at `at`.
+    /// The request is over at `at`.
     fn ends(&mut self, at: Instant, busy_until: Option<Instant>) {
         if let Some(removed) = self.faults.gone_by(at) {
             return self.loses_card(self.now.max(removed));
         }
+        debug_assert!(at >= self.now, "a request ends at {at}, before {}", self.now);
+        debug_assert!(self.pio.is_none(), "a request ends in the middle of its PIO transfer");
         if self.faults.drifts() {
             self.events.push_front(HostEvent::RetuneNeeded);
         }
         self.free_at = at + self.command_gap();
         self.was_on_bus(at);
-        let from = self.running.as_ref().expect("only what runs ends").device_from;
+        let from = self.running.as_ref().expect("request that ends on the bus").device_from;
         self.device.add(from, busy_until.unwrap_or(at).max(at));
         self.wakes_at = (!self.faults.loses_interrupt()).then_some(at);
         self.unnoticed_from = if self.wakes_at.is_none() { Some(at) } else { None };
     }
 
-    /// What is on the bus has been there until `at`, from where it was counted.
+    /// Counts the time of the request on the bus up to `at`.
     fn was_on_bus(&mut self, at: Instant) {
-        let running = self.running.as_mut().expect("something is on the bus");
+        let running = self.running.as_mut().expect("request whose bus time is counted");
         self.bus.go_on(running.bus_from, at);
         running.bus_from = at;
     }
@@ -461,7 +482,7 @@ impl Controller {
         self.pio.is_some() || self.device.is_at(now)
     }
 
-    /// Measuring begins at `now`: what was before does not count.
+    /// Measuring begins at `now`: forgets the counts until then.
     pub(super) fn forget(&mut self, now: Instant) {
         (self.commands, self.queue_status) = ([0; 64], 0);
         self.bus.forget(now);
@@ -474,7 +495,7 @@ impl Controller {
         }
     }
 
-    /// What was over is noticed at `now`, without interrupt.
+    /// The request path notices at `now`, without an interrupt, that a request was over.
     fn notice(&mut self, now: Instant) {
         let Some(from) = self.unnoticed_from.take() else { return };
         self.unnoticed += now.max(from).since(from);
@@ -482,20 +503,21 @@ impl Controller {
         self.device.noticed(now);
     }
 
-    /// There is no card any more, from `at` on.
+    /// The card is gone from `at` on.
     fn loses_card(&mut self, at: Instant) {
         self.card.remove(at);
         self.pio = None;
         self.events.clear();
         self.events.push_back(HostEvent::CardGone);
         self.was_on_bus(at);
-        let from = self.running.as_ref().expect("it is noticed by a transaction").device_from;
+        let from =
+            self.running.as_ref().expect("request during which the card was removed").device_from;
         self.device.add(from, at);
         self.wakes_at = Some(at);
     }
 
     const fn running(&self) -> &MmcRequest {
-        &self.running.as_ref().expect("a transaction is on the bus").transaction
+        &self.running.as_ref().expect("request on the bus").transaction
     }
 }
 
@@ -541,7 +563,7 @@ impl HostController for Controller {
     }
 
     fn abort(&mut self, now: Instant) {
-        self.events.retain(|event| matches!(event, HostEvent::Engine(_))); // N4
+        self.events.retain(|event| matches!(event, HostEvent::Engine(_))); // [halt-frees-bus]
         if self.running.as_ref().is_some_and(|running| running.transaction.data().is_some()) {
             self.ledger.failed();
         }

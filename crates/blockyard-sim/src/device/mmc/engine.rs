@@ -1,21 +1,20 @@
-//! A command queue engine in virtual time, over the card's queue: the rules N1 to N6 of
+//! A command queue engine in virtual time, over the card's queue. It keeps the rules of
 //! [`blockyard_mmc::engine`].
 //!
 //! # Rules
 //!
-//! - **V1.** A task is told to the card (CMD44, CMD45) as soon as it comes and the command line is free,
-//!   beside the data of others.
-//! - **V2.** Data passes for one task at a time (CMD46, CMD47), and no other's while the card is busy. Of
-//!   those that are ready the ones of high priority go first, then the ones that came first.
-//! - **V3.** When no task is known to be ready, the card is asked (CMD13), at the instant at which it has
-//!   one: engines ask at a period that is short beside what a task waits for.
-//! - **V4.** Each task that is done interrupts. None is held back to be told with others.
-//!   Where an interrupt is lost, the next tells of it, too.
-//! - **V5.** After a failure nothing is begun, until the engine is cleared.
-//! - **V6.** A direct command is sent when the tasks before it are done, and done when the card is not
-//!   busy any more. The card is not told of tasks that come meanwhile.
-//! - **V7.** Of data the engine waits for as long as an SDHCI's counter can say, whatever the task: it is not
-//!   told the card's limits.
+//! - **[one-task-moves-data]** Data passes for one task at a time (CMD46, CMD47), and for none while the
+//!   card is busy. Ready tasks of high priority go first, then those that came first.
+//! - **[failed-engine-starts-nothing]** After a failure the engine starts nothing until it is cleared.
+//! - **[direct-command-after-tasks]** The engine sends a direct command when the tasks before it are done,
+//!   and completes it when the card is no longer busy. Tasks that come meanwhile are queued at the card
+//!   after that.
+//!
+//! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, beside the data
+//! of other tasks. When it knows of no ready task it asks the card (CMD13) at the instant at which one is
+//! ready: real engines ask at a period that is short beside the time for which a task waits. Each completed
+//! task interrupts at once; if that interrupt is lost, the next one reports the task too. The engine waits
+//! for data as long as an SDHCI's counter can count, as it does not know the card's limits.
 
 use super::card::{DataError, Reaction};
 use super::controller::{Controller, RCA};
@@ -29,45 +28,45 @@ use blockyard_mmc::controller::{
 use blockyard_mmc::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
 use std::collections::VecDeque;
 
-/// V7: 2^27 clocks of 50 MHz.
+/// How long the engine waits for data: 2^27 clocks of 50 MHz.
 const DATA_LIMIT: Duration = Duration::from_ns((1 << 27) * 20);
 
-/// A task whose data passes, or the direct command that was sent.
+/// The task whose data passes, or the direct command that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     task: TaskId,
     transaction: MmcRequest,
     since: Instant,
     until: Instant,
-    /// How it will have ended.
+    /// How it ends.
     end: EngineEvent,
 }
 
-/// What an engine keeps.
+/// The state of the engine.
 #[derive(Debug, Default)]
 pub(super) struct Engine {
     enabled: bool,
-    /// The bus is free although it is enabled.
+    /// The engine is enabled and leaves the bus to others.
     halted: bool,
-    /// It halts when no data passes.
+    /// The engine halts as soon as no data passes.
     halts: bool,
-    /// V5.
+    /// [failed-engine-starts-nothing]
     failed: bool,
-    /// In the order in which they came; the one whose data passes is not among them.
+    /// Tasks in the order in which they came, without the one whose data passes.
     tasks: Vec<Task>,
     moving: Option<Moving>,
-    /// A direct command that was not sent.
+    /// A direct command that has not been sent.
     direct: Option<Command>,
-    /// Tasks that came after a direct command which is not done.
+    /// Tasks that came after a direct command that is not done.
     behind: Vec<Task>,
-    /// Those that the card has said are ready, bit by bit.
+    /// The tasks that the card has reported as ready, one bit each.
     ready: u32,
-    /// What is to be told, and when.
+    /// Events to report, and when.
     told: VecDeque<(Instant, EngineEvent)>,
 }
 
 impl Engine {
-    /// Whether the bus is its own.
+    /// Whether the engine owns the bus.
     pub(super) const fn has_bus(&self) -> bool {
         self.enabled && !self.halted
     }
@@ -77,19 +76,19 @@ impl Engine {
         self.direct.is_some() || self.moving.as_ref().is_some_and(|moving| moving.task == DIRECT)
     }
 
-    /// The bus is taken from it.
+    /// The host takes the bus from the engine.
     pub(super) fn abort(&mut self) {
         self.moving = None;
         (self.halted, self.halts) = (self.enabled, false);
     }
 
-    /// What is over by `now` and was not told.
+    /// Takes the events that are due by `now`.
     fn take_told(&mut self, now: Instant) -> impl Iterator<Item = EngineEvent> {
         let over = self.told.iter().take_while(|(at, _)| *at <= now).count();
         self.told.drain(..over).map(|(_, event)| event)
     }
 
-    /// The first of the tasks that are ready (V2).
+    /// The first of the tasks that are ready ([one-task-moves-data]).
     fn first_ready(&self) -> Option<usize> {
         let is_ready = |task: &Task| self.ready >> task.parameters.task.number() & 1 != 0;
         let is_urgent = |task: &Task| task.parameters.high_priority && is_ready(task);
@@ -98,7 +97,7 @@ impl Engine {
 }
 
 impl Controller {
-    /// Something may have happened to the engine. Whether the controller interrupts.
+    /// Handles an event of the engine. Returns whether the controller interrupts.
     pub(super) fn engine_happens(&mut self, now: Instant) -> bool {
         if self.engine.enabled && self.faults.gone_by(now).is_some() {
             self.card.remove(now);
@@ -120,13 +119,13 @@ impl Controller {
         if let (Some(moving), Some(busy)) = (&mut self.engine.moving, self.card.busy_until())
             && moving.end == EngineEvent::TaskDone(moving.task)
         {
-            moving.until = moving.until.max(busy); // a read went before its last pages
+            moving.until = moving.until.max(busy); // A read went before the last pages of this write.
         }
         if let Some(moved) = self.engine.moving.take_if(|moving| moving.until <= now) {
             self.uses.transaction(&moved.transaction, moved.since, moved.until);
             self.engine.told.push_back((now, moved.end));
             for task in core::mem::take(&mut self.engine.behind) {
-                self.take_task(&task, now); // V6
+                self.take_task(&task, now); // [direct-command-after-tasks]
             }
         }
         if self.engine.moving.is_some() {
@@ -146,7 +145,7 @@ impl Controller {
         }
     }
 
-    /// When something happens to the engine next.
+    /// Schedules the next event of the engine.
     fn schedule_engine(&mut self, now: Instant) {
         let engine = &self.engine;
         let told = engine.told.front().map(|(at, _)| *at);
@@ -163,13 +162,13 @@ impl Controller {
         }
     }
 
-    /// When the next transfer may begin: the command line is free, and the card has a task ready.
+    /// When the next transfer may begin: when the command line is free and the card has a task ready.
     fn may_begin(&self, now: Instant) -> Option<Instant> {
         let ready = self.card.next_task_ready(Instant::ZERO)?;
         Some(ready.max(self.free_at).max(now))
     }
 
-    /// Has the data of a task pass, if one is ready.
+    /// Moves the data of a task, if one is ready.
     fn begin_transfer(&mut self, now: Instant) {
         if self.may_begin(now) != Some(now) {
             return;
@@ -177,6 +176,8 @@ impl Controller {
         let Some(at) = self.engine.first_ready().or_else(|| self.ask_which_is_ready(now)) else {
             return;
         };
+        debug_assert!(self.engine.moving.is_none(), "[one-task-moves-data]");
+        debug_assert!(!self.engine.failed, "[failed-engine-starts-nothing]");
         let task = self.engine.tasks[at];
         let (number, blocks) = (task.parameters.task, task.parameters.blocks);
         let command = match task.parameters.direction {
@@ -206,16 +207,18 @@ impl Controller {
         self.engine.moving = Some(Moving { task: number, transaction, since: now, until, end });
     }
 
-    /// Asks the card which tasks are ready, and says which of them is the first.
+    /// Asks the card which tasks are ready. Returns the first of them.
     fn ask_which_is_ready(&mut self, now: Instant) -> Option<usize> {
         let ask = Command::send_queue_status(RCA);
         let reaction = self.send_for_engine(&ask, TaskSet::NONE, now)?;
-        self.engine.ready = reaction.answer.ok()?.short().expect("R1");
+        self.engine.ready = reaction.answer.ok()?.short().expect("short response to CMD13");
         self.engine.first_ready()
     }
 
-    /// Sends the direct command (V6).
+    /// Sends the direct command ([direct-command-after-tasks]).
     fn begin_direct(&mut self, command: Command, now: Instant) {
+        debug_assert!(self.engine.tasks.is_empty(), "[direct-command-after-tasks]");
+        debug_assert!(self.engine.moving.is_none(), "{command} while data of a task passes");
         self.ledger.leaves();
         let reaction = self.send(&command, now.max(self.free_at));
         self.free_at = reaction.at + self.command_gap();
@@ -235,7 +238,7 @@ impl Controller {
         self.engine.moving = Some(Moving { task: DIRECT, transaction, since: now, until, end });
     }
 
-    /// The card is told of `task`, unless a direct command goes before (V6).
+    /// Queues `task` at the card, unless a direct command goes first ([direct-command-after-tasks]).
     fn take_task(&mut self, task: &Task, now: Instant) {
         if self.engine.has_direct() {
             return self.engine.behind.push(*task);
@@ -251,7 +254,7 @@ impl Controller {
         }
     }
 
-    /// Sends `command`, which is about `tasks`; `None`: it failed, which is told.
+    /// Sends `command`, which concerns `tasks`. Returns `None` if it failed, and reports that.
     fn send_for_engine(
         &mut self,
         command: &Command,
@@ -267,10 +270,10 @@ impl Controller {
         self.bus.add(now, reaction.at);
         let command_failed = |error| EngineEvent::Failed { tasks, part: Part::Command, error };
         let (failed, event) = match reaction.answer {
-            // Its response is no status.
+            // The response to CMD13 with bit 15 is no status.
             Ok(_) if command.opcode == Opcode::SendQueueStatus => (false, None),
             Ok(response) => {
-                let status = response.status().expect("R1");
+                let status = response.status().expect("R1 response with a status");
                 let is_seen = status.errors() != 0 || status.has(Status::EXCEPTION_EVENT);
                 if status.errors() != 0 {
                     self.ledger.disowned(None);
@@ -293,7 +296,7 @@ const fn failed(task: TaskId, part: Part, error: HostError) -> EngineEvent {
 
 impl QueueEngine for Controller {
     fn enable(&mut self, now: Instant) {
-        assert!(!self.engine.enabled, "N1: it is enabled");
+        assert!(!self.engine.enabled, "[engine-owns-bus]: the engine is already enabled");
         self.engine = Engine { enabled: true, ..Engine::default() };
         self.schedule_engine(now);
     }
@@ -312,7 +315,10 @@ impl QueueEngine for Controller {
     }
 
     fn direct(&mut self, command: &Command, now: Instant) {
-        assert!(self.capabilities().queue_engine_direct, "it takes no direct commands");
+        assert!(
+            self.capabilities().queue_engine_direct,
+            "direct command to a controller that takes none"
+        );
         assert!(!self.engine.has_direct(), "one direct command at a time");
         self.engine.direct = Some(*command);
         self.run_engine(now);

@@ -1,10 +1,10 @@
-//! What goes wrong at a controller, and when its card is pulled out.
+//! The faults of a controller, and the removal of its card.
 
 use crate::profile::HostFaults;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 
-/// Draws faults.
+/// Draws the faults.
 #[derive(Debug)]
 pub(super) struct Faults {
     odds: HostFaults,
@@ -36,7 +36,7 @@ impl Faults {
         self.one_in(self.odds.tuning_fails_one_in)
     }
 
-    /// Whether the card is gone at `at`: since when.
+    /// Returns since when the card is gone, if it is by `at`.
     pub(super) fn gone_by(&self, at: Instant) -> Option<Instant> {
         let removed = self.odds.removed_at.map(|after: Duration| Instant::ZERO + after);
         removed.filter(|removed| *removed <= at)

@@ -1,5 +1,5 @@
-//! The core's request path over the simulated controller: a model whose work on processors is the
-//! world's to run and to charge for.
+//! The request path of `blockyard-mmc` over the simulated controller. Its caller runs the work of its
+//! [contexts](super::contexts) on processors, and charges for it.
 
 use super::card::Card;
 use super::controller::{Controller, RCA};
@@ -24,7 +24,7 @@ use blockyard_mmc::mode::Width;
 use blockyard_mmc::policy::HostPolicy;
 use core::ops::Range;
 
-/// Time that processors spent on memory, by what the bus did meanwhile.
+/// Time that processors spent on preparing or cleaning up memory, split by the state of the bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlap {
     /// While a transaction was on the bus.
@@ -33,38 +33,36 @@ pub struct Overlap {
     pub outside: Duration,
 }
 
-/// What a host did.
+/// The work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostReport {
-    /// How often each command was sent, by its number, [`Self::queue_status`] apart.
+    /// How often each command was sent, by its number, without [`Self::queue_status`].
     pub commands: [u64; 64],
     /// How often the card was asked which tasks of its queue are ready: CMD13 with bit 15. The simulated
-    /// engine asks when one is (V3), so that a real one, which asks at its period, does so more often.
+    /// engine asks when a task is ready; a real engine asks at its period, and so more often.
     pub queue_status: u64,
-    /// How often the card said that a write failed which had been reported as done. See
+    /// How often the card reported the failure of a write that had been acknowledged. See
     /// [`Counts::lost_writes`].
     pub lost_writes: u64,
-    /// How often nobody can know whether a write failed which had been reported as done. See
+    /// How often nobody can know whether an acknowledged write failed. See
     /// [`Counts::doubtful_writes`].
     pub doubtful_writes: u64,
-    /// Time with a transaction on the bus; with PIO, with commands or pieces of data on it.
+    /// Time with an MMC request on the bus; with PIO, with commands or pieces of data on it.
     pub bus_busy: Duration,
-    /// Mean time without a transaction between two, and without [`Self::unnoticed`].
+    /// Mean time between two requests on the bus, without [`Self::unnoticed`].
     pub bus_gap: Duration,
-    /// Time in which a transaction was over, but its interrupt was lost, and nobody knew before its time
-    /// limit had passed. A fault's doing, and no design's.
+    /// Time in which a request was over, but its interrupt was lost and its time limit had not passed. Faults
+    /// cause it, not the design.
     pub unnoticed: Duration,
-    /// Time without a request, in the driver or waiting for it.
+    /// Time without a request in the driver or waiting for it.
     pub absent: Duration,
-    /// Time in which the card's memory worked on what the bus does not show: pages were programmed,
-    /// data was fetched ahead.
+    /// Time in which the card's memory worked unseen by the bus: it programmed pages or fetched data ahead.
     pub memory: Duration,
-    /// Preparing memory.
+    /// Preparing memory for transfers.
     pub map: Overlap,
-    /// Cleaning up after transfers.
+    /// Cleaning up memory after transfers.
     pub unmap: Overlap,
-    /// Transactions that an idle bus, before an idle card, was brought by a thread of the driver's that
-    /// had to be woken for it.
+    /// MMC requests for which bus and card were idle while a thread of the driver was woken to start them.
     pub awaited_wakeups: u64,
 }
 
@@ -78,32 +76,32 @@ pub struct MmcHost {
     /// The driver has had no request since then.
     empty_since: Option<Instant>,
     absent: Duration,
-    /// What the card's memory had worked when measuring began.
+    /// The work of the card's memory when measuring began.
     memory_before: Duration,
-    /// Writes that had been lost by then.
+    /// The counts when measuring began.
     counts_before: Counts,
     map: Overlap,
     unmap: Overlap,
     awaited_wakeups: u64,
-    /// Contexts that were woken while neither bus nor card was at work, since then.
+    /// By context: it was woken while neither bus nor card was at work, and nothing has been started since.
     woken: [bool; 3],
-    /// Time on the bus when the act at hand of each context began, or measuring did.
+    /// By context: the bus time when its current act began, or when measuring began.
     bus_at_begin: [Duration; 3],
     measured_from: Instant,
     interrupt: bool,
 }
 
 impl MmcHost {
-    /// The card of `profile`, of so many `sectors`, behind its host, whose driver works by `policy`;
-    /// `prng` draws stalls and faults.
+    /// The card of `profile` with `sectors` sectors, and its host, whose driver works by `policy`. `prng` draws
+    /// stalls and faults.
     ///
     /// # Errors
     ///
-    /// The policy wants what the host or the card cannot do.
+    /// Returns [`Unsupported`] if the policy wants something that the host or the card cannot do.
     ///
     /// # Panics
     ///
-    /// If the timings contradict each other; reading the profile has checked them.
+    /// Panics if the timings contradict each other; reading the profile has checked them.
     pub fn new(
         profile: &MmcProfile,
         policy: HostPolicy,
@@ -112,7 +110,7 @@ impl MmcHost {
     ) -> Result<Self, Unsupported> {
         let MmcProfile { host, card } = profile;
         let model = Card::new(registers(card, sectors), card.timing, card.mode, prng.fork(0));
-        let model = model.expect("a profile's timings are checked");
+        let model = model.expect("timings of a profile that was checked");
         let capabilities = HostCapabilities {
             width: Width::Eight,
             non_removable: host.non_removable,
@@ -150,7 +148,7 @@ impl MmcHost {
         })
     }
 
-    /// From now on the card decides what it holds, and what a loss of power takes (K7).
+    /// From now on the card decides what it holds and what a loss of power takes.
     pub fn keep_data(&mut self) {
         self.mmc.controller.card.keep_data();
     }
@@ -161,7 +159,7 @@ impl MmcHost {
         self.interrupt_cpu
     }
 
-    /// Something happens at the controller.
+    /// Handles an event of the controller.
     pub(in crate::device) fn event(
         &mut self,
         event: DeviceEvent,
@@ -172,18 +170,18 @@ impl MmcHost {
         self.schedule(events);
     }
 
-    /// Takes whether the controller interrupts: its processor is to take that.
+    /// Takes the interrupt of the controller: returns whether there is one, for its processor.
     pub fn take_interrupt(&mut self) -> bool {
         core::mem::take(&mut self.interrupt)
     }
 
-    /// A processor takes an interrupt: what its handler takes beside that.
+    /// A processor takes an interrupt. Returns the time of the handler, beside the interrupt itself.
     pub fn begin_interrupt(&mut self) -> Duration {
         let copied = self.mmc.controller.begin_interrupt();
         per_kib(self.costs.pio_per_kib, copied.bytes) + copied.wait
     }
 
-    /// The handler is through.
+    /// The handler is done.
     pub fn end_interrupt(&mut self, now: Instant, events: &mut Events) {
         self.interrupt |= self.mmc.controller.end_interrupt(now);
         while let Some(event) = self.mmc.controller.next_event() {
@@ -192,23 +190,23 @@ impl MmcHost {
         self.schedule(events);
     }
 
-    /// The system goes to sleep: the host is disabled once it is idle, if it is so in time.
+    /// The system goes to sleep: disables the host as soon as it is idle, if that is in time.
     pub fn suspend(&mut self, now: Instant) {
         self.mmc.disable(now);
     }
 
-    /// The system wakes up. Whether the host was disabled.
+    /// The system wakes up. Returns whether the host was disabled.
     pub fn resume(&mut self) -> bool {
         self.mmc.enable().is_ok()
     }
 
-    /// What happened beside the plain way.
+    /// The counts of errors and recoveries.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.mmc.counts()
     }
 
-    /// Sectors that were sent to the card and could not be programmed; since [`Self::keep_data`].
+    /// Sectors that the card received and could not program, since [`Self::keep_data`].
     #[must_use]
     pub fn failed_sectors(&self) -> &[Range<u64>] {
         self.mmc.controller.card.failed_sectors()
@@ -216,17 +214,17 @@ impl MmcHost {
 
     /// The thread of `context` is woken.
     pub fn wakes(&mut self, context: Context, now: Instant) {
+        debug_assert_ne!(context, Context::Interrupt, "an interrupt handler is not woken");
         self.woken[context as usize] = !self.mmc.controller.is_at_work(now);
     }
 
-    /// Whether the controller interrupts, or the bus was used: for [`Self::take_interrupt`] and
-    /// [`Self::next_use`].
+    /// Whether [`Self::take_interrupt`] or [`Self::next_use`] has something to return.
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.interrupt || self.mmc.controller.uses.are_over()
     }
 
-    /// What the bus was used for, told once it is over, one by one.
+    /// Returns the next bus use that is over.
     pub fn next_use(&mut self) -> Option<BusUse> {
         self.mmc.controller.next_use()
     }
@@ -244,7 +242,7 @@ impl MmcHost {
         self.mmc.pending(context, now)
     }
 
-    /// `context` begins its next act, if it has one: what it costs.
+    /// `context` begins its next act, if it has one. Returns the act and its cost.
     pub fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
         let act = self.mmc.begin(context, now)?;
         assert!(self.mmc.is_enabled(), "{act:?} of a host that is suspended");
@@ -253,8 +251,9 @@ impl MmcHost {
         Some((act, cost))
     }
 
-    /// An act that began at `begun` is over.
+    /// Ends an act that began at `begun`.
     pub fn finish_act(&mut self, act: Act, begun: Instant, now: Instant, events: &mut Events) {
+        debug_assert!(begun <= now, "{act:?} ends before it began");
         let (kind, context) = (act.kind(), act.context());
         let overlap = match kind {
             ActKind::Prepare | ActKind::CopyIn => Some(&mut self.map),
@@ -291,7 +290,7 @@ impl MmcHost {
             | ActKind::ReadRegister
             | ActKind::SwitchQueue
             | ActKind::DiscardTasks => costs.issue,
-            // A register or two.
+            // Reads of a register or two.
             ActKind::PollLine
             | ActKind::EnableEngine
             | ActKind::DisableEngine
@@ -300,7 +299,7 @@ impl MmcHost {
             | ActKind::RestartEngine => costs.look,
             ActKind::Retune => costs.retune,
             ActKind::Reset => costs.reset,
-            // A look at what the interrupt has left in memory; the wake-up before it is what takes time.
+            // Reads of memory that the interrupt handler wrote; the time goes into the wake-up before it.
             ActKind::HandleStatus | ActKind::Complete => Duration::ZERO,
         }
     }
@@ -311,7 +310,7 @@ impl MmcHost {
         }
     }
 
-    /// Measuring begins.
+    /// Measuring begins at `now`: forgets the work until then.
     pub(in crate::device) fn forget(&mut self, now: Instant) {
         self.activity.forget(now);
         self.mmc.controller.forget(now);
@@ -325,17 +324,17 @@ impl MmcHost {
         self.empty_since = self.empty_since.map(|_| now);
     }
 
-    /// Time until `now` in which bus or card were busy.
+    /// Time until `now` in which bus or card was busy.
     pub(in crate::device) fn busy(&self, now: Instant) -> Duration {
         self.mmc.controller.device.total(now)
     }
 
-    /// Mean time in which neither was, between two in which one was.
+    /// Mean time between two periods in which bus or card was busy.
     pub(in crate::device) fn mean_gap(&self) -> Duration {
         self.mmc.controller.device.mean_gap()
     }
 
-    /// What it did until `now`.
+    /// The work until `now`.
     #[must_use]
     pub fn report(&self, now: Instant) -> HostReport {
         let controller = &self.mmc.controller;
@@ -371,6 +370,7 @@ impl Driver for MmcHost {
         let accept = self.mmc.queue_rq(issue);
         if accept == Accept::Queued {
             self.activity.begin(issue.now);
+            debug_assert!(!self.activity.is_idle(), "the driver has the request");
             if let Some(since) = self.empty_since.take() {
                 self.absent += issue.request().times.queued.max(since).since(since);
             }

@@ -1,16 +1,20 @@
-//! What passed for which request: a controller that checks its own request path.
+//! Which data passed for which request, by which a controller checks its own request path.
 //!
-//! - **L1.** A transfer for a slot is of that slot's request: its direction, its sectors from the one
-//!   that the transfer skips to, and no more than it has.
-//! - **L2.** A request that ends well has passed whole: from its first sector on without a gap, and
-//!   nothing that the card disowned, as far as the host heard of it before something else was begun. After that
-//!   it is too late to be sure who is told, and what was told already is counted
-//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). What the host did not hear, as the interrupt got
-//!   lost, it cannot tell ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
-//! - **L3.** After a transfer of which the controller said that it failed, none is begun before the card was
-//!   asked (CMD13) and was ready, or was reset.
-//! - **L4.** How a switch (CMD6 of eMMC) or an erase (CMD38) went only the status after it says. So the card is
-//!   asked (CMD13), and answers or is reset, before it is told to do anything else.
+//! # Rules
+//!
+//! - **[transfer-matches-request]** A transfer for a slot has the direction of that slot's request, and
+//!   sectors of it from the one to which the transfer skips, no more than the request has.
+//! - **[completed-request-passed-whole]** A request that completes without an error has passed whole, from
+//!   its first sector on without a gap. None of it was disowned by the card, as far as the host heard of
+//!   that before it began something else. After that the host cannot attribute the error, and writes
+//!   that have been acknowledged are counted
+//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). If the interrupt got lost, the host does
+//!   not know ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
+//! - **[failed-transfer-recovered-first]** After a transfer that the controller reported as failed, no
+//!   transfer begins before the card was asked (CMD13) and was ready, or was reset.
+//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC) or an erase (CMD38) says
+//!   how it went. So the host asks the card (CMD13) and gets an answer, or resets the card, before it sends
+//!   any other command.
 
 use crate::data::deed::Place;
 use blockyard::bio::Op;
@@ -19,16 +23,16 @@ use blockyard::unit::DriverTag;
 use blockyard_mmc::command::{Command, Direction, Opcode};
 use blockyard_mmc::controller::{MmcRequest, Payload, SlotId};
 
-/// A request of a slot.
+/// The request of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     tag: DriverTag,
     sector: u64,
     sectors: u32,
     direction: Option<Direction>,
-    /// Sectors from the first that have passed.
+    /// Sectors that have passed, from the first one on.
     passed: u32,
-    /// The same, before the last transfer.
+    /// The same before the last transfer.
     before: u32,
 }
 
@@ -37,12 +41,12 @@ impl Entry {
         Self { tag: DriverTag(0), sector: 0, sectors: 0, direction: None, passed: 0, before: 0 };
 }
 
-/// Blocks of a packed transfer that are no request's.
+/// Blocks of a packed transfer that belong to no request.
 fn header_blocks(transaction: &MmcRequest) -> u32 {
     u32::from(transaction.data().is_some_and(|data| data.direction == Direction::Write))
 }
 
-/// Slots, and driver tags, that there can be.
+/// The number of slots, and of driver tags, that can exist.
 const SLOTS: usize = 256;
 
 /// All slots.
@@ -53,9 +57,9 @@ pub(super) struct Ledger {
     slots: Vec<usize>,
     /// The slots of the last transfer.
     last: Vec<usize>,
-    /// A transfer failed, and is not recovered from (L3).
+    /// A transfer failed, and the host has not recovered from it ([failed-transfer-recovered-first]).
     failed: bool,
-    /// The card does something by itself, and was not asked how it went (L4).
+    /// The host has not asked the card how a switch or an erase went ([status-read-after-switch]).
     owes_question: bool,
 }
 
@@ -70,11 +74,11 @@ impl Ledger {
         }
     }
 
-    /// `command` goes to the card, and a response comes back, or none that can be read.
+    /// `command` goes to the card; a response that can be read comes back, or none.
     ///
     /// # Panics
     ///
-    /// It breaks L4.
+    /// Panics if this breaks [status-read-after-switch].
     pub(super) fn sent(&mut self, command: &Command, is_answered: bool) {
         use Opcode::{
             Erase, InterruptByStatus, InterruptByStop, SendStatus, StopTransmission, Switch,
@@ -83,15 +87,19 @@ impl Ledger {
             SendStatus => self.owes_question &= !is_answered,
             InterruptByStatus | InterruptByStop | StopTransmission => {}
             opcode => {
-                assert!(!self.owes_question, "L4: {command} before the card was asked");
+                assert!(
+                    !self.owes_question,
+                    "[status-read-after-switch] {command} before the card was asked"
+                );
                 self.owes_question = matches!(opcode, Switch | Erase);
             }
         }
     }
 
-    /// `slot` has the request of `issue`.
+    /// Notes that `slot` has the request of `issue`.
     pub(super) fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let request = issue.request();
+        debug_assert_eq!(self.slots[issue.tag.index()], SLOTS, "{:?} has a request", issue.tag);
         self.slots[issue.tag.index()] = slot.index();
         self.entries[slot.index()] = Entry {
             tag: issue.tag,
@@ -106,7 +114,8 @@ impl Ledger {
         };
     }
 
-    /// Whose data block number `from` of `transaction` is, the header of a packed one apart.
+    /// The request to which block `from` of `transaction` belongs; the header of a packed one does not
+    /// count.
     pub(super) fn place(&self, transaction: &MmcRequest, from: u32) -> Option<Place> {
         let of = |slot: SlotId| &self.entries[slot.index()];
         match transaction.payload {
@@ -127,15 +136,18 @@ impl Ledger {
     ///
     /// # Panics
     ///
-    /// It breaks L1 or L3.
+    /// Panics if this breaks [transfer-matches-request] or [failed-transfer-recovered-first].
     pub(super) fn begin(&mut self, transaction: &MmcRequest) {
-        // By these a request path asks after what has passed; others speak of it by the way.
+        // With these commands a request path asks about the data that has passed.
         let opcode = transaction.command.opcode;
         if !matches!(opcode, Opcode::SendStatus | Opcode::StopTransmission) {
             self.leaves();
         }
         let Some(data) = transaction.data() else { return };
-        assert!(!self.failed, "L3: {transaction:?} before the card was asked");
+        assert!(
+            !self.failed,
+            "[failed-transfer-recovered-first] {transaction:?} before the card was asked"
+        );
         let (slot, skip) = match transaction.payload {
             Payload::None | Payload::Block => return,
             Payload::Slot { slot, skip } => (slot, skip),
@@ -144,7 +156,7 @@ impl Ledger {
                 let blocks = entries().map(|entry| entry.sectors).sum::<u32>();
                 let fits = u32::from(data.blocks) == blocks + header_blocks(transaction)
                     && entries().all(|entry| entry.direction == Some(data.direction));
-                assert!(fits, "L1: {transaction:?}");
+                assert!(fits, "[transfer-matches-request] {transaction:?}");
                 return;
             }
         };
@@ -152,27 +164,31 @@ impl Ledger {
         let fits = skip + u32::from(data.blocks) <= entry.sectors
             && u64::from(transaction.command.argument) == entry.sector + u64::from(skip)
             && entry.direction == Some(data.direction);
-        assert!(fits, "L1: {transaction:?} for {entry:?}");
+        assert!(fits, "[transfer-matches-request] {transaction:?} for {entry:?}");
     }
 
-    /// The controller says that the transfer failed.
+    /// The controller reports that the transfer failed.
     pub(super) const fn failed(&mut self) {
         self.failed = true;
     }
 
-    /// The card has said that it is ready, or was reset.
+    /// The card has answered that it is ready, or was reset.
     pub(super) const fn recovered(&mut self) {
         self.failed = false;
     }
 
-    /// The card was reset: nothing that it was told is under way.
+    /// The card was reset: nothing is under way.
     pub(super) const fn reset(&mut self) {
         self.recovered();
         self.owes_question = false;
     }
 
-    /// So many blocks of `transaction` have passed well.
+    /// The first `blocks` blocks of `transaction` have passed without an error.
     pub(super) fn passed(&mut self, transaction: &MmcRequest, blocks: u32) {
+        debug_assert!(
+            transaction.data().is_some_and(|data| blocks <= u32::from(data.blocks)),
+            "{blocks} blocks of {transaction:?}"
+        );
         let (slot, skip) = match transaction.payload {
             Payload::None | Payload::Block => return,
             Payload::Slot { slot, skip } => (slot, skip),
@@ -199,12 +215,12 @@ impl Ledger {
         self.last.push(slot.index());
     }
 
-    /// What has passed has left the bus: it is not disowned any more.
+    /// The last transfer has left the bus: the card cannot disown it any more.
     pub(super) fn leaves(&mut self) {
         self.last.clear();
     }
 
-    /// The card disowns the last transfer: of a packed one all from this entry on, counted from 1.
+    /// The card disowns the last transfer; of a packed one all entries from `from` on, counted from 1.
     pub(super) fn disowned(&mut self, from: Option<u8>) {
         let before = usize::from(from.map_or(0, |from| from.saturating_sub(1)));
         for last in self.last.drain(..).skip(before) {
@@ -213,16 +229,19 @@ impl Ledger {
         }
     }
 
-    /// The request with `tag` has ended, well or not.
+    /// The request with `tag` has ended, without an error (`well`) or with one.
     ///
     /// # Panics
     ///
-    /// It breaks L2.
+    /// Panics if this breaks [completed-request-passed-whole].
     pub(super) fn ended(&mut self, tag: DriverTag, well: bool) {
-        // What transfers nothing has no slot here.
+        // A request without data has no slot here.
         let slot = core::mem::replace(&mut self.slots[tag.index()], SLOTS);
         let Some(entry) = self.entries.get(slot) else { return };
         let moves = entry.direction.is_some();
-        assert!(!well || !moves || entry.passed == entry.sectors, "L2: {entry:?}");
+        assert!(
+            !well || !moves || entry.passed == entry.sectors,
+            "[completed-request-passed-whole] {entry:?}"
+        );
     }
 }

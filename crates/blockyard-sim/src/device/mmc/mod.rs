@@ -1,5 +1,6 @@
-//! eMMC devices and SD cards: the card ([`card`]), the controller before it ([`controller`]) with
-//! its command queue engine (`engine`), and the core's request path over both ([`host`]); what the bus between them was used for ([`used`]).
+//! eMMC devices and SD cards: the card ([`card`]), its controller ([`controller`]) with the command queue
+//! engine (`engine`), the request path over both ([`host`]), the state machine of the driver's contexts
+//! ([`contexts`]), and the uses of the bus ([`used`]).
 
 mod bus;
 pub mod card;
@@ -18,7 +19,7 @@ pub mod used;
 
 use blockyard::time::Duration;
 
-/// The time of `bytes` at so much for each KiB, rounded up.
+/// The time for `bytes` at `kib` for each KiB, rounded up.
 fn per_kib(kib: Duration, bytes: u32) -> Duration {
     Duration::from_ns((kib.as_ns() * u64::from(bytes)).div_ceil(1024))
 }

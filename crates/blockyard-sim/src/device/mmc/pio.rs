@@ -1,21 +1,21 @@
-//! Data that a processor copies: it passes in pieces, one on the bus while another is copied. Where the
-//! processor waits for its memory, so does the bus.
+//! A transfer that a processor copies: the data passes in pieces, one on the bus while another is copied.
+//! While the processor waits for its memory, the bus waits too.
 
 use super::per_kib;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Direction;
 
-/// Blocks of a piece: what an interrupt is for.
+/// Blocks of a piece, for each of which the controller interrupts.
 const PIECE: u32 = 2;
-/// Blocks that the controller holds.
+/// Blocks for which the controller has room.
 const CAPACITY: u32 = 2 * PIECE;
 
-/// What a processor copies at a time.
+/// The data that a processor copies at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Copied {
     pub(super) bytes: u32,
-    /// How long it waits for its memory meanwhile.
+    /// How long the processor waits for its memory meanwhile.
     pub(super) wait: Duration,
 }
 
@@ -33,17 +33,17 @@ pub(super) struct Pio {
     passing: u32,
     /// Blocks that a processor copies.
     copying: u32,
-    /// What a KiB waits for memory.
+    /// How long each KiB waits for memory.
     wait_per_kib: Duration,
-    /// The bus is ready for more from then on.
+    /// The bus is ready for the next piece from then on.
     pub(super) ready: Instant,
-    /// The card is busy until then, as the last piece has said.
+    /// The card is busy until then, by its answer to the last piece.
     pub(super) busy_until: Option<Instant>,
 }
 
 impl Pio {
-    /// `blocks` in `direction`, on a bus that is ready from `ready` on; of a KiB, `wait_per_kib` is spent
-    /// waiting for memory.
+    /// A transfer of `blocks` in `direction`, on a bus that is ready from `ready` on. Each KiB waits
+    /// `wait_per_kib` for memory.
     pub(super) const fn new(
         direction: Direction,
         blocks: u32,
@@ -63,7 +63,7 @@ impl Pio {
         }
     }
 
-    /// The blocks that go on the bus now, if any.
+    /// Puts the next blocks on the bus, if some can go now, and returns their number.
     pub(super) fn next_piece(&mut self) -> Option<u32> {
         let able = match self.direction {
             Direction::Read => CAPACITY - self.held,
@@ -75,37 +75,44 @@ impl Pio {
         }
         self.left -= blocks;
         self.passing = blocks;
+        debug_assert!(self.held <= CAPACITY, "{self:?} holds too much");
         Some(blocks)
     }
 
-    /// What was on the bus has passed.
+    /// The blocks on the bus have passed.
     pub(super) fn passed(&mut self) {
         let blocks = core::mem::take(&mut self.passing);
+        debug_assert!(
+            self.direction == Direction::Read || blocks <= self.held,
+            "{blocks} blocks passed of {self:?}"
+        );
         match self.direction {
             Direction::Read => self.held += blocks,
             Direction::Write => self.held -= blocks,
         }
     }
 
-    /// Whether a processor is wanted, and none is at it.
+    /// Whether a processor is wanted, and none copies.
     pub(super) fn wants_copy(&self) -> bool {
         self.copying == 0 && self.copyable() > 0
     }
 
-    /// A processor begins to copy.
+    /// A processor begins to copy. Returns the data that it copies.
     pub(super) fn begin_copy(&mut self) -> Copied {
+        debug_assert_eq!(self.copying, 0, "two processors copy");
         self.copying = self.copyable();
         Copied { bytes: self.copying * SECTOR_BYTES, wait: self.wait(self.copying) }
     }
 
-    /// What memory keeps so many blocks waiting.
+    /// How long `blocks` wait for memory.
     pub(super) fn wait(&self, blocks: u32) -> Duration {
         per_kib(self.wait_per_kib, blocks * SECTOR_BYTES)
     }
 
-    /// It has copied them.
+    /// The processor has copied that data.
     pub(super) fn end_copy(&mut self) {
         let blocks = core::mem::take(&mut self.copying);
+        debug_assert!(blocks <= self.uncopied, "{blocks} blocks copied of {self:?}");
         self.uncopied -= blocks;
         match self.direction {
             Direction::Read => self.held -= blocks,
@@ -113,9 +120,14 @@ impl Pio {
         }
     }
 
-    /// Whether all of it is where it belongs.
+    /// Whether all data is where it belongs.
     pub(super) const fn is_done(&self) -> bool {
-        self.left == 0 && self.passing == 0 && self.uncopied == 0
+        let done = self.left == 0 && self.passing == 0 && self.uncopied == 0;
+        debug_assert!(
+            !done || self.held == 0,
+            "all data was copied, and the controller holds some"
+        );
+        done
     }
 
     fn copyable(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! What the card of a profile says of itself.
+//! The registers by which the card of a profile describes itself.
 
 use super::card::{Registers, RegistersKind};
 use crate::profile::CardProfile;
@@ -13,17 +13,16 @@ use blockyard_mmc::register::ext_csd::{ExtCsd, index};
 use blockyard_mmc::register::scr::Scr;
 use blockyard_mmc::register::ssr::Ssr;
 
-/// CSD of an eMMC device whose size EXT_CSD says: 4.x, erase, 15 ms to the first data and 8 times that for a
-/// write, as common parts say, of which a host grants 10 times as much.
+/// CSD of an eMMC device whose size is in EXT_CSD: version 4.x, erase, 15 ms to the first data and 8 times that
+/// for a write, as in common parts. A host allows 10 times as much.
 const CSD_MMC: [u8; 16] = 0xd027_0032_0f59_03ff_ffff_ffff_8e40_4001_u128.to_be_bytes();
 /// CSD of an SDHC card.
 const CSD_SD: [u8; 16] = 0x400e_0032_5b59_0000_e9e5_7f80_0a40_4001_u128.to_be_bytes();
 /// SCR of a card that knows CMD23 and whose erased blocks read as zeroes.
 const SCR: [u8; 8] = 0x0235_8003_0000_0000_u64.to_be_bytes();
 
-/// The registers of `card`, whose user area has so many `sectors`.
-///
-/// What the request path does not look at is zero.
+/// The registers of `card`, whose user area has `sectors` sectors. Fields that the request path does not read
+/// are zero.
 pub(super) fn registers(card: &CardProfile, sectors: u64) -> Registers {
     let kind = if card.is_emmc() {
         RegistersKind::Mmc { ext_csd: ext_csd(card) }
@@ -46,10 +45,15 @@ fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
     let features = &card.features;
     let mut set = |at: u16, value: &[u8]| {
         let at = usize::from(at);
+        debug_assert!(
+            bytes[at..at + value.len()].iter().all(|byte| *byte == 0),
+            "byte {at} is set twice"
+        );
         bytes[at..at + value.len()].copy_from_slice(value);
     };
     set(index::EXT_CSD_REV, &[8]);
-    let kibits = u32::try_from(features.cache_bytes / 128).expect("at most 4 GiB");
+    let kibits =
+        u32::try_from(features.cache_bytes / 128).expect("cache size in kibit, of at most 4 GiB");
     set(index::CACHE_SIZE, &kibits.to_le_bytes());
     if let Some(depth) = features.queue_depth.checked_sub(1) {
         set(index::CMDQ_SUPPORT, &[1]);
@@ -59,7 +63,7 @@ fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
     set(index::MAX_PACKED_READS, &[features.packed_reads]);
     set(index::HPI_FEATURES, &[u8::from(features.hpi)]);
     set(index::BKOPS_SUPPORT, &[u8::from(features.bkops)]);
-    // Who has them has promised to start them.
+    // A host that turns them on has promised to start them.
     set(index::BKOPS_EN, &[u8::from(features.bkops)]);
     set(index::SEC_FEATURE_SUPPORT, &[SANITIZE | TRIM]);
     set(index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]);
@@ -78,34 +82,37 @@ const SANITIZE: u8 = 0x40;
 const TRIM: u8 = 0x10;
 /// WR_REL_PARAM: EN_REL_WR.
 const RELIABLE_WRITES_OF_ANY_SIZE: u8 = 0x04;
-/// The unit of HC_ERASE_GRP_SIZE, which has 8 bits. A group that cannot be said in it is not.
+/// The unit of HC_ERASE_GRP_SIZE, which has 8 bits. Groups that do not fit are left out.
 const GROUP_SECTORS: u32 = 1024;
 
-/// The limit of what takes `typical` for a group, in units of 300 ms: twice as long.
+/// The time limit, in units of 300 ms, of work that typically takes `typical` for a group: twice as long.
 fn limit(typical: Duration) -> u8 {
     let units = (2 * typical.as_ns()).div_ceil(Duration::from_ms(300).as_ns());
-    u8::try_from(units.clamp(1, 255)).expect("it is clamped")
+    u8::try_from(units.clamp(1, 255)).expect("limit between 1 and 255")
 }
 
-/// What a host knows of a card with `registers`, which it drives in `mode` and gave the address `rca`.
+/// The card with `registers` as a host knows it that drives it in `mode` under the address `rca`.
 ///
 /// # Panics
 ///
-/// If a register cannot be: those of [`registers`] can.
+/// Panics if a register cannot be parsed; those of [`registers`] can.
 pub(super) fn known(registers: &Registers, mode: Mode, rca: Rca) -> Card {
     let (cid, csd) = (Bits(registers.cid), Bits(registers.csd));
     let (kind, cid, csd) = match &registers.kind {
         RegistersKind::Mmc { ext_csd } => {
-            let ext_csd = ExtCsd::parse(ext_csd).expect("EXT_CSD");
+            let ext_csd = ExtCsd::parse(ext_csd).expect("EXT_CSD of a modelled device");
             let cid = Cid::mmc(&cid, ext_csd.revision());
             (CardKind::Mmc { ext_csd: Some(Box::new(ext_csd)) }, cid, Csd::mmc(&csd))
         }
         RegistersKind::Sd { scr, ssr, .. } => {
-            let kind = CardKind::Sd { scr: Scr::parse(scr).expect("SCR"), ssr: Ssr::parse(ssr) };
+            let kind = CardKind::Sd {
+                scr: Scr::parse(scr).expect("SCR of a modelled card"),
+                ssr: Ssr::parse(ssr),
+            };
             (kind, Cid::sd(&cid), Csd::sd(&csd))
         }
     };
-    let csd = csd.expect("CSD");
+    let csd = csd.expect("CSD of a modelled card");
     let Registers { addressing, sectors, .. } = *registers;
     Card { kind, rca, cid, csd, addressing, sectors, mode }
 }

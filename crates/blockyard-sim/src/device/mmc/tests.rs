@@ -1,4 +1,4 @@
-//! Canaries: hosts that do what none may, which controller and card must catch.
+//! Canaries: hosts that break a rule, which controller and card must catch.
 
 use super::card::Card;
 use super::controller::{Controller, RCA};
@@ -16,19 +16,19 @@ use blockyard_mmc::host::HostCapabilities;
 use blockyard_mmc::mode::{Mode, Timing};
 use blockyard_mmc::register::ext_csd::index;
 
-/// A host that does as it is told, one thing a second.
+/// A host that does as the test says, one thing a second.
 struct Host {
     controller: Controller,
     now: Instant,
 }
 
 impl Host {
-    /// Behind it is an eMMC device of which reads bring no data, now and then.
+    /// A host of an eMMC device whose reads bring no data once in a while.
     fn new(no_data_one_in: Option<u32>) -> Self {
         Self::with(CardFaults { no_data_one_in, ..CardFaults::default() })
     }
 
-    /// Behind it is an eMMC device with these faults.
+    /// A host of an eMMC device with these faults.
     fn with(faults: CardFaults) -> Self {
         let device = Device::lookup("emmc-hs400-sprd").unwrap();
         let DeviceModel::Mmc(mut profile) = device.model else { unreachable!("it is a card") };
@@ -60,7 +60,7 @@ impl Host {
         !events.iter().any(|event| matches!(event, HostEvent::Error { .. }))
     }
 
-    /// It has written a block that could not be programmed.
+    /// A host that has written a block which could not be programmed.
     fn with_a_write_that_failed() -> Self {
         let mut host = Self::with(CardFaults { program_one_in: Some(1), ..CardFaults::default() });
         assert!(host.send(Command::write_single(0)));
@@ -72,7 +72,7 @@ impl Host {
         self.controller.retune(self.now)
     }
 
-    /// Has the engine send `command`, and done with it.
+    /// Lets the engine send `command` and complete it.
     fn direct(&mut self, command: Command) {
         self.now = self.now + Duration::from_secs(1);
         self.controller.direct(&command, self.now);
@@ -94,7 +94,7 @@ impl Host {
         assert!(self.send(Command::send_status(RCA)));
     }
 
-    /// A read has failed, and the card was stopped.
+    /// A host whose read has failed, and which has stopped the card.
     fn failed() -> Self {
         let mut host = Self::new(Some(1));
         assert!(!host.send(Command::read_single(0)));
@@ -103,6 +103,7 @@ impl Host {
     }
 }
 
+/// [misuse-ends-simulation]
 #[test]
 #[should_panic(expected = "CMD17 (ReadSingle) is illegal in state Transfer with the queue Empty")]
 fn a_host_that_reads_with_the_queue_on_is_caught() {
@@ -111,12 +112,14 @@ fn a_host_that_reads_with_the_queue_on_is_caught() {
     host.send(Command::read_single(0));
 }
 
+/// [failed-transfer-recovered-first]
 #[test]
-#[should_panic(expected = "L3: ")]
+#[should_panic(expected = "[failed-transfer-recovered-first]")]
 fn a_host_that_goes_on_while_a_failure_is_recovered_from_is_caught() {
     Host::failed().send(Command::read_single(8));
 }
 
+/// [misuse-ends-simulation]
 #[test]
 #[should_panic(expected = "is illegal in state Data")]
 fn a_host_that_does_not_stop_a_card_that_waits_is_caught() {
@@ -126,7 +129,7 @@ fn a_host_that_does_not_stop_a_card_that_waits_is_caught() {
     host.send(Command::set_block_count(blockyard_mmc::command::BlockCount::new(8)));
 }
 
-/// The engine is on, and has flushed the cache as a direct command.
+/// A host whose engine is on and has flushed the cache by a direct command.
 fn flushed_directly() -> Host {
     let mut host = Host::new(None);
     host.queue(true);
@@ -135,27 +138,30 @@ fn flushed_directly() -> Host {
     host
 }
 
+/// [status-read-after-switch]
 #[test]
-#[should_panic(expected = "L4: CMD44")]
+#[should_panic(expected = "[status-read-after-switch] CMD44")]
 fn a_host_that_does_not_ask_how_a_direct_flush_went_is_caught() {
     flushed_directly().task();
 }
 
+/// [status-read-after-switch]
 #[test]
-#[should_panic(expected = "L4: CMD17")]
+#[should_panic(expected = "[status-read-after-switch] CMD17")]
 fn a_host_that_does_not_ask_how_a_flush_went_is_caught() {
     let mut host = Host::new(None);
     assert!(host.send(Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1)));
     host.send(Command::read_single(0));
 }
 
+/// [tuning-hides-no-write-error]
 #[test]
-#[should_panic(expected = "W3: ")]
+#[should_panic(expected = "[tuning-hides-no-write-error]")]
 fn a_host_that_tunes_the_bus_and_does_not_ask_after_a_write_is_caught() {
     let _ = Host::with_a_write_that_failed().tune();
 }
 
-/// What the canaries do wrong, done right.
+/// The canaries' work, done right.
 #[test]
 fn a_host_that_asks_first_is_not() {
     let mut host = Host::failed();

@@ -1,12 +1,15 @@
-//! A bus that is tuned again: what a controller sends for it, played against the card.
+//! Tuning the bus again: the commands that a controller sends for it, played against the card.
 //!
-//! - **W1.** The bus goes the way that [`Retune`] says, and the card checks each step: it sends its tuning block
-//!   only in the timings that are tuned.
-//! - **W2.** A tuning takes [`BLOCKS`] blocks, whichever sampling points are found. A block that does not come, or
-//!   comes damaged, is one that does not work; the card is stopped, in case that it still sends. Where none
-//!   comes, or the fault `tuning-fails-one-in` strikes, the bus is not tuned.
-//! - **W3.** Of what these responses say nobody knows which write it is about. So a host asks the card before, and
-//!   it has nothing left to say of its work: else the simulation ends, as by S2.
+//! The bus takes the steps of [`Retune`], and the card checks each: it sends its tuning block only in
+//! timings that are tuned. A tuning takes [`BLOCKS`] blocks, whichever sampling points work. A block that
+//! is missing or damaged marks a point that does not work; the card is stopped in case it still sends. If
+//! no point works, or the fault `tuning-fails-one-in` strikes, the tuning fails.
+//!
+//! # Rules
+//!
+//! - **[tuning-hides-no-write-error]** Nobody can tell which write an error in a response to a tuning
+//!   command is about. So the host asks the card before it tunes, and the card has no error left to report.
+//!   A host that does not ask ends the simulation.
 
 use super::card::Reaction;
 use super::controller::{Controller, RCA};
@@ -17,15 +20,15 @@ use blockyard_mmc::command::{Command, Direction};
 use blockyard_mmc::controller::{HostError, MmcRequest};
 use blockyard_mmc::identify::{Retune, Step};
 
-/// SD 4.2.4.5: at most so many are needed.
+/// The most tuning blocks that a card needs (SD 4.2.4.5).
 const BLOCKS: u8 = 40;
 
 impl Controller {
-    /// Tunes the bus from `now` on. It is in use until it has been.
+    /// Tunes the bus from `now` on; the bus is in use until then.
     pub(super) fn tune(&mut self, now: Instant) -> Result<(), HostError> {
         assert!(
             !self.card.is_to_say(Status::OF_WORK_BEFORE),
-            "W3: a write failed, and nobody asked"
+            "[tuning-hides-no-write-error] a write failed, and nobody asked"
         );
         let card = known(self.card.registers(), self.mode, RCA);
         let mut at = now.max(self.free_at);
@@ -38,7 +41,7 @@ impl Controller {
                 }
                 Step::Tune(command) => self.sample(&command, &mut at),
                 Step::Send { command, .. } => self.switches(&command, &mut at),
-                other => unreachable!("{other:?} is not for tuning"),
+                other => unreachable!("{other:?} is no step of a tuning"),
             };
             if tuned.is_err() {
                 break;
@@ -59,7 +62,7 @@ impl Controller {
         if errors == 0 { Ok(()) } else { Err(HostError::Damaged) }
     }
 
-    /// Has the card send its block again and again (W2).
+    /// Reads the tuning block [`BLOCKS`] times.
     fn sample(&mut self, command: &Command, at: &mut Instant) -> Result<(), HostError> {
         let (from, mut works) = (*at, false);
         for _ in 0..BLOCKS {
@@ -68,7 +71,8 @@ impl Controller {
             let comes = reaction.answer.is_ok() && reaction.data_from.is_some();
             let good = comes && {
                 let done = self.card.transfer(1, reaction.at);
-                let done = done.unwrap_or_else(|misuse| panic!("S2: {misuse}"));
+                let done =
+                    done.unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
                 *at = done.end + self.command_gap();
                 done.error.is_none()
             };

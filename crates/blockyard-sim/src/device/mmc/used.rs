@@ -1,14 +1,14 @@
-//! What a bus was used for, each use told once it is over.
+//! The uses of a bus, each reported when it is over.
 
 use blockyard::time::Instant;
 use blockyard_mmc::command::Opcode;
 use blockyard_mmc::controller::{MmcRequest, Payload, SlotId};
 use std::collections::VecDeque;
 
-/// What happened for a while between a controller and its card.
+/// A use of the bus between a controller and its card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusUse {
-    /// What.
+    /// The kind of use.
     pub kind: BusUseKind,
     /// When it began.
     pub from: Instant,
@@ -16,29 +16,29 @@ pub struct BusUse {
     pub until: Instant,
 }
 
-/// See [`BusUse`].
+/// The kind of a [`BusUse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusUseKind {
-    /// A transaction was on the bus, until its interrupt or until it was taken off.
+    /// An MMC request was on the bus, until its interrupt or until it was aborted.
     Transaction {
-        /// What announces its transfer.
+        /// The command that announces its transfer.
         announce: Option<Opcode>,
         /// Its command.
         command: Opcode,
-        /// What ends its transfer.
+        /// The command that ends its transfer.
         stop: Option<Opcode>,
-        /// Sectors that it is to transfer.
+        /// The sectors of its transfer.
         sectors: u16,
-        /// Whose memory it uses; of a packed command, the first.
+        /// The slot whose memory it uses; of a packed command, the first.
         slot: Option<SlotId>,
     },
-    /// The card held DAT0 low. Where the controller waits for its end, this is a part of the
-    /// transaction as well.
+    /// The card held DAT0 low. If the controller waits for the end of that, the time is part of the request
+    /// too.
     CardBusy,
 }
 
 impl BusUseKind {
-    /// The use that is `transaction`.
+    /// The use of the bus by `transaction`.
     pub(super) fn of(transaction: &MmcRequest) -> Self {
         let slot = match transaction.payload {
             Payload::None | Payload::Block => None,
@@ -55,24 +55,24 @@ impl BusUseKind {
     }
 }
 
-/// Uses that are over and not told, and a card that is busy.
+/// Uses that are over and not reported, and the busy time of the card.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     over: VecDeque<BusUse>,
-    /// Since when, and until when as far as is known.
+    /// The begin and the expected end of the card's busy time.
     busy: Option<(Instant, Instant)>,
 }
 
 impl Uses {
-    /// The card is busy from `from` until `until`, which takes the place of what was said before of
-    /// the same.
+    /// The card is busy from `from` until `until`, which replaces an earlier end of the same busy time.
     pub(super) fn card_busy(&mut self, from: Instant, until: Instant) {
+        debug_assert!(from <= until, "busy from {from} until {until}");
         self.pass(from);
         let (since, _) = self.busy.unwrap_or((from, until));
         self.busy = Some((since, until));
     }
 
-    /// It is not busy any more, whatever was said.
+    /// The card is no longer busy, whatever end was expected.
     pub(super) fn cut_busy(&mut self, now: Instant) {
         let begun = self.busy.filter(|(from, _)| *from < now);
         self.busy = begun.map(|(from, until)| (from, until.min(now)));
@@ -81,21 +81,22 @@ impl Uses {
 
     /// `transaction` was on the bus from `from` until now.
     pub(super) fn transaction(&mut self, transaction: &MmcRequest, from: Instant, now: Instant) {
+        debug_assert!(from <= now, "on the bus from {from} until {now}");
         self.over.push_back(BusUse { kind: BusUseKind::of(transaction), from, until: now });
         self.pass(now);
     }
 
-    /// Whether some are over and not told.
+    /// Whether uses are over and not reported.
     pub(super) fn are_over(&self) -> bool {
         !self.over.is_empty()
     }
 
-    /// The next that is over.
+    /// Returns the next use that is over.
     pub(super) fn next(&mut self) -> Option<BusUse> {
         self.over.pop_front()
     }
 
-    /// `now` is reached: a card may have been ready before.
+    /// Ends the busy time of the card if that is over by `now`.
     fn pass(&mut self, now: Instant) {
         if let Some((from, until)) = self.busy.filter(|(_, until)| *until <= now) {
             self.busy = None;

@@ -1,12 +1,12 @@
-//! What many processors want at a time: locks, and the channels to the memory.
+//! The resources that processors share: locks, and the channels to the memory.
 //!
-//! What an operation does is known as soon as it begins, and so is when: it is entered here at once. One that
-//! begins later may still come before, where it fits.
+//! The steps of an operation and their instants are known as soon as it begins, so they are entered here at
+//! once. An operation that begins later may still go first, where it fits.
 
 use blockyard::time::Instant;
 use std::collections::VecDeque;
 
-/// When a lock is held.
+/// The times at which a lock is held.
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
     /// Spans that do not overlap, in order: begin and end, nanoseconds.
@@ -14,14 +14,14 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    /// Nobody asks for what was before `now` any more.
+    /// Forgets the time before `now`, for which nobody asks any more.
     pub(super) fn forget_before(&mut self, now: Instant) {
         while self.held.front().is_some_and(|(_, end)| *end <= now.as_ns()) {
             self.held.pop_front();
         }
     }
 
-    /// From when on, at `from` or later, nobody holds it for `len` nanoseconds.
+    /// The earliest instant, at `from` or later, from which nobody holds the lock for `len` nanoseconds.
     pub(super) fn fit(&self, from: u64, len: u64) -> u64 {
         let mut at = from;
         for &(begin, end) in &self.held {
@@ -33,19 +33,20 @@ impl Calendar {
         at
     }
 
-    /// It is held from `begin` to `end`, where that did [`fit`](Self::fit), or longer than was asked for.
+    /// Holds the lock from `begin`, which did [`fit`](Self::fit), to `end`, which may be later than was asked for.
     pub(super) fn hold(&mut self, begin: u64, end: u64) {
+        debug_assert!(begin <= end, "held from {begin} to {end}");
         let at = self.held.partition_point(|(other, _)| *other < begin);
         self.held.insert(at, (begin, end));
     }
 }
 
-/// Channels that are used for a time by what passes them.
+/// Channels to the memory, by slots of time.
 #[derive(Debug)]
 pub(super) struct Channels {
-    /// What can pass in a slot of time.
+    /// The work, in picoseconds, that fits into a slot.
     room: u64,
-    /// What does, by slots from number `first` on.
+    /// The work in each slot, from number `first` on.
     used: VecDeque<u64>,
     first: u64,
 }
@@ -55,13 +56,14 @@ const SLOT: u64 = 1024;
 const PS_PER_NS: u64 = 1000;
 
 impl Channels {
-    /// So many.
+    /// Channels that nobody has used.
     pub(super) fn new(channels: u16) -> Self {
+        assert!(channels > 0, "memory without channels");
         let room = SLOT * PS_PER_NS * u64::from(channels);
         Self { room, used: VecDeque::new(), first: 0 }
     }
 
-    /// Nobody asks for what was before `now` any more.
+    /// Forgets the time before `now`, for which nobody asks any more.
     pub(super) fn forget_before(&mut self, now: Instant) {
         let slot = now.as_ns() / SLOT;
         while self.first < slot && self.used.pop_front().is_some() {
@@ -71,14 +73,15 @@ impl Channels {
     }
 
     fn used(&mut self, slot: u64) -> &mut u64 {
-        let at = usize::try_from(slot - self.first).expect("soon");
+        let at = usize::try_from(slot - self.first).expect("slot number near the first one");
         if at >= self.used.len() {
             self.used.resize(at + 1, 0);
         }
         &mut self.used[at]
     }
 
-    /// What takes one channel `work_ps` picoseconds passes from `from` on, no faster than in `ns`: when it has.
+    /// Passes work that takes one channel `work_ps` picoseconds, from `from` on and in no less than `ns`. Returns
+    /// when it has passed.
     pub(super) fn pass(&mut self, from: u64, work_ps: u64, ns: u64) -> u64 {
         let mut at = from.max(self.first * SLOT);
         let mut left = work_ps;
@@ -88,6 +91,7 @@ impl Channels {
             let by_processor = if ns == 0 { left } else { scale(work_ps, rest_ns, ns).max(1) };
             let room = self.room;
             let used = self.used(slot);
+            debug_assert!(*used <= room, "slot {slot} is overfull");
             let passed = left.min(by_processor).min(room - *used);
             *used += passed;
             left -= passed;
@@ -100,7 +104,7 @@ impl Channels {
 /// `a * b / c`.
 fn scale(a: u64, b: u64, c: u64) -> u64 {
     let scaled = u128::from(a) * u128::from(b) / u128::from(c);
-    u64::try_from(scaled).expect("times of an operation are short")
+    u64::try_from(scaled).expect("nanoseconds of one operation in 64 bits")
 }
 
 #[cfg(test)]

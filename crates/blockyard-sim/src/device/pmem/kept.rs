@@ -1,7 +1,7 @@
-//! Whether what is read is what was written, through the table and its recovery.
+//! Checks that reads return the last writes, through the table and its recovery.
 //!
-//! Data are marks: each sector that is written gets the number of the write and its own. What is read back, or
-//! found after a loss of power, is compared with the write that was last, and told as [`Deed`]s.
+//! Data are marks: each written sector gets the number of the write and its own number. Data that is read, or
+//! found after a loss of power, is compared with the last write, and reported as [`Deed`]s.
 
 use crate::data::deed::{Deed, Place};
 use blockyard::prng::Prng;
@@ -9,27 +9,27 @@ use blockyard::unit::{DriverTag, SECTOR_BYTES};
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What was written to each sector, and what happened to it.
+/// The last write of each sector, and the deeds to report.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// The last write of each sector.
     last: BTreeMap<u64, u64>,
     writes: u64,
-    /// Of requests that were not pulled yet.
+    /// Deeds of requests that were not pulled yet.
     pending: VecDeque<Deed<Place>>,
     deeds: VecDeque<Deed<Place>>,
-    /// What of it a loss of power leaves.
+    /// Draws what a loss of power leaves.
     pub(super) draws: Prng,
 }
 
-/// What a sector of a read turned out to be.
+/// The content of a sector that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
-    /// As written last.
+    /// The last write to it.
     Right,
-    /// As written last to another sector.
+    /// The last write to another sector.
     Of(u64),
-    /// A mix, or written before.
+    /// A mix, or an older write.
     Wrong,
 }
 
@@ -46,8 +46,10 @@ impl Kept {
         }
     }
 
-    /// Makes `data` those of a new write to the sectors from `first` on.
+    /// Fills `data` for a new write to the sectors from `first` on.
     pub(super) fn write(&mut self, tag: DriverTag, first: u64, data: &mut [u8]) {
+        debug_assert!(data.len().is_multiple_of(SECTOR_BYTES as usize), "{} bytes", data.len());
+        debug_assert!(!data.is_empty(), "a write of nothing to sector {first}");
         self.writes += 1;
         let mark = self.writes;
         for (sector, bytes) in (first..).zip(data.chunks_exact_mut(SECTOR_BYTES as usize)) {
@@ -62,7 +64,7 @@ impl Kept {
         self.pending.push_back(Deed::Certain { page: mark, sectors });
     }
 
-    /// `data` was read for a request, from the sectors from `first` on.
+    /// Checks `data`, which a request has read from the sectors from `first` on.
     pub(super) fn read(&mut self, tag: DriverTag, first: u64, data: &[u8]) {
         for (from, bytes) in (0..).zip(data.chunks_exact(SECTOR_BYTES as usize)) {
             let sector = first + u64::from(from);
@@ -76,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// These sectors became zeroes.
+    /// Notes that these sectors became zeroes.
     pub(super) fn erase(&mut self, sectors: Range<u64>) {
         for sector in sectors.clone() {
             self.last.remove(&sector);
@@ -84,12 +86,12 @@ impl Kept {
         self.pending.push_back(Deed::Erased { sectors, certain: true });
     }
 
-    /// What `bytes` are, where `sector` was read.
+    /// The kind of the content `bytes` of `sector`.
     fn see(&self, sector: u64, bytes: &[u8]) -> Sight {
         let mut words = bytes
             .chunks_exact(WORD)
-            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-        let mut word = || words.next().expect("a sector has more words");
+            .map(|word| u64::from_le_bytes(word.try_into().expect("chunk of eight bytes")));
+        let mut word = || words.next().expect("first two words of a sector");
         let (mark, of) = (word(), word());
         let whole = words.zip([mark, of].into_iter().cycle()).all(|(word, like)| word == like);
         let last = |sector| self.last.get(&sector).copied().unwrap_or(0);
@@ -104,14 +106,18 @@ impl Kept {
         }
     }
 
-    /// Reads every sector that was written by `read`, after a loss of power: those that are not as written
-    /// last are told as lost.
+    /// Reads by `read` every sector that was written, after a loss of power. Reports every sector that does not
+    /// hold its last write as lost.
     pub(super) fn look_at_survivors(
         &mut self,
         unit: u64,
         mut read: impl FnMut(Range<u64>, &mut [u8]) -> bool,
     ) {
-        let mut bytes = vec![0; usize::try_from(unit).expect("small") * SECTOR_BYTES as usize];
+        let mut bytes = vec![
+            0;
+            usize::try_from(unit).expect("sectors of a block in usize")
+                * SECTOR_BYTES as usize
+        ];
         let mut lost = Vec::new();
         let mut next = 0;
         for &sector in self.last.keys() {
@@ -131,12 +137,12 @@ impl Kept {
         self.deeds.extend(lost.into_iter().map(erased));
     }
 
-    /// Requests were pulled: what they did is told.
+    /// Requests were pulled: their deeds can be reported.
     pub(super) fn pulled(&mut self) {
         self.deeds.append(&mut self.pending);
     }
 
-    /// What was not told yet.
+    /// Returns the next deed to report.
     pub(super) fn next_deed(&mut self) -> Option<Deed<Place>> {
         self.deeds.pop_front()
     }

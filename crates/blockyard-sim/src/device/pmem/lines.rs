@@ -1,4 +1,4 @@
-//! Cache lines of words that processors share: who would have to fetch one.
+//! Cache lines of words that processors share: which processor has to fetch a line.
 
 /// Lines, and the processors that have them in their caches. A line stays in a cache until another processor
 /// changes it.
@@ -11,32 +11,33 @@ pub(super) struct Lines {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// Changes by others than who changed it before, from 1; 0: nobody ever used it.
+    /// Counts the changes of owner, from 1; 0: nobody ever used the line.
     version: u32,
-    /// Who changed it last.
+    /// The processor that changed it last.
     owner: u16,
-    /// Somebody else has looked at it since.
+    /// Another processor has read it since.
     shared: bool,
 }
 
 impl Lines {
-    /// So many lines that nobody used, and processors.
+    /// `lines` lines that nobody has used, and `cpus` processors.
     pub(super) fn new(lines: usize, cpus: u16) -> Self {
         Self { lines: vec![Line::default(); lines], seen: vec![0; lines * usize::from(cpus)] }
     }
 
     fn seen(&mut self, cpu: u16, line: usize) -> &mut u32 {
+        debug_assert!(line < self.lines.len(), "line {line} of {}", self.lines.len());
         &mut self.seen[usize::from(cpu) * self.lines.len() + line]
     }
 
-    /// `cpu` looks at a line; whether it has to fetch it.
+    /// `cpu` reads a line. Returns whether it has to fetch the line.
     pub(super) fn look(&mut self, cpu: u16, line: usize) -> bool {
         let Line { version, owner, .. } = self.lines[line];
         self.lines[line].shared |= cpu != owner;
         core::mem::replace(self.seen(cpu, line), version) != version
     }
 
-    /// `cpu` changes a line; whether it has to fetch it, or to take it from others.
+    /// `cpu` changes a line. Returns whether it has to fetch the line, or to take it from others.
     pub(super) fn change(&mut self, cpu: u16, line: usize) -> bool {
         let Line { version, owner, shared } = self.lines[line];
         if version > 0 && owner == cpu && !shared {

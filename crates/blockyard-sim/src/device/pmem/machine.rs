@@ -1,12 +1,13 @@
-//! What an operation costs a processor, from what it does to the memory and to shared words.
+//! The cost of an operation for its processor, from its accesses to the memory and to shared words.
+//!
+//! The machine records the steps of an operation while it is carried out. At its end it lays them one after
+//! another from the instant at which the operation began; a step waits while a lock is held or the channels
+//! are used up. An operation makes its changes as if nobody else were at work: others wait for it in time
+//! only.
 //!
 //! # Rules
 //!
-//! - **E1.** While an operation is carried out its steps are noted; when it is, they are laid one behind the
-//!   other from the instant at which it began, and wait where a lock is held or channels are used up.
-//! - **E2.** An operation changes what it changes as if nobody else were at work. Others wait for it in
-//!   time only.
-//! - **E3.** Every nanosecond is counted to one [`Part`].
+//! - **[time-counted-once]** Every nanosecond of an operation is counted to one [`Part`].
 
 use super::calendar::{Calendar, Channels};
 use super::lines::Lines;
@@ -16,12 +17,12 @@ use blockyard_btt::layout::NFREE;
 use blockyard_btt::{ReadTracking, Touch, Word};
 use core::ops::Range;
 
-/// What the time of an operation is spent on.
+/// A part of the time of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Copying data, and waiting for channels.
     Copy,
-    /// Knowing who reads what: published blocks, looks at them, versions.
+    /// Tracking readers: publishing blocks, reading these words, versions.
     Tracking,
     /// Taking lanes and map entries, and waiting for them.
     Locks,
@@ -34,15 +35,15 @@ pub enum Part {
 }
 
 impl Part {
-    /// All there are, in order.
+    /// All parts, in order.
     pub const ALL: [Self; 6] =
         [Self::Copy, Self::Tracking, Self::Locks, Self::Log, Self::Map, Self::Fences];
 }
 
-/// What was done and how long it took, all processors together.
+/// The operations and their times, of all processors together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PmemReport {
-    /// Time of every [`Part`], in its order.
+    /// The time of each [`Part`], in their order.
     pub parts: [Duration; Part::ALL.len()],
     /// Operations that read.
     pub reads: u64,
@@ -50,21 +51,21 @@ pub struct PmemReport {
     pub writes: u64,
     /// Fences that were waited for.
     pub fences: u64,
-    /// Lines written back, data apart.
+    /// Lines written back, without data.
     pub write_backs: u64,
-    /// Looks through the words of all readers.
+    /// Scans of the words of all readers.
     pub scans: u64,
     /// Lines of shared words that came from another processor's cache.
     pub transfers: u64,
-    /// Time spent waiting for locks that others held; it is in [`Part::Locks`] too.
+    /// Time spent waiting for locks that others held; [`Part::Locks`] includes it.
     pub lock_wait: Duration,
     /// Channels to the memory.
     pub channels: u16,
-    /// Time that they were used for, all together.
+    /// The time for which the channels were used, all together.
     pub channels_used: Duration,
 }
 
-/// A step of an operation (E1).
+/// A step of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Spend { part: Part, ns: u64 },
@@ -78,15 +79,15 @@ pub(super) const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 /// Readers' words in a line of Linux's table, which has one of four bytes for each lane of an arena.
 const READERS_IN_LINE: u32 = 16;
-/// Words that hold map entries, and sets of lanes, are this many at most.
+/// The most words that hold map entries, and the most sets of lanes.
 const WORDS: usize = NFREE as usize;
-/// Where locks and lines are numbered from: entries, then lanes, then the counter, then readers.
+/// The numbers of locks and lines: entries, then lanes, then the counter, then readers.
 const LANES: usize = WORDS;
 const COUNTER: usize = 2 * WORDS;
 const READERS: usize = COUNTER + 1;
 const LINES: usize = READERS + WORDS;
 
-/// Processors with this memory.
+/// The processors that use the memory.
 #[derive(Debug)]
 pub(super) struct Machine {
     profile: PmemProfile,
@@ -98,7 +99,7 @@ pub(super) struct Machine {
     lines: Lines,
     locks: Vec<Calendar>,
     channels: Channels,
-    /// Of the operation under way.
+    /// The operation under way.
     now: Now,
     steps: Vec<Step>,
     report: PmemReport,
@@ -111,18 +112,18 @@ pub(super) struct Machine {
 struct Now {
     cpu: u16,
     reads: bool,
-    /// Something stored is not durable yet.
+    /// Stored words are not durable yet.
     dirty: bool,
-    /// What it took so far, waits apart.
+    /// Its time so far, without waits.
     elapsed_ns: u64,
-    /// Lines that it asked for, and when.
+    /// Lines that it prefetched, and when.
     fetched: Vec<(u64, u64)>,
-    /// Lines of the memory that are in the processor's cache since it used them.
+    /// Lines of the memory that the processor has in its cache.
     cached: Vec<u64>,
 }
 
 impl Machine {
-    /// So many processors, none of which has used anything, with a disk as `btt` says, or a plain one.
+    /// A machine of `cpus` idle processors, with a disk under the BTT design `btt`, or a plain one.
     pub(super) fn new(profile: PmemProfile, btt: Option<&BttDesign>, cpus: u16) -> Self {
         Self {
             profile,
@@ -151,19 +152,19 @@ impl Machine {
         self.now.cpu
     }
 
-    /// What was counted.
+    /// The counts.
     pub(super) fn report(&self) -> PmemReport {
         let channels_used = Duration::from_ns(self.passed_ps / 1000);
         PmemReport { channels_used, ..self.report }
     }
 
-    /// Counts anew.
+    /// Starts counting again.
     pub(super) fn forget(&mut self) {
         self.report = PmemReport { channels: self.profile.channels, ..PmemReport::default() };
         self.passed_ps = 0;
     }
 
-    /// `cpu` begins an operation.
+    /// `cpu` begins an operation, which reads or writes.
     pub(super) fn begin(&mut self, cpu: u16, reads: bool) {
         self.steps.clear();
         self.now.fetched.clear();
@@ -172,11 +173,13 @@ impl Machine {
         (self.now.dirty, self.now.elapsed_ns) = (false, 0);
     }
 
-    /// It has done all it does, and began at `from`; nobody begins anything before `now`. How long it took.
+    /// Ends the operation, which began at `from`; no other operation begins before `now`. Returns its time.
     pub(super) fn end(&mut self, from: Instant, now: Instant) -> Duration {
+        debug_assert!(now <= from, "an operation began at {from}, before {now}");
         self.channels.forget_before(now);
         let count = if self.now.reads { &mut self.report.reads } else { &mut self.report.writes };
         *count += 1;
+        let counted = self.counted();
         let begun = from.as_ns();
         let mut at = begun;
         let mut held = Vec::new();
@@ -194,6 +197,7 @@ impl Machine {
                 Step::Hold(lock) => {
                     self.locks[lock].forget_before(now);
                     let begin = self.locks[lock].fit(at, self.held_for(n, lock));
+                    debug_assert!(begin >= at, "lock {lock} was taken before it was asked for");
                     self.count(Part::Locks, begin - at);
                     self.report.lock_wait += Duration::from_ns(begin - at);
                     held.push((lock, begin));
@@ -201,16 +205,24 @@ impl Machine {
                 }
                 Step::Leave(lock) => {
                     let of = held.iter().rposition(|(other, _)| *other == lock);
-                    let (_, begin) = held.swap_remove(of.expect("what is left was held"));
+                    let (_, begin) =
+                        held.swap_remove(of.expect("lock of this operation that is held"));
                     self.locks[lock].hold(begin, at);
                 }
             }
         }
-        assert!(held.is_empty(), "nothing is held from one operation to the next");
-        Duration::from_ns(at - begun)
+        assert!(held.is_empty(), "an operation ended and still holds {held:?}");
+        let time = Duration::from_ns(at - begun);
+        debug_assert_eq!(self.counted(), counted + time, "[time-counted-once]");
+        time
     }
 
-    /// How long a lock that step `n` takes is held, waits apart.
+    /// The time of all parts together.
+    fn counted(&self) -> Duration {
+        self.report.parts.iter().fold(Duration::ZERO, |sum, part| sum + *part)
+    }
+
+    /// How long the operation holds a lock that step `n` takes, without waits.
     fn held_for(&self, n: usize, lock: usize) -> u64 {
         let left = |step: &&Step| !matches!(step, Step::Leave(other) if *other == lock);
         let held = self.steps[n..].iter().take_while(left);
@@ -221,6 +233,7 @@ impl Machine {
         .sum()
     }
 
+    /// Counts time to its part ([time-counted-once]).
     fn count(&mut self, part: Part, ns: u64) {
         self.report.parts[part as usize] += Duration::from_ns(ns);
     }
@@ -235,18 +248,18 @@ impl Machine {
         }
     }
 
-    /// `bytes` pass the channels, at `rate` on each, and take the processor `time`.
+    /// Moves `bytes` over the channels, at `rate` on each; the processor takes `time`.
     fn pass(&mut self, part: Part, bytes: u64, rate: u64, time: Duration) {
         let ns = time.as_ns();
         self.now.elapsed_ns += ns;
         let whole = u128::from(bytes.next_multiple_of(self.profile.unit));
         let work_ps = u64::try_from(whole * 1_000_000_000_000 / u128::from(rate));
-        let work_ps = work_ps.expect("what passes at once is short");
+        let work_ps = work_ps.expect("picoseconds of one copy in 64 bits");
         self.passed_ps += work_ps;
         self.steps.push(Step::Pass { part, work_ps, ns });
     }
 
-    /// How long a line of the memory is waited for.
+    /// How long the processor waits for a line of the memory.
     fn latency(&mut self, line: u64) -> Duration {
         let load = self.profile.load;
         let Some((_, asked)) = self.now.fetched.iter().find(|(of, _)| *of == line) else {
@@ -256,26 +269,26 @@ impl Machine {
         Duration::from_ns(load.as_ns().saturating_sub(since))
     }
 
-    /// Data at `at` are copied out.
+    /// Copies data at `at` out.
     pub(super) fn copy_out(&mut self, at: u64, bytes: u64) {
         let first = self.latency(at / LINE);
         self.spend(Part::Copy, first);
         self.pass_data(self.profile.read, bytes);
     }
 
-    /// Data are copied in.
+    /// Copies data in.
     pub(super) fn copy_in(&mut self, bytes: u64) {
         self.pass_data(self.profile.write, bytes);
         self.stored();
     }
 
-    /// Data are copied one way, as the design does.
+    /// Copies data one way, by the method of the design.
     fn pass_data(&mut self, copies: CopyProfile, bytes: u64) {
         let time = for_bytes(copies.page[self.copy as usize], bytes);
         self.pass(Part::Copy, bytes, copies.rate, time);
     }
 
-    /// A word of the BTT on the medium is loaded.
+    /// Loads a word of the BTT from the medium.
     pub(super) fn load(&mut self, part: Part, at: u64) {
         let line = at / LINE;
         if self.profile.mapping == Mapping::WriteBack {
@@ -288,8 +301,9 @@ impl Machine {
         self.spend(part, latency);
     }
 
-    /// Words of the BTT on the medium are written back.
+    /// Writes words of the BTT back to the medium.
     pub(super) fn write_back(&mut self, part: Part, bytes: Range<u64>) {
+        debug_assert!(!bytes.is_empty(), "nothing to write back");
         let lines = bytes.end.div_ceil(LINE) - bytes.start / LINE;
         for _ in 0..lines {
             self.pass(part, LINE, self.profile.write.rate, self.profile.write_back);
@@ -298,7 +312,7 @@ impl Machine {
         self.stored();
     }
 
-    /// Something was stored for good.
+    /// Notes a store to the medium.
     fn stored(&mut self) {
         self.now.dirty = true;
         if self.fence_each {
@@ -306,7 +320,7 @@ impl Machine {
         }
     }
 
-    /// A fence. Where each store has its own there is nothing left for it.
+    /// Fences, unless each store has its own fence.
     pub(super) fn fence(&mut self) {
         if !self.fence_each {
             self.wait();
@@ -320,14 +334,14 @@ impl Machine {
         self.spend(Part::Fences, self.profile.fence + drain);
     }
 
-    /// A line is asked for.
+    /// Prefetches a line.
     pub(super) fn prefetch(&mut self, at: u64) {
         if self.prefetches {
             self.now.fetched.push((at / LINE, self.now.elapsed_ns));
         }
     }
 
-    /// What is done to shared words.
+    /// Charges for an access to shared words.
     pub(super) fn touched(&mut self, touch: Touch) {
         match touch {
             Touch::Loaded(word) => self.look(word),
@@ -378,7 +392,8 @@ impl Machine {
         self.spend(part, Duration::from_ns(self.profile.line_transfer.as_ns() * lines));
     }
 
-    /// Who only reads looks at versions to know about writers; who writes takes them as locks.
+    /// The part of an access to `word`. A reader reads versions to know about writers; a writer takes them as
+    /// locks.
     const fn part_of(&self, word: Word) -> Part {
         match word {
             Word::Reader(_) => Part::Tracking,
@@ -402,11 +417,11 @@ const fn lock_of(word: Word) -> usize {
     match word {
         Word::Entries(n) => n as usize,
         Word::Lanes(n) => LANES + n as usize,
-        Word::Counter | Word::Reader(_) => panic!("it is no lock"),
+        Word::Counter | Word::Reader(_) => panic!("this word is no lock"),
     }
 }
 
-/// The part of `page`, which is for 4 KiB, that is for `bytes`.
+/// The time for `bytes` if 4 KiB take `page`.
 fn for_bytes(page: Duration, bytes: u64) -> Duration {
     Duration::from_ns((page.as_ns() * bytes).div_ceil(PAGE))
 }

@@ -1,4 +1,4 @@
-//! [`Modelled`]: the memory that a BTT, or a plain disk, lies in. Each call is charged for.
+//! [`Modelled`]: the memory of a BTT or of a plain disk. It charges for each call.
 
 use super::machine::{LINE, Machine, Part};
 use super::store::Store;
@@ -19,20 +19,20 @@ pub(super) struct Modelled {
 pub(super) struct Inside {
     pub(super) machine: Machine,
     store: Store,
-    /// Bytes of the data area: kept only where somebody looks at them.
+    /// Bytes of the data area: kept only if somebody reads them.
     data: Range<u64>,
     keeps_data: bool,
     map: Range<u64>,
-    /// Nothing is charged for until a disk is made.
+    /// False until a disk is made: nothing is charged for before.
     charges: bool,
-    /// Where data are kept: words that may not be durable yet, who stored them and what was there, in order.
+    /// If data is kept: words that may not be durable yet, in order: processor, place, and old content.
     unfenced: Vec<(u16, u64, [u8; 8])>,
-    /// Lines that were written back and not fenced since, and by whom.
+    /// Lines that were written back and not fenced since: processor and line.
     written_back: Vec<(u16, u64)>,
 }
 
 impl Modelled {
-    /// `bytes` of zeroes, used by `machine`.
+    /// `bytes` bytes of zeroes, used by `machine`.
     pub(super) fn new(bytes: u64, machine: Machine) -> Self {
         let inside = Inside {
             machine,
@@ -47,15 +47,18 @@ impl Modelled {
         Self { bytes, inside: RefCell::new(inside) }
     }
 
-    /// All of it is data of a disk, which begins work.
+    /// Makes all of it the data of a disk, which begins work.
     pub(super) fn is_plain(&self) {
         let mut inside = self.inside();
+        assert!(!inside.charges, "a second disk in one memory");
         (inside.data, inside.charges) = (0..self.bytes, true);
     }
 
-    /// It holds an arena at `start`, of which every sector was written once. Its disk begins work.
+    /// Notes an arena at `start` of which every sector was written once. Its disk begins work.
     pub(super) fn has(&self, start: u64, layout: &Layout) {
         let mut inside = self.inside();
+        assert!(!inside.charges, "a second disk in one memory");
+        assert!(start + layout.flogoff <= self.bytes, "an arena outside the memory");
         let at = |offset| start + offset;
         inside.data = at(layout.dataoff)..at(layout.mapoff);
         inside.map = at(layout.mapoff)..at(layout.flogoff);
@@ -64,13 +67,13 @@ impl Modelled {
         inside.charges = true;
     }
 
-    /// Data are kept from now on.
+    /// Keeps data from now on.
     pub(super) fn keep_data(&self) {
         self.inside().keeps_data = true;
     }
 
-    /// What a loss of power leaves, as `draws` decide: of each word that is not durable, what was there or
-    /// what is. Nobody is charged for using it.
+    /// The memory after a loss of power: of each word that is not durable, `draws` chooses the old or the new
+    /// content. Its use costs nothing.
     pub(super) fn survivors(&self, machine: Machine, draws: &mut Prng) -> Self {
         let inside = self.inside();
         let mut store = inside.store.clone();
@@ -106,8 +109,9 @@ impl Inside {
         self.keeps_data || !self.data.contains(&at)
     }
 
-    /// A word is stored.
+    /// Stores a word.
     fn store_word(&mut self, at: u64, word: &[u8]) {
+        debug_assert!(at.is_multiple_of(word.len() as u64), "{} bytes at {at}", word.len());
         if self.keeps_data {
             let (aligned, mut before) = (at / 8 * 8, [0; 8]);
             self.store.read(aligned, &mut before);
@@ -116,7 +120,7 @@ impl Inside {
         self.store.write(at, word);
     }
 
-    /// What the processor at work has stored is durable, and what others had in lines that it wrote back.
+    /// Makes durable what the processor at work has stored, and what others had in lines that it wrote back.
     fn fenced(&mut self) {
         if !self.keeps_data {
             return;
@@ -128,13 +132,13 @@ impl Inside {
         self.unfenced.retain(|(by, at, _)| *by != cpu && !own.contains(&(cpu, at / LINE)));
     }
 
-    /// What words at `at` are.
+    /// The part of accesses to the word at `at`.
     fn part_of(&self, at: u64) -> Part {
         if self.map.contains(&at) { Part::Map } else { Part::Log }
     }
 }
 
-/// A simulation waits in time, not here: whatever somebody waits for has happened already.
+/// A simulation waits in time, not here: whatever a caller waits for has happened already.
 impl Memory for Modelled {
     fn len(&self) -> u64 {
         self.bytes
@@ -211,6 +215,6 @@ impl Memory for Modelled {
     }
 
     fn relax(&self, turn: u32) {
-        panic!("turn {turn} of waiting for somebody, and nobody else is at work");
+        panic!("turn {turn} of a wait for another processor, and none is at work");
     }
 }

@@ -1,7 +1,7 @@
-//! Persistent memory as a disk: by itself, or under a block translation table.
+//! Persistent memory as a disk: plain, or under a block translation table.
 //!
-//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call: what a design
-//! costs follows from what it does. The processor that submits is busy until a request is done; nothing is
+//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call: the cost of a
+//! design follows from its accesses. The processor that submits is busy until a request is done; nothing is
 //! queued, and nobody is interrupted.
 
 mod calendar;
@@ -38,13 +38,13 @@ const _: () = assert!(with_table(CAPACITY_MAX, 512) <= ARENA_BYTES_MAX);
 #[derive(Debug)]
 pub struct Pmem {
     disk: Disk,
-    /// What a request's data pass through.
+    /// The buffer for the data of a request.
     buffer: Vec<u8>,
     finished: VecDeque<Finished>,
-    /// Time that processors have not been charged for yet.
+    /// Time that no processor has been charged for yet.
     spent: Duration,
     pub(super) activity: Activity,
-    /// Where it is looked after what is written.
+    /// The record of writes, if data is kept.
     kept: Option<Box<Kept>>,
     profile: PmemProfile,
     btt: Option<BttDesign>,
@@ -53,16 +53,16 @@ pub struct Pmem {
 #[derive(Debug)]
 enum Disk {
     Plain(Box<Modelled>),
-    /// With the seat of each processor.
+    /// The table, and the seat of each processor.
     Btt(Box<Btt<Modelled>>, Vec<Seat>),
 }
 
 impl Pmem {
-    /// A disk of `capacity` bytes in such memory, with a BTT or without, each sector of which was written once.
+    /// A disk of `capacity` bytes, with a BTT or without, each sector of which was written once.
     ///
     /// # Panics
     ///
-    /// If `capacity` is not within [`CAPACITY_MIN`] and [`CAPACITY_MAX`].
+    /// Panics if `capacity` is not within [`CAPACITY_MIN`] and [`CAPACITY_MAX`].
     #[must_use]
     pub fn new(profile: PmemProfile, btt: Option<&BttDesign>, capacity: u64, cpus: u16) -> Self {
         assert!((CAPACITY_MIN..=CAPACITY_MAX).contains(&capacity), "{capacity} bytes");
@@ -92,7 +92,7 @@ impl Pmem {
         }
     }
 
-    /// Data are kept from now on, and looked at; what a loss of power leaves is drawn from `draws`.
+    /// Keeps and checks data from now on. `draws` draws what a loss of power leaves.
     pub fn keep_data(&mut self, draws: Prng) {
         self.memory().keep_data();
         self.kept = Some(Box::new(Kept::new(draws)));
@@ -105,24 +105,24 @@ impl Pmem {
         }
     }
 
-    /// What it did.
+    /// The operations and their times.
     #[must_use]
     pub fn report(&self) -> PmemReport {
         self.memory().inside().machine.report()
     }
 
-    /// Counts anew from `now` on.
+    /// Starts counting again at `now`.
     pub(super) fn forget(&mut self, now: Instant) {
         self.activity.forget(now);
         self.memory().inside().machine.forget();
     }
 
-    /// How long processors took for what was handed over since the last call.
+    /// Takes the time that processors spent on requests since the last call.
     pub fn take_spent(&mut self) -> Duration {
         core::mem::take(&mut self.spent)
     }
 
-    /// Carries out `request`, which has `tag`.
+    /// Carries out `request` under the driver tag `tag`.
     fn perform(&mut self, tag: DriverTag, request: &Request) -> Result<(), IoError> {
         let bytes = request.sectors as usize * SECTOR_BYTES as usize;
         if self.buffer.len() < bytes {
@@ -168,7 +168,7 @@ impl Pmem {
         done
     }
 
-    /// Looks at what would be left if the power went: through the table's own recovery.
+    /// Checks what would be left if the power went, through the table's own recovery.
     fn look_at_survivors(&mut self) {
         let (Some(kept), Disk::Btt(btt, seats), Some(design)) =
             (&mut self.kept, &self.disk, self.btt)
@@ -215,24 +215,24 @@ impl Device for Pmem {
 }
 
 fn cpus(seats: &[Seat]) -> u16 {
-    u16::try_from(seats.len()).expect("one for each")
+    u16::try_from(seats.len()).expect("number of seats, one for each processor")
 }
 
-/// How a table of `design` is opened on a machine with so many processors.
+/// The options to open a table of `design` on a machine with `cpus` processors.
 fn opened(design: &BttDesign, cpus: u16) -> OpenOptions {
     OpenOptions { policy: design.policy(cpus), ..OpenOptions::new(Container::LabelledNamespace) }
 }
 
-/// Bytes of memory in which a BTT of `capacity` bytes has room.
+/// Bytes of memory for a BTT of `capacity` bytes.
 const fn with_table(capacity: u64, sector_bytes: u32) -> u64 {
     let sectors = capacity.div_ceil(sector_bytes as u64);
     let spare = (NFREE * sector_bytes) as u64;
     let log = NFREE as u64 * 64;
-    // Both info blocks, what is before the arena, and rounding.
+    // Both info blocks, the space before the arena, and rounding.
     capacity + sectors * MAP_ENTRY_BYTES + spare + log + 8 * INFO_BYTES
 }
 
-/// A BTT in `memory`, for so many processors.
+/// A BTT in `memory` for `cpus` processors.
 fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
     let format = Format {
         container: Container::LabelledNamespace,
@@ -241,9 +241,11 @@ fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
         parent_uuid: Uuid::NIL,
         blank: true,
     };
-    format.write(&memory).expect("there is room for an arena");
-    let arenas = find(&memory, Container::LabelledNamespace, None).expect("what was just written");
-    let btt = Btt::open(memory, &opened(design, cpus)).expect("what was just written");
+    format.write(&memory).expect("memory with room for an arena");
+    let arenas = find(&memory, Container::LabelledNamespace, None);
+    let arenas = arenas.expect("arena that was just formatted");
+    assert_eq!(arenas.len(), 1, "the largest disk fits one arena");
+    let btt = Btt::open(memory, &opened(design, cpus)).expect("table that was just formatted");
     btt.memory().has(arenas[0].start, &arenas[0].info.layout);
     btt
 }

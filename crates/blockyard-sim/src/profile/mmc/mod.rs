@@ -1,4 +1,4 @@
-//! eMMC devices and SD cards: the card's figures, and those of the host that it is behind.
+//! eMMC devices and SD cards: the figures of the card, and those of the host in front of it.
 
 use blockyard::limits::Limits;
 use blockyard::time::Duration;
@@ -30,7 +30,7 @@ pub struct MmcProfile {
 }
 
 impl MmcProfile {
-    /// Driver tags under `policy`: where there is a command queue, as many as it holds at most.
+    /// Returns the driver tags under `policy`: at most as many as the command queue holds, if there is one.
     pub(crate) fn tags(&self, policy: Option<HostPolicy>) -> u16 {
         let engine = HostCapabilities {
             queue_engine_depth: self.host.queue_engine_depth,
@@ -44,20 +44,20 @@ impl MmcProfile {
         }
     }
 
-    /// Whether the disk has a volatile cache: if its card has one, so that `[limits]` need not say.
+    /// Whether the disk has a volatile cache. It follows from the card, so `[limits]` need not repeat it.
     pub(super) const fn write_cache(&self) -> bool {
         self.card.features.cache_bytes > 0
     }
 
-    /// Whether the device that this is can have such `limits`; else why not.
+    /// Checks that this device can have such `limits`. The error is the reason why it cannot.
     pub(super) const fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
         if limits.max_sectors > u16::MAX as u32 {
             return Err("a transfer of a card has at most 65535 sectors: `max-sectors`");
         }
         if limits.write_cache != self.write_cache() {
             return Err(
-                "whether a card has a write cache follows from `cache` in `[card]`, 0 for \
-                        none: `write-cache` need not be said here, and not differently",
+                "`cache` in `[card]` decides whether a card has a write cache: `write-cache` can be \
+                        left out, and must not differ",
             );
         }
         if limits.fua && !(limits.write_cache && self.host.set_block_count) {
@@ -68,7 +68,7 @@ impl MmcProfile {
     }
 }
 
-/// A host: what its controller can do, and what its driver costs a processor.
+/// A host: the capabilities of its controller, and the costs of its driver to a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmcHostProfile {
     /// Driver tags.
@@ -79,36 +79,36 @@ pub struct MmcHostProfile {
     pub non_removable: bool,
     /// Whether transfers may be announced (CMD23).
     pub set_block_count: bool,
-    /// Tasks that its command queue engine holds; 0: it has none.
+    /// Tasks that its command queue engine holds; 0: it has no engine.
     pub queue_engine_depth: u8,
-    /// Whether that takes direct commands, and 31 tasks at most with them.
+    /// Whether the engine takes direct commands, and at most 31 tasks besides.
     pub queue_engine_direct: bool,
     /// Whether it has bounce buffers.
     pub bounce_buffers: bool,
     /// The processor that takes its interrupts.
     pub interrupt_cpu: u16,
-    /// What its driver costs.
+    /// The costs of its driver.
     pub costs: HostCosts,
-    /// What goes wrong.
+    /// The faults of the host: none in a profile, those of a fault file in a run.
     pub faults: HostFaults,
 }
 
-/// What the acts of a host driver cost a processor, where it is not told otherwise.
+/// The costs of the acts of a host driver to a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCosts {
-    /// What DMA costs for the memory of a request that reads.
+    /// The cost of DMA for the memory of a request that reads.
     pub read: MemoryCosts,
-    /// The same for one that writes.
+    /// The same for a request that writes.
     pub write: MemoryCosts,
     /// Copying a KiB: to and from a bounce buffer.
     pub copy_per_kib: Duration,
-    /// Copying a KiB to or from the controller's FIFO; each interrupt that brings one costs as any.
+    /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,
-    /// What it takes longer where memory does not fit the cache.
+    /// The additional time of such copies if memory does not fit the cache.
     pub pio_misses: PioMisses,
     /// Putting a command or a transfer on the bus.
     pub issue: Duration,
-    /// Reading a register: a look at DAT0.
+    /// Reading a register to look at DAT0.
     pub look: Duration,
     /// Tuning the bus again.
     pub retune: Duration,
@@ -116,31 +116,32 @@ pub struct HostCosts {
     pub reset: Duration,
 }
 
-/// What DMA costs a processor for the memory of a request.
+/// The cost of DMA to a processor for the memory of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCosts {
-    /// Preparing it, whatever its size.
+    /// Preparing memory of any size.
     pub map: Duration,
     /// The same for each KiB: cache maintenance, descriptors.
     pub map_per_kib: Duration,
-    /// Cleaning up, whatever the size.
+    /// Cleaning up memory of any size.
     pub unmap: Duration,
-    /// The same for each KiB: what caches hold of what was read is stale. Of what was written nothing is.
+    /// The same for each KiB: cache lines of memory that was read into are stale. Memory that was written from has
+    /// no stale lines.
     pub unmap_per_kib: Duration,
 }
 
-/// What copying takes longer where memory does not fit the cache. The FIFO of a controller is short: its bus waits
-/// as long as the processor.
+/// The additional time of copying if memory does not fit the cache. The FIFO of a controller is short, so the bus
+/// waits as long as the processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PioMisses {
-    /// Bytes of a transfer that the cache has.
+    /// Bytes of a transfer that the cache holds.
     pub cached_bytes: u64,
-    /// For each KiB beyond.
+    /// Time for each KiB beyond these bytes.
     pub per_kib: Duration,
 }
 
 impl PioMisses {
-    /// For a KiB of a transfer of so many `bytes`, on average; none of `0`.
+    /// Returns the average additional time for a KiB of a transfer of this many `bytes`, 0 for an empty one.
     #[must_use]
     pub fn per_kib_of(&self, bytes: u32) -> Duration {
         let bytes = u64::from(bytes);
@@ -152,18 +153,18 @@ impl PioMisses {
 /// A card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardProfile {
-    /// How its bus is driven; eMMC or SD follows from it.
+    /// The mode of its bus, which also decides whether it is an eMMC device or SD card.
     pub mode: Mode,
-    /// What takes how long.
+    /// The times of its operations.
     pub timing: CardTiming,
-    /// What it can do.
+    /// Its features.
     pub features: CardFeatures,
 }
 
-/// What a card can do beside reading and writing. SD cards have none of it.
+/// The features of a card beside reading and writing. SD cards have none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFeatures {
-    /// Bytes of its volatile cache; 0: it has none.
+    /// Bytes of its volatile cache; 0: it has no cache.
     pub cache_bytes: u64,
     /// Tasks in its command queue, 0 or 1 to 32.
     pub queue_depth: u8,
@@ -171,14 +172,14 @@ pub struct CardFeatures {
     pub packed_writes: u8,
     /// Most reads in a packed command, 0 to 63.
     pub packed_reads: u8,
-    /// Whether what it does can be interrupted (HPI).
+    /// Whether its operations can be interrupted (HPI).
     pub hpi: bool,
     /// Whether it has background operations.
     pub bkops: bool,
 }
 
 impl CardProfile {
-    /// Whether it follows the standard of eMMC; else that of SD.
+    /// Whether it is an eMMC device; otherwise it is an SD card.
     #[must_use]
     pub fn is_emmc(&self) -> bool {
         self.mode.timing >= Timing::MmcLegacy
@@ -248,7 +249,7 @@ const CARD_TABLES: &[(&str, &[&str])] = &[
     ("card.control", CONTROL),
 ];
 
-/// How the end of busy is found, as designs and devices say it.
+/// The ways to find the end of busy, as designs and devices name them.
 pub(super) const BUSY_DETECT: &[(&str, BusyDetect)] = &[
     ("cmd13", BusyDetect::Status),
     ("dat0-callback", BusyDetect::Line),
@@ -269,7 +270,7 @@ const TIMING: &[(&str, Timing)] = &[
     ("emmc-hs400es", Timing::Hs400Es),
     ("emmc-hs400", Timing::Hs400),
 ];
-/// Numbers of lanes.
+/// The number of lanes of a bus.
 struct Lanes;
 
 impl Kind for Lanes {
@@ -290,7 +291,7 @@ impl Kind for Lanes {
     }
 }
 
-/// The tables `[host]` and `[card]` of `top`.
+/// Reads the tables `[host]` and `[card]` of `top`.
 pub(super) fn mmc(top: &Table<'_>) -> Result<MmcProfile, ProfileError> {
     let profile = MmcProfile { host: host(&top.table("host", HOST)?)?, card: card(top)? };
     let Err(bad) = profile.card.timing.check() else { return Ok(profile) };
@@ -334,7 +335,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
     })
 }
 
-/// What copying takes longer where memory does not fit the cache, if the file says so.
+/// Reads the additional time of copying if memory does not fit the cache.
 fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
     let cached = host.take("pio-cached", Bytes(0..=1 << 30))?;
     let Some(per_kib) = host.take("pio-miss-per-kib", Time)? else {
@@ -347,7 +348,7 @@ fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
     Ok(PioMisses { cached_bytes: cached.unwrap_or(0), per_kib })
 }
 
-/// What writing costs for memory, where it is not what reading does.
+/// Reads the cost of memory for writes, where it differs from that for reads.
 fn written(table: &Table<'_>, read: MemoryCosts) -> Result<MemoryCosts, ProfileError> {
     let or = |key, of_reads| Ok(table.take(key, Time)?.unwrap_or(of_reads));
     Ok(MemoryCosts {
@@ -363,7 +364,7 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
     let timing = card.need("timing", OneOf(TIMING))?;
     let width = card.need("width", Lanes)?;
     if width < timing.min_width() || (width == Width::Eight && timing < Timing::MmcLegacy) {
-        let words = "this `timing` does not go with this `width`";
+        let words = "this `timing` does not work with this `width`";
         return Err(card.wrong("width", Problem::Contradiction(words)));
     }
     let features = CardFeatures {
@@ -417,7 +418,7 @@ fn ahead(ahead: &Table<'_>) -> Result<Option<AheadTiming>, ProfileError> {
 fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
     let page: u64 = write.need("page", Bytes(512..=1 << 20))?;
     Ok(WriteTiming {
-        page_bytes: u32::try_from(page).expect("at most a MiB"),
+        page_bytes: u32::try_from(page).expect("a page of at most a MiB"),
         program: write.need("program", Time)?,
         partial: write.take("partial", Time)?.unwrap_or_default(),
         buffer_bytes: write.take("buffer", Bytes(512..=1 << 32))?.unwrap_or(page),
@@ -453,7 +454,8 @@ fn erase(erase: &Table<'_>) -> Result<EraseTiming, ProfileError> {
     let group = erase.take("group", Bytes(512..=1 << 40))?.unwrap_or(512 * 1024);
     let or_none = |key| Ok(erase.take(key, Time)?.unwrap_or_default());
     Ok(EraseTiming {
-        group_sectors: u32::try_from(group / u64::from(SECTOR_BYTES)).expect("at most a TiB"),
+        group_sectors: u32::try_from(group / u64::from(SECTOR_BYTES))
+            .expect("an erase group of at most a TiB in sectors"),
         erase: or_none("erase")?,
         trim: or_none("trim")?,
         discard: or_none("discard")?,

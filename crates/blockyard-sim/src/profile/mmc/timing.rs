@@ -1,10 +1,10 @@
-//! What a card is, in figures: how long it takes for what, and how often it fails.
+//! The figures of a card: the times of its operations.
 //!
 //! All spans are virtual nanoseconds, and all sizes bytes, unless a name says otherwise. Where a
 //! published measurement fixes a figure, its field says which one; the measurements are those of an
 //! SD card on 4 lanes at 50 MHz (*Ux500*), and of an eMMC device in HS400 (*HS400*), both before
-//! the changes that were published with them. What a measurement shows is card and host together,
-//! so a card's share is what is left once the host's is known.
+//! the changes that were published with them. A measurement shows card and host together, so the card's
+//! share is the rest once the host's share is known.
 
 use super::fault::CardFaults;
 use blockyard::time::Duration;
@@ -23,21 +23,21 @@ pub struct CardTiming {
     pub read: ReadTiming,
     /// Writing.
     pub write: WriteTiming,
-    /// Allocation units; `None`: the place of a write does not matter.
+    /// Allocation units; `None`: the location of a write does not matter.
     pub units: Option<UnitTiming>,
-    /// Pauses of the card's own.
+    /// Pauses for work of the card's own.
     pub stall: Option<Stall>,
     /// Erasing.
     pub erase: EraseTiming,
-    /// Work that a card puts off.
+    /// Work that a card defers.
     pub background: Option<BackgroundTiming>,
     /// Settings and modes.
     pub control: ControlTiming,
-    /// What goes wrong.
+    /// The faults of the card: none in a profile, those of a fault file in a run.
     pub faults: CardFaults,
 }
 
-/// How a card reads.
+/// The times of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadTiming {
     /// From the end of the response to the first block. Ux500: with the host's fixed part 460 us,
@@ -49,42 +49,42 @@ pub struct ReadTiming {
     /// Between two blocks, beyond the two clocks of the standard: the card's rate where the bus is
     /// faster. Ux500: 41.93 us/KiB, of which 41.76 are framed data and clocks: 83 ns a block.
     pub gap: Duration,
-    /// Accesses that go on at a time for tasks in the command queue, at least 1. Not published.
+    /// Accesses that run at a time for tasks in the command queue, at least 1. Not published.
     pub parallel: u8,
 }
 
-/// How a card reads ahead.
+/// The read-ahead of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AheadTiming {
-    /// Fetching a KiB. HS400: 65.5 us for 4 KiB, if the card is what holds sequential reads there.
+    /// Fetching a KiB. HS400: 65.5 us for 4 KiB, if the card is the bottleneck of sequential reads there.
     pub per_kib: Duration,
-    /// How far it fetches ahead, a sector at least; so far back from where it is, a read still is in
-    /// the stream. Not published.
+    /// The distance to which it fetches ahead, at least a sector. A read that begins at most this far back is still
+    /// in the stream. Not published.
     pub window_bytes: u64,
 }
 
-/// How a card writes.
+/// The times of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTiming {
-    /// What is programmed at once, a power of two of at least 512. Ux500: 8 KiB, as a write of
+    /// Bytes that the card programs at once, a power of two of at least 512. Ux500: 8 KiB, as a write of
     /// 4 KiB takes longer than one of 8 KiB. Generic: 4 to 16 KiB.
     pub page_bytes: u32,
     /// Programming a page. Pages are programmed one at a time: dies that work side by side make
     /// this shorter. Ux500: 143.05 us/KiB, less the host's mapping, less the wire's share if a page's
     /// data does not come while another is programmed.
     pub program: Duration,
-    /// What a page that is written in part takes longer: reading the rest of it. Ux500: a write of
+    /// The additional time of a page that is written in part, for reading the rest of it. Ux500: a write of
     /// 4 KiB takes 873 us longer than its bytes say, half a page that is programmed for nothing
     /// included.
     pub partial: Duration,
-    /// Takes data at the speed of the wire until it is full, and empties page by page; at least a
+    /// The buffer, at least a page. It takes data at the speed of the wire until it is full, and empties page by
     /// page. One page: data comes only while nothing is programmed. Ux500: one page, if the host's
     /// fixed part of a write is that of a read, which is at least 318 us: with more room nothing
     /// would hide the first page's 336 us on the wire, and both do not fit the 510 us.
     pub buffer_bytes: u64,
-    /// Whether busy ends as soon as the data is in the buffer, cache or none; else when it is
-    /// programmed. With eMMC's cache on it always ends so. Without, a card that ends it early keeps what it
-    /// has taken, whatever happens to its power.
+    /// Whether busy ends as soon as the data is in the buffer, with or without a cache; otherwise busy ends when
+    /// the data is programmed. With eMMC's cache on, busy always ends early. Without a cache, a card that ends busy
+    /// early keeps the data that it took, even if the power is cut.
     pub early: bool,
     /// Busy after the last page of each write: tables of the card's own. Ux500: with the host's
     /// fixed part 510 us.
@@ -93,7 +93,7 @@ pub struct WriteTiming {
     pub flush: Duration,
 }
 
-/// Allocation units: a write that does not go on where an open unit ends costs a copy.
+/// Allocation units: a write that does not continue at the end of an open unit costs a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitTiming {
     /// A unit, a whole number of pages. Ux500: 512 KiB.
@@ -105,7 +105,7 @@ pub struct UnitTiming {
 }
 
 impl UnitTiming {
-    /// How long a copy of `bytes` takes, rounded up.
+    /// Returns the time of a copy of `bytes` bytes, rounded up.
     #[must_use]
     pub fn copy(&self, bytes: u64) -> Duration {
         per(self.copy_per_kib, bytes, KIB_BYTES)
@@ -123,10 +123,10 @@ pub struct Stall {
     pub most: Duration,
 }
 
-/// How a card erases. A range takes the time of all groups that it touches.
+/// The times of erases. A range takes the time of all groups that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseTiming {
-    /// Sectors of a group, at least 1. eMMC's own group stands in EXT_CSD (224).
+    /// Sectors of a group, at least 1. eMMC's own group is in EXT_CSD (224).
     pub group_sectors: u32,
     /// Erasing a group, or on SD the part of one.
     pub erase: Duration,
@@ -138,26 +138,26 @@ pub struct EraseTiming {
     pub sanitize: Duration,
 }
 
-/// Work that a card puts off (BKOPS).
+/// Work that a card defers (BKOPS).
 ///
-/// Every byte programmed adds to it. So many bytes make a level: 1 wanted, 2 impacted, 3 critical;
+/// Every programmed byte adds to the work. A number of bytes makes a level: 1 wanted, 2 impacted, 3 critical;
 /// from 2 on each status carries the exception bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundTiming {
     /// Bytes programmed to a level, at least 1. Not published.
     pub level_bytes: u64,
-    /// Doing the work of a KiB, asked for or, where the device may, while it is idle. Not published.
+    /// Doing the work of a KiB, on request or, if the device may, while it is idle. Not published.
     pub per_kib: Duration,
 }
 
 impl BackgroundTiming {
-    /// How long the work of `bytes` takes, rounded up.
+    /// Returns the time of the work of `bytes` bytes, rounded up.
     #[must_use]
     pub fn work(&self, bytes: u64) -> Duration {
         per(self.per_kib, bytes, KIB_BYTES)
     }
 
-    /// The bytes whose work is done in `span`, rounded down; all where it takes no time.
+    /// Returns the bytes whose work is done in `span`, rounded down; `u64::MAX` if work takes no time.
     #[must_use]
     pub fn done_in(&self, span: Duration) -> u64 {
         let bytes = u128::from(span.as_ns()) * u128::from(KIB_BYTES);
@@ -177,7 +177,7 @@ pub struct ControlTiming {
     pub interrupt: Duration,
 }
 
-/// Why figures are no card's.
+/// A figure that no card can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTiming {
     /// The table of a profile that has the figure, as `card.write`.
@@ -197,8 +197,8 @@ impl core::fmt::Display for BadTiming {
 impl core::error::Error for BadTiming {}
 
 impl CardTiming {
-    /// A card that takes no time but the wire's, never fails, and holds `buffer_bytes`, in pages of
-    /// 4 KiB: to build others on.
+    /// Returns a card that takes only the time of the wire, never fails, and buffers `buffer_bytes` in pages of
+    /// 4 KiB. Other cards are built on it.
     #[must_use]
     pub fn instant(buffer_bytes: u64) -> Self {
         let zero = Duration::ZERO;
@@ -229,11 +229,11 @@ impl CardTiming {
         }
     }
 
-    /// Whether the figures agree with each other.
+    /// Checks that the figures agree with each other.
     ///
     /// # Errors
     ///
-    /// The first that does not hold of the limits that the fields state.
+    /// The first figure outside the limits that the fields state.
     pub fn check(&self) -> Result<(), BadTiming> {
         let Self { read, write, faults, .. } = self;
         let ensure = |holds: bool, (table, key), rule| {
@@ -244,10 +244,10 @@ impl CardTiming {
         ensure(
             read.ahead.is_none_or(|ahead| ahead.window_bytes >= 512),
             ("card.ahead", "window"),
-            "a card that reads ahead does so for a sector at least",
+            "a card that reads ahead does so by at least a sector",
         )?;
         let accesses = read.parallel > 0;
-        ensure(accesses, ("card.read", "parallel"), "at least one access goes on at a time")?;
+        ensure(accesses, ("card.read", "parallel"), "at least one access runs at a time")?;
         ensure(
             write.page_bytes.is_power_of_two() && write.page_bytes >= 512,
             ("card.write", "page"),
@@ -273,7 +273,7 @@ impl CardTiming {
             ensure(
                 ordered,
                 ("card.stall", "most"),
-                "a longest stall is not shorter than a shortest",
+                "the longest stall is not shorter than the shortest",
             )?;
         }
         if let Some(background) = &self.background {
@@ -295,8 +295,9 @@ impl CardTiming {
     }
 }
 
-/// The time of `amount` at `unit_time` for each `unit`, rounded up. Saturates.
+/// Returns the time of `amount` at `unit_time` for each `unit`, rounded up. Saturates.
 fn per(unit_time: Duration, amount: u64, unit: u64) -> Duration {
+    debug_assert!(unit > 0, "a price for no bytes");
     let ns = (u128::from(unit_time.as_ns()) * u128::from(amount)).div_ceil(u128::from(unit));
     Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
 }

@@ -206,8 +206,8 @@ impl Blktrace {
     /// Returns how many records stood too late in their files, and the largest delay, nanoseconds.
     pub(in super::super) fn moved(&self) -> (u64, u64) {
         let sorters = || self.files.iter().map(|file| &file.sorter);
-        let most = sorters().map(|sorter| sorter.moved_ns_max).max().unwrap_or(0);
-        (sorters().map(|sorter| sorter.moved).sum(), most)
+        let delay_ns_max = sorters().map(|sorter| sorter.moved_ns_max).max().unwrap_or(0);
+        (sorters().map(|sorter| sorter.moved).sum(), delay_ns_max)
     }
 
     pub(in super::super) fn fault(&self, fault: TraceFault) -> TraceError {

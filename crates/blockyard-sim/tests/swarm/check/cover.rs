@@ -17,7 +17,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// The driver was handed `piece` of `bio`.
+    /// The driver was given `piece` of `bio`.
     pub(crate) fn sent(&mut self, bio: &Bio, piece: &Piece) {
         let end = piece.sector + u64::from(piece.sectors);
         if bio.sectors == 0 {

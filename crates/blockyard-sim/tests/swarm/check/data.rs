@@ -1,5 +1,5 @@
-//! What is read, what is there at the end and what a loss of power leaves is what was written, by
-//! the sequential model of [`history`](blockyard_sim::data::history).
+//! Checks that reads, the final contents, and the contents after a power loss are the data that was
+//! written, by the sequential model of [`history`](blockyard_sim::data::history).
 
 use crate::draw::Plan;
 use blockyard::bio::Bio;
@@ -22,7 +22,7 @@ impl Data {
         Self { verifier: Verifier::new(disks, cache, draws) }
     }
 
-    /// `bio` is about to be submitted: then say [`Self::taken`] or [`Self::refused`].
+    /// `bio` is about to be submitted: call [`Self::taken`] or [`Self::refused`] next.
     pub(crate) fn submitting(&mut self, media: &mut Media, bio: &Bio) {
         self.verifier.submitting(media, bio);
     }
@@ -39,12 +39,12 @@ impl Data {
         self.verifier.ended(media, queue, ended, now);
     }
 
-    /// What would be left if the power went now?
+    /// Returns what would be left after a power cut now.
     pub(crate) fn power_cut(&mut self, media: &mut Media, now: Instant) {
         self.verifier.power_cut(media, now);
     }
 
-    /// All has ended. Says how many sectors were looked at.
+    /// Everything has ended. Returns how many sectors were checked.
     pub(crate) fn finish(&mut self, media: &mut Media, now: Instant) -> Verified {
         self.power_cut(media, now);
         let verified = self.verifier.finish(media, now);

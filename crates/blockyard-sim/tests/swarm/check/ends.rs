@@ -1,4 +1,4 @@
-//! Each bio that was taken ends exactly once, as its parts did.
+//! Checks that each accepted bio ends exactly once, with the status of its parts ([bio-ends-once]).
 
 use blockyard::bio::Bio;
 use blockyard::request::Ended;
@@ -6,15 +6,15 @@ use blockyard::status::Status;
 use blockyard::unit::QueueId;
 use std::collections::BTreeSet;
 
-/// A bio that was taken.
+/// A bio that was accepted.
 #[derive(Clone, Debug)]
 struct Entry {
     queue: QueueId,
     bio: Bio,
-    /// How its parts failed so far.
+    /// The failures of its parts so far.
     failures: Vec<Status>,
     needs_flush: bool,
-    /// How flushes failed meanwhile, which may have been for it.
+    /// The failures of flushes meanwhile, which may have been for this bio.
     flush_failures: Vec<Status>,
     ended: bool,
 }

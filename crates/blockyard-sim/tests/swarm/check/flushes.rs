@@ -3,13 +3,13 @@
 //! When a flush began is known from the time stamp of its request; it may get to the driver later.
 //! Data of a sequence is *under way* from the first time the driver takes it until it is done.
 //!
-//! - **[one-flush-at-a-time]** A hardware queue's flush begins when the one before has ended, and is with the driver
+//! - [one-flush-at-a-time]: A hardware queue's flush begins when the one before has ended, and is with the driver
 //!   once.
-//! - **[flush-waits-for-data]** A flush begins while no data of a sequence is under way, unless somebody waits for it
+//! - [flush-waits-for-data]: A flush begins while no data of a sequence is under way, unless somebody waits for it
 //!   who was submitted [`HOLD_MAX`] ago.
-//! - **[flush-held-bounded]** It begins no later than that, and the grain of a timer, after it was wanted and the
+//! - [flush-held-bounded]: It begins no later than that, and the grain of a timer, after it was wanted and the
 //!   one before had ended.
-//! - **[steps-from-flags]** Data goes to the device as FUA where the device has that and it was asked for, and
+//! - [steps-from-flags]: Data goes to the device as FUA where the device has that and it was asked for, and
 //!   never asks for a flush before it.
 //!
 //! A flush that fails fails the writes whose data was done when it began ([failed-flush-fails-all]): that is for

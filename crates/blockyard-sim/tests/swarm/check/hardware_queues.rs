@@ -1,14 +1,14 @@
 //! What hardware queues send when, in the events ([dispatch-list-first], [direct-requests-first], [no-overtaking-staged]); for [budget-given-back] and [tag-only-in-driver] see [`seam`](super::seam),
 //! for [no-lost-wake-up] [`progress`](super::progress).
 //!
-//! - **[dispatch-list-first]** A run takes nothing out of the elevator or software queues while something waits on
+//! - [dispatch-list-first]: A run takes nothing out of the elevator or software queues while something waits on
 //!   its hardware queue's dispatch list: what was scheduled or refused, and not taken since. Not by
 //!   [`Dispatch::DrainAll`], which breaks this on purpose.
-//! - **[direct-requests-first]** A run sends nothing else before what passes the elevator by and waited when it began.
+//! - [direct-requests-first]: A run sends nothing else before what passes the elevator by and waited when it began.
 //!   Data behind a flush cannot be told from other data in the events and is left out; so is what
 //!   was requeued, which goes to the dispatch list; and so are reserved commands under an elevator,
 //!   which stand aside where they find no tag.
-//! - **[no-overtaking-staged]** What was never staged is not taken by the driver while something is staged in the
+//! - [no-overtaking-staged]: What was never staged is not taken by the driver while something is staged in the
 //!   software queues of its hardware queue. What passes the elevator by is left out, as for [direct-requests-first].
 
 use crate::draw::Plan;

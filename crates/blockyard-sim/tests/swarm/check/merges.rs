@@ -1,5 +1,6 @@
-//! What shares a request may share it ([mergeable-ops-only], [merged-sides-agree], [no-gap-at-boundary]): op, priority and hint agree, nothing is
-//! marked against merging, no gap lies between.
+//! Checks that the bios of a request may share it ([mergeable-ops-only], [merged-sides-agree],
+//! [no-gap-at-boundary]): op, priority and hint agree, no bio is marked against merging, and no gap
+//! lies between them.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::limits::Limits;

@@ -1,6 +1,6 @@
-//! Checkers. Each panics with its name in brackets, so that canaries can say which one fired.
+//! Checkers. Each panics with a name in brackets, so that canaries can say which one fired.
 //!
-//! They see what a submitter, a driver and a trace see. [`Checkers`] tells all of them.
+//! They see the events of a submitter, a driver and a trace, through [`Checkers`].
 
 pub(crate) mod accounts;
 mod cover;
@@ -28,7 +28,7 @@ use blockyard::time::Instant;
 use blockyard::unit::QueueId;
 use blockyard_sim::workload::Prng;
 
-/// All of them.
+/// All checkers.
 pub(crate) struct Checkers {
     plan: Plan,
     striker: Striker,
@@ -64,7 +64,7 @@ impl Checkers {
         }
     }
 
-    /// A bio was taken.
+    /// A bio was accepted.
     pub(crate) fn entered(&mut self, queue: QueueId, bio: Bio, now: Instant, faulty: bool) {
         self.pauses.entered(queue, &bio);
         self.flushes.entered(queue, &bio, now);
@@ -105,7 +105,7 @@ impl Checkers {
         self.seam.taken(seen);
     }
 
-    /// The driver is done with a request, one way or another.
+    /// The driver is done with a request.
     pub(crate) fn finished(&mut self, key: Key, outcome: Outcome, now: Instant) {
         let seen = self.seam.finished(key);
         self.timeouts.finished(key, now);
@@ -118,7 +118,7 @@ impl Checkers {
         }
     }
 
-    /// A request has ended this way, at the driver or before it got there.
+    /// A request has ended, at the driver or before it got there.
     fn done(&mut self, seen: &Seen, status: Status, now: Instant) {
         for piece in &seen.pieces {
             self.cover.done(piece);
@@ -135,7 +135,7 @@ impl Checkers {
         }
     }
 
-    /// The driver was asked about a request that it had had for too long.
+    /// The driver was asked about a request that timed out.
     pub(crate) fn timed_out(&mut self, key: Key, answer: TimedOut, now: Instant) {
         self.timeouts.asked(key, now);
         self.progress.retried();
@@ -154,7 +154,7 @@ impl Checkers {
         self.waits.ended(queue.index(), bio.cookie, now);
     }
 
-    /// A queue that is frozen says that it is empty.
+    /// A frozen queue reports that it is empty.
     pub(crate) fn drained(&self, queue: QueueId) {
         pauses::Pauses::drained(queue, &self.ends);
     }

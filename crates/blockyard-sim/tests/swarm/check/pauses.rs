@@ -1,5 +1,5 @@
-//! While a queue is frozen no bio enters, and what is inside comes to its end ([frozen-admits-none]); while it is
-//! quiesced nothing is offered to the driver ([quiesced-sends-none]).
+//! Checks that no bio enters a frozen queue, and the requests inside end ([frozen-admits-none]);
+//! and that a quiesced queue offers nothing to the driver ([quiesced-sends-none]).
 
 use super::ends::Ends;
 use crate::draw::Plan;
@@ -41,7 +41,7 @@ impl Pauses {
         assert_eq!(self.frozen[queue.index()], 0, "[frozen-admits-none] {bio:?} entered");
     }
 
-    /// `bio` was not taken.
+    /// `bio` was refused.
     pub(crate) fn refused(&self, queue: QueueId, bio: &Bio, refused: SubmitError) {
         let right = match (self.frozen[queue.index()] > 0, bio.flags.contains(Flags::NOWAIT)) {
             (true, true) => refused == SubmitError::WouldBlock,
@@ -59,7 +59,7 @@ impl Pauses {
         );
     }
 
-    /// The queue says that it is empty.
+    /// The queue reports that it is empty.
     pub(crate) fn drained(queue: QueueId, ends: &Ends) {
         let left = ends.open_of(queue);
         assert_eq!(left, 0, "[frozen-admits-none] {queue:?} says it is empty");

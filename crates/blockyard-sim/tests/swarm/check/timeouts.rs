@@ -7,14 +7,14 @@ use crate::recorder::Key;
 use blockyard::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// The timer goes off at whole seconds.
+/// The timer fires at whole seconds.
 const GRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Timeouts {
     /// By queue.
     timeouts: Vec<Duration>,
-    /// When the driver is to be asked about each request it owns.
+    /// When the driver is to be asked about each request that it owns.
     due: BTreeMap<Key, Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! What is done to the device: rules of the fault layer, as drawn.
+//! The faults of the device: drawn rules of the fault layer.
 
 use super::{between, one_in};
 use blockyard::bio::Op;
@@ -10,8 +10,8 @@ use blockyard_sim::workload::Prng;
 
 const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
 
-/// The kinds of fault, by the names their rules have. Completions are lost only where a timeout gives
-/// them up; and no write is spoilt, as what is found would then be wrong: that is for canaries.
+/// The kinds of fault, by the names of their rules. Completions are lost only if a timeout gives
+/// them up. No write is corrupted, because reads would then be wrong: that is for canaries.
 pub(crate) const KINDS: [&str; 8] = [
     "busy device",
     "busy host",
@@ -51,7 +51,7 @@ fn rule(prng: &mut Prng) -> FaultRule {
     FaultRule { name: kind.to_owned(), when, then }
 }
 
-/// Never on every request, so that refusals and requeues come to an end.
+/// Never on every request, so that refusals and requeues end.
 fn when(prng: &mut Prng) -> When {
     let first = between(prng, 1, 50);
     let by_turns = [

@@ -1,4 +1,4 @@
-//! What a seed draws: a whole system and what is done to it.
+//! The draws of a seed: a whole system and its faults.
 
 mod faults;
 mod pause;
@@ -42,35 +42,37 @@ pub(crate) struct Plan {
     pub(crate) defers_all: bool,
     /// Longest time from a worker's being asked to its run.
     pub(crate) run_delay_max: Duration,
-    /// Once in so many refusals the submitter registers only a while later.
+    /// One in so many refused submitters registers only after a while.
     pub(crate) late_wait_one_in: u64,
     /// Whether the accounts are checked after each step.
     pub(crate) checks_each_step: bool,
     /// While there are faults.
     pub(crate) pauses: Vec<PausePlan>,
-    /// At which events the power is cut: what would be left is looked at, and the run goes on.
+    /// The events at which the power is cut: the contents that would be left are checked, and the
+    /// run goes on.
     pub(crate) power_cuts: Vec<u64>,
-    /// Once in so many events somebody completes what is not with the driver.
+    /// One in so many events is followed by a stray completion.
     pub(crate) strays: u64,
 }
 
-/// What the device has room for, and how long it takes.
+/// The depth of the device, and its service times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DevicePlan {
-    /// Commands of one queue, by budget where the design asks for it.
+    /// Commands of one queue, by budget if the design takes it.
     pub(crate) queue_depth: u32,
     /// Commands of all queues together.
     pub(crate) host_depth: u32,
     pub(crate) service_max: Duration,
     /// Once in so many chances it has no budget although there is room; 0: never.
     pub(crate) no_budget: u64,
-    /// As often it is said to be full although it is not, nor anything in flight ([busy-promise-kept]).
+    /// As often it reports to be full although it is not, with nothing in flight
+    /// ([busy-promise-kept]).
     pub(crate) empty_promises: u64,
     /// Once in so many commands, but [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) at
     /// most, it takes up to [`Self::stuck_max`].
     pub(crate) stuck: u64,
     pub(crate) stuck_max: Duration,
-    /// Once in so many commands it gives one back prepared, not done.
+    /// One in so many commands is given back prepared.
     pub(crate) again_prepared: u64,
 }
 

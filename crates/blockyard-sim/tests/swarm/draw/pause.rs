@@ -6,21 +6,21 @@ use blockyard::time::Duration;
 use blockyard::unit::QueueId;
 use blockyard_sim::workload::Prng;
 
-/// How the traffic of a queue is held.
+/// A freeze or a quiesce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
     Freeze,
     Quiesce,
 }
 
-/// One time that it is held; several may overlap.
+/// One pause; several may overlap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PausePlan {
     pub(crate) queue: QueueId,
     pub(crate) how: Pause,
-    /// So long after the begin.
+    /// The time after the start of the run.
     pub(crate) after: Duration,
-    /// So long; `None`: until the queue is empty, which a freeze leads to.
+    /// How long it lasts; `None`: until the queue is empty, which a freeze leads to.
     pub(crate) lasts: Option<Duration>,
 }
 

@@ -26,7 +26,7 @@ use blockyard_sim::workload::Prng;
 use std::collections::BTreeSet;
 
 impl Machine {
-    /// The system of `plan`, as `seed` decides what it does, with `flaw`.
+    /// Returns the system of `plan` with `flaw`, driven by `seed`.
     pub(crate) fn new(seed: u64, plan: Plan, flaw: Option<Flaw>) -> Self {
         let draws = Prng::new(seed);
         let tags = spoil_tags(plan.tags, flaw);
@@ -91,7 +91,7 @@ fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> 
     Traced { below, sink: Recorder::default() }
 }
 
-/// What the medium is like.
+/// Returns the properties of the medium.
 fn on_medium(config: &QueueConfig, flaw: Option<Flaw>) -> Limits {
     let mut limits = config.limits.clone();
     limits.write_cache |= flaw == Some(Flaw::LyingCache);

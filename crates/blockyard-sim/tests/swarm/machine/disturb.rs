@@ -1,5 +1,5 @@
-//! What comes from outside at any moment: queues held and let go, the power cut, and completions
-//! of what is not with the driver.
+//! Disturbances from outside at any moment: queues frozen and quiesced, power cuts, and stray
+//! completions.
 
 use super::{Event, Machine};
 use crate::draw::{Pause, PausePlan, one_in};
@@ -10,7 +10,7 @@ use blockyard::status::Status;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 
 impl Machine {
-    /// An event has been dealt with.
+    /// An event has been handled.
     pub(super) fn disturb(&mut self) {
         if self.plan.power_cuts.contains(&self.summary.events) {
             self.checkers.data.power_cut(self.host.driver.media(), self.now);
@@ -77,7 +77,8 @@ impl Machine {
         self.checkers.progress.moved(self.now);
     }
 
-    /// A completion that comes too late, or out of nowhere ([first-end-wins]): it changes nothing.
+    /// Reports a completion that comes too late, or out of nowhere ([first-end-wins]): it changes
+    /// nothing.
     fn complete_a_stray(&mut self) {
         let tags = self.plan.tags;
         let below = |machine: &mut Self, count: usize| {

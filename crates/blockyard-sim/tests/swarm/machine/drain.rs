@@ -1,4 +1,4 @@
-//! What every call leaves to be done, as the contract says.
+//! The work that every call leaves behind, as the contract says.
 
 use super::{Event, Machine};
 use crate::flaw::Flaw;
@@ -11,7 +11,7 @@ use blockyard::unit::QueueId;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 impl Machine {
-    /// Does or schedules all that a call left to be done, as the contract says.
+    /// Does or schedules all work that a call left behind, as the contract says.
     pub(super) fn settle(&mut self) {
         loop {
             let runs = self.drain_runs() + self.drain_starved();
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// A bio of `queue` has ended: who found no memory for one tries again.
+    /// A bio of `queue` has ended: submitters that found no memory for a bio try again.
     fn wake_for_bio(&mut self, queue: QueueId) {
         for at in 0..self.submitters.len() {
             let submitter = &mut self.submitters[at];

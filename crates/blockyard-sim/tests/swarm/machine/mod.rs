@@ -1,4 +1,4 @@
-//! The loop that drives real queues with their calls in virtual time, and tells the checkers.
+//! The loop that drives real queues with their calls in virtual time, and notifies the checkers.
 
 mod build;
 mod disturb;
@@ -22,7 +22,7 @@ use blockyard_sim::event::EventHeap;
 use blockyard_sim::workload::Prng;
 use std::collections::BTreeSet;
 
-/// More events than any plan needs; a run that needs them goes in circles.
+/// More events than any plan needs: a run that reaches this is in an endless loop.
 const EVENTS_MAX: u64 = 3_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ enum Event {
     Unplug(QueueId, CpuId),
     Run(QueueId, HctxId),
     Poll(QueueId),
-    /// Something at the device is due.
+    /// An event of the device is due.
     Device,
     /// A pause of the plan begins.
     Pause(usize),
@@ -41,12 +41,12 @@ enum Event {
     Resume(QueueId, Pause),
 }
 
-/// What a run was like.
+/// The summary of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) events: u64,
     pub(crate) runs: u64,
-    /// Bios that were taken, by [`BIOS`](submit::BIOS).
+    /// Bios that were accepted, by [`BIOS`](submit::BIOS).
     pub(crate) bios: [u64; BIOS.len()],
     pub(crate) tally: Tally,
     pub(crate) misbehaved: Misbehaved,
@@ -115,7 +115,7 @@ impl Machine {
         summary
     }
 
-    /// Every submitter submits its bios of the phase; all end, and so does every pause.
+    /// Every submitter submits its bios of the phase. All bios end, and so does every pause.
     fn phase(&mut self, phase: usize) {
         for at in 0..self.submitters.len() {
             self.submitters[at].left = self.submitters[at].plan.bios[phase];

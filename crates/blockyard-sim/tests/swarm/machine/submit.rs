@@ -1,4 +1,4 @@
-//! What submitters do.
+//! The actions of submitters.
 
 use super::{Event, Machine};
 use crate::draw::one_in;
@@ -69,7 +69,7 @@ impl Machine {
         }
     }
 
-    /// Submits the next bio; says whether it was taken.
+    /// Submits the next bio. Returns whether it was accepted.
     fn submit(&mut self, at: usize) -> bool {
         let cookie = self.next_cookie;
         let submitter = &mut self.submitters[at];

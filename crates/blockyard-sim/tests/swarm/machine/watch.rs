@@ -1,4 +1,4 @@
-//! What the checkers are told after every call, and what the device says.
+//! The reports to the checkers after every call, and the completions of the device.
 
 use super::Machine;
 use crate::flaw::Flaw;
@@ -10,7 +10,7 @@ use blockyard::status::Status;
 use blockyard::trace::Action;
 
 impl Machine {
-    /// Every call is followed by this: what the driver saw, what the device was told.
+    /// Runs after every call: passes the calls at the driver's seam to the checkers.
     pub(super) fn after_call(&mut self) {
         self.host.driver.checked().call_ended();
         self.host.driver.checked_below().call_ended();
@@ -65,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// Completes what the device is done with.
+    /// Completes the requests that the device has finished.
     pub(super) fn take_finished(&mut self) {
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             if self.striker.strikes(Flaw::LoseCompletion) {

@@ -88,7 +88,7 @@ impl Deadline {
         }
     }
 
-    /// Returns a request that has aged ([aged-request-first]).
+    /// Returns a request that has aged ([aged-request-first], [elevator-starves-none]).
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
         if self.classes.iter().filter(|class| class.has_work()).count() < 2 {
             return None;

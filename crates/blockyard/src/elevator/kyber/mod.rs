@@ -142,7 +142,8 @@ impl Kyber {
         }
     }
 
-    /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both.
+    /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
+    /// ([dispatched-once]).
     fn take(&mut self, requests: &mut Requests, hctx: HctxId, domain: Domain) -> Option<RequestId> {
         let lane = &mut self.lanes[hctx.index()];
         let (list, pending) = (&mut lane.lists[domain.index()], &mut lane.pending[domain.index()]);
@@ -156,6 +157,12 @@ impl Kyber {
                 pending.remove(at);
             }
         }
+        debug_assert!(
+            0 < lane.len && lane.len <= self.len,
+            "{} requests, {} in all",
+            lane.len,
+            self.len
+        );
         lane.len -= 1;
         self.len -= 1;
         list.pop_front(requests)
@@ -252,6 +259,7 @@ impl Elevator for Kyber {
     fn finished(&mut self, request: &Request, now: Instant) {
         self.adjust_if_due(now);
         let domain = self.domain_of(&request.extent());
+        debug_assert!(request.state() != State::Idle, "an idle request has no token");
         self.tokens[domain.index()].put();
         let times = &request.times;
         // [one-finished-per-dispatch]: a request that came back, or that the driver failed without

@@ -110,6 +110,10 @@ impl<D> Faulty<D> {
     /// Forgets a request that the device below no longer has.
     fn forget(&mut self, queue: QueueId, slot: Slot) {
         let fate = core::mem::replace(&mut self.fates[slot], Fate::Plain);
+        debug_assert!(
+            matches!(fate, Fate::Lost { .. }) || self.coming[queue.index()] > 0,
+            "[every-request-completes-below]: {slot:?}"
+        );
         self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
     }
 

@@ -1,24 +1,25 @@
-//! The command queue engine of the scripted controller, and the card's queue. It checks N1 to N6.
+//! The command queue engine of the scripted controller, and the card's queue. They check
+//! [engine-owns-bus], [task-number-is-slot] and [halt-frees-bus].
 //!
-//! A task is ready so long after it came, and one after the other is transferred, the first that is
-//! ready first. A failure may name its task, another, or none.
+//! A task is ready a given time after it came. Tasks are transferred one after the other, the first that is
+//! ready first. A failure may name its task, another one, or none.
 
 use super::*;
 use crate::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
 use std::collections::BTreeSet;
 
-/// A task of the engine's.
+/// A task that the engine holds.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     task: Task,
     ready_at: Instant,
-    /// It has failed, and is not transferred again.
+    /// The task has failed, and is not transferred again.
     failed: bool,
 }
 
-/// Something that the engine does, until then.
+/// What the engine does until an instant.
 enum Next {
-    /// The transfer of a task, from then on.
+    /// The transfer of a task, from this instant on.
     Transfer(usize, Instant),
     Direct,
     Halted,
@@ -27,29 +28,29 @@ enum Next {
 #[derive(Debug, Default)]
 pub(in super::super) struct Engine {
     enabled: bool,
-    /// The bus is free although it is enabled.
+    /// The bus was taken from the engine, which is still enabled.
     halted: bool,
-    /// It was told to halt, and will obey.
+    /// The engine was told to halt, and halts at this instant.
     halts_at: Option<Instant>,
-    /// Its transfer hangs, and nothing follows.
+    /// A transfer hangs, and nothing follows.
     hangs: bool,
     held: Vec<Held>,
-    /// What was done since a task failed, and what of it had moved before.
+    /// Tasks done since a task failed, and the blocks that had moved before.
     noted: Vec<(SlotId, u32)>,
     free_at: Instant,
-    /// A direct command, and how many tasks have come before it.
+    /// A direct command, and how many tasks came before it.
     direct: Option<(Command, usize)>,
     /// CMDQ_MODE_EN, and the tasks that the card has.
     card_queue: bool,
     card_tasks: BTreeSet<u8>,
-    /// How long after they came tasks are ready, by the first sector of their requests, else 0.
+    /// The time until tasks are ready, by the first sector of their requests; otherwise 0.
     pub(in super::super) access: BTreeMap<u64, Duration>,
-    /// Whether the next halts and clears are disobeyed; after these none is.
+    /// Whether the next commands to halt and to clear are ignored; later ones are not.
     pub(in super::super) deaf: VecDeque<bool>,
-    /// All tasks that it was given.
+    /// All tasks that the engine was given.
     pub(in super::super) tasks: Vec<Task>,
     pub(in super::super) most_held: usize,
-    /// When it was told to clear, and that it is off.
+    /// The instants at which the engine was cleared, and disabled.
     pub(in super::super) clears: Vec<Instant>,
     pub(in super::super) disables: Vec<Instant>,
 }
@@ -71,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// The card heard `command`.
+    /// Plays the effect of `command` on the card.
     pub(super) fn heard(&mut self, command: &Command) {
         match command.opcode {
             Opcode::Switch if super::is_queue_switch(command) => {
@@ -85,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// It is off, and has nothing.
+    /// The engine is off, without tasks.
     fn forget(&mut self) {
         self.held.clear();
         self.noted.clear();
@@ -99,7 +100,7 @@ impl Engine {
         self.card_tasks.clear();
     }
 
-    /// The direct command that it is at, and until when the card is busy with it: it is the engine's no more.
+    /// The direct command that was sent, and until when the card is busy with it.
     pub(super) fn take_sent_direct(
         &mut self,
         now: Instant,
@@ -113,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// The bus is taken from it; answers the direction of what it was transferring.
+    /// Takes the bus from the engine. Returns the direction of the transfer that ran.
     pub(super) fn abort(&mut self, now: Instant, busy: Duration) -> Option<Direction> {
         if !self.has_bus() {
             return None;
@@ -128,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// What it does next, and when that is over; the card is busy after writes for `busy`.
+    /// Returns what the engine does next, and until when; the card is busy after writes for `busy`.
     fn next(&self, busy: Duration) -> Option<(Next, Instant)> {
         if !self.has_bus() {
             return None;
@@ -160,12 +161,12 @@ impl Engine {
 }
 
 impl Scripted {
-    /// The next event of the engine's.
+    /// Returns the instant of the engine's next event.
     pub(super) fn engine_event(&self) -> Option<Instant> {
         self.engine.next(self.busy).map(|(_, at)| at)
     }
 
-    /// Lets the engine do what is over at `now`.
+    /// Ends everything that is over at `now`.
     pub(super) fn run_engine(&mut self, now: Instant) {
         if let Some((next, at)) = self.engine.next(self.busy).filter(|(_, at)| *at <= now) {
             match next {
@@ -179,7 +180,7 @@ impl Scripted {
         }
     }
 
-    /// The card says that something failed: what was done lately may be it.
+    /// The card reports a failure: the tasks that were done lately are suspect.
     pub(super) fn disown_noted(&mut self) {
         for (slot, before) in core::mem::take(&mut self.engine.noted) {
             let memory = &mut self.memory[slot.index()];
@@ -192,7 +193,7 @@ impl Scripted {
         self.events.push_back((at, HostEvent::Engine(event)));
     }
 
-    /// A task is transferred, as the script has it.
+    /// Transfers a task as the script says.
     fn transfer(&mut self, index: usize, from: Instant, to: Instant) {
         let Held { task, .. } = self.engine.held[index];
         let parameters = task.parameters;
@@ -224,7 +225,7 @@ impl Scripted {
                 self.engine.forget();
                 return self.events.push_back((to, HostEvent::CardGone));
             }
-            // It hangs in the middle.
+            // The transfer hangs in the middle.
             Some(Fault::Silence) => {
                 self.engine.hangs = true;
                 return;
@@ -283,7 +284,7 @@ impl Scripted {
         self.engine_tells(to, EngineEvent::TaskDone(number));
     }
 
-    /// The card is told of the task at `index`.
+    /// Tells the card of the task at `index`.
     fn tell_card(&mut self, index: usize, now: Instant) {
         let task = self.engine.held[index].task;
         let number = task.parameters.task.number();
@@ -295,9 +296,9 @@ impl Scripted {
         self.engine.held[index].ready_at = now + COMMAND + COMMAND + access;
     }
 
-    /// The direct command is sent; the tasks that came after it follow.
+    /// Sends the direct command; the tasks after it follow.
     fn send_direct(&mut self, at: Instant) {
-        let (command, _) = self.engine.direct.take().expect("it has one");
+        let (command, _) = self.engine.direct.take().expect("direct command to send");
         let fault = self.faults.get(&self.spans.len()).copied();
         let opcode = command.opcode;
         let from = self.engine.free_at;
@@ -334,11 +335,11 @@ impl Scripted {
 impl QueueEngine for Scripted {
     fn enable(&mut self, now: Instant) {
         self.settle_busy(now);
-        assert!(self.running.is_none() && !self.engine.enabled, "N1");
+        assert!(self.running.is_none() && !self.engine.enabled, "[engine-owns-bus]");
         assert_eq!(
             (self.engine.card_queue(), self.state),
             (Queue::Empty, CardState::Transfer),
-            "N1"
+            "[engine-owns-bus]"
         );
         self.engine.enabled = true;
         self.engine.free_at = now;
@@ -354,18 +355,27 @@ impl QueueEngine for Scripted {
         let parameters = task.parameters;
         let number = parameters.task.number();
         let at = self.engine.held.len();
-        assert!(self.engine.has_bus() && self.engine.halts_at.is_none(), "N3: {task:?}");
+        assert!(
+            self.engine.has_bus() && self.engine.halts_at.is_none(),
+            "an engine that halts or has failed takes no task: {task:?}"
+        );
         assert!(!self.drifted, "{task:?} on a bus that is to be tuned first");
-        assert!(!self.engine.has(SlotId(number)), "N2: {task:?} has a number that is in use");
-        assert!(number < self.capabilities.queue_engine_tasks(), "N2: {task:?}");
-        assert!(self.engine.held.iter().all(|held| !held.failed), "P4: {task:?} during recovery");
+        assert!(
+            !self.engine.has(SlotId(number)),
+            "[task-number-is-slot]: the number of {task:?} is in use"
+        );
+        assert!(number < self.capabilities.queue_engine_tasks(), "[task-number-is-slot]: {task:?}");
+        assert!(
+            self.engine.held.iter().all(|held| !held.failed),
+            "[no-intake-in-recovery]: {task:?}"
+        );
         let memory = self.memory[usize::from(number)];
-        assert!(memory.accepted && memory.prepared, "B4: {task:?}");
+        assert!(memory.accepted && memory.prepared, "[prepared-while-in-use]: {task:?}");
         assert!(task.skip + u32::from(parameters.blocks) <= memory.sectors);
         let first = memory.sector + u64::from(task.skip);
         assert_eq!(u64::from(task.address), first * self.unit);
-        // What a failure named by mistake may have gone over, and does so again.
-        assert!(task.skip <= memory.moved, "P5: {task:?} leaves something out");
+        // A task that a failure named by mistake may have been transferred, and is transferred again.
+        assert!(task.skip <= memory.moved, "{task:?} leaves blocks out");
         self.copied_as_told(parameters.direction, SlotId(number));
         self.engine.held.push(Held { task: *task, ready_at: now, failed: false });
         self.engine.tasks.push(*task);
@@ -394,7 +404,10 @@ impl QueueEngine for Scripted {
     }
 
     fn clear(&mut self, now: Instant) {
-        assert!(self.engine.enabled && self.running.is_none(), "N5");
+        assert!(
+            self.engine.enabled && self.running.is_none(),
+            "an engine is cleared while it is enabled"
+        );
         assert_eq!(self.engine.card_queue(), Queue::Empty, "the card has tasks still");
         self.engine.clears.push(now);
         if self.engine.deaf.pop_front() == Some(true) {

@@ -1,5 +1,6 @@
-//! A controller and a card of which each transaction goes as the script says, in virtual time. It
-//! checks B1 to B5 and the legality of every command. It has a command queue [`engine`].
+//! A controller and a card that follow a script, in virtual time. They check
+//! [one-request-on-bus], [prepared-while-in-use], [bounced-once], and the legality of every command. The
+//! controller has a command queue [`engine`].
 
 mod engine;
 
@@ -15,30 +16,30 @@ use crate::register::ext_csd::index;
 use engine::Engine;
 use std::collections::BTreeSet;
 
-/// How a transaction goes wrong.
+/// A fault of an MMC request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The controller reports an error; so many blocks went over before.
+    /// The controller reports an error after this many blocks.
     Error(Part, HostError, u16),
     /// A response has these bits, too.
     Bits(Part, u32),
-    /// It goes well, and the bus is to be tuned again.
+    /// The request goes well, and the bus is to be tuned again.
     Drift,
     /// No event comes: an interrupt is lost.
     Silence,
-    /// The card is pulled out.
+    /// The card is removed.
     Gone,
 }
 
-/// A transaction on the bus, to its last event.
+/// An MMC request on the bus, up to its last event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) command: Opcode,
-    /// First sector of the request, where it transfers.
+    /// The first sector of the request, if it transfers data.
     pub(super) sector: Option<u64>,
-    /// Requests that it transfers.
+    /// The requests that it transfers.
     pub(super) requests: usize,
-    /// How long the card may keep the controller waiting; of an engine's, nothing.
+    /// How long the card may keep the controller waiting; zero for the engine's.
     pub(super) limit: Duration,
     pub(super) from: Instant,
     pub(super) to: Instant,
@@ -52,7 +53,7 @@ struct Memory {
     prepared: bool,
     copied_in: bool,
     copied_out: bool,
-    /// Blocks that went over well, from the first.
+    /// Blocks that were transferred well, from the first.
     moved: u32,
 }
 
@@ -68,7 +69,7 @@ pub(super) const BACKGROUND: Command = Command {
     data: None,
 };
 
-/// Whether it turns the card's queue on or off.
+/// Returns whether it turns the card's queue on or off.
 fn is_queue_switch(command: &Command) -> bool {
     let at = u32::from(index::CMDQ_MODE_EN);
     command.opcode == Opcode::Switch && command.argument >> 16 & 0xff == at
@@ -76,51 +77,51 @@ fn is_queue_switch(command: &Command) -> bool {
 
 pub(super) struct Scripted {
     pub(super) capabilities: HostCapabilities,
-    /// By the number of the transaction, counted from 0.
+    /// Faults by the number of the MMC request, counted from 0.
     pub(super) faults: BTreeMap<usize, Fault>,
-    /// Every transfer of this sector fails so, when it is one of several blocks, and alone.
+    /// Every transfer of this sector has this fault: in a transfer of several blocks, and alone.
     pub(super) bad_sector: Option<(u64, Option<Fault>, Option<Fault>)>,
     /// How long the card is busy after a write.
     pub(super) busy: Duration,
     /// How long after a switch, and after an erase.
     pub(super) switch_busy: Duration,
-    /// After its queue goes on or off, or is emptied.
+    /// How long the card is busy after its queue is turned on or off, or emptied.
     pub(super) queue_busy: Duration,
     pub(super) erase_busy: Duration,
-    /// How much the card wants time for background operations, which it says from 2 on; how long
-    /// they take, and how long their interruption does.
+    /// How urgent background operations are, which the card reports from 2 on; how long they take, and how
+    /// long their interruption does.
     pub(super) level: u8,
     pub(super) level_after: u8,
     pub(super) bkops_busy: Duration,
     pub(super) interrupt_busy: Duration,
-    /// In a pack, the request at this sector fails, and what comes after it; does the card say which?
+    /// The request at this sector fails in a pack, and so do those behind it. Does the card name it?
     pub(super) bad_entry: Option<(u64, bool)>,
-    /// Of the last pack: the entry that failed, from 1, 0 if nobody knows.
+    /// The entry of the last pack that failed, from 1; 0 if it is not known.
     failed_entry: Option<u8>,
-    /// Of a packed read: its header, once the card has it.
+    /// The header of a packed read, once the card has it.
     header: Option<[u8; 512]>,
     last_pack: Vec<SlotId>,
-    /// Its EXT_CSD, and the controller's own block.
+    /// The card's EXT_CSD, and the controller's own block.
     pub(super) ext_csd: [u8; 512],
     block: [u8; 512],
-    /// Every command of those that transfer nothing, questions and what is for the engine apart.
+    /// Every command without data, except CMD13 and commands for the engine.
     pub(super) log: Vec<Command>,
-    /// Commands of an erase that has begun.
+    /// The commands of an erase that has begun.
     erase: u8,
-    /// Requests, by first sector, whose data is in the cache only, and those whose data was lost there.
+    /// Requests, by first sector, whose data is in the cache only; and those whose data was lost there.
     volatile: BTreeSet<u64>,
     lost: BTreeSet<u64>,
     /// Requests whose data went past the cache.
     pub(super) forced: BTreeSet<u64>,
     /// Starts in interrupt context that are refused.
     pub(super) refusals: u32,
-    /// The card, and how it is another after a reset.
+    /// The card, and how a reset changes it.
     pub(super) target: Target,
     pub(super) at_reset: fn(&mut Target),
     /// Resets that the card does not survive.
     pub(super) dies_at_reset: bool,
     events: VecDeque<(Instant, HostEvent)>,
-    /// A transaction is on the bus.
+    /// The MMC request on the bus.
     running: Option<MmcRequest>,
     state: CardState,
     busy_until: Instant,
@@ -137,19 +138,19 @@ pub(super) struct Scripted {
     pub(super) unit: u64,
     /// CMD13 is not answered.
     pub(super) mute: bool,
-    /// Each sector that is read alone fails the first time: those that have.
+    /// Each sector that is read alone fails the first time; this set holds those that have.
     pub(super) flaky: Option<Vec<u64>>,
-    /// The bus is tuned; how often again; how often that fails.
+    /// Whether the bus is tuned; how often it was tuned again; how often that fails.
     pub(super) tuned: bool,
     pub(super) retunes: u32,
     pub(super) deaf: u32,
-    /// A task was told to have left the bus in need of it.
+    /// A task has left the bus in need of tuning.
     drifted: bool,
-    /// Blocks that went over well of each request, by its first sector.
+    /// The blocks of each request that were transferred well, by its first sector.
     pub(super) well: BTreeMap<u64, u32>,
-    /// A write was sent after which the card has not responded.
-    untold: bool,
-    /// It has bounce buffers: one, or one for each slot.
+    /// The card has not responded since a write.
+    unconfirmed: bool,
+    /// The bounce buffers: one, or one for each slot.
     pub(super) bounces: Option<Bounce>,
     pub(super) engine: Engine,
 }
@@ -209,7 +210,7 @@ impl Scripted {
             deaf: 0,
             drifted: false,
             well: BTreeMap::new(),
-            untold: false,
+            unconfirmed: false,
             bounces: None,
             engine: Engine::default(),
         }
@@ -231,8 +232,8 @@ impl Scripted {
     }
 
     pub(super) fn next_event(&self) -> Option<Instant> {
-        let told = self.events.front().map(|(at, _)| *at);
-        told.into_iter().chain(self.engine_event()).min()
+        let next = self.events.front().map(|(at, _)| *at);
+        next.into_iter().chain(self.engine_event()).min()
     }
 
     pub(super) fn event_at(&mut self, now: Instant) -> Option<HostEvent> {
@@ -258,12 +259,12 @@ impl Scripted {
         }
     }
 
-    /// Whether what the request at `sector` wrote would survive a loss of power.
+    /// Returns whether the data of the write at `sector` would survive a loss of power.
     pub(super) fn is_durable(&self, sector: u64) -> bool {
         !self.volatile.contains(&sector) && !self.lost.contains(&sector)
     }
 
-    /// What the card does by itself.
+    /// Plays a command after which the card works by itself.
     fn obey(&mut self, command: &Command, at: Instant) {
         let follows = match command.opcode {
             Opcode::SendStatus => return,
@@ -295,7 +296,7 @@ impl Scripted {
         }
     }
 
-    /// `command`, by which the card does something itself, has been command_ended.
+    /// Plays the effect of `command`.
     fn note(&mut self, command: &Command) {
         self.log.push(*command);
         if *command == Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1) {
@@ -303,7 +304,7 @@ impl Scripted {
         }
     }
 
-    /// Whether the card is the one that `command` is for.
+    /// Returns whether the card is the one that `command` is for.
     fn is_for_card(&self, command: &Command) -> bool {
         use Opcode::{InterruptByStatus, InterruptByStop, SendStatus};
         let is_addressed =
@@ -353,7 +354,7 @@ impl Scripted {
         }
     }
 
-    /// What is to happen to the transfer that is next, of so many blocks.
+    /// Returns the fault of the next transfer, which has this many blocks.
     fn fault_of_blocks(&mut self, slot: SlotId, skip: u32, blocks: u16) -> Option<Fault> {
         if let Some(fault) = self.faults.get(&self.spans.len()) {
             return Some(*fault);
@@ -373,7 +374,7 @@ impl Scripted {
         fault.filter(|_| hit)
     }
 
-    /// Plays `transaction` from `now`: where the card is afterwards, and what is told when.
+    /// Plays `transaction` from `now`: the card's state afterwards, and the events with their instants.
     fn play(&mut self, transaction: &MmcRequest, fault: Option<Fault>, now: Instant) {
         let mut at = now;
         let fails = |part| match fault {
@@ -390,7 +391,7 @@ impl Scripted {
             at = at + COMMAND;
             let nobody = (!self.is_for_card(&command)).then_some((HostError::Timeout, 0));
             if let Some((error, blocks)) = fails(part).or(nobody) {
-                // The card did not hear it.
+                // The card did not receive the command.
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
             }
             let response = self.response(fault, part);
@@ -403,7 +404,7 @@ impl Scripted {
         if let Payload::Packed(pack) = transaction.payload {
             at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(data.unwrap().blocks));
             self.check_pack(transaction, &pack);
-            // A card that cannot read on sends nothing more.
+            // A card that cannot go on reading sends nothing more.
             if direction == Some(Direction::Read) && self.holds_bad_entry(&pack) {
                 let (part, error) = (Part::Data, HostError::Timeout);
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks: 1 });
@@ -423,7 +424,11 @@ impl Scripted {
                 let part = Part::Data;
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
             }
-            assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | 1, "Q2");
+            assert_eq!(
+                transaction.announce.unwrap().argument,
+                1 << 30 | 1,
+                "block count of a header"
+            );
             self.header = Some(self.block);
             tell(&mut self.events, at, HostEvent::DataDone);
             self.data_ends(at);
@@ -451,7 +456,10 @@ impl Scripted {
         if let (Some(data), Payload::Slot { slot, skip }) = (data, transaction.payload) {
             let memory = &mut self.memory[slot.index()];
             let dma = self.capabilities.transfer == Transfer::Dma;
-            assert!(memory.accepted && memory.prepared == dma, "B4: {slot:?} in {transaction:?}");
+            assert!(
+                memory.accepted && memory.prepared == dma,
+                "[prepared-while-in-use]: {slot:?} in {transaction:?}"
+            );
             assert!(skip + u32::from(data.blocks) <= memory.sectors, "more than the request has");
             let first = memory.sector + u64::from(skip);
             assert_eq!(u64::from(transaction.command.argument), first * self.unit);
@@ -469,7 +477,10 @@ impl Scripted {
             self.copied_as_told(data.direction, slot);
             let memory = &mut self.memory[slot.index()];
             if direction == Some(Direction::Read) {
-                assert_eq!(memory.moved, skip, "P5: what is read goes over once, in order");
+                assert_eq!(
+                    memory.moved, skip,
+                    "[only-good-blocks-count]: blocks are read once, in order"
+                );
             } else {
                 memory.moved = skip;
             }
@@ -515,7 +526,7 @@ impl Scripted {
         }
     }
 
-    /// What the request at `sector` writes is in the cache, or past it.
+    /// Notes that the data of the write at `sector` is in the cache, or past it.
     fn written(&mut self, sector: u64, forced: bool) {
         let into = if forced { &mut self.forced } else { &mut self.volatile };
         into.insert(sector);
@@ -524,14 +535,14 @@ impl Scripted {
 
     fn copied_as_told(&self, direction: Direction, slot: SlotId) {
         let bounced = self.bounces.is_some() && direction == Direction::Write;
-        assert_eq!(self.memory[slot.index()].copied_in, bounced, "B5");
+        assert_eq!(self.memory[slot.index()].copied_in, bounced, "[bounced-once]");
     }
 
-    /// Q2: the header says what there is, and each request is ready for it.
+    /// Checks that the header lists the requests, and that each one is ready.
     fn check_pack(&self, transaction: &MmcRequest, pack: &Pack) {
         let data = transaction.data().unwrap();
         let reads = data.direction == Direction::Read;
-        let header = if reads { self.header.expect("it came before") } else { self.block };
+        let header = if reads { self.header.expect("header of a packed read") } else { self.block };
         let count = pack.slots().len();
         assert!((2..=63).contains(&count));
         assert_eq!(header[..3], [1, 2 - u8::from(reads), u8::try_from(count).unwrap()]);
@@ -544,8 +555,8 @@ impl Scripted {
                 (memory.sectors, memory.sector)
             );
             let dma = self.capabilities.transfer == Transfer::Dma;
-            assert!(memory.accepted && memory.prepared == dma, "B4");
-            assert_eq!(memory.moved, 0, "P5");
+            assert!(memory.accepted && memory.prepared == dma, "[prepared-while-in-use]");
+            assert_eq!(memory.moved, 0, "a packed request begins at its first block");
             blocks += memory.sectors;
         }
         assert_eq!(u32::from(data.blocks), blocks);
@@ -560,16 +571,16 @@ impl Scripted {
         pack.slots().iter().any(is_bad)
     }
 
-    /// The data of a pack goes over, up to the bad entry.
+    /// Transfers the data of a pack, up to the bad entry.
     fn move_pack(&mut self, direction: Option<Direction>, pack: &Pack) {
         let sector_of = |slot: &SlotId| self.memory[slot.index()].sector;
-        let bad = self.bad_entry.and_then(|(sector, told)| {
+        let bad = self.bad_entry.and_then(|(sector, named)| {
             let at = pack.slots().iter().position(|slot| sector_of(slot) == sector)?;
-            Some((at, told))
+            Some((at, named))
         });
         let well = bad.map_or(pack.slots().len(), |(at, _)| at);
         self.failed_entry =
-            bad.map(|(at, told)| if told { u8::try_from(at + 1).unwrap() } else { 0 });
+            bad.map(|(at, named)| if named { u8::try_from(at + 1).unwrap() } else { 0 });
         for (at, slot) in pack.slots().iter().enumerate() {
             let memory = &mut self.memory[slot.index()];
             memory.moved = if at < well { memory.sectors } else { 0 };
@@ -579,8 +590,8 @@ impl Scripted {
                 self.lost.remove(&memory.sector);
             }
         }
-        // Nobody knows: none has been done for sure.
-        if bad.is_some_and(|(_, told)| !told) {
+        // The failed entry is not known: no request is done for certain.
+        if bad.is_some_and(|(_, named)| !named) {
             for slot in pack.slots() {
                 self.memory[slot.index()].moved = 0;
             }
@@ -610,20 +621,20 @@ impl HostController for Scripted {
 
     fn copy_in(&mut self, slot: SlotId) {
         if self.bounces == Some(Bounce::Sync) {
-            assert!(self.running.is_none(), "B5: the buffer is in use");
+            assert!(self.running.is_none(), "[bounced-once]: the buffer is in use");
         }
         let memory = &mut self.memory[slot.index()];
-        assert!(!memory.copied_in && memory.moved == 0, "B5");
+        assert!(!memory.copied_in && memory.moved == 0, "[bounced-once]");
         memory.copied_in = true;
         self.copies[0] += 1;
     }
 
     fn copy_out(&mut self, slot: SlotId) {
         if self.bounces == Some(Bounce::Sync) {
-            assert!(self.running.is_none(), "B5: the buffer is in use");
+            assert!(self.running.is_none(), "[bounced-once]: the buffer is in use");
         }
         let memory = &mut self.memory[slot.index()];
-        assert!(!memory.copied_out && memory.moved == memory.sectors, "B5");
+        assert!(!memory.copied_out && memory.moved == memory.sectors, "[bounced-once]");
         memory.copied_out = true;
         self.copies[1] += 1;
     }
@@ -637,17 +648,24 @@ impl HostController for Scripted {
 
     fn prepare(&mut self, slot: SlotId) {
         let memory = &mut self.memory[slot.index()];
-        assert!(memory.accepted && !memory.prepared, "B4: prepared once");
+        assert!(memory.accepted && !memory.prepared, "[prepared-while-in-use]: prepared twice");
         assert_eq!(self.capabilities.transfer, Transfer::Dma);
         memory.prepared = true;
         self.prepares += 1;
     }
 
     fn start(&mut self, transaction: &MmcRequest, now: Instant) {
-        assert!(self.running.is_none(), "B1: {transaction:?} while {:?} runs", self.running);
-        assert!(!self.engine.has_bus(), "N1: {transaction:?} while the engine has the bus");
+        assert!(
+            self.running.is_none(),
+            "[one-request-on-bus]: {transaction:?} while {:?} runs",
+            self.running
+        );
+        assert!(
+            !self.engine.has_bus(),
+            "[engine-owns-bus]: {transaction:?} while the engine has the bus"
+        );
         let waits = transaction.data().is_some() || transaction.ends_busy();
-        assert_eq!(waits, transaction.limit > Duration::ZERO, "B6: {transaction:?}");
+        assert_eq!(waits, transaction.limit > Duration::ZERO, "limit of {transaction:?}");
         self.settle_busy(now);
         let sector = match transaction.payload {
             Payload::None | Payload::Block => None,
@@ -683,12 +701,13 @@ impl HostController for Scripted {
             (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
             _ => (self.last, self.last_pack) = (None, Vec::new()),
         }
-        // What the card says failed, has moved nothing; but the first response after a write may speak of that.
+        // Data that the card reports as failed has not moved; but the first response after a write may be
+        // about that write.
         let errors = |(_, event): &(Instant, HostEvent)| match event {
             HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
             _ => None,
         };
-        let of_write_before = match self.untold && transaction.data().is_some() {
+        let of_write_before = match self.unconfirmed && transaction.data().is_some() {
             true => CardStatus::OF_WORK_BEFORE,
             false => 0,
         };
@@ -696,9 +715,9 @@ impl HostController for Scripted {
         let first = responses.next();
         let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
             || responses.any(|errors| errors != 0);
-        self.untold &= first.is_none();
+        self.unconfirmed &= first.is_none();
         let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
-        self.untold |= writes && first.is_some();
+        self.unconfirmed |= writes && first.is_some();
         if disowned {
             self.disown_noted();
         }
@@ -732,17 +751,17 @@ impl HostController for Scripted {
     }
 
     fn block(&mut self) -> &mut [u8; 512] {
-        assert!(self.running.is_none(), "asked for while something is on the bus");
+        assert!(self.running.is_none(), "the block is used while a request is on the bus");
         &mut self.block
     }
 
     fn post(&mut self, slot: SlotId) {
         if let Some(MmcRequest { payload: Payload::Slot { slot: on_bus, .. }, .. }) = self.running {
-            assert_ne!(on_bus, slot, "P2: it is on the bus");
+            assert_ne!(on_bus, slot, "[memory-prepared-once]: the request is on the bus");
         }
-        assert!(!self.engine.has(slot), "N2: {slot:?} is the engine's");
+        assert!(!self.engine.has(slot), "[task-number-is-slot]: {slot:?} is the engine's");
         let memory = &mut self.memory[slot.index()];
-        assert!(memory.prepared, "B4: cleaned up once");
+        assert!(memory.prepared, "[prepared-while-in-use]: posted twice");
         memory.prepared = false;
         self.cleanups += 1;
     }
@@ -758,10 +777,13 @@ impl HostController for Scripted {
     }
 
     fn retune(&mut self, now: Instant) -> Result<(), HostError> {
-        assert!(self.running.is_none() && self.tuned && !self.engine.has_bus(), "B1");
+        assert!(
+            self.running.is_none() && self.tuned && !self.engine.has_bus(),
+            "[one-request-on-bus]"
+        );
         legal(CardState::Transfer, Opcode::MmcTuningBlock, self.engine.card_queue()).unwrap();
-        assert!(!self.untold, "A4: nobody hears what the card says now of a write before");
-        self.erase = 0; // the card forgets one that has begun
+        assert!(!self.unconfirmed, "[status-before-tuning]: responses are ignored now");
+        self.erase = 0; // the card forgets an erase that has begun
         self.settle_busy(now);
         assert_eq!(self.state, CardState::Transfer, "only a card that is ready is tuned");
         self.retunes += 1;
@@ -790,8 +812,8 @@ impl HostController for Scripted {
     }
 
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
-        self.untold = false;
-        assert!(self.running.is_none(), "B1");
+        self.unconfirmed = false;
+        assert!(self.running.is_none(), "[one-request-on-bus]");
         self.resets += 1;
         self.erase = 0;
         self.lost.append(&mut self.volatile);

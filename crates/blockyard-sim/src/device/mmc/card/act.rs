@@ -1,4 +1,4 @@
-//! What each command does, once it is known to be allowed.
+//! The effect of each command that is allowed.
 
 use super::control::Work;
 use super::erase::{Kind, keeps_range};
@@ -17,15 +17,15 @@ use blockyard_mmc::mode::Timing;
 use blockyard_mmc::register::Bits;
 use blockyard_mmc::register::ext_csd::{ExtCsd, index};
 
-/// The address that this SD card chooses.
+/// The address that the SD card chooses.
 const SD_RCA: Rca = Rca(0x1234);
 /// OCR: powered up.
 const POWERED_UP: u32 = 1 << 31;
-/// OCR, and questions for it: voltages.
+/// The voltage bits of OCR and of questions for it.
 const VOLTAGES: u32 = 0x00ff_ff80;
 
 impl Card {
-    /// What is wrong with a command apart from the state in which it comes.
+    /// Checks a command apart from the state in which it comes.
     pub(super) fn check_content(&self, command: &Command, at: Instant) -> Result<(), Wrong> {
         let argument = command.argument;
         let [high, low, ..] = argument.to_be_bytes();
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    /// Whether a packed transfer of so many blocks may begin: a write of one is the header of reads.
+    /// Checks that a packed transfer of `blocks` may begin; a write of one block is the header of reads.
     fn check_packed(&self, direction: Direction, blocks: u32) -> Result<(), Wrong> {
         let Features { max_packed_writes, max_packed_reads, .. } = self.features;
         match direction {
@@ -103,8 +103,10 @@ impl Card {
         }
     }
 
-    /// Does what `command` says, which arrived at `at`, and leads to `next`.
+    /// Carries out `command`, which arrived at `at` and leads to `next`.
     pub(super) fn act(&mut self, command: &Command, next: CardState, at: Instant) -> Reaction {
+        debug_assert!(!self.silent, "{command} to a card that is gone");
+        debug_assert!(at >= self.response_end, "[card-time-moves-forward] {command}");
         let clocks = match command.response.bits() {
             0 => 0,
             bits => self.timing.ncr_clocks + bits,
@@ -120,7 +122,7 @@ impl Card {
         }
         let before = self.state;
         self.state = next;
-        // That a switch failed is said by the next status, not by its own.
+        // The next status says that a switch failed, not the one of its own response.
         let said = (command.opcode == Opcode::Switch).then(|| self.response(command, before));
         let mut busy_until = None;
         let refused = self.effect(command, announced, before, end, &mut busy_until);
@@ -142,7 +144,7 @@ impl Card {
         }
     }
 
-    /// The response, and what it says only once.
+    /// The response, with the errors that it reports only once.
     fn response(&mut self, command: &Command, before: CardState) -> Response {
         let status = |card: &mut Self| {
             let ready = !matches!(before, CardState::Programming | CardState::Disconnect);
@@ -174,8 +176,8 @@ impl Card {
         }
     }
 
-    /// What `command` changes, its response over at `end`; `busy_until` where DAT0 goes low. Answers
-    /// whether it was refused, so that the card stays where it was.
+    /// Makes the changes of `command`, whose response ends at `end`; sets `busy_until` if DAT0 goes low.
+    /// Returns whether the command was refused, so that the card stays in its state.
     fn effect(
         &mut self,
         command: &Command,
@@ -189,7 +191,7 @@ impl Card {
             Opcode::GoIdle => self.reset(),
             Opcode::GoInactive => (self.transfer, self.silent) = (None, true),
             Opcode::Deselect => self.transfer = None,
-            // Without voltages it only asks.
+            // Without voltages the host only asks.
             Opcode::SendOpCond | Opcode::SdSendOpCond => return argument & VOLTAGES == 0,
             Opcode::SetRelativeAddr => {
                 let [high, low, ..] = argument.to_be_bytes();
@@ -243,7 +245,7 @@ impl Card {
                 self.set_busy(end, end + self.timing.control.interrupt, Work::Indivisible);
                 *busy_until = self.busy_until();
             }
-            // These only answer, or change what this card does not keep.
+            // These only answer, or change state that this card does not keep.
             Opcode::AllSendCid
             | Opcode::IoSendOpCond
             | Opcode::SetBusWidth
@@ -296,8 +298,9 @@ impl Card {
         self.transfer = Some(Transfer::new(Direction::Read, what, 0, 1, end));
     }
 
-    /// Begins a read or write that is no task. Answers whether it was refused.
+    /// Begins a read or write that is no task. Returns whether it was refused.
     fn begin(&mut self, command: &Command, announced: Option<Announced>, end: Instant) -> bool {
+        debug_assert!(self.transfer.is_none(), "{command} during another transfer");
         let blocks = blocks_of(command);
         let single = matches!(command.opcode, Opcode::ReadSingle | Opcode::WriteSingle);
         let announced = announced.filter(|announced| announced.blocks > 0 && !single);
@@ -310,7 +313,7 @@ impl Card {
         let (from, streams) = match (direction, &entries) {
             (Direction::Write, _) => (end, false),
             (Direction::Read, None) => self.access(sector, end),
-            // Each of its reads is looked for when it is its turn.
+            // The card begins each of these reads in its turn.
             (Direction::Read, Some(_)) => (end, false),
         };
         let mut transfer = Transfer::new(direction, What::Medium, sector, blocks, from);
@@ -332,8 +335,8 @@ impl Card {
         false
     }
 
-    /// When the first block of a read from `sector` on can be there, which is asked for at `end`, and
-    /// whether it goes on where the card reads ahead.
+    /// When the first block of a read from `sector` on is there, if the read is asked for at `end`, and
+    /// whether it continues where the card reads ahead.
     fn access(&mut self, sector: u64, end: Instant) -> (Instant, bool) {
         let read = &self.timing.read;
         match (&read.ahead, &mut self.stream) {
@@ -345,7 +348,7 @@ impl Card {
         }
     }
 
-    /// CMD38. Answers whether it was refused.
+    /// Carries out CMD38. Returns whether it was refused.
     fn erase_range(
         &mut self,
         argument: u32,
@@ -375,14 +378,15 @@ impl Card {
         false
     }
 
-    /// The sectors that are erased for good when `first` to `last` are to be: eMMC erases whole groups.
+    /// The sectors that an erase of `first` to `last` takes: eMMC erases whole groups.
     fn taken_by(&self, kind: Kind, first: u64, last: u64) -> core::ops::Range<u64> {
+        debug_assert!(first <= last, "erase of sectors {first} to {last}");
         let by_groups = kind == Kind::Erase && self.standard() == Standard::Mmc;
         let unit = if by_groups { self.group_sectors() } else { 1 };
         first - first % unit..(last + 1).next_multiple_of(unit).min(self.registers.sectors)
     }
 
-    /// The erase group: eMMC's high-capacity one where it is on, else the profile's.
+    /// Sectors of the erase group: eMMC's high-capacity group if that is on, or else the profile's.
     fn group_sectors(&self) -> u64 {
         match &self.registers.kind {
             RegistersKind::Mmc { ext_csd }
@@ -395,7 +399,7 @@ impl Card {
         }
     }
 
-    /// CMD45. Answers whether it was refused.
+    /// Carries out CMD45. Returns whether it was refused.
     fn queue_task(&mut self, argument: u32, end: Instant) -> bool {
         let Some(parameters) = self.tasks.described() else { return true };
         let sector = self.place(argument, parameters.blocks);
@@ -418,7 +422,7 @@ impl Card {
         sector.is_none()
     }
 
-    /// CMD46 and CMD47.
+    /// Carries out CMD46 and CMD47.
     fn execute(&mut self, command: &Command, end: Instant) {
         let (direction, blocks) = (direction_of(command), blocks_of(command));
         let number = task_number(command.argument);
@@ -426,6 +430,7 @@ impl Card {
             return;
         };
         self.tasks.forget(Some(number));
+        debug_assert!(self.transfer.is_none(), "{command} during another transfer");
         let mut transfer = Transfer::new(direction, What::Medium, task.sector, blocks, end);
         transfer.durable = task.parameters.durable;
         transfer.streams = task.streams;
@@ -438,7 +443,7 @@ impl Card {
         self.transfer = Some(transfer);
     }
 
-    /// The sector that an address means, with errors in the next status where there is none.
+    /// The sector of an address. If there is none, the next status has the error.
     fn place(&mut self, address: u32, blocks: u32) -> Option<u64> {
         match self.sector_of(address, blocks) {
             Ok(sector) => Some(sector),
@@ -449,8 +454,7 @@ impl Card {
         }
     }
 
-    /// The sector that an address of `blocks` blocks in the partition in use means; else bits for the
-    /// status.
+    /// The sector of an address of `blocks` blocks in the partition in use, or error bits for the status.
     pub(super) fn sector_of(&self, address: u32, blocks: u32) -> Result<u64, u32> {
         let sector = match self.registers.addressing {
             Addressing::Sectors => u64::from(address),
@@ -479,10 +483,10 @@ impl Card {
         }
     }
 
-    /// Where `sector` of the partition in use is among the allocation units of all partitions.
+    /// The place of `sector` of the partition in use among the allocation units of all partitions.
     pub(super) fn unit_sector(&self, sector: u64) -> u64 {
         let access = self.ext_csd_byte(index::PARTITION_CONFIG) & 0b111;
-        // Sectors have 32 bits at most, and a unit is far smaller than what is between two of these.
+        // Sectors have 32 bits at most, and a unit is far smaller than the distance of two partitions.
         self.units.as_ref().map_or(sector, |units| {
             (u64::from(access) << 32).next_multiple_of(units.unit_sectors()) + sector
         })
@@ -494,12 +498,12 @@ const fn keeps_header(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::SetBlockCount | Opcode::SendStatus | Opcode::ReadMultiple)
 }
 
-/// Blocks that the command is to transfer; 0: it has no data.
+/// The blocks of the command's data; 0 if it has none.
 fn blocks_of(command: &Command) -> u32 {
     command.data.map_or(0, |data| u32::from(data.blocks))
 }
 
-/// Which way the command's data goes.
+/// The direction of the command's data.
 fn direction_of(command: &Command) -> Direction {
     command.data.map_or(Direction::Read, |data| data.direction)
 }

@@ -1,4 +1,4 @@
-//! What a card does beside data: its settings, its cache, work it puts off, and interrupts.
+//! The work of a card beside data: settings, cache, background operations, and interrupts.
 
 use super::misuse::Wrong;
 use super::transfer::Transfer;
@@ -23,20 +23,20 @@ const VOLATILE: [u16; 9] = [
     index::POWER_CLASS,
 ];
 
-/// What a card is busy with, for the sake of who interrupts it.
+/// The work that keeps a card busy, and what an interrupt does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Writing so many sectors; `kept`: they are in the cache, and stay there when interrupted.
+    /// A write of `sectors`; `kept`: they are in the cache, and stay there when interrupted.
     Write { sectors: u32, kept: bool },
-    /// Work that was put off.
+    /// Background operations.
     Background,
-    /// Emptying the cache, or erasing: an interrupt leaves the rest as it was.
+    /// Flushing the cache, or erasing: an interrupt leaves the rest as it was.
     Divisible,
-    /// Nothing that can be interrupted, or what was interrupted already.
+    /// Work that cannot be interrupted, or that has been already.
     Indivisible,
 }
 
-/// The card holds DAT0.
+/// The time in which the card holds DAT0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
     since: Instant,
@@ -44,11 +44,11 @@ pub(super) struct Busy {
     work: Work,
 }
 
-/// Work put off, and what went wrong with a packed write.
+/// Background operations, and the failure of a packed write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Background {
     bytes: u64,
-    /// Entry of the last packed write that failed first, from 1.
+    /// The first entry of the last packed write that failed, from 1.
     pub(super) failed_entry: Option<u8>,
 }
 
@@ -57,7 +57,7 @@ impl Background {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// The card works on it for `span`.
+    /// The card does background operations for `span`.
     pub(super) fn work(&mut self, timing: Option<&BackgroundTiming>, span: Duration) {
         let done = timing.map_or(0, |timing| timing.done_in(span));
         self.bytes = self.bytes.saturating_sub(done);
@@ -77,11 +77,11 @@ impl Background {
     /// BKOPS_STATUS, 0 to 3.
     fn level(&self, timing: Option<&BackgroundTiming>) -> u8 {
         let level = timing.map_or(0, |timing| self.bytes / timing.level_bytes);
-        u8::try_from(level.min(3)).expect("at most 3")
+        u8::try_from(level.min(3)).expect("background level, at most 3")
     }
 }
 
-/// CMD6 of eMMC, read.
+/// CMD6 of eMMC, parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Change {
     at: u16,
@@ -118,7 +118,8 @@ impl Card {
     pub(super) fn turn_on(&mut self) {
         let has_groups = self.ext_csd_byte(index::HC_ERASE_GRP_SIZE) > 0;
         let packs = self.features.max_packed_writes > 0;
-        let packed_events = u8::try_from(ExceptionEvents::PACKED_FAILURE).expect("bit 3");
+        let packed_events =
+            u8::try_from(ExceptionEvents::PACKED_FAILURE).expect("event bit 3 in a byte");
         for (at, value, able) in [
             (index::ERASE_GROUP_DEF, 1, has_groups),
             (index::HPI_MGMT, 1, self.features.hpi.is_some()),
@@ -131,11 +132,12 @@ impl Card {
         }
     }
 
-    pub(super) const fn set_busy(&mut self, since: Instant, until: Instant, work: Work) {
+    pub(super) fn set_busy(&mut self, since: Instant, until: Instant, work: Work) {
+        debug_assert!(since <= until, "busy with {work:?} from {since} until {until}");
         self.busy = Some(Busy { since, until, work });
     }
 
-    /// Pages are done later than was said (E3), and so is a write that is not before they are.
+    /// A read has delayed the pages ([read-between-pages]), and so the write that waits for them.
     pub(super) fn write_waits(&mut self) {
         let done = self.engine.done_at() + self.timing.write.finish;
         if let Some(Busy { until, work: Work::Write { kept: false, .. }, .. }) = &mut self.busy {
@@ -159,7 +161,7 @@ impl Card {
         if shown == 0 { 0 } else { Status::EXCEPTION_EVENT }
     }
 
-    /// Brings those bytes of EXT_CSD up to date that change by themselves.
+    /// Updates the bytes of EXT_CSD that change by themselves.
     pub(super) fn refresh_ext_csd(&mut self) {
         let level = self.background.level(self.timing.background.as_ref());
         let [exceptions, _] = self.exceptions().to_le_bytes();
@@ -173,7 +175,7 @@ impl Card {
         self.set_ext_csd(index::PACKED_FAILURE_INDEX, entry);
     }
 
-    /// The change that CMD6 with `argument` asks for, the new value of the byte included.
+    /// The change of a byte that CMD6 with `argument` asks for.
     fn change(&self, argument: u32) -> Change {
         let [access, at, value, _] = argument.to_be_bytes();
         let at = u16::from(at);
@@ -212,7 +214,7 @@ impl Card {
         }
     }
 
-    /// CMD6 of eMMC, its response over at `at`: answers until when the card is busy.
+    /// Carries out CMD6 of eMMC, whose response ends at `at`. Returns until when the card is busy.
     pub(super) fn switch(&mut self, argument: u32, at: Instant) -> Instant {
         let Change { at: byte, value } = self.change(argument);
         let control = &self.timing.control;
@@ -234,7 +236,7 @@ impl Card {
         let flushes = byte == index::FLUSH_CACHE && value & 1 != 0
             || byte == index::CACHE_CTRL && value & 1 == 0;
         if let (true, true, Some(fate)) = (flushes, self.cache_on(), &mut self.fate) {
-            fate.flush(self.engine.last_page()); // K7
+            fate.flush(self.engine.last_page()); // [certain-once-programmed]
         }
         let (until, work) = match byte {
             index::FLUSH_CACHE if value & 1 != 0 && self.cache_on() => {
@@ -259,7 +261,7 @@ impl Card {
         until
     }
 
-    /// Whether the host may interrupt by `opcode`.
+    /// Checks that the host may interrupt by `opcode`.
     pub(super) fn check_interrupt(&self, opcode: Opcode) -> Result<(), Wrong> {
         let by = match opcode {
             Opcode::InterruptByStatus => Hpi::SendStatus,
@@ -269,8 +271,7 @@ impl Card {
         if on { Ok(()) } else { Err(Wrong::Interrupt) }
     }
 
-    /// The host interrupts (HPI) what the card is busy with; the response is over at `at`. Answers
-    /// until when the card is busy.
+    /// Interrupts (HPI) the work of the card; the response ends at `at`. Returns until when the card is busy.
     pub(super) fn interrupt(&mut self, at: Instant) -> Instant {
         let Some(mut busy) = self.busy.filter(|busy| busy.work != Work::Indivisible) else {
             return self.busy_until().unwrap_or(at);
@@ -278,6 +279,7 @@ impl Card {
         if busy.until <= at {
             return busy.until;
         }
+        debug_assert!(busy.since <= at, "{busy:?} is interrupted at {at}, before it begins");
         self.settle_data(at);
         if let Some(fate) = &mut self.fate {
             fate.interrupt();
@@ -289,7 +291,7 @@ impl Card {
                 }
                 let lost = self.engine.drop_all(at) / u64::from(SECTOR_BYTES);
                 let good = u64::from(sectors).saturating_sub(lost);
-                let good = u32::try_from(good).expect("no more than were written");
+                let good = u32::try_from(good).expect("good sectors, at most those of the write");
                 for (byte, value) in (index::CORRECTLY_PRG_SECTORS_NUM..).zip(good.to_le_bytes()) {
                     self.set_ext_csd(byte, value);
                 }
@@ -300,13 +302,13 @@ impl Card {
             Work::Write { .. } | Work::Divisible | Work::Indivisible => {}
         }
         busy.until = busy.until.min(at + self.timing.control.interrupt);
-        busy.work = Work::Indivisible; // interrupted already
+        busy.work = Work::Indivisible; // It has been interrupted.
         self.busy = Some(busy);
         busy.until
     }
 
-    /// CMD12 in the middle of data, its response over at `at`: answers until when the card is busy,
-    /// if it received.
+    /// Carries out CMD12 in the middle of data; its response ends at `at`. Returns until when the card is busy
+    /// with a write.
     pub(super) fn stop(&mut self, at: Instant) -> Option<Instant> {
         use blockyard_mmc::command::Direction;
         let mut transfer: Transfer = self.transfer.take()?;

@@ -1,13 +1,17 @@
-//! What programs a card's memory: a buffer of pages, programmed one after the other.
+//! The programming of a card's memory: a buffer of pages, programmed one after the other.
 //!
-//! - **E1.** A page is programmed as soon as its data is complete and those before it are done.
-//! - **E2.** A page leaves the buffer when it is programmed, not before.
-//! - **E3.** A read goes between two pages: it waits for the one in work, and holds up the next.
+//! # Rules
+//!
+//! - **[pages-program-in-order]** A page is programmed as soon as its data is complete and the pages before
+//!   it are done.
+//! - **[room-after-programming]** A page leaves the buffer when it is programmed, not before.
+//! - **[read-between-pages]** A read goes between two pages: it waits for the one in work, and holds up the
+//!   next.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// A page on its way.
+/// A page that is not programmed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Page {
     cost: Duration,
@@ -22,7 +26,7 @@ pub(super) struct Engine {
     since: Instant,
     cost: Duration,
     bytes: u64,
-    /// Pages that ever came, and those of them that are not on their way any more.
+    /// The number of pages that ever came, and of those that have left.
     came: u64,
     left: u64,
 }
@@ -37,6 +41,7 @@ impl Engine {
             self.pages.pop_front();
             self.left += 1;
         }
+        debug_assert!(!self.pages.is_empty() || (self.bytes, self.cost) == (0, Duration::ZERO));
     }
 
     /// The number of the last page that came, from 1.
@@ -59,45 +64,49 @@ impl Engine {
         self.since + self.cost
     }
 
-    /// When, from `now` on, there is room for `bytes` in a buffer of `capacity`, which is not below
-    /// that.
+    /// When, from `now` on, there is room for `bytes` in a buffer of `capacity`, which is not smaller.
     pub(super) fn room_at(&self, bytes: u64, capacity: u64, now: Instant) -> Instant {
+        debug_assert!(bytes <= capacity, "a page of {bytes} bytes never fits into {capacity}");
         let (mut at, mut used) = (self.since, self.bytes);
         for page in &self.pages {
             if used + bytes <= capacity {
                 break;
             }
-            at = at + page.cost; // E2
+            at = at + page.cost; // [room-after-programming]
             used -= page.bytes;
         }
         if used == self.bytes { now } else { now.max(at) }
     }
 
-    /// A page of `bytes` is complete at `at` and takes `cost`; answers when it will be done.
+    /// Adds a page of `bytes` that is complete at `at` and takes `cost`. Returns when it will be programmed.
     pub(super) fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
         self.settle(at);
         if self.pages.is_empty() {
-            self.since = self.since.max(at); // E1
+            self.since = self.since.max(at); // [pages-program-in-order]
         }
         self.pages.push_back(Page { cost, bytes });
         self.came += 1;
+        debug_assert_eq!(
+            self.came - self.left,
+            self.pages.len() as u64,
+            "pages are numbered in order"
+        );
         self.cost += cost;
         self.bytes += bytes;
         self.done_at()
     }
 
-    /// A read that is asked for at `at` and occupies the memory for `access`; answers when it has
-    /// its data.
+    /// A read at `at` that occupies the memory for `access`. Returns when it has its data.
     pub(super) fn read(&mut self, at: Instant, access: Duration) -> Instant {
         self.settle(at);
         let Some(front) = self.pages.front_mut() else { return at + access };
-        let begin = at.max(self.since + front.cost); // E3
+        let begin = at.max(self.since + front.cost); // [read-between-pages]
         front.cost += access;
         self.cost += access;
         begin + access
     }
 
-    /// Whatever is not programmed at `now` never will be. Answers how many bytes.
+    /// Drops the pages that are not programmed at `now`. Returns their bytes.
     pub(super) fn drop_all(&mut self, now: Instant) -> u64 {
         self.settle(now);
         self.pages.clear();
@@ -117,6 +126,7 @@ mod tests {
         Instant::from_ns(us * 1000)
     }
 
+    /// [pages-program-in-order], [room-after-programming]
     #[test]
     fn pages_are_programmed_one_after_the_other_and_make_room_when_they_are() {
         let mut engine = Engine::default();
@@ -135,6 +145,7 @@ mod tests {
         assert_eq!(engine.push(us(350), 512, page), us(450));
     }
 
+    /// [read-between-pages]
     #[test]
     fn a_read_waits_for_the_page_in_work_and_holds_up_the_rest() {
         let mut engine = Engine::default();

@@ -6,7 +6,7 @@ use blockyard::time::Duration;
 use blockyard_mmc::command::erase::{MmcErase, SdErase};
 use blockyard_mmc::command::{Opcode, Standard};
 
-/// What the first two commands said.
+/// The range of the first two commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) first: Option<u64>,
@@ -20,13 +20,13 @@ impl Range {
     }
 }
 
-/// What CMD38 asks for.
+/// The operation that CMD38 asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Erase,
     Trim,
     Discard,
-    /// SD: all there is.
+    /// SD: the whole card.
     Full,
 }
 
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// How long the sectors `first` to `last` take, in groups of `group_sectors`.
+    /// The time for the sectors `first` to `last`, in groups of `group_sectors`.
     pub(super) const fn time(
         self,
         timing: &EraseTiming,
@@ -58,6 +58,7 @@ impl Kind {
         first: u64,
         last: u64,
     ) -> Duration {
+        debug_assert!(first <= last, "a range that ends before it begins");
         let groups = last / group_sectors - first / group_sectors + 1;
         let each = match self {
             Self::Erase | Self::Full => timing.erase,
@@ -68,7 +69,7 @@ impl Kind {
     }
 }
 
-/// Whether `opcode` may come between the commands of an erase without its being forgotten.
+/// Whether `opcode` may come between the commands of an erase without cancelling it.
 pub(super) const fn keeps_range(opcode: Opcode) -> bool {
     matches!(
         opcode,

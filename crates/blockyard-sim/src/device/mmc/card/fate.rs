@@ -1,36 +1,38 @@
-//! What becomes of data: which of it is on the medium for certain (K7).
+//! The fate of data: which of it is on the medium for certain ([certain-once-programmed]).
 
 use crate::data::deed::Deed;
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// What is known of pages whose data somebody keeps account of.
+/// The pages of which somebody keeps account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     /// Pages that are certain once they are programmed, in order.
     through: VecDeque<(u64, Range<u64>)>,
-    /// A flush is under way: pages up to this one are certain once they are programmed.
+    /// A flush is under way: pages up to this one are certain once programmed.
     flushing: Option<u64>,
     /// Sectors of pages that could not be programmed.
     failed: Vec<Range<u64>>,
-    /// What was not told. Data is named by its first sector within the transfer.
+    /// Deeds not reported yet. Data is named by its first sector within the transfer.
     deeds: VecDeque<Deed<u32>>,
 }
 
-/// When a page that was received is certain.
+/// When a received page is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// At once: the card keeps what it has, whatever happens.
+    /// At once: the card keeps what it has received, whatever happens.
     Now,
     /// When it is programmed.
     Programmed,
-    /// When a flush says so.
+    /// When a flush has covered it.
     Flushed,
 }
 
 impl Fate {
     /// Page number `page` is received: `sectors`, with the data of the transfer from `place` on.
     pub(super) fn received(&mut self, place: u32, sectors: Range<u64>, page: u64, when: When) {
+        debug_assert!(!sectors.is_empty(), "page {page} without sectors");
+        debug_assert!(self.through.back().is_none_or(|(last, _)| *last < page), "pages in order");
         self.deeds.push_back(Deed::Received { place, sectors: sectors.clone(), page });
         match when {
             When::Now => self.deeds.push_back(Deed::Certain { page, sectors }),
@@ -39,12 +41,12 @@ impl Fate {
         }
     }
 
-    /// A page of `sectors` cannot be programmed, and leaves what was there.
+    /// A page of `sectors` cannot be programmed, and leaves the old data.
     pub(super) fn fails(&mut self, sectors: Range<u64>) {
         self.failed.push(sectors);
     }
 
-    /// All that could not be.
+    /// All sectors that could not be programmed.
     pub(super) fn failed(&self) -> &[Range<u64>] {
         &self.failed
     }
@@ -64,7 +66,7 @@ impl Fate {
         self.flushing = Some(page);
     }
 
-    /// It is interrupted, and promises no more.
+    /// The flush is interrupted, and promises nothing.
     pub(super) const fn interrupt(&mut self) {
         self.flushing = None;
     }
@@ -80,7 +82,7 @@ impl Fate {
         }
     }
 
-    /// What is not certain is lost.
+    /// Loses everything that is not certain.
     pub(super) fn lose(&mut self) {
         self.through.clear();
         self.flushing = None;

@@ -4,19 +4,19 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Functions([u8; 6]);
 
-/// "As it is", where a function is asked for; "none", where one is answered.
+/// "Keep the function" in a question; "none" in an answer.
 const NONE: u8 = 0xf;
 
 impl Functions {
-    /// Does what CMD6 with `argument` asks for, on a card that has `supported`, bit by bit for each
-    /// group: bit 31 switches, else it is only asked. Answers the switch status. A function that the
-    /// card does not have leaves all as it was.
+    /// Carries out CMD6 with `argument` on a card with the `supported` functions, one bit each, by group. Bit
+    /// 31 switches; without it the host only asks. Returns the switch status. If the card lacks one of the
+    /// functions, nothing changes.
     pub(super) fn switch(&mut self, supported: &[u16; 6], argument: u32) -> [u8; 64] {
         let mut selected = self.0;
         for (group, function) in selected.iter_mut().enumerate() {
             let [.., wanted] = (argument >> (4 * group) & 0xf).to_be_bytes();
             if wanted != NONE {
-                // Function 0, as a card wakes up, every group has.
+                // Every group has function 0, which is on after power-up.
                 let able = wanted == 0 || supported[group] >> wanted & 1 == 1;
                 *function = if able { wanted } else { NONE };
             }

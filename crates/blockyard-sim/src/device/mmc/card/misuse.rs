@@ -1,4 +1,4 @@
-//! What a host must not do to a card.
+//! Errors of a host in its use of a card.
 
 use super::packed::HeaderError;
 use blockyard::time::Instant;
@@ -7,26 +7,27 @@ use blockyard_mmc::command::legal::Illegal;
 use blockyard_mmc::command::state::CardState;
 use core::fmt;
 
-/// The host did what no host may do, or what this card does not model. It is a bug of the host, and
-/// no fault to recover from: the simulation ends with it. The card stays as it was.
+/// A host did what no host may do, or used a feature that this card does not model. That is a bug of the
+/// host and no fault to recover from: the simulation ends. The card stays as it was
+/// ([misuse-changes-nothing]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misuse {
     /// The command, or the last one before the data in question; `None`: there was none.
     pub command: Option<Command>,
-    /// Where the card was.
+    /// The state of the card.
     pub state: CardState,
-    /// When.
+    /// The instant of the misuse.
     pub at: Instant,
-    /// What is wrong.
+    /// The error.
     pub wrong: Wrong,
 }
 
-/// What is wrong with a [`Misuse`].
+/// The error of a [`Misuse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The card's state does not take the command.
     Illegal(Illegal),
-    /// Something happened later already.
+    /// Something happened at this later instant already.
     Backwards(Instant),
     /// The response to the command before was still on its way until then.
     Overlap(Instant),

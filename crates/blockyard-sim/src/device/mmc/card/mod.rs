@@ -1,40 +1,42 @@
-//! An eMMC device or SD card, as a host sees it: at the level of commands, in virtual time.
+//! An eMMC device or SD card as a host sees it: at the level of commands, in virtual time.
 //!
-//! A host model calls [`Card::command`] when a command has arrived and learns what the card answers
-//! and when; then [`Card::transfer`], at once or piece by piece, when it is ready for data. Busy ends
-//! at [`Card::busy_until`], which an interrupt (HPI) changes. A card has no events of its own: its
-//! state follows from the instant at which it is asked.
+//! A host model calls [`Card::command`] when a command has arrived, and learns the card's answer and its
+//! instant. When the host is ready for data it calls [`Card::transfer`], for all data or piece by piece.
+//! Busy ends at [`Card::busy_until`], which an interrupt (HPI) changes. A card has no events of its own:
+//! its state follows from the instant at which it is asked.
+//!
+//! Wire time is that of [`Mode`], rounded up once for each response and each run of blocks. The host drives
+//! the bus, so the card takes its mode as it is ([`Card::drive`]): whether card and host agree on it is for
+//! [`identify`](blockyard_mmc::identify) and its tests. The card holds no data. Its caller does that; if
+//! asked ([`Card::keep_data`]), the card reports what it did with data as [`Deed`]s.
 //!
 //! # Rules
 //!
-//! - **K1.** What the core's table [`legal`] refuses is a [`Misuse`]: a bug of the host, with which
-//!   the simulation ends. So is what a host can know to be wrong, and what this card does not
-//!   model. The card is then as it was. Only after a command or response that was lost, when no
-//!   host can know the card's state, an illegal command is met as cards meet it: with silence, and
-//!   ILLEGAL_COMMAND in the next status; so is a stop that crosses with the end of its transfer. And commands that ask an idle card which standard it follows
-//!   are no misuse of a card that follows another: it stays silent.
-//! - **K2.** Time moves forward: commands come in order, and none while a response is on its way.
-//! - **K3.** Wire time is that of [`Mode`], rounded up once for each response and each run of blocks.
-//!   The host drives the bus, so its mode is taken as it is ([`Card::drive`]): whether card and host
-//!   agree on it is for [`identify`](blockyard_mmc::identify) and its tests.
-//! - **K4.** Data flows while the host is ready ([`Card::transfer`]), the card has it or has room for
-//!   it, and the wire is free: the latest of the three decides. Room is given by the page.
-//! - **K5.** A failed block ends the transfer: host and card wait, in the state in which they are,
-//!   for CMD12.
-//! - **K6.** The card holds no data. What is where is the business of who calls it: what it did with
-//!   data it says, if asked to ([`Card::keep_data`]), as [`Deed`]s.
-//! - **K7.** What is on the medium for certain only the card knows. With the cache on, that is a page which
-//!   was written past it, once it is programmed, and all that a flush found there, once that is
-//!   programmed; without, each page that is programmed. A card that ends busy early without a cache
-//!   keeps what it has taken, as the standards have it. Of all else a loss of power leaves
-//!   anything, sector by sector: when a cache programs what is up to the card.
+//! - **[misuse-changes-nothing]** A command that the table [`legal`] refuses is a [`Misuse`], a bug of the
+//!   host, and leaves the card as it was. So is a command that the host can know to be wrong, and one that
+//!   this card does not model. After a lost command or response no host can know the card's state. Then the
+//!   card meets an illegal command as cards do: with silence, and ILLEGAL_COMMAND in the next status. The
+//!   same holds for a stop that crosses with the end of its transfer. A card also stays silent, without
+//!   misuse, when an idle card is asked whether it follows the other standard.
+//! - **[card-time-moves-forward]** Commands come in the order of time, and none while a response is on its
+//!   way.
+//! - **[data-waits-for-the-slowest]** Data flows while the host is ready ([`Card::transfer`]), the card has
+//!   the data or room for it, and the wire is free: the latest of the three decides. The card makes room
+//!   page by page.
+//! - **[failed-block-ends-transfer]** A failed block ends the transfer: host and card stay in their states
+//!   and wait for CMD12.
+//! - **[certain-once-programmed]** Only the card knows which data is on the medium for certain. With the
+//!   cache on, these are pages that were written past it, once they are programmed, and all pages that a
+//!   flush found in it, once they are programmed. With the cache off, it is each programmed page. A card
+//!   that ends busy early without a cache keeps what it has taken, as the standards require. Of all other
+//!   data a loss of power leaves anything, sector by sector, as a cache programs pages when it likes.
 //!
 //! # Not modelled
 //!
-//! A [`Misuse`] says so where it is asked for: secure erase, the cache barrier, RPMB,
-//! SD's command queue, I/O cards, blocks of other than 512 bytes. Voltages are as the host says. Partial
-//! pages are not gathered from one write to the next; what was erased costs a copy like what was
-//! not; a cache empties by itself, oldest page first, as fast as pages are programmed.
+//! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and blocks of other than 512 bytes:
+//! a [`Misuse`] says so when the host asks for one. Voltages are as the host says. The card does not gather
+//! partial pages from one write to the next; erased sectors cost a copy like others; a cache empties by
+//! itself, oldest page first, as fast as pages are programmed.
 
 mod act;
 mod ahead;
@@ -76,7 +78,7 @@ use std::collections::VecDeque;
 use transfer::Transfer;
 use unit::Units;
 
-/// What a card says of itself.
+/// The registers by which a card describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     /// OCR without its busy bit, which the card adds once it is powered up.
@@ -85,11 +87,11 @@ pub struct Registers {
     pub cid: [u8; 16],
     /// CSD.
     pub csd: [u8; 16],
-    /// What only its standard has.
+    /// The registers that only its standard has.
     pub kind: RegistersKind,
     /// Size of the user area in sectors.
     pub sectors: u64,
-    /// What addresses count.
+    /// The unit of addresses.
     pub addressing: Addressing,
 }
 
@@ -107,20 +109,20 @@ pub enum RegistersKind {
         scr: [u8; 8],
         /// SD status.
         ssr: Box<[u8; 64]>,
-        /// What it can switch to, bit by bit for each of the six groups, group 1 (access mode) first.
+        /// The supported functions, one bit each, for each of the six groups, group 1 (access mode) first.
         functions: [u16; 6],
     },
 }
 
-/// What a card answers to a command.
+/// The answer of a card to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it says when the card goes on"]
 pub struct Reaction {
-    /// What the host sees on the command line.
+    /// The response on the command line, or the lack of one.
     pub answer: Result<Response, NoAnswer>,
-    /// The end of the response; where none comes, of the time in which it would have begun.
+    /// The end of the response; if none comes, of the time in which it would have begun.
     pub at: Instant,
-    /// Data can flow from then on, if the host asks for it; `None`: there is none.
+    /// Data can flow from then on if the host is ready; `None`: there is no data.
     pub data_from: Option<Instant>,
     /// The card holds DAT0 until then; `None`: it is not busy.
     pub busy_until: Option<Instant>,
@@ -129,9 +131,9 @@ pub struct Reaction {
 /// Why a host has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// None came: the command was not heard, or there is no card.
+    /// None came: the card did not get the command, or there is no card.
     Timeout,
-    /// It came with a wrong CRC; the card did what it was told.
+    /// It came with a wrong CRC; the card carried out the command.
     Crc,
 }
 
@@ -144,7 +146,7 @@ impl From<NoAnswer> for HostError {
     }
 }
 
-/// What EXT_CSD says once and for all.
+/// The features in EXT_CSD that never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Features {
     cache_bytes: u64,
@@ -181,7 +183,7 @@ impl Features {
     }
 }
 
-/// What CMD23 announced.
+/// The announcement of CMD23.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Announced {
     blocks: u32,
@@ -199,35 +201,35 @@ pub struct Card {
     mode: Mode,
     prng: Prng,
     rca: Rca,
-    /// Removed, or without power: nobody answers.
+    /// Removed, or without power: the card does not answer.
     silent: bool,
     state: CardState,
     /// The command before was CMD55.
     application: bool,
-    /// The host cannot know the card's state (K1).
+    /// The host cannot know the card's state ([misuse-changes-nothing]).
     uncertain: bool,
-    /// Bits for the next status.
+    /// Error bits for the next status.
     errors: u32,
     announced: Option<Announced>,
-    /// Sectors and blocks of the reads that a header has told of.
+    /// Sectors and blocks of the reads that a packed header announced.
     packed_read: Option<VecDeque<(u64, u32)>>,
     transfer: Option<Transfer>,
     busy: Option<Busy>,
     engine: Engine,
-    /// Where it is asked what it does with data.
+    /// The fate of its data, if somebody asked the card to report that.
     fate: Option<Fate>,
     units: Option<Units>,
     erase: erase::Range,
     tasks: Tasks,
     functions: Functions,
     background: Background,
-    /// Where it reads ahead.
+    /// The place where the card reads ahead.
     stream: Option<Stream>,
-    /// What its memory was given to do, behind the host's back.
+    /// The work given to its memory that the host does not see.
     memory_time: Duration,
-    /// Blocks of the last write that are good.
+    /// Good blocks of the last write.
     good_blocks: u32,
-    /// What a register read brings.
+    /// The bytes of the register being read.
     register: Vec<u8>,
     last_command: Option<Command>,
     last_at: Instant,
@@ -241,11 +243,11 @@ impl Card {
     ///
     /// # Errors
     ///
-    /// Figures that do not agree with each other.
+    /// Returns [`BadTiming`] if the figures contradict each other.
     ///
     /// # Panics
     ///
-    /// If the registers hold an EXT_CSD that [`ExtCsd::parse`] refuses.
+    /// Panics if the registers hold an EXT_CSD that [`ExtCsd::parse`] refuses.
     pub fn new(
         registers: Registers,
         timing: CardTiming,
@@ -254,9 +256,9 @@ impl Card {
     ) -> Result<Self, BadTiming> {
         timing.check()?;
         let features = match &registers.kind {
-            RegistersKind::Mmc { ext_csd } => {
-                Features::of(&ExtCsd::parse(ext_csd).expect("the EXT_CSD of a card can be read"))
-            }
+            RegistersKind::Mmc { ext_csd } => Features::of(
+                &ExtCsd::parse(ext_csd).expect("EXT_CSD of a model that can be parsed"),
+            ),
             RegistersKind::Sd { .. } => Features::NONE,
         };
         Ok(Self {
@@ -300,13 +302,14 @@ impl Card {
         self
     }
 
-    /// The card is identified at once, as a reset leaves it: see [`Self::selected`].
+    /// Identifies the card at once, after a reset; see [`Self::selected`].
     pub fn select(&mut self, rca: Rca) {
+        assert!(self.transfer.is_none() && self.busy.is_none(), "{rca:?} to a card at work");
         self.rca = rca;
         self.state = CardState::Transfer;
     }
 
-    /// As [`Self::selected`], with all turned on that identification turns on.
+    /// As [`Self::selected`], with every feature on that identification turns on.
     #[must_use]
     pub(in crate::device::mmc) fn identified(mut self, rca: Rca) -> Self {
         self.identify(rca);
@@ -319,46 +322,46 @@ impl Card {
         self.turn_on();
     }
 
-    /// The entry of the last packed write, from 1, that could not be programmed first.
+    /// The first entry of the last packed write, from 1, that could not be programmed.
     pub(in crate::device::mmc) const fn failed_entry(&self) -> Option<u8> {
         self.background.failed_entry
     }
 
-    /// Whether its next status will say one of `bits`.
+    /// Whether the next status will have one of `bits`.
     pub(in crate::device::mmc) const fn is_to_say(&self, bits: u32) -> bool {
         self.errors & bits != 0
     }
 
-    /// What it says of itself, as it is now.
+    /// The registers as they are now.
     #[must_use]
     pub(in crate::device::mmc) const fn registers(&self) -> &Registers {
         &self.registers
     }
 
-    /// From now on it says what it does with data (K6).
+    /// From now on the card reports what it does with data.
     pub fn keep_data(&mut self) {
         self.fate.get_or_insert_default();
     }
 
-    /// Whether it does.
+    /// Whether the card reports what it does with data.
     #[must_use]
     pub const fn keeps_data(&self) -> bool {
         self.fate.is_some()
     }
 
-    /// The next that it did with data, in order. Sectors are named by their place within the data of
-    /// the transfer; the header of a packed one does not count.
+    /// Returns the next deed with data, in order. Sectors are named by their place within the data of the
+    /// transfer; the header of a packed one does not count.
     pub fn next_deed(&mut self) -> Option<Deed<u32>> {
         self.fate.as_mut()?.next_deed()
     }
 
-    /// Sectors that were sent to it and could not be programmed, since it [keeps data](Self::keep_data).
+    /// Sectors that the card received and could not program, since [`Self::keep_data`].
     #[must_use]
     pub fn failed_sectors(&self) -> &[Range<u64>] {
         self.fate.as_ref().map_or(&[], Fate::failed)
     }
 
-    /// It is `at`: what is programmed by then is (K7).
+    /// Reports the pages that are programmed by `at` ([certain-once-programmed]).
     pub(in crate::device::mmc) fn settle_data(&mut self, at: Instant) {
         self.engine.settle(at);
         if let Some(fate) = &mut self.fate {
@@ -366,13 +369,13 @@ impl Card {
         }
     }
 
-    /// From now on the bus is driven in `mode` (K3).
+    /// From now on the host drives the bus in `mode`.
     pub fn drive(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// How long a command is on the wire: a host that begins to send it at some instant calls
-    /// [`Self::command`] so much later.
+    /// How long a command is on the wire: a host calls [`Self::command`] that long after it begins to send
+    /// the command.
     #[must_use]
     pub fn command_time(&self) -> Duration {
         self.mode.time(u64::from(COMMAND_CLOCKS))
@@ -391,22 +394,22 @@ impl Card {
         state
     }
 
-    /// Until when the card holds DAT0 low: after a write, a response with busy. It may have been
-    /// before now. An interrupt (HPI) brings it nearer.
+    /// Until when the card holds DAT0 low, after a write or a response with busy. The instant may have
+    /// passed. An interrupt (HPI) brings it forward.
     #[must_use]
     pub fn busy_until(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.until).filter(|_| !self.silent)
     }
 
-    /// Bytes that were received by `at` and are not on the medium: what a loss of power takes.
+    /// Bytes received by `at` that are not on the medium: a loss of power takes them.
     #[must_use]
     pub fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
         self.engine.settle(at);
         self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
     }
 
-    /// How long its memory has worked by `at` on what a host does not see: pages that are programmed,
-    /// data that is fetched ahead.
+    /// The time until `at` in which the memory worked unseen by the host: on programming pages and on
+    /// fetching data ahead.
     #[must_use]
     pub fn memory_time(&self, at: Instant) -> Duration {
         let to_come = self.stream.map_or(Duration::ZERO, |stream| stream.due().since(at));
@@ -419,15 +422,15 @@ impl Card {
         self.tasks.next_ready(at)
     }
 
-    /// What the register read in progress, or the last one, brings: as many bytes as its command
-    /// has, or none of a tuning block.
+    /// The bytes of the register read in progress, or of the last one: as many as its command has, or none
+    /// for a tuning block.
     #[must_use]
     pub fn register(&self) -> &[u8] {
         &self.register
     }
 
-    /// Power is gone at `at`, with all that is not on the medium: so many bytes, the last that were
-    /// received, as pages are programmed in order. Nobody answers until [`Self::power_up`].
+    /// Cuts the power at `at`. Returns the number of lost bytes: those not on the medium, the last that were
+    /// received, as pages are programmed in order. The card does not answer until [`Self::power_up`].
     pub fn power_cut(&mut self, at: Instant) -> u64 {
         let lost = self.unprogrammed_bytes(at);
         self.settle_data(at);
@@ -444,8 +447,8 @@ impl Card {
         lost
     }
 
-    /// The card is pulled out: what it had not on the medium is lost, so many bytes. Nobody answers
-    /// until [`Self::power_up`], which is also what putting it back is.
+    /// Pulls the card out. Returns the number of lost bytes, as [`Self::power_cut`]. [`Self::power_up`] puts it
+    /// back.
     pub fn remove(&mut self, at: Instant) -> u64 {
         self.power_cut(at)
     }
@@ -459,13 +462,12 @@ impl Card {
         self.busy_ended = self.last_at;
     }
 
-    /// A command has arrived whole at `at`.
-    ///
-    /// Lost responses and silence are answers. See the [module](self) for what is more.
+    /// Takes a command whose last bit arrives at `at`. Lost responses and silence are answers.
     ///
     /// # Errors
     ///
-    /// The host must not send it now (K1, K2), or this card does not model it. Nothing changed.
+    /// Returns [`Misuse`] if the host must not send the command now or this card does not model it
+    /// ([misuse-changes-nothing], [card-time-moves-forward]).
     pub fn command(&mut self, command: &Command, at: Instant) -> Result<Reaction, Misuse> {
         let wrong = |wrong| self.misuse(command, at, wrong);
         if at < self.last_at {
@@ -479,7 +481,7 @@ impl Card {
         }
         if self.is_probe(command, at) {
             self.settle(at);
-            return Ok(self.silence(at)); // K1
+            return Ok(self.silence(at));
         }
         let next = match self.check(command, at) {
             Ok(next) => next,
@@ -489,7 +491,7 @@ impl Card {
                     || self.late_stop(command) =>
             {
                 self.settle(at);
-                self.errors |= Status::ILLEGAL_COMMAND; // K1
+                self.errors |= Status::ILLEGAL_COMMAND; // [misuse-changes-nothing]
                 return Ok(self.silence(at));
             }
             Err(other) => return Err(wrong(other)),
@@ -503,14 +505,14 @@ impl Card {
         Ok(self.act(command, next, at))
     }
 
-    /// Whether `command` is to stop a transfer that has ended by itself since the host last heard of
-    /// it: they crossed.
+    /// Whether `command` stops a transfer that has ended by itself since the host last heard of it: the
+    /// two crossed.
     fn late_stop(&self, command: &Command) -> bool {
         let ended = self.transfer.as_ref().and_then(|transfer| transfer.ended);
         command.opcode == Opcode::StopTransmission && ended.is_some_and(|at| at > self.last_at)
     }
 
-    /// Whether `command` asks for a standard which this card does not follow.
+    /// Whether `command` asks an idle card whether it follows the other standard.
     fn is_probe(&self, command: &Command, at: Instant) -> bool {
         let asks = match command.opcode {
             Opcode::SendOpCond => self.standard() == Standard::Sd,
@@ -521,7 +523,7 @@ impl Card {
         asks && self.state(at) == CardState::Idle
     }
 
-    /// Whether the host may send `command` at `at`, and where the card is then.
+    /// Checks that the host may send `command` at `at`. Returns the state to which it leads.
     fn check(&self, command: &Command, at: Instant) -> Result<CardState, Wrong> {
         let row = command.opcode.row();
         let standard = self.standard();
@@ -533,13 +535,13 @@ impl Card {
         }
         let state = self.state(at);
         let opcode = match command.opcode {
-            // The busy that it was to interrupt ended while it was on its way.
+            // The work that it interrupts ended while the command was on its way.
             Opcode::InterruptByStatus if self.late_interrupt(command, at) => Opcode::SendStatus,
             opcode => opcode,
         };
         let next = legal(state, opcode, self.queue()).map_err(Wrong::Illegal)?;
         match self.busy_until() {
-            // The table does not know that falling asleep and waking take time.
+            // In the table, falling asleep and waking take no time.
             Some(until) if until > at && matches!(state, CardState::StandBy | CardState::Sleep) => {
                 Err(Wrong::Busy(until))
             }
@@ -547,10 +549,10 @@ impl Card {
         }
     }
 
-    /// An interrupt crosses with the end of what it is to interrupt, which came after the host's last
-    /// command, as it is not settled yet. No fault of the host's, if that was to ask whether the card is
-    /// still at it: it takes interrupts in its programming state only (JESD84-B51 6.6.23), of which a host
-    /// that has not asked knows nothing.
+    /// Whether an interrupt crosses with the end of the work that it interrupts. That end came after the
+    /// host's last command, as it is not settled yet. The host is not at fault if that command asked whether
+    /// the card was still at work: a card takes interrupts in its programming state only (JESD84-B51
+    /// 6.6.23), which a host that has not asked cannot know.
     fn late_interrupt(&self, command: &Command, at: Instant) -> bool {
         let has_asked = self.last_command.is_some_and(|last| last.opcode == Opcode::SendStatus);
         matches!(command.opcode, Opcode::InterruptByStatus | Opcode::InterruptByStop)
@@ -559,8 +561,9 @@ impl Card {
             && has_asked
     }
 
-    /// Brings the card to `at`: what ended by then has ended.
+    /// Brings the card to `at`: ends all work that is over by then.
     fn settle(&mut self, at: Instant) {
+        debug_assert!(at >= self.last_at, "[card-time-moves-forward]");
         let state = self.state(at);
         if self.transfer.as_ref().is_some_and(|transfer| transfer.ended_by(at)) {
             self.transfer = None;
@@ -580,7 +583,7 @@ impl Card {
         self.last_at = at;
     }
 
-    /// As after CMD0; what was received is still programmed.
+    /// Resets the card, as CMD0 does; pages that were received are still programmed.
     fn reset(&mut self) {
         self.rca = Rca(0);
         self.state = CardState::Idle;
@@ -600,6 +603,7 @@ impl Card {
 
     /// The card stays silent until the host gives up.
     fn silence(&mut self, at: Instant) -> Reaction {
+        debug_assert!(at >= self.last_at, "[card-time-moves-forward]");
         self.last_at = at;
         let end = at + self.mode.time(u64::from(NCR_MAX));
         self.response_end = end;
@@ -637,7 +641,7 @@ impl Card {
     }
 }
 
-/// Draws once in so many.
+/// Draws an event that happens once in `one_in` times.
 fn one_in(prng: &mut Prng, one_in: Option<u32>) -> bool {
     one_in.is_some_and(|one_in| prng.below(u64::from(one_in)) == 0)
 }

@@ -1,4 +1,4 @@
-//! The header of a packed command: 512 bytes that say what the rest is made of (JESD84-B51 6.6.29).
+//! The header of a packed command: 512 bytes that describe the rest (JESD84-B51 6.6.29).
 //!
 //! | bytes | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 use blockyard_mmc::command::Direction;
 use core::fmt;
 
-/// Entries of 8 bytes beside the first 8 bytes.
+/// The most entries of 8 bytes after the first 8 bytes.
 pub const MAX_ENTRIES: u8 = 63;
 
 /// One read or write of a packed command.
@@ -31,7 +31,7 @@ impl Entry {
     }
 }
 
-/// What is wrong with a header.
+/// An error in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// Its version.
@@ -58,11 +58,11 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// The entries of a packed read or write, as `direction` says, of at most `max_entries`.
+/// Parses the header of a packed command in `direction` with at most `max_entries` entries.
 ///
 /// # Errors
 ///
-/// A version, direction or number of entries that cannot be.
+/// Returns [`HeaderError`] for a wrong version, direction or number of entries.
 pub fn parse(
     header: &[u8; 512],
     direction: Direction,

@@ -1,11 +1,11 @@
-//! eMMC's command queue, as the card keeps it: tasks by number, each ready from some instant on.
+//! The command queue of eMMC in the card: tasks by number, each ready from some instant on.
 
 use super::misuse::Wrong;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::Direction;
 use blockyard_mmc::command::state::Queue;
 
-/// Tasks that a queue can have.
+/// The most tasks of a queue.
 const TASKS: usize = 32;
 
 /// A task as CMD44 describes it.
@@ -14,7 +14,7 @@ pub(super) struct Parameters {
     pub(super) number: u8,
     pub(super) direction: Direction,
     pub(super) blocks: u32,
-    /// Reliable or forced: it is not done before it is programmed.
+    /// Reliable or forced: it completes only when it is programmed.
     pub(super) durable: bool,
 }
 
@@ -37,9 +37,9 @@ impl Parameters {
 pub(super) struct Task {
     pub(super) parameters: Parameters,
     pub(super) sector: u64,
-    /// A read's data is there; a write always is ready, as far as there is room.
+    /// When a read has its data. A write is always ready, as far as there is room.
     ready_at: Instant,
-    /// A read that goes on where the card reads ahead.
+    /// A read that continues where the card reads ahead.
     pub(super) streams: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Task {
 pub(super) struct Tasks {
     depth: u8,
     tasks: [Option<Task>; TASKS],
-    /// Those that there are, bit by bit.
+    /// The queued tasks, one bit each.
     queued: u32,
     described: Option<Parameters>,
     /// When each of the card's accesses is free again.
@@ -56,13 +56,15 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// A queue of `depth` tasks, at most 32, on a card with so many accesses at a time.
+    /// A queue of `depth` tasks, at most 32, on a card that makes `parallel` accesses at a time.
     pub(super) fn new(depth: u8, parallel: u8) -> Self {
+        assert!(usize::from(depth) <= TASKS, "a queue of {depth} tasks");
+        assert!(parallel > 0, "a card makes at least one access at a time");
         let accesses = vec![Instant::ZERO; usize::from(parallel)];
         Self { depth, tasks: [None; TASKS], queued: 0, described: None, accesses }
     }
 
-    /// What it means for what is legal.
+    /// The state of the queue for the table of legal commands.
     pub(super) fn queue(&self, on: bool) -> Queue {
         match (on, self.is_empty()) {
             (false, _) => Queue::Off,
@@ -91,7 +93,7 @@ impl Tasks {
         self.described
     }
 
-    /// The task last described begins at `sector`; it is queued, if there is such a sector.
+    /// Queues the task last described, from `sector` on, if there is such a sector.
     pub(super) fn queue_described(
         &mut self,
         sector: Option<u64>,
@@ -100,20 +102,21 @@ impl Tasks {
     ) {
         if let (Some(parameters), Some(sector)) = (self.described.take(), sector) {
             let task = Task { parameters, sector, ready_at, streams };
+            debug_assert_eq!(self.queued >> parameters.number & 1, 0, "{task:?} is queued twice");
             self.tasks[usize::from(parameters.number)] = Some(task);
             self.queued |= 1 << parameters.number;
         }
     }
 
-    /// An access of `access` begins at `at` or as soon as one can; answers when.
+    /// Begins an access that takes `access`, at `at` or as soon as one is free. Returns when it begins.
     pub(super) fn access(&mut self, at: Instant, access: Duration) -> Instant {
-        let free = self.accesses.iter_mut().min().expect("a card has at least one access");
+        let free = self.accesses.iter_mut().min().expect("accesses of a card, at least one");
         let begin = at.max(*free);
         *free = begin + access;
         begin
     }
 
-    /// Bit by bit, which tasks are ready at `at`.
+    /// The tasks that are ready at `at`, one bit each.
     pub(super) fn ready(&self, at: Instant) -> u32 {
         let ready = self.queued().filter(|task| task.ready_at <= at);
         ready.fold(0, |mask, task| mask | 1 << task.parameters.number)
@@ -124,7 +127,7 @@ impl Tasks {
         self.queued().map(|task| task.ready_at).filter(|&ready| ready > at).min()
     }
 
-    /// The task that CMD46 or CMD47 executes, if it is ready at `at`.
+    /// Returns the task that CMD46 or CMD47 executes, if it is ready at `at`.
     pub(super) fn check_execute(
         &self,
         number: u8,

@@ -13,33 +13,32 @@ use blockyard_mmc::command::status::Status;
 use blockyard_mmc::mode::READ_GAP;
 use std::collections::VecDeque;
 
-/// How a run of blocks went.
+/// The result of moving a run of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it says when the data has passed"]
 pub struct Transferred {
     /// The first block began.
     pub begin: Instant,
-    /// The last block ended, with its CRC status if it was written; of a run in which no data
-    /// comes, as `begin`.
+    /// The last block ended, with its CRC status if it was written; without data, as `begin`.
     pub end: Instant,
-    /// Blocks that are good. Fewer than were asked for: `error` says what happened to the next.
+    /// Good blocks. If fewer than were asked for, `error` says what happened to the next.
     pub blocks: u32,
-    /// What ended the run early (K5).
+    /// The error that ended the run early ([failed-block-ends-transfer]).
     pub error: Option<DataError>,
     /// The last block of a write whose number of blocks was said: the card holds DAT0 until then.
     pub busy_until: Option<Instant>,
 }
 
-/// What happened to a block.
+/// The failure of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataError {
-    /// It did not come, or was not taken, for as long as the host waits.
+    /// It did not come, or was not taken, for as long as the host waited.
     Timeout,
-    /// It arrived with a wrong CRC, at the host or, which then says so, at the card.
+    /// It arrived with a wrong CRC, at the host or at the card, which then says so.
     Crc,
 }
 
-/// What is transferred.
+/// The object of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// A register, or a tuning block: blocks of so many bytes.
@@ -55,38 +54,38 @@ pub(super) struct Transfer {
     pub(super) what: What,
     /// The next sector.
     pub(super) sector: u64,
-    /// Blocks to come: as said, or as the host means to stop after.
+    /// Blocks to come: as announced, or until the host means to stop.
     pub(super) left: u32,
     /// It ends with CMD12 only.
     pub(super) open_ended: bool,
-    /// A write is not done before it is programmed, cache or not.
+    /// A write completes only when it is programmed, cache or not.
     pub(super) durable: bool,
     /// The next block can begin.
     pub(super) from: Instant,
-    /// It is read where the card reads ahead.
+    /// A read where the card reads ahead.
     pub(super) streams: bool,
     /// No data will come.
     pub(super) mute: bool,
-    /// A block failed (K5).
+    /// A block failed ([failed-block-ends-transfer]).
     pub(super) failed: bool,
     /// All blocks have passed.
     pub(super) ended: Option<Instant>,
-    /// Sectors of the page that is being received, and how many of them are still to come.
+    /// Sectors of the page being received, and how many of them are still to come.
     page: (u32, u32),
-    /// Of a packed command.
+    /// The state of a packed command.
     pub(super) packed: Option<Packed>,
-    /// Sectors handed on to be programmed, or to the host.
+    /// Sectors passed on to be programmed, or to the host.
     pub(super) handed_on: u32,
 }
 
-/// How far a packed command is.
+/// The progress of a packed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     /// `None`: the host has not shown the header yet.
     pub(super) entries: Option<VecDeque<(u64, u32)>>,
     /// The header itself has passed.
     pub(super) header_passed: bool,
-    /// Blocks left of the entry that is being received, and its number from 1.
+    /// Blocks left of the entry being received, and its number from 1.
     left: u32,
     entry: u8,
 }
@@ -94,7 +93,7 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) const NEW: Self = Self { entries: None, header_passed: false, left: 0, entry: 0 };
 
-    /// Reads of which a header has told.
+    /// Packed reads that a header announced.
     pub(super) const fn read(entries: VecDeque<(u64, u32)>) -> Self {
         Self { entries: Some(entries), header_passed: true, left: 0, entry: 0 }
     }
@@ -126,14 +125,14 @@ impl Transfer {
         }
     }
 
-    /// The host waits in vain since `end` for the block behind `blocks` that were good (K5).
+    /// The host waits in vain since `end` for the block after `blocks` good ones.
     fn times_out(&mut self, blocks: u32, begin: Instant, end: Instant) -> Transferred {
         self.failed = true;
         let error = Some(DataError::Timeout);
         Transferred { begin, end, blocks, error, busy_until: None }
     }
 
-    /// Whether it ended by itself by `at`.
+    /// Whether the transfer ended by itself by `at`.
     pub(super) fn ended_by(&self, at: Instant) -> bool {
         self.ended.is_some_and(|end| end <= at)
     }
@@ -141,21 +140,22 @@ impl Transfer {
     /// Bytes received of a page that is not complete.
     pub(super) fn page_bytes(&self) -> u64 {
         let (whole, missing) = self.page;
+        debug_assert!(missing <= whole, "{missing} of {whole} sectors are missing");
         u64::from(whole - missing) * u64::from(SECTOR_BYTES)
     }
 }
 
 impl Card {
-    /// The first block of the packed write in progress, or the only one before packed reads, is `header`.
-    /// To be called after its CMD25 and before its data.
+    /// Shows the card `header`: the first block of the packed write in progress, or the only one before
+    /// packed reads. Call this after its CMD25 and before its data.
     ///
     /// # Errors
     ///
-    /// No packed command waits for it, or the header says what cannot be. Nothing changed.
+    /// Returns [`Misuse`] if no packed command waits for a header or the header is wrong. Nothing changed.
     pub fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
         let entries = self.check_header(header).map_err(|wrong| self.data_misuse(wrong))?;
-        let transfer = self.transfer.as_mut().expect("it was checked");
-        let packed = transfer.packed.as_mut().expect("it was checked");
+        let transfer = self.transfer.as_mut().expect("packed transfer whose header was checked");
+        let packed = transfer.packed.as_mut().expect("packed transfer whose header was checked");
         if transfer.left == 1 {
             self.packed_read = Some(entries);
             packed.entries = Some(VecDeque::new());
@@ -188,22 +188,22 @@ impl Card {
         entries.iter().zip(1..).map(place).collect()
     }
 
-    /// The host is ready for `blocks` more blocks of the transfer from `at` on, at least one, and
-    /// will not hold up any of them. All of them may be asked for at once, or piece by piece.
+    /// Moves `blocks` more blocks of the transfer, at least one, with a host that is ready from `at` on and
+    /// holds up none of them. The host may ask for all blocks at once, or piece by piece.
     ///
-    /// The instants that come back lie in the future; who calls this computes ahead, and the card
-    /// counts as having done so once they have passed. A loss of power before takes back nothing.
+    /// The returned instants lie in the future: the caller computes ahead, and the card counts the blocks as
+    /// moved once the instants have passed. An earlier loss of power takes nothing back.
     ///
     /// # Errors
     ///
-    /// So many blocks are not to come, a block before failed, or the header of a packed write is
-    /// missing. Nothing changed.
+    /// Returns [`Misuse`] if fewer blocks are to come, an earlier block failed, or the header of a packed
+    /// write is missing. Nothing changed.
     pub fn transfer(&mut self, blocks: u32, at: Instant) -> Result<Transferred, Misuse> {
         self.transfer_within(Duration::MAX, blocks, at)
     }
 
-    /// As [`Self::transfer`], with a host that waits no longer than `limit` for a block that it reads, or
-    /// for the card to take one that it writes. When that is over, it has waited since the end of the run.
+    /// As [`Self::transfer`], with a host that waits at most `limit` for a block that it reads, or until the
+    /// card takes one that it writes. After a timeout the host has waited since the end of the run.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Card {
         Ok(done)
     }
 
-    /// The card sends what several reads asked for, one after the other.
+    /// The card sends the data of several reads, one after the other.
     fn send_packed(
         &mut self,
         transfer: &mut Transfer,
@@ -278,9 +278,9 @@ impl Card {
         }
     }
 
-    /// Blocks left of the read at hand, which else is the next, looked for at `at`.
+    /// Blocks left of the current read. If none are, the card begins the next read at `at`.
     fn next_read(&mut self, transfer: &mut Transfer, at: Instant) -> u32 {
-        let packed = transfer.packed.as_mut().expect("it is of several reads");
+        let packed = transfer.packed.as_mut().expect("packed transfer of several reads");
         if packed.left == 0
             && let Some((sector, blocks)) = packed.entries.as_mut().and_then(VecDeque::pop_front)
         {
@@ -306,8 +306,9 @@ impl Card {
         let good = self.good_blocks_of(blocks, self.timing.faults.read_crc_one_in);
         let failed = good < blocks;
         let passed = good + u32::from(failed);
+        debug_assert!(passed <= transfer.left, "{passed} blocks of {transfer:?}");
         let gap = self.timing.read.gap;
-        let mut begin = at.max(transfer.from); // K4
+        let mut begin = at.max(transfer.from); // [data-waits-for-the-slowest]
         let mut fetched = begin;
         let next = transfer.sector + u64::from(passed);
         if transfer.what == What::Medium {
@@ -354,6 +355,7 @@ impl Card {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
+        debug_assert_eq!(transfer.what, What::Medium, "no register is written by a transfer");
         self.stream = None;
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;
@@ -374,7 +376,7 @@ impl Card {
                 let sectors = self.next_page(transfer);
                 let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
                 self.engine.settle(end);
-                let room_at = self.engine.room_at(bytes, self.buffer_bytes(), end); // K4
+                let room_at = self.engine.room_at(bytes, self.buffer_bytes(), end); // [data-waits-for-the-slowest]
                 if room_at.since(end) > limit {
                     return transfer.times_out(good - to_come, begin.unwrap_or(end), end);
                 }
@@ -404,7 +406,7 @@ impl Card {
         Transferred { begin: begin.unwrap_or(end), end, blocks: good, error, busy_until: None }
     }
 
-    /// How many sectors the next page has: to the page's end, or that of what is to be written.
+    /// The sectors of the next page: up to its end, or to the end of the write.
     fn next_page(&self, transfer: &mut Transfer) -> u32 {
         let mut left = transfer.left;
         if let Some(packed) = &mut transfer.packed {
@@ -420,15 +422,16 @@ impl Card {
         }
         let page = self.timing.write.page_bytes / SECTOR_BYTES;
         let before = transfer.sector % u64::from(page);
-        let to_end = u32::try_from(u64::from(page) - before).expect("less than a page");
+        let to_end = u32::try_from(u64::from(page) - before).expect("sectors left in a page");
         let sectors = to_end.min(left);
+        debug_assert!(sectors > 0, "an empty page of {transfer:?}");
         if let Some(packed) = &mut transfer.packed {
             packed.left -= sectors;
         }
         sectors
     }
 
-    /// What was received of a page goes on to be programmed at `at`.
+    /// Passes the received part of a page on to be programmed, at `at`.
     fn page_complete(&mut self, transfer: &mut Transfer, at: Instant) {
         let (whole, missing) = core::mem::take(&mut transfer.page);
         let sectors = whole - missing;
@@ -448,6 +451,7 @@ impl Card {
         if let Some(stall) = &self.timing.stall
             && one_in(&mut self.prng, Some(stall.one_in_pages))
         {
+            debug_assert!(stall.least <= stall.most, "the profile's stalls were checked");
             let spread = stall.most - stall.least;
             cost += stall.least + Duration::from_ns(self.prng.below(spread.as_ns() + 1));
         }
@@ -472,7 +476,7 @@ impl Card {
         transfer.handed_on += sectors;
     }
 
-    /// K7.
+    /// When a page of `transfer` is certain ([certain-once-programmed]).
     fn when_certain(&self, transfer: &Transfer) -> When {
         if transfer.durable {
             When::Programmed
@@ -485,8 +489,9 @@ impl Card {
         }
     }
 
-    /// A write has all its data at `at`: answers until when the card is busy with it.
+    /// A write has all its data at `at`. Returns until when the card is busy with it.
     pub(super) fn finish_write(&mut self, transfer: &mut Transfer, at: Instant) -> Instant {
+        debug_assert_eq!(transfer.direction, Direction::Write, "{transfer:?}");
         self.page_complete(transfer, at);
         let early = !transfer.durable && (self.cache_on() || self.timing.write.early);
         let done = if early { at } else { self.engine.done_at().max(at) };
@@ -496,7 +501,7 @@ impl Card {
         until
     }
 
-    /// How many of `blocks` pass before the first that does not.
+    /// How many of `blocks` pass before the first one that fails.
     fn good_blocks_of(&mut self, blocks: u32, fault: Option<u32>) -> u32 {
         match fault {
             None => blocks,
@@ -515,7 +520,7 @@ impl Card {
     }
 }
 
-/// `span` so many times. Saturates.
+/// `span` times `count`. Saturates.
 fn times(span: Duration, count: u64) -> Duration {
     Duration::from_ns(span.as_ns().saturating_mul(count))
 }

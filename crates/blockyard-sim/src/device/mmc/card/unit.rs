@@ -1,16 +1,18 @@
-//! Allocation units: the pieces in which a card's tables know its memory.
+//! Allocation units: the pieces in which a card's tables map its memory.
 //!
-//! A card writes cheaply where one of its few open units ends. A write anywhere else makes it copy:
+//! A card writes cheaply at the end of one of its few open units. A write anywhere else makes it copy. A
+//! write of n bytes at a random place therefore costs a copy of the whole unit but n bytes: the part before
+//! it at once, and the part after it when the next such write closes the unit. Erased sectors are copied
+//! like others.
 //!
-//! - **U1.** A write that begins in a closed unit opens it, and copies what lies before the write.
-//! - **U2.** A write past the end of an open unit copies what lies between.
-//! - **U3.** A write before the end of an open unit closes it, and opens it again (U1).
-//! - **U4.** Closing a unit copies what lies behind its end. With all units open, the one that was
-//!   written longest ago is closed. One that is written to its end closes by itself, for nothing.
+//! # Rules
 //!
-//! So a write of n bytes at a random place costs a copy of the unit but n bytes: a part before
-//! (U1), and a part after, which the next such write pays (U4). What was erased is copied like what
-//! was not.
+//! - **[opening-copies-before]** A write that begins in a closed unit opens it, and copies the sectors before
+//!   the write.
+//! - **[gap-is-copied]** A write past the end of an open unit copies the sectors between.
+//! - **[rewrite-reopens-unit]** A write before the end of an open unit closes it and opens it again.
+//! - **[closing-copies-rest]** Closing a unit copies the sectors after its end. If all units are open, the one
+//!   that was written longest ago is closed. A unit that is written to its end closes at no cost.
 
 use crate::profile::UnitTiming;
 use blockyard::time::Duration;
@@ -20,7 +22,7 @@ use blockyard::unit::SECTOR_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     number: u64,
-    /// Sectors written or copied from its start on.
+    /// The end of the sectors that were written or copied, from the start of the unit.
     end: u64,
 }
 
@@ -33,11 +35,12 @@ pub(super) struct Units {
 
 impl Units {
     pub(super) fn new(timing: UnitTiming) -> Self {
+        assert!(timing.open > 0, "a card has at least one open unit");
         let open = Vec::with_capacity(usize::from(timing.open) + 1);
         Self { timing, open }
     }
 
-    /// What a write of `sectors` from `sector` on, within one unit, costs in copies.
+    /// The cost in copies of a write of `sectors` from `sector` on, within one unit.
     pub(super) fn write(&mut self, sector: u64, sectors: u64) -> Duration {
         let unit = self.unit_sectors();
         let (number, start) = (sector / unit, sector % unit);
@@ -46,7 +49,7 @@ impl Units {
             Some(at) => {
                 let open = self.open.remove(at);
                 if start < open.end {
-                    copied += unit - open.end; // U3, U4
+                    copied += unit - open.end; // [rewrite-reopens-unit], [closing-copies-rest]
                     0
                 } else {
                     open.end
@@ -54,13 +57,15 @@ impl Units {
             }
             None => 0,
         };
-        copied += start - end; // U1, U2
+        copied += start - end; // [opening-copies-before], [gap-is-copied]
         let end = start + sectors;
+        debug_assert!(end <= unit, "{sectors} sectors from {sector} on are in two units");
         if end < unit {
             if self.open.len() == usize::from(self.timing.open) {
-                copied += unit - self.open.remove(0).end; // U4
+                copied += unit - self.open.remove(0).end; // [closing-copies-rest]
             }
             self.open.push(Open { number, end });
+            debug_assert!(self.open.len() <= usize::from(self.timing.open), "too many open units");
         }
         self.timing.copy(copied * u64::from(SECTOR_BYTES))
     }
@@ -69,7 +74,7 @@ impl Units {
         self.timing.bytes / SECTOR_BYTES as u64
     }
 
-    /// Power is gone: all units are closed, and whatever that costs is not paid here.
+    /// Power is gone: closes all units; the cost of that is not modelled.
     pub(super) fn close_all(&mut self) {
         self.open.clear();
     }
@@ -103,12 +108,13 @@ mod tests {
     #[test]
     fn a_write_in_the_middle_copies_what_is_before_and_later_what_is_behind() {
         let mut units = units();
-        // U1: sectors 0 to 2 of unit 0. Going on is free; U2: sector 4 is left out.
+        // [opening-copies-before]: sectors 0 to 2 of unit 0. [gap-is-copied]: sector 4.
         assert_eq!(us(&mut units, 3, 1), 3);
         assert_eq!(us(&mut units, 5, 1), 1);
-        // U3: sectors 6 and 7 behind, sector 0 before.
+        // [rewrite-reopens-unit]: sectors 6 and 7 behind, sector 0 before.
         assert_eq!(us(&mut units, 1, 1), 2 + 1);
-        // Unit 1 is the second that is open; unit 2 closes unit 0: sectors 2 to 7 (U4).
+        // Unit 1 is the second that is open; unit 2 closes unit 0: sectors 2 to 7
+        // ([closing-copies-rest]).
         assert_eq!(us(&mut units, 8, 1), 0);
         assert_eq!(us(&mut units, 16 + 4, 1), 6 + 4);
         // Unit 1 was written longest ago; a unit that is written whole closes none.
@@ -117,7 +123,7 @@ mod tests {
         assert_eq!(units.open, [Open { number: 2, end: 5 }, Open { number: 4, end: 1 }]);
     }
 
-    /// The rules once more, slowly: each unit's sectors as a list, and when it was written.
+    /// The rules of the module once more, slowly: each unit's sectors as a list, and when it was written.
     #[derive(Default)]
     struct Slow {
         open: BTreeMap<u64, (Vec<bool>, usize)>,

@@ -52,6 +52,7 @@ impl Host {
     }
 }
 
+/// [data-waits-for-the-slowest]
 #[test]
 fn a_buffer_takes_data_at_the_wire_s_speed_until_it_is_full() {
     let mut host = Host::new(emmc(), slow());
@@ -100,6 +101,7 @@ fn a_page_that_is_written_in_part_costs_more() {
     assert_eq!(stop.busy_until, Some(from + first_block + programs + Duration::from_us(50)));
 }
 
+/// [stream-needs-no-access], [ahead-within-window]
 #[test]
 fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     let block = Duration::from_ns(1042 * 20);
@@ -256,6 +258,7 @@ fn a_host_that_waits_no_longer_has_the_blocks_before_and_must_stop_the_card() {
     assert_eq!((done.error, done.blocks, done.end), (Some(DataError::Timeout), 0, from));
 }
 
+/// [misuse-changes-nothing]
 #[test]
 fn what_a_host_must_not_do_is_named_with_command_state_and_instant() {
     let mut host = Host::new(emmc(), slow());
@@ -658,6 +661,7 @@ fn a_lost_command_changes_nothing_and_a_lost_response_makes_the_host_unsure() {
     assert!(host.status().is_ready());
 }
 
+/// [failed-block-ends-transfer]
 #[test]
 fn a_bad_block_ends_a_transfer_which_waits_to_be_stopped() {
     let mut host = Host::new(emmc(), slow());

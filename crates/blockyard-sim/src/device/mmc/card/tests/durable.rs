@@ -1,4 +1,4 @@
-//! What the card says of data (K7), in pages of 4 KiB that take 1 ms.
+//! The card's reports about data ([certain-once-programmed]), in pages of 4 KiB that take 1 ms.
 
 use super::*;
 use crate::profile::CardTiming;

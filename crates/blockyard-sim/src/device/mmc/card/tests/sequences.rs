@@ -1,5 +1,5 @@
-//! Any sequence of commands: the card agrees with the table of what is legal where, refuses without
-//! a change, and time moves forward.
+//! Any sequence of commands: the card agrees with the table of legal commands, refuses without a change
+//! ([misuse-changes-nothing]), and time moves forward ([card-time-moves-forward]).
 
 use super::*;
 use crate::profile::{AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming};

@@ -1,0 +1,585 @@
+//! The commands and their options.
+
+mod btt;
+mod serve;
+mod setting;
+mod size;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::message::Failure;
+
+pub(crate) use btt::{
+    Btt, BttCommand, Check, ContainerName, Convert, CopySectors, Create, DumpMap, Inspected,
+    Repair, VersionName,
+};
+pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
+pub(crate) use setting::{Addresses, Answer, Playback, Setting};
+
+/// What would this queueing design do on that device?
+///
+/// Blockyard runs fio job files against modelled devices in virtual time, under the queueing designs
+/// you name: the block layer of Linux as it was, as it is, and as you describe it.
+#[derive(Debug, Parser)]
+#[command(name = "blockyard", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input; `btt check`
+and `btt repair` also 3 repairable, 4 broken.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a job under one design and summarise it as fio does
+    Run(Run),
+    /// Run a job under several designs, compare them and explain the difference
+    Whatif(Whatif),
+    /// Replay a trace: recorded I/O in place of a job
+    Replay(Replay),
+    /// Run published experiments and compare our figures with theirs
+    Reproduce(Reproduce),
+    /// Serve a disk over NBD: a file, a block device or memory
+    Serve(Serve),
+    /// Make, check, repair, copy and convert block translation tables
+    Btt(Btt),
+    /// List the built-in devices and designs, and the options of jobs
+    List(List),
+    /// Print the file of a built-in device or design
+    Show(Show),
+    /// Print the JSON schema of an answer
+    Schema(Schema),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print the manual page of blockyard, or of one of its commands
+    Man(Man),
+}
+
+/// The job.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Job {
+    /// A fio job file; `-` for standard input
+    #[arg(value_name = "JOB")]
+    pub(crate) file: Option<String>,
+
+    /// A job given by options, as to fio: --name=x --rw=read --bs=4k ...
+    #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
+    pub(crate) options: Vec<String>,
+
+    /// A trace in place of a job; see `blockyard replay --help`
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) replay: Option<String>,
+}
+
+const JOB_OPTIONS: &str = "options";
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people
+    #[default]
+    Normal,
+    /// For programs
+    Json,
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = REPLAY_HELP)]
+pub(crate) struct Replay {
+    /// A trace; its format is detected
+    #[arg(value_name = "TRACE")]
+    pub(crate) recorded: String,
+
+    /// A device: its name or the path of its file
+    #[arg(long, value_name = "DEVICE", default_value = "null")]
+    pub(crate) device: String,
+
+    /// Designs: their names or the paths of their files. One is summarised as by `run`, several are
+    /// compared as by `whatif`
+    #[arg(
+        long = "design",
+        value_name = "DESIGN,...",
+        default_value = "mq-none",
+        value_delimiter = ','
+    )]
+    pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) setting: Setting,
+
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
+}
+
+/// The formats of `run`, in the order in which several of them are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// fio's terse format, version 3: a line for each job
+    Terse,
+    /// fio's JSON
+    Json,
+    /// fio's JSON with complete latency distributions
+    #[value(name = "json+")]
+    JsonPlus,
+    /// For people
+    Normal,
+}
+
+/// The logs that a command line asks for, for every job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Logs, like fio's write_lat_log, write_bw_log and write_iops_log")]
+pub(crate) struct JobLogs {
+    /// Log latencies: PREFIX_lat.1.log, PREFIX_clat.1.log, PREFIX_slat.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) lat_log: Option<String>,
+
+    /// Log bandwidth: PREFIX_bw.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) bw_log: Option<String>,
+
+    /// Log I/Os per second: PREFIX_iops.1.log
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) iops_log: Option<String>,
+}
+
+/// What a run under one design writes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Outputs {
+    /// Write PREFIX.blktrace.N for each CPU N, as blktrace does, for blkparse and btt
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    /// How to print the answer; several at once, separated by commas
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
+    pub(crate) output_format: Vec<RunFormat>,
+
+    #[command(flatten)]
+    pub(crate) logs: JobLogs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = JOB_HELP,
+    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
+)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) job: Job,
+
+    /// A device: its name or the path of its file
+    #[arg(long, value_name = "DEVICE", default_value = "null")]
+    pub(crate) device: String,
+
+    /// A design: its name or the path of its file
+    #[arg(long, value_name = "DESIGN", default_value = "mq-none")]
+    pub(crate) design: String,
+
+    #[command(flatten)]
+    pub(crate) setting: Setting,
+
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}"))]
+pub(crate) struct Whatif {
+    #[command(flatten)]
+    pub(crate) job: Job,
+
+    /// A device: its name or the path of its file
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: String,
+
+    /// Designs: their names or the paths of their files; ratios are relative to the first
+    #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
+    pub(crate) designs: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) setting: Setting,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reproduce {
+    /// The experiment; without it, all experiments are listed
+    #[arg(value_name = "NAME", value_enum)]
+    pub(crate) experiment: Option<Experiment>,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Experiment {
+    /// eMMC: PIO, DMA, and DMA with the next request prepared meanwhile (December 2010)
+    MmcDoubleBuffer,
+    /// The block translation table on persistent memory (May 2015)
+    Btt,
+    /// An SD card: from one kernel thread to blk-mq (February 2017)
+    MmcMq,
+    /// Multi-queue SCSI under three schedulers (August 2017)
+    Scsi,
+    /// eMMC and SD: the host software queue (February 2020)
+    Hsq,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// What to list; without it, devices and designs
+    #[arg(value_name = "WHAT", value_enum)]
+    pub(crate) what: Option<Listed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listed {
+    /// Devices
+    Devices,
+    /// Designs
+    Designs,
+    /// Options of job files, and the effect of each
+    Options,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A name that `list` prints
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The command that gives the answer
+    #[arg(value_name = "COMMAND", value_enum)]
+    pub(crate) of: Described,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Described {
+    /// The answer of `whatif --output-format=json`
+    Whatif,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The command; blockyard itself if none is named
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+}
+
+const JOB_HELP: &str = "\
+A job given by options needs a --name; every option that is not listed here then
+belongs to the job:
+
+  --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
+
+Without --direct=1, a job that only reads with a synchronous engine (fio's
+default) reads through a page cache with Linux's read-ahead; other jobs without
+--direct=1 are refused.
+
+`blockyard list` names the devices and designs, `blockyard show NAME` prints the
+file of one.";
+
+const FAULTS: &str = r#"A fault file has a table for each rule; the first rule that fires decides:
+
+  [[rule]]
+  name = "bad-block"       # its name in the answer
+  op = ["read"]            # or a single op; without it, all; also: disk = NUMBER
+  sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all
+  error = "medium"         # or io, timeout, no-space, not-supported, gone; also: at-once = true
+
+  [[rule]]
+  name = "hiccup"
+  one-in = 1000            # or nth = N, every = N, first = N and last = N
+  delay = "50ms"
+
+Instead of `error` or `delay` a rule can have one of: busy = "device" (or host,
+resource), requeue = true, lost = true, timed-out = true, torn-write = SECTORS,
+lost-write = true, misdirected-write = SECTOR. An error ends the run unless the
+job has continue_on_error. The answer counts how often each rule matched a
+request, and how often it fired. After the `timeout` of the design (30 s) the
+driver is asked about a request: it keeps waiting if the completion was `lost`,
+and gives up if the request `timed-out`.
+
+An eMMC device or SD card also has faults below requests, once in N commands,
+blocks or pages on average:
+
+  [card]
+  read-crc-one-in = 1000   # also command-lost, response-crc, no-data, write-crc, program
+  [host]
+  drift-one-in = 500       # also interrupt-lost, not-now, tuning-fails; removed-at = TIME"#;
+
+const VERIFY: &str = "\
+With --verify every write leaves a unique mark where it lands. Each read, and at
+the end the whole device, is checked against a sequential model of the bios that
+says which marks are allowed. --power-cut checks what a loss of power would
+leave: everything in flight or in a volatile cache may be there or not, each
+logical block on its own. The run continues as if the power had stayed on;
+--power-cut may be repeated. Writes that were acknowledged but not flushed may
+be lost. If anything is wrong, the exit code is 1. None of this changes a figure
+of the answer.";
+
+const LOGS: &str = "\
+Logs have fio's names and lines: time (ms), value, direction (0 read, 1 write, 2
+trim), bytes, offset (with log_offset), priority. Values are nanoseconds, kB/s
+of each I/O or KiB/s with log_avg_msec, and I/Os per second. The job options
+log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
+iopsavgtime apply. Existing logs are overwritten.";
+
+const REPLAY_HELP: &str = "\
+Formats, detected from the first bytes of the file:
+  fio iolog, version 2 or 3   the output of fio with write_iolog
+  blktrace                    x.blktrace.0 and its siblings (or x), one for each
+                              CPU
+  blkparse                    the output of blkparse
+  MSR-Cambridge CSV           Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
+
+Paces:
+  open       each I/O at its recorded instant, however many are in flight; one
+             submitter per CPU
+  closed:N   in the order of the trace, N in flight, as fast as possible; one
+             submitter
+  think      as long after the previous event that the same process saw (its
+             latest issue or completion, with as many in flight) as in the
+             trace: a faster device gets more I/Os per second. If a trace has no
+             completions, the times between issues are kept.
+
+With several designs the answer is that of `whatif`, in the formats normal and
+json, without logs and --blktrace.
+
+From blktrace and blkparse, queued I/Os (Q) are replayed, or issued requests (D)
+if there is no Q. The disks of the trace stand for those of the device, in the
+order in which they appear.";
+
+const FIO_LAYOUT: &str = "\
+With --output-format=json the answer has fio's layout and every key that fio
+prints; json+ adds latency bins to each list of percentiles, terse prints fio's
+version 3. Bandwidth and IOPS are sampled every 500 ms of virtual time, logged
+or not. What is not modelled is zero: the clock, page faults, short and dropped
+I/Os. All CPU time is system time. `job options` has the principal options, as
+understood; the disk in `disk_util` is the device. For eMMC and SD there is also
+a key `mmc`, for persistent memory `pmem`, as in the answer of `whatif`:
+`blockyard schema whatif` describes them.";
+
+const COLUMNS: &str = r#"The first table:
+  IOPS             I/Os that ended, per second
+  MiB/s            bytes that ended, per second
+  p50, p99, p99.9  latency, from submission to end, that this percentage of I/Os
+                   did not exceed
+  CPU %            load of the machine's CPUs, mean over all of them
+  wakes/I/O        threads woken for each I/O
+  I/Os/cmd         I/Os for each command: above 1 where I/Os were merged, below
+                   1 where they were split or needed flushes, which are commands
+                   too
+  ratio            IOPS relative to the first design
+
+Device utilisation:
+  commands  commands that the device completed, flushes included
+  busy %    share of the time with a command at the device; for eMMC and SD,
+            with a transaction on the bus or a busy card
+  mean gap  mean time between two such times
+
+Where requests spend their time, mean and share of the total; syncs are not
+included:
+  total                  all of what follows
+  waiting for a tag      no tag is free, and the job sleeps in its call (per
+                         I/O)
+  queued                 in the scheduler or a software queue, where I/Os can be
+                         merged into it
+  dequeued, not issued   out of the scheduler, and not yet accepted by the
+                         driver
+  in the driver          until the driver completes it
+  waiting for flushes    before or after its data, where the I/O asks for
+                         durability
+  completed, not reaped  until the job takes the result (per I/O)
+
+What holds hardware queues, where a run of a queue stops while there is work:
+how often per I/O, and the share of the time that a hardware queue is held,
+until its next request is issued:
+  budget     the device has no room, found out before a request is dequeued
+  tag        no driver tag is free
+  device     the driver refuses a request: the device is full
+  host       the driver refuses a request: a resource that the disks of the host
+             share is used up
+  resource   the driver refuses a request: another resource is used up
+  leftovers  requests that were dequeued earlier go first
+  order      the scheduler holds its requests back
+  quiesced   dispatch is quiesced
+
+What jobs spend their time on, all jobs together; shown if they have one I/O at
+a time, think or pause:
+  total              the run times of all instances of jobs
+  thinking           computing between I/Os: thinktime_spin
+  in calls           computing in calls: submitting, copying from the page
+                     cache, polling
+  waiting for a CPU  ready, while the CPU runs another thread or an interrupt;
+                     spinning for a lock
+  waiting for I/O    asleep until I/Os end or a tag is free, and until the job
+                     runs again
+  pausing            asleep by choice: thinktime, rate
+
+Commands on the bus, for eMMC and SD: how often each command was sent, and
+  CMD13/QSR    CMD13s with bit 15, which ask which tasks of the card's command
+               queue are ready. They are sent when a task is ready; a real
+               engine asks periodically, thus more often
+  CMD13/write  CMD13s without bit 15, which ask for the card's state, for each
+               command that writes
+  lost writes  writes that were completed before the card reported that they had
+               failed, because the controller or DAT0 signals the end of busy.
+               With a cache, the next flush fails. Writes that a command queue
+               may repeat are not counted
+  in doubt     writes that were completed, and for which the card's answer was
+               lost
+
+The host. A transaction is on the bus from its start to its interrupt; it
+includes the busy card where the host waits for that:
+  bus %              share of the time with a transaction on the bus
+  bus gap            mean time between two transactions
+  map, unmap         CPU time spent mapping memory for transfers and unmapping
+                     it, as a share of the time, while the bus is busy and while
+                     it is idle
+  awaited wakes/I/O  transactions, for each I/O, that an idle bus waits for
+                     because a thread of the driver has to wake up first;
+                     wakes/I/O counts all threads
+  ctx/I/O            context switches for each I/O
+  unnoticed          time in which a transaction was over, and its interrupt
+                     lost by a fault
+
+CPU time per I/O, for persistent memory:
+  per I/O   CPU time of all CPUs together; what follows are shares of it
+  path      before and after the memory: system calls, bios, threads
+  copy      copying data, and waiting for memory channels
+  readers   keeping track of readers: published blocks, scans, versions
+  locks     taking lanes and map entries, and waiting for them
+  log, map  storing and writing back log entries; loading, storing and writing
+            back map entries
+  fences    waiting until stores are durable
+  channels  utilisation of the memory channels, as a share of the time
+and counts per I/O: fences, lines written back (data excluded), lines of shared
+words fetched from other CPUs, scans of the words of all readers, time spent
+waiting for locks.
+
+With --output-format=json the answer also has figures of each job and direction,
+histograms and series over time. `blockyard schema whatif` prints its JSON
+schema."#;
+
+/// Reads the command line.
+pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {
+    let text = |arg: OsString| {
+        arg.into_string()
+            .map_err(|arg| Failure::Input(format!("not UTF-8: {}", arg.to_string_lossy())))
+    };
+    let argv = argv.map(text).collect::<Result<Vec<_>, _>>()?;
+    Ok(Cli::try_parse_from(job_options_last(argv))?)
+}
+
+/// The command line with the options of a job moved behind a `--`.
+///
+/// A job given by options has a `--name`. Where there is one, every long option that is not the
+/// command's own belongs to the job, and so does every word after the first of them.
+fn job_options_last(argv: Vec<String>) -> Vec<String> {
+    let is_name = |arg: &String| arg == "--name" || arg.starts_with("--name=");
+    if argv.iter().any(|arg| arg == "--") || !argv.iter().any(is_name) {
+        return argv;
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let command = argv.get(1).and_then(|name| cli.find_subcommand(name));
+    let Some(command) = command.filter(|c| c.get_arguments().any(|a| a.get_id() == JOB_OPTIONS))
+    else {
+        return argv;
+    };
+    let mut ours = Vec::new();
+    let mut job = Vec::new();
+    let mut args = argv.into_iter();
+    ours.extend(args.by_ref().take(2));
+    while let Some(arg) = args.next() {
+        let long = arg.strip_prefix("--").map(|rest| rest.split_once('=').unwrap_or((rest, "")).0);
+        let own = command.get_arguments().find(|own| long.is_some() && own.get_long() == long);
+        if let Some(own) = own {
+            let value_follows = own.get_action().takes_values() && !arg.contains('=');
+            ours.push(arg);
+            ours.extend(args.by_ref().take(usize::from(value_follows)));
+        } else if long.is_some() || !(job.is_empty() || arg == "-h") {
+            job.push(arg);
+        } else {
+            ours.push(arg);
+        }
+    }
+    ours.push("--".to_owned());
+    ours.extend(job);
+    ours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(line: &str) -> String {
+        job_options_last(line.split(' ').map(str::to_owned).collect()).join(" ")
+    }
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_a_job_go_behind_those_of_the_command() {
+        assert_eq!(
+            split("blockyard run --direct=1 --name=x --device srp --rw=read --seed=3 --name=y"),
+            "blockyard run --device srp --seed=3 -- --direct=1 --name=x --rw=read --name=y"
+        );
+        assert_eq!(
+            split("blockyard whatif --name=x --rw read --design a,b --output-format json"),
+            "blockyard whatif --design a,b --output-format json -- --name=x --rw read"
+        );
+    }
+
+    #[test]
+    fn a_command_line_without_job_options_is_left_alone() {
+        for line in [
+            "blockyard run job.fio --devise srp",
+            "blockyard run --device srp -- --name=x --seed=3",
+            "blockyard show --name=x",
+            "blockyard --name=x",
+        ] {
+            assert_eq!(split(line), line);
+        }
+    }
+
+    #[test]
+    fn a_job_is_a_file_or_options_and_never_both_or_neither() {
+        let parse = |line: &str| {
+            parse(line.split(' ').map(OsString::from)).map(|cli| match cli.command {
+                Command::Run(run) => (run.job.file, run.job.options),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(parse("blockyard run -").unwrap(), (Some("-".to_owned()), vec![]));
+        let options = vec!["--name=x".to_owned(), "--rw=read".to_owned()];
+        assert_eq!(parse("blockyard run --name=x --rw=read").unwrap(), (None, options));
+        assert!(matches!(parse("blockyard run"), Err(Failure::Usage(_))));
+        assert!(matches!(parse("blockyard run a.fio --name=x"), Err(Failure::Usage(_))));
+    }
+}

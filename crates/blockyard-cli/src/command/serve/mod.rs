@@ -1,0 +1,276 @@
+//! `serve`: a real disk over NBD, until a signal ends it.
+
+mod ending;
+mod lateness;
+mod model;
+mod ticker;
+mod trace;
+
+use core::time::Duration;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use blockyard::layer::fault::Count;
+use blockyard::layer::rate::Rates;
+use blockyard_btt::Container;
+use blockyard_pmem::Durability;
+use blockyard_serve::{
+    Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,
+    TlsConfig,
+};
+use blockyard_sim::device::stack::FaultCount;
+use blockyard_sim::output::Files;
+use blockyard_sim::profile::{Design, FaultRules, MmcFaults};
+use listenfd::ListenFd;
+
+use super::serve_file::{self, Given};
+use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
+use crate::message::{Failure, note};
+use crate::render::faults;
+use ending::{Ending, Heard};
+use lateness::Watch;
+use model::{Modelled, no_card};
+use ticker::Ticker;
+use trace::Traces;
+
+/// The depth if neither the design nor the command line has one.
+const DEPTH: u16 = 128;
+/// The most bytes in flight at a disk.
+const DEPTH_BYTES: u64 = 64 << 20;
+/// The most lines of the log that wait to be written; further lines are lost.
+const LOG_LINES: usize = 1024;
+/// How long lanes may take to end when requests in flight are abandoned. After that, traces end without the
+/// events that lanes have not handed over.
+const LEAVING: Duration = Duration::from_secs(1);
+/// How long the traces may then take to be closed.
+const CLOSING: Duration = Duration::from_secs(4);
+
+pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
+    let Asked { mut config, design, traces, drain_timeout } = asked(args)?;
+    config.listeners = handed_over()?;
+    if config.addresses.is_empty() && config.listeners.is_empty() {
+        let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let traces = Traces::begin(&traces, &mut config, &design)
+        .map_err(|error| Failure::Input(error.to_string()))?;
+    let log = start_log(&mut config);
+    // Before the first client comes.
+    let (mut ending, bell) = Ending::listen()?;
+    let server = Server::start(&config)?;
+    for address in server.addresses() {
+        note(&format!("serving at {address}"));
+    }
+    if let Some(address) = server.metrics_address() {
+        note(&format!("metrics at http://{address}/metrics"));
+    }
+    for name in server.assumed_persistent() {
+        let disk = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        note(&format!(
+            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
+             overrides that"
+        ));
+    }
+    let stopper = server.stopper();
+    let watch = Watch::begin(server.timing());
+    let struck = server.faults();
+    let ticker = Ticker::begin(server.gauge());
+    // Ends each wait below where the server ends by itself, and where it has drained.
+    let ended = {
+        let traces = traces.clone();
+        std::thread::spawn(move || {
+            let ended = (server.join(), traces.finish());
+            bell.ring();
+            ended
+        })
+    };
+    if ending.wait(None)? == Heard::Signal {
+        note(&format!("draining, for at most {} s", drain_timeout.as_secs()));
+        stopper.stop();
+        let cut_short = match ending.wait(Some(drain_timeout))? {
+            Heard::End => None,
+            Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Nothing => Some("requests in flight did not end in time"),
+        };
+        if let Some(words) = cut_short {
+            stopper.stop_now();
+            close_late(traces);
+            // Otherwise there was a third signal, or something hangs.
+            if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
+                let (_, traced) = ended.join().expect("the threads of the server do not panic");
+                traced?;
+            }
+            return Err(Failure::Run(words.to_owned()));
+        }
+    }
+    let (ended, traced) = ended.join().expect("the threads of the server do not panic");
+    ticker.end();
+    drop(config); // the last that could tell the log something
+    log.join().expect("the thread of the log does not panic");
+    watch.end();
+    tell_faults(&struck);
+    ended.map_err(|error| Failure::Run(error.to_string()))?;
+    Ok(traced?)
+}
+
+/// Closes `traces` in time even if a lane hangs in a system call.
+fn close_late(traces: Traces) {
+    std::thread::spawn(move || {
+        std::thread::sleep(LEAVING);
+        if let Err(error) = traces.finish() {
+            note(&error.to_string());
+        }
+    });
+}
+
+/// Notes how often fault rules matched and fired, if there are any.
+fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
+    let is_named = disks.len() > 1;
+    let count = |(name, Count { matched, fired })| FaultCount { name, matched, fired };
+    let rows = disks
+        .iter()
+        .map(|(name, counts)| (name, counts.read().into_iter().map(count).collect::<Vec<_>>()));
+    let rows: Vec<_> = rows.collect();
+    let of = rows.iter().map(|(name, rows)| (is_named.then_some(name.as_str()), &rows[..]));
+    if let Some(table) = faults::table("disk", of) {
+        note(format!("faults, of requests offered to the device:\n{table}").trim_end());
+    }
+}
+
+/// What to serve, and the traces to write.
+struct Asked {
+    config: Config,
+    /// The name of the design, or of the first of several.
+    design: String,
+    traces: Files,
+    drain_timeout: Duration,
+}
+
+fn asked(args: &Serve) -> Result<Asked, Failure> {
+    let (args, disks) = match &args.config {
+        None => (args.clone(), disks(args)?),
+        Some(file) => {
+            let given = serve_file::read(file)?;
+            let mut all = Vec::new();
+            for Given { name, args } in &given {
+                let named = |disk| DiskConfig { name: name.clone(), ..disk };
+                all.extend(disks(args)?.into_iter().map(named));
+            }
+            (given.into_iter().next().expect("a file has a disk").args, all)
+        }
+    };
+    Ok(Asked {
+        config: server(&args, disks),
+        traces: Files { perfetto: args.trace, blktrace: args.blktrace },
+        design: args.design,
+        drain_timeout: args.drain_timeout,
+    })
+}
+
+fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
+    let design = match args.design.as_str() {
+        "none" => Design::lookup("mq-none")?,
+        name => Design::lookup(name)?,
+    };
+    let faults = args.fault.as_deref().map(FaultRules::read).transpose()?;
+    let modelled = |device| Modelled::new(device, &design, faults.as_ref(), args.seed);
+    let model = args.behaves_as.as_deref().map(modelled).transpose()?;
+    if let (None, Some(faults)) = (&model, &faults)
+        && faults.mmc != MmcFaults::default()
+    {
+        return Err(no_card(faults));
+    }
+    let own_depth = model.as_ref().map(|model| model.depth());
+    let depth = args.depth.or(design.depth).or(own_depth).unwrap_or(DEPTH);
+    let layers = Layers {
+        model: model.map(|model| model as _),
+        delay: args.delay,
+        rates: args.rate.unwrap_or(Rates::NONE),
+        faults: faults.map_or_else(Vec::new, |faults| faults.rules),
+        seed: args.seed,
+    };
+    let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });
+    let durability = durability(args)?;
+    let disks = default.iter().chain(&args.exports).map(|disk| DiskConfig {
+        name: disk.name.clone(),
+        source: match &disk.source {
+            DiskSource::Memory(bytes) => {
+                Source::Memory { bytes: *bytes, huge_pages: args.huge_pages }
+            }
+            DiskSource::Null(bytes) => Source::Null { bytes: *bytes },
+            DiskSource::File(path) if args.btt => {
+                let container = args.container.map(Container::from);
+                Source::Btt { path: PathBuf::from(path), durability, container }
+            }
+            DiskSource::File(path) => {
+                Source::File { path: PathBuf::from(path), buffered: args.buffered }
+            }
+        },
+        read_only: args.readonly,
+        policies: design.policies,
+        depth,
+        depth_bytes: DEPTH_BYTES,
+        layers: layers.clone(),
+    });
+    Ok(disks.collect())
+}
+
+fn durability(args: &Serve) -> Result<Durability, Failure> {
+    match (args.survives, args.sync) {
+        (Some(Survives::Process | Survives::Pmem), true) => {
+            let words = "--sync means --survives power and contradicts this --survives";
+            Err(Failure::Input(words.to_owned()))
+        }
+        (Some(Survives::Power), _) | (None, true) => Ok(Durability::Disk),
+        (Some(Survives::Process) | None, false) => Ok(Durability::Process),
+        (Some(Survives::Pmem), false) => Ok(Durability::Memory),
+    }
+}
+
+fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
+    let mut config = Config::new(disks, args.nbd.clone());
+    config.metrics.clone_from(&args.metrics);
+    config.tls = tls(args);
+    config.lanes = args.lanes;
+    config.connections_max = args.max_connections;
+    config.handshake_deadline = args.handshake_timeout;
+    config.patience = config.patience.min(args.drain_timeout / 2); // so that there is time to flush
+    config.polls = args.poll;
+    config
+}
+
+/// Starts a thread that logs the events of clients, until their last sender is gone.
+fn start_log(config: &mut Config) -> JoinHandle<()> {
+    let (events, happened) = mpsc::sync_channel::<ClientEvent>(LOG_LINES);
+    config.events = Some(events);
+    std::thread::spawn(move || happened.iter().for_each(|event| note(&event.to_string())))
+}
+
+/// The sockets that the parent process handed over.
+fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
+    let mut given = ListenFd::from_env();
+    let sockets = (0..given.len()).map(|at| {
+        let socket = match given.take_unix_listener(at) {
+            Ok(socket) => socket.map(OwnedFd::from),
+            Err(_) => given.take_tcp_listener(at)?.map(OwnedFd::from),
+        };
+        socket.map(Arc::new).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    });
+    let sockets: std::io::Result<_> = sockets.collect();
+    sockets.map_err(|error| Failure::Input(format!("LISTEN_FDS: {error}")))
+}
+
+fn tls(args: &Serve) -> Option<TlsConfig> {
+    let (certificate, key) = args.tls_cert.clone().zip(args.tls_key.clone())?;
+    let client_authorities = args.tls_client_ca.clone();
+    let is_required = args.tls == TlsUse::Require;
+    Some(TlsConfig { certificate, key, client_authorities, is_required })
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        Self::Input(error.to_string())
+    }
+}

@@ -1,0 +1,57 @@
+//! How often each rule of a fault file matched and fired.
+
+use blockyard_sim::device::stack::FaultCount;
+
+use super::table::{Align, Table};
+
+const COLUMNS: &[(&str, Align)] =
+    &[("rule", Align::Left), ("matched", Align::Right), ("fired", Align::Right)];
+
+/// A table of the rules, with a first column called `what` if the designs or disks they belong to have
+/// names. `None` if there are no rules.
+pub(crate) fn table<'a>(
+    what: &'static str,
+    of: impl Iterator<Item = (Option<&'a str>, &'a [FaultCount])>,
+) -> Option<Table> {
+    let of: Vec<_> = of.collect();
+    if of.iter().all(|(_, rows)| rows.is_empty()) {
+        return None;
+    }
+    let named = of.iter().any(|(name, _)| name.is_some());
+    let first = named.then_some((what, Align::Left));
+    let columns: Vec<_> = first.into_iter().chain(COLUMNS.iter().copied()).collect();
+    let mut table = Table::new(&columns);
+    for (of, rows) in of {
+        for FaultCount { name, matched, fired } in rows {
+            let cells = [name.clone(), matched.to_string(), fired.to_string()];
+            table.row(of.map(str::to_owned).into_iter().chain(cells));
+        }
+    }
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> Vec<FaultCount> {
+        let count =
+            |name: &str, matched, fired| FaultCount { name: name.to_owned(), matched, fired };
+        vec![count("bad-block", 12, 12), count("hiccup", 100_000, 97)]
+    }
+
+    #[test]
+    fn the_rules_of_a_run_and_of_several_designs() {
+        let of_run =
+            "rule       matched  fired\nbad-block       12     12\nhiccup      100000     97\n";
+        let counts = counts();
+        let text = |of| table("design", [of].into_iter()).unwrap().to_string();
+        assert_eq!(text((None, &counts[..])), of_run);
+        let of_designs = text((Some("mq-none"), &counts[..1]));
+        assert_eq!(
+            of_designs,
+            "design   rule       matched  fired\nmq-none  bad-block       12     12\n"
+        );
+        assert!(table("design", [(None, &counts[..0])].into_iter()).is_none());
+    }
+}

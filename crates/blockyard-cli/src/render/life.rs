@@ -1,0 +1,85 @@
+//! Where requests spend their time under each design, and what holds hardware queues: the third and
+//! fourth table of `whatif`.
+
+use blockyard::trace::Hold;
+use blockyard_sim::answer::number::{digits, nanoseconds, percent};
+use blockyard_sim::answer::{Held, Holds, Life, LifeStage};
+
+use super::table::{Align, Table};
+
+/// Where requests spend their time, a row for each design.
+#[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+pub(super) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clone) -> Table {
+    let flushes = designs.clone().any(|(_, life)| life.waiting_for_flush > 0.0);
+    // The column is only there if it has something to show.
+    let shown = |(stage, _): &(LifeStage, f64)| flushes || *stage != LifeStage::WaitingForFlush;
+    let parts = Life::default().parts().into_iter().filter(shown);
+    let parts = parts.map(|(stage, _)| (stage.name(), Align::Right));
+    let head = [("design", Align::Left), ("total", Align::Right)];
+    let mut table = Table::new(&head.into_iter().chain(parts).collect::<Vec<_>>());
+    for (name, life) in designs {
+        let total = life.total();
+        let cell = |(_, ns): (LifeStage, f64)| {
+            let share = if total > 0.0 { 100.0 * ns / total } else { 0.0 };
+            format!("{} {:>5}", nanoseconds(ns), percent(share))
+        };
+        let cells = life.parts().into_iter().filter(shown).map(cell);
+        table.row([name.to_owned(), nanoseconds(total)].into_iter().chain(cells));
+    }
+    table
+}
+
+/// What held hardware queues, a row for each design and a column for each reason that did; `None` if
+/// none did.
+pub(super) fn holds<'a>(
+    designs: impl Iterator<Item = (&'a str, &'a Holds)> + Clone,
+) -> Option<Table> {
+    let happened = |hold: &Hold| designs.clone().any(|(_, holds)| holds.of(*hold).count > 0);
+    let reasons: Vec<_> = Hold::ALL.into_iter().filter(happened).collect();
+    if reasons.is_empty() {
+        return None;
+    }
+    let columns = reasons.iter().map(|hold| (hold.name(), Align::Right));
+    let columns: Vec<_> = [("design", Align::Left)].into_iter().chain(columns).collect();
+    let mut table = Table::new(&columns);
+    for (design, holds) in designs {
+        let cell = |hold: &Hold| match holds.of(*hold) {
+            Held { count: 0, .. } => "-".to_owned(),
+            Held { per_io, percent: share, .. } => {
+                format!("{} {:>5}", digits(per_io), percent(share))
+            }
+        };
+        table.row([design.to_owned()].into_iter().chain(reasons.iter().map(cell)));
+    }
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reasons_that_held_something_have_a_column() {
+        let of = |count| {
+            let held = Held { count, per_io: 1.5, percent: 42.0 };
+            [(Hold::Tag, held)].into_iter().collect::<Holds>()
+        };
+        let (some, none) = (of(3), of(0));
+        let table = holds([("a", &some), ("b", &none)].into_iter()).unwrap().to_string();
+        assert_eq!(table, "design         tag\na       1.50  42 %\nb                -\n");
+        assert!(holds([("b", &none)].into_iter()).is_none());
+    }
+
+    #[test]
+    fn an_empty_life_has_no_shares_and_flushes_have_a_column_only_where_there_are_any() {
+        let some = Life { waiting_for_flush: 3e6, ..Life::default() };
+        let none = Life::default();
+        let table = |lives_of: &[(&'static str, Life)]| {
+            lives(lives_of.iter().map(|(name, life)| (*name, life))).to_string()
+        };
+        let without = table(&[("a", none)]);
+        assert!(without.contains(" 0 ns   0 %") && !without.contains("flushes"), "{without}");
+        let with = table(&[("a", none), ("b", some)]);
+        assert!(with.contains("flushes") && with.contains("3.00 ms 100 %"), "{with}");
+    }
+}

@@ -1,0 +1,266 @@
+//! What an MMC host did with its bus.
+
+use std::collections::BTreeSet;
+
+use blockyard_sim::answer::number::{approximate, count, digits, exact_percent, time};
+use blockyard_sim::answer::{HostFigures, Overlapped};
+
+use super::table::{Align, Table};
+
+/// How the columns name CMD13 with bit 15, which reads the queue status register.
+const QUEUE_STATUS: &str = "CMD13/QSR";
+
+const COLUMNS: &[(&str, Align)] = &[
+    ("design", Align::Left),
+    ("bus %", Align::Right),
+    ("bus gap", Align::Right),
+    ("map, bus busy", Align::Right),
+    ("map, bus idle", Align::Right),
+    ("unmap, bus busy", Align::Right),
+    ("unmap, bus idle", Align::Right),
+    ("awaited wakes/I/O", Align::Right),
+    ("ctx/I/O", Align::Right),
+];
+
+/// The tables of each design, or the lines of a single run without a name; empty if there are none.
+pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
+    match rows {
+        [] => String::new(),
+        [(None, figures)] => lines(figures),
+        _ => {
+            let named: Vec<_> = rows.iter().map(|(name, of)| (name.unwrap_or(""), *of)).collect();
+            format!(
+                "\nCommands on the bus:\n{}\nThe host (bus % is the time with a transaction; busy % \
+                 above includes a busy card):\n{}",
+                commands(&named),
+                host(&named)
+            )
+        }
+    }
+}
+
+/// A column for each command that was sent under any design, and after them what else was counted under
+/// any.
+fn commands(rows: &[(&str, &HostFigures)]) -> Table {
+    let mut table = Table::new(&[("design", Align::Left)]);
+    rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));
+    let mut column = |name: &str, cell: &dyn Fn(&HostFigures) -> String| {
+        table.column((name, Align::Right), rows.iter().map(|(_, figures)| cell(figures)));
+    };
+    let sent: BTreeSet<_> = rows
+        .iter()
+        .flat_map(|(_, figures)| figures.commands.sent().map(|(command, _)| command))
+        .collect();
+    for command in sent {
+        column(&command.to_string(), &|figures| number(figures.commands.of(command)));
+    }
+    let any = |is_counted: fn(&HostFigures) -> bool| rows.iter().any(|(_, of)| is_counted(of));
+    if any(|figures| figures.queue_status > 0) {
+        column(QUEUE_STATUS, &|figures| number(figures.queue_status));
+    }
+    if any(|figures| figures.status_per_write.is_some()) {
+        column("CMD13/write", &status_per_write);
+    }
+    if any(|figures| figures.lost_writes > 0) {
+        column("lost writes", &|figures| number(figures.lost_writes));
+    }
+    if any(|figures| figures.doubtful_writes > 0) {
+        column("in doubt", &|figures| number(figures.doubtful_writes));
+    }
+    table
+}
+
+fn host(rows: &[(&str, &HostFigures)]) -> Table {
+    let mut table = Table::new(COLUMNS);
+    for (name, figures) in rows {
+        table.row([
+            (*name).to_owned(),
+            digits(figures.bus_busy_percent),
+            time(figures.mean_bus_gap_ns),
+            exact_percent(figures.map_percent.inside),
+            exact_percent(figures.map_percent.outside),
+            exact_percent(figures.unmap_percent.inside),
+            exact_percent(figures.unmap_percent.outside),
+            digits(figures.awaited_wakeups_per_io),
+            digits(figures.switches_per_io),
+        ]);
+    }
+    if rows.iter().any(|(_, figures)| figures.unnoticed_ns > 0) {
+        let cells = rows.iter().map(|(_, figures)| time(figures.unnoticed_ns));
+        table.column(("unnoticed", Align::Right), cells);
+    }
+    table
+}
+
+/// How often something happened; a dash if it did not.
+fn number(times: u64) -> String {
+    if times == 0 { "-".to_owned() } else { count(approximate(times)) }
+}
+
+fn status_per_write(figures: &HostFigures) -> String {
+    figures.status_per_write.map_or_else(|| "-".to_owned(), digits)
+}
+
+/// The figures of a single run, in the manner of fio.
+fn lines(figures: &HostFigures) -> String {
+    let sent = figures.commands.sent();
+    let mut commands: String =
+        sent.map(|(command, sent)| format!("{command}={}, ", count(approximate(sent)))).collect();
+    if figures.queue_status > 0 {
+        commands += &format!("{QUEUE_STATUS}={}, ", number(figures.queue_status));
+    }
+    let unnoticed = match figures.unnoticed_ns {
+        0 => String::new(),
+        ns => format!(", unnoticed={}", time(ns)),
+    };
+    let line = |name, writes| match writes {
+        0 => String::new(),
+        _ => format!("  {name:13}: {writes}\n"),
+    };
+    let lost =
+        line("lost writes", figures.lost_writes) + &line("in doubt", figures.doubtful_writes);
+    let pair = |of: Overlapped| exact_percent(of.inside) + " / " + &exact_percent(of.outside);
+    format!(
+        "\nMMC host:\n  \
+           commands     : {commands}CMD13/write={}\n  \
+           bus          : busy={}, gap={}{unnoticed}\n  \
+           bus busy/idle: map={}, unmap={}\n  \
+           per I/O      : wakes={}, awaited wakes={}, ctx={}\n{lost}",
+        status_per_write(figures),
+        exact_percent(figures.bus_busy_percent),
+        time(figures.mean_bus_gap_ns),
+        pair(figures.map_percent),
+        pair(figures.unmap_percent),
+        digits(figures.wakeups_per_io),
+        digits(figures.awaited_wakeups_per_io),
+        digits(figures.switches_per_io),
+    )
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use blockyard_sim::answer::{CommandCounts, TransferCounts, TransferTimes};
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A host that sent so many CMD18s, and so many CMD25s with a CMD13 each.
+    pub(in crate::render) fn figures(reads: u64, writes: u64) -> HostFigures {
+        let mut commands = [0; 64];
+        commands[18] = reads;
+        (commands[13], commands[25]) = (writes, writes);
+        let overlapped = |inside, outside| Overlapped { inside, outside };
+        HostFigures {
+            commands: CommandCounts(commands),
+            queue_status: 0,
+            status_per_write: (writes > 0).then_some(1.0),
+            lost_writes: 0,
+            doubtful_writes: 0,
+            bus_busy_percent: 53.21,
+            mean_bus_gap_ns: 18_853,
+            unnoticed_ns: 0,
+            absent_percent: 0.0,
+            memory_percent: 0.0,
+            map_percent: overlapped(2.49, 0.0),
+            unmap_percent: overlapped(0.0, 11.23),
+            wakeups_per_io: 3.96,
+            awaited_wakeups_per_io: 1.98,
+            switches_per_io: 0.97,
+            transfer_ns: TransferTimes { work: 43e3, idle: 37e3, ..TransferTimes::default() },
+            per_transfer: TransferCounts::default(),
+        }
+    }
+
+    #[test]
+    fn designs_are_shown_below_each_other() {
+        let (some, others) = (figures(0, 81_263), figures(7, 0));
+        let rows = [(Some("mmc-blkmq"), &some), (Some("b"), &others)];
+        let expected = "
+Commands on the bus:
+design     CMD13  CMD18  CMD25  CMD13/write
+mmc-blkmq  81.3k      -  81.3k         1.00
+b              -      7      -            -
+
+The host (bus % is the time with a transaction; busy % above includes a busy card):
+                               map,      map,    unmap,    unmap,    awaited
+design     bus %  bus gap  bus busy  bus idle  bus busy  bus idle  wakes/I/O  ctx/I/O
+mmc-blkmq   53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98     0.97
+b           53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98     0.97
+";
+        assert_eq!(text(&rows), expected);
+        let read_only = text(&[(Some("b"), &others)]);
+        assert!(!read_only.contains("write"), "{read_only}");
+        assert_eq!(text(&[]), "");
+    }
+
+    #[test]
+    fn many_commands_continue_below_each_other() {
+        let mut commands = [0; 64];
+        commands[..20].fill(99_999);
+        let all = HostFigures { commands: CommandCounts(commands), ..figures(1, 1) };
+        let text = text(&[(Some("mq-deadline-2017-patched"), &all)]);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let heads = text.lines().filter(|line| line.starts_with("design") && line.contains("CMD"));
+        let told: Vec<_> = heads.flat_map(|line| line.split_whitespace().skip(1)).collect();
+        let numbers =
+            (0..20).map(|number| format!("CMD{number}")).chain(["CMD13/write".to_owned()]);
+        assert_eq!(told, numbers.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_single_run_has_lines_of_its_own() {
+        let expected = "
+MMC host:
+  commands     : CMD13=1.20k, CMD18=7, CMD25=1.20k, CMD13/write=1.00
+  bus          : busy=53.2 %, gap=18.9 us
+  bus busy/idle: map=2.49 % / 0.00 %, unmap=0.00 % / 11.2 %
+  per I/O      : wakes=3.96, awaited wakes=1.98, ctx=0.97
+";
+        assert_eq!(text(&[(None, &figures(7, 1200))]), expected);
+    }
+
+    #[test]
+    fn time_after_lost_interrupts_is_shown_only_if_there_is_any() {
+        let good = figures(7, 0);
+        let lossy = HostFigures { unnoticed_ns: 10_000_000_000, ..good.clone() };
+        let both = text(&[(Some("a"), &good), (Some("b"), &lossy)]);
+        let ends: Vec<_> = both.lines().rev().take(3).collect();
+        let is_last = |(line, end): (&&str, &str)| line.ends_with(end);
+        assert!(ends.iter().zip(["  10.0 s", "   0 ns", "unnoticed"]).all(is_last), "{both}");
+        let alone = text(&[(None, &lossy)]);
+        assert!(alone.contains("gap=18.9 us, unnoticed=10.0 s\n"), "{alone}");
+        let none = text(&[(None, &good)]) + &text(&[(Some("a"), &good)]);
+        assert!(!none.contains("unnoticed"), "{none}");
+    }
+
+    #[test]
+    fn queue_status_and_lost_writes_are_shown_only_if_there_are_any() {
+        let plain = figures(0, 1200);
+        let queue = HostFigures {
+            queue_status: 18,
+            status_per_write: Some(0.0),
+            lost_writes: 3,
+            doubtful_writes: 1,
+            ..plain.clone()
+        };
+        let rows = [(Some("mmc-blkmq"), &plain), (Some("cqe"), &queue)];
+        let expected = "
+Commands on the bus:
+design     CMD13  CMD25  CMD13/QSR  CMD13/write  lost writes  in doubt
+mmc-blkmq  1.20k  1.20k          -         1.00            -         -
+cqe        1.20k  1.20k         18         0.00            3         1
+";
+        let told = text(&rows);
+        assert!(told.starts_with(expected), "{told}");
+        let alone = text(&[(None, &queue)]);
+        assert!(alone.contains("CMD25=1.20k, CMD13/QSR=18, CMD13/write=0.00\n"), "{alone}");
+        assert!(alone.ends_with("\n  lost writes  : 3\n  in doubt     : 1\n"), "{alone}");
+    }
+
+    #[test]
+    fn json_names_commands_and_is_null_if_nothing_was_written() {
+        let object: Value = serde_json::to_value(figures(7, 0)).unwrap();
+        assert_eq!(object["commands"], serde_json::json!({ "CMD18": 7 }));
+        assert_eq!(object["status_per_write"], Value::Null);
+    }
+}

@@ -1,0 +1,97 @@
+//! What an I/O on persistent memory spends its time on.
+
+use blockyard_sim::answer::PmemFigures;
+use blockyard_sim::answer::number::{digits, exact_percent, nanoseconds};
+
+use super::table::{Align, Table};
+
+const COLUMNS: &[(&str, Align)] = &[
+    ("design", Align::Left),
+    ("per I/O", Align::Right),
+    ("path", Align::Right),
+    ("copy", Align::Right),
+    ("readers", Align::Right),
+    ("locks", Align::Right),
+    ("log", Align::Right),
+    ("map", Align::Right),
+    ("fences", Align::Right),
+    ("channels", Align::Right),
+];
+const COUNTS: &[(&str, Align)] = &[
+    ("design", Align::Left),
+    ("fences", Align::Right),
+    ("lines written back", Align::Right),
+    ("lines fetched", Align::Right),
+    ("scans", Align::Right),
+    ("lock wait", Align::Right),
+];
+
+/// The tables of each design, or of a single run without a name; empty if there are none.
+pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let (mut parts, mut counts) = (Table::new(COLUMNS), Table::new(COUNTS));
+    for (name, figures) in rows {
+        let name = name.unwrap_or("-").to_owned();
+        let of = figures.percent;
+        let shares = [of.path, of.copy, of.tracking, of.locks, of.log, of.map, of.fences];
+        let shares = shares.into_iter().chain([figures.channels_percent]).map(exact_percent);
+        parts.row([name.clone(), nanoseconds(figures.io_ns)].into_iter().chain(shares));
+        counts.row([
+            name,
+            digits(figures.fences),
+            digits(figures.write_backs),
+            digits(figures.transfers),
+            digits(figures.scans),
+            nanoseconds(figures.lock_wait_ns),
+        ]);
+    }
+    format!(
+        "\nCPU time per I/O and its parts, utilisation of the memory channels:\n{parts}\nCounts per \
+         I/O:\n{counts}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_sim::answer::PmemParts;
+
+    use super::*;
+
+    #[test]
+    fn designs_are_shown_below_each_other() {
+        let parts = PmemParts {
+            path: 52.2,
+            copy: 35.8,
+            tracking: 5.6,
+            locks: 0.6,
+            log: 0.0,
+            map: 5.97,
+            fences: 0.0,
+        };
+        let figures = PmemFigures {
+            io_ns: 1_340.0,
+            parts_ns: PmemParts::default(),
+            percent: parts,
+            fences: 2.0,
+            write_backs: 3.0,
+            scans: 0.5,
+            transfers: 12.34,
+            lock_wait_ns: 7.4,
+            channels_percent: 97.6,
+        };
+        let expected = "
+CPU time per I/O and its parts, utilisation of the memory channels:
+design  per I/O    path    copy  readers   locks     log     map  fences  channels
+btt     1.34 us  52.2 %  35.8 %   5.60 %  0.60 %  0.00 %  5.97 %  0.00 %    97.6 %
+
+Counts per I/O:
+                       lines    lines
+design  fences  written back  fetched  scans  lock wait
+btt       2.00          3.00     12.3   0.50       7 ns
+";
+        assert_eq!(text(&[(Some("btt"), &figures)]), expected);
+        assert_eq!(text(&[]), "");
+    }
+}

@@ -1,0 +1,218 @@
+//! A plain table: columns two spaces apart, each as wide as its widest cell.
+//!
+//! The name of a column of numbers is broken into two lines if it is long. A table of numbers that is wider
+//! than [`WIDTH`] continues below itself, with its first column repeated.
+
+use core::fmt;
+use core::ops::Range;
+
+use anstyle::Style;
+
+/// No line of an answer is longer if names are those of built-in designs.
+pub(crate) const WIDTH: usize = 100;
+/// Longer names of columns are broken into two lines.
+const NAME_WIDTH: usize = 11;
+
+/// On which side the cells of a column line up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A cell and its look on a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    /// Always written as escape sequences: the stream removes them where they have no place.
+    pub(crate) style: Style,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text, style: Style::new() }
+    }
+}
+
+/// A table with a head of column names.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// A column: its name in two lines, of which the first is mostly empty.
+#[derive(Clone, Debug)]
+struct Column {
+    head: [String; 2],
+    align: Align,
+}
+
+impl Column {
+    fn new(name: &str, align: Align) -> Self {
+        let spaces = name.match_indices(' ').map(|(at, _)| at);
+        let longer_line = |at: &usize| (*at).max(name.len() - at - 1);
+        let is_long = align == Align::Right && name.len() > NAME_WIDTH;
+        let head = match spaces.min_by_key(longer_line).filter(|_| is_long) {
+            Some(at) => [name[..at].to_owned(), name[at + 1..].to_owned()],
+            None => [String::new(), name.to_owned()],
+        };
+        Self { head, align }
+    }
+}
+
+impl Table {
+    /// A table of the columns `columns`.
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let columns = columns.iter().map(|(name, align)| Column::new(name, *align));
+        Self { columns: columns.collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    ///
+    /// If it does not have a cell for each column.
+    pub(crate) fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
+        assert_eq!(cells.len(), self.columns.len(), "a row has a cell for each column");
+        self.rows.push(cells);
+    }
+
+    /// Adds a column after the others.
+    ///
+    /// # Panics
+    ///
+    /// If it does not have a cell for each row.
+    pub(crate) fn column<C: Into<Cell>>(
+        &mut self,
+        (name, align): (&str, Align),
+        cells: impl ExactSizeIterator<Item = C>,
+    ) {
+        assert_eq!(cells.len(), self.rows.len(), "a column has a cell for each row");
+        self.columns.push(Column::new(name, align));
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell.into()));
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[column].text.as_str());
+        let head = self.columns[column].head.iter().map(String::as_str);
+        cells.chain(head).map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+
+    /// The columns after the first, in as many parts as the width of a line requires.
+    fn parts(&self) -> Vec<Range<usize>> {
+        let rest = 1..self.columns.len();
+        let is_of_numbers =
+            self.columns[rest.clone()].iter().all(|column| column.align == Align::Right);
+        if !is_of_numbers || rest.is_empty() {
+            return vec![rest];
+        }
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        let mut width = 0;
+        for column in rest {
+            let wide = 2 + self.width(column);
+            match parts.last_mut().filter(|_| width + wide <= WIDTH) {
+                Some(part) => part.end = column + 1,
+                None => {
+                    parts.push(column..column + 1);
+                    width = self.width(0);
+                }
+            }
+            width += wide;
+        }
+        parts
+    }
+
+    /// A line with `cells`, of the columns `of`.
+    fn line(&self, of: &[usize], cells: &[(&str, Style)]) -> String {
+        let last = of.len() - 1;
+        let mut line = String::new();
+        for (at, (column, (text, style))) in of.iter().zip(cells).enumerate() {
+            let pad = " ".repeat(self.width(*column) - text.chars().count());
+            match self.columns[*column].align {
+                Align::Right => line += &format!("{pad}{style}{text}{style:#}"),
+                Align::Left if at == last => line += &format!("{style}{text}{style:#}"),
+                Align::Left => line += &format!("{style}{text}{style:#}{pad}"),
+            }
+            line += if at == last { "" } else { "  " };
+        }
+        line
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.parts() {
+            let of: Vec<_> = [0].into_iter().chain(part).collect();
+            for line in 0..2 {
+                let head = of.iter().map(|column| self.columns[*column].head[line].as_str());
+                let head: Vec<_> = head.map(|text| (text, Style::new())).collect();
+                if head.iter().any(|(text, _)| !text.is_empty()) {
+                    writeln!(f, "{}", self.line(&of, &head).trim_end())?;
+                }
+            }
+            for row in &self.rows {
+                let cells = of.iter().map(|column| &row[*column]);
+                let cells: Vec<_> = cells.map(|cell| (cell.text.as_str(), cell.style)).collect();
+                writeln!(f, "{}", self.line(&of, &cells))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstyle::AnsiColor;
+
+    use super::*;
+
+    #[test]
+    fn words_line_up_left_and_numbers_right() {
+        let mut table = Table::new(&[("design", Align::Left), ("IOPS", Align::Right)]);
+        table.row(["none".to_owned(), "587k".to_owned()]);
+        table.row(["mq-deadline".to_owned(), "9".to_owned()]);
+        assert_eq!(
+            table.to_string(),
+            "design       IOPS\n\
+             none         587k\n\
+             mq-deadline     9\n"
+        );
+    }
+
+    #[test]
+    fn a_style_takes_no_width() {
+        let style = Style::new().fg_color(Some(AnsiColor::Green.into()));
+        let mut table = Table::new(&[("ratio", Align::Right)]);
+        table.row([Cell { text: "1.00".to_owned(), style }]);
+        assert_eq!(table.to_string(), "ratio\n \u{1b}[32m1.00\u{1b}[0m\n");
+    }
+
+    #[test]
+    fn a_long_name_has_two_lines() {
+        let mut table = Table::new(&[("design", Align::Left), ("waiting for a tag", Align::Right)]);
+        table.row(["none".to_owned(), "9".to_owned()]);
+        assert_eq!(table.to_string(), "          waiting\ndesign  for a tag\nnone            9\n");
+    }
+
+    #[test]
+    fn a_table_of_numbers_that_is_too_wide_continues_below_itself() {
+        let names: Vec<_> = (10..40).map(|number| format!("CMD{number}")).collect();
+        let columns = names.iter().map(|name| (name.as_str(), Align::Right));
+        let mut table =
+            Table::new(&[("design", Align::Left)].into_iter().chain(columns).collect::<Vec<_>>());
+        table.row((0..31).map(|number| number.to_string()));
+        let text = table.to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("design  CMD")).count(),
+            3,
+            "{text}"
+        );
+        let shown: Vec<_> = text.split_whitespace().filter(|word| word.starts_with('C')).collect();
+        assert_eq!(shown, names);
+    }
+}

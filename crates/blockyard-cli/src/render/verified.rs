@@ -1,0 +1,45 @@
+//! What was found on the media.
+
+use core::fmt::Write as _;
+
+use blockyard_sim::answer::{PowerCut, Verified};
+
+/// The most losses of power that get a line each.
+const LINES_MAX: usize = 10;
+
+/// What was checked and found, for people.
+pub(super) fn text(verified: &Verified) -> String {
+    let Verified { reads, read_sectors, writes, flushes, cached_sectors, .. } = verified;
+    let verdict = match verified.violation_count {
+        0 => "no errors".to_owned(),
+        count => format!("{count} places are WRONG"),
+    };
+    let mut text = format!(
+        "verified: {reads} reads ({read_sectors} sectors), {writes} writes, {flushes} flushes, \
+         {cached_sectors} sectors in the cache at the end: {verdict}\n"
+    );
+    let mut line = |words: String| writeln!(text, "{words}").expect("writing to a string");
+    let cuts = &verified.power_cuts;
+    if cuts.len() <= LINES_MAX {
+        for PowerCut { at_ns, lost_by_right, lost_by_wrong } in cuts {
+            let at = blockyard::time::Instant::from_ns(*at_ns);
+            line(format!(
+                "  power lost at {at} s: {lost_by_right} unflushed sectors lost, {lost_by_wrong} sectors \
+                 wrong"
+            ));
+        }
+    } else {
+        let sum = |of: fn(&PowerCut) -> u64| cuts.iter().map(of).sum::<u64>();
+        let most = cuts.iter().map(|cut| cut.lost_by_right).max().unwrap_or(0);
+        let (right, wrong) = (sum(|cut| cut.lost_by_right), sum(|cut| cut.lost_by_wrong));
+        line(format!(
+            "  power lost {} times: {right} unflushed sectors lost ({most} at most at once), {wrong} \
+             sectors wrong",
+            cuts.len()
+        ));
+    }
+    for violation in &verified.violations {
+        line(format!("  wrong: {violation}"));
+    }
+    text
+}

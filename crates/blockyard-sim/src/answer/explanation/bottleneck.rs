@@ -1,0 +1,78 @@
+//! What limits a design.
+//!
+//! # Rules
+//!
+//! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that is used
+//!   up: link, depth, lock, CPUs, a card's memory, its bus; otherwise by what an MMC host does between
+//!   transfers, if it always has a request, and otherwise by the pace of its jobs.
+//! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it has
+//!   nothing else to do.
+
+#![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
+
+use super::evidence::{Bottleneck, CpuUse};
+use crate::answer::figures::Figures;
+use crate::answer::host::HostFigures;
+use crate::answer::number::{approximate, ratio};
+use crate::profile::{Device, DeviceModel, HbaProfile};
+
+/// The utilisation from which a resource is called used up, in percent.
+pub(super) const USED_UP: f64 = 95.0;
+/// The share of the CPU time from which waiting for the lock, or polling, is worth naming, in percent.
+const MUCH_SPINNING: f64 = 15.0;
+
+/// What limits the run of `figures` on `device` ([nearest-used-up-resource]).
+pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
+    let commands = figures.at_device;
+    if let DeviceModel::Hba(hba) = device.model {
+        let percent = link_percent(&hba, figures);
+        if percent >= USED_UP {
+            return Bottleneck::Link { percent };
+        }
+        let depth = f64::from(hba.cmd_per_lun) * f64::from(hba.luns);
+        debug_assert!(depth > 0.0, "a host takes a command");
+        if 100.0 * commands >= USED_UP * depth {
+            return Bottleneck::Depth { commands, depth };
+        }
+    }
+    let polling = figures.polling_percent;
+    let cpu = CpuUse {
+        percent: figures.jobs_cpu_percent,
+        polling_percent: (polling >= MUCH_SPINNING).then_some(polling),
+    };
+    if figures.spinning_percent >= MUCH_SPINNING {
+        return Bottleneck::Lock { cpu, spinning_percent: figures.spinning_percent };
+    }
+    // [polling-uses-nothing-up]
+    if figures.jobs_cpu_percent * (100.0 - polling) >= USED_UP * 100.0 {
+        return Bottleneck::Cpus { cpu };
+    }
+    if let Some(of_host) = figures.mmc.as_ref().and_then(|host| of_host(host, figures)) {
+        return of_host;
+    }
+    if figures.device_busy_percent >= USED_UP {
+        return Bottleneck::DeviceLatency { commands, cpu };
+    }
+    Bottleneck::Jobs { commands, cpu }
+}
+
+/// What limits the run of `figures`, if that is its MMC `host` or the card.
+fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
+    let busy = figures.device_busy_percent;
+    if host.memory_percent >= USED_UP {
+        return Some(Bottleneck::CardMemory { percent: host.memory_percent });
+    }
+    if busy >= USED_UP {
+        return Some(Bottleneck::BusAndCard { percent: busy });
+    }
+    let present = 100.0 - host.absent_percent;
+    (present >= USED_UP).then(|| Bottleneck::BetweenTransfers { idle_percent: present - busy })
+}
+
+/// The share of the time in which data passes the link, which carries one command at a time.
+fn link_percent(hba: &HbaProfile, figures: &Figures) -> f64 {
+    let seconds_of = |bytes, rate| ratio(approximate(bytes), approximate(rate));
+    let seconds = seconds_of(figures.read_bytes, hba.link_read)
+        + seconds_of(figures.written_bytes, hba.link_write);
+    100.0 * ratio(seconds * approximate(figures.bytes_per_s), approximate(figures.bytes))
+}

@@ -1,0 +1,36 @@
+//! Why one design does more than another: which factor differs, and the counters behind it.
+//!
+//! It knows no design: the same counters would give the same explanation. `difference` compares two
+//! designs, `bottleneck` says what limits one, `host` and `pmem` add what MMC hosts and persistent memory
+//! have of their own, `evidence` is the data, and `text` writes it as sentences.
+
+mod bottleneck;
+mod difference;
+mod evidence;
+mod host;
+mod pmem;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use evidence::{
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
+    PartTime, TransferPeriod,
+};
+
+use crate::answer::outcome::Outcome;
+use crate::profile::Device;
+
+impl Explanation {
+    /// Why `outcomes`, of one job on `device`, differ.
+    ///
+    /// # Panics
+    ///
+    /// If there is no outcome.
+    #[must_use]
+    pub fn of(device: &Device, outcomes: &[Outcome]) -> Self {
+        let runs = outcomes.iter().map(|outcome| (outcome.name.as_str(), &outcome.figures));
+        difference::explain(device, &runs.collect::<Vec<_>>())
+    }
+}

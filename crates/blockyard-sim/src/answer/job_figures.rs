@@ -1,0 +1,100 @@
+//! The figures of each job, or group of jobs that reports as one, for each direction.
+
+use serde::Serialize;
+
+use super::latency::Latency;
+use super::number::{approximate, ratio};
+use crate::job::Op;
+use crate::measure::{JobStats, Measured, per_second};
+use crate::simulate::JobReport;
+
+/// The figures of a job's instance, or of a group that reports as one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobFigures {
+    /// The name of the job; for a group, of its first job.
+    pub name: String,
+    /// The reporting group, from 0.
+    pub group: u32,
+    /// From the start of its first instance, after start delay and ramp time, to the end of its last, in
+    /// nanoseconds.
+    pub runtime_ns: u64,
+    /// CPU time of its own steps, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Context switches to it.
+    pub context_switches: u64,
+    /// I/Os and syncs that failed.
+    pub errors: u64,
+    /// Its reads, if it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<DirectionFigures>,
+    /// Its writes, if it writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<DirectionFigures>,
+    /// Its discards, if it trims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim: Option<DirectionFigures>,
+    /// Its syncs, if there were any: from before the call until the job has the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_lat_ns: Option<Latency>,
+}
+
+/// The figures of a job's I/Os in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DirectionFigures {
+    /// I/Os that ended.
+    pub ios: u64,
+    /// Bytes of these I/Os.
+    pub bytes: u64,
+    /// I/Os per second of the job's run time.
+    pub iops: f64,
+    /// Bytes per second of the job's run time.
+    pub bytes_per_s: u64,
+    /// Submission latency: from before the system call until it returns.
+    pub slat_ns: Latency,
+    /// Completion latency: from then until the job has the result.
+    pub clat_ns: Latency,
+    /// Total latency: both together.
+    pub lat_ns: Latency,
+}
+
+impl JobFigures {
+    /// The figures in `report`.
+    pub(super) fn of(report: &JobReport) -> Self {
+        let stats: &JobStats = &report.stats;
+        let runtime_ns = stats.runtime_ns();
+        let of = |op| {
+            let measured = stats.ops.of(op).as_deref();
+            measured.map(|measured| DirectionFigures::of(measured, runtime_ns))
+        };
+        Self {
+            name: report.name.clone(),
+            group: report.group,
+            runtime_ns,
+            cpu_ns: stats.cpu_ns,
+            context_switches: stats.context_switches,
+            errors: stats.errors,
+            read: of(Op::Read),
+            write: of(Op::Write),
+            trim: of(Op::Trim),
+            sync_lat_ns: stats.sync_lat_ns.as_deref().map(Latency::from),
+        }
+    }
+}
+
+impl DirectionFigures {
+    #[expect(clippy::float_arithmetic, reason = "a rate is for reading: nothing is ordered by it")]
+    fn of(measured: &Measured, runtime_ns: u64) -> Self {
+        debug_assert_eq!(measured.lat_ns.count(), measured.ios, "every I/O has a latency");
+        Self {
+            ios: measured.ios,
+            bytes: measured.bytes,
+            iops: ratio(approximate(measured.ios) * 1e9, approximate(runtime_ns)),
+            bytes_per_s: per_second(measured.bytes, runtime_ns),
+            slat_ns: Latency::from(&measured.slat_ns),
+            clat_ns: Latency::from(&measured.clat_ns),
+            lat_ns: Latency::from(&measured.lat_ns),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What one design made of the job.
+
+use serde::Serialize;
+
+use super::figures::Figures;
+use super::job_figures::JobFigures;
+use super::latency::Latency;
+use super::verified::Verified;
+use crate::device::stack::FaultCount;
+use crate::job::JobFile;
+use crate::measure::series::Series;
+use crate::simulate::{Conditions, Report};
+
+/// What one design made of the job.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Outcome {
+    /// The name of the design.
+    pub name: String,
+    /// IOPS relative to those of the first design; null if these are 0.
+    pub ratio: f64,
+    /// The figures of the whole run.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// The figures of each job's instance, or of each group that reports as one.
+    pub jobs: Vec<JobFigures>,
+    /// Rates and depths over time.
+    pub series: Series,
+    /// For a replay: how much later than recorded the I/Os were issued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_ns: Option<Latency>,
+    /// How often each fault rule matched a request and fired, if there are fault rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Vec<FaultCount>>,
+    /// What was found on the media, if the run was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
+}
+
+impl Outcome {
+    /// The outcome of `report`, the run of `jobs` under the design `name` and `conditions`; `first_iops`
+    /// are those of the first design, or `None` if this is the first.
+    #[expect(clippy::float_arithmetic, reason = "the ratio is for reading, and orders nothing")]
+    #[must_use]
+    pub fn of(
+        name: &str,
+        jobs: &JobFile,
+        report: &Report,
+        conditions: &Conditions<'_>,
+        first_iops: Option<f64>,
+    ) -> Self {
+        let instances = jobs.jobs.iter().map(|job| job.numjobs).sum();
+        let figures = Figures::of(report, instances);
+        let first_iops = first_iops.unwrap_or(figures.iops);
+        Self {
+            name: name.to_owned(),
+            ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
+            figures,
+            jobs: report.jobs.iter().map(JobFigures::of).collect(),
+            series: report.series.clone(),
+            late_ns: report.late_ns.as_ref().map(Latency::from),
+            faults: conditions.faults.map(|_| report.faults.clone()),
+            verified: report.verified.as_ref().map(Verified::from),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Measurements of jobs: counts, latencies and samples for each kind of I/O, depths, syncs.
+
+pub mod depth;
+pub mod meter;
+pub mod sampler;
+pub mod series;
+pub mod spent;
+
+use crate::job::{Op, PerOp};
+use blockyard::stats::Histogram;
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use depth::Depths;
+use sampler::Samples;
+use spent::Spent;
+
+/// Latencies and amounts of one kind of I/O.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// I/Os that completed.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Submission latency in nanoseconds: from before the system call to its return.
+    pub slat_ns: Histogram,
+    /// Completion latency in nanoseconds: from then until the job has the result.
+    pub clat_ns: Histogram,
+    /// Both together.
+    pub lat_ns: Histogram,
+    /// Samples of the bandwidth over time in KiB per second, of each instance that has any.
+    pub bandwidth: Vec<Samples>,
+    /// The same of I/Os per second.
+    pub iops: Vec<Samples>,
+}
+
+/// The measurements of one instance, or of a group that reports as one.
+#[derive(Clone, Debug)]
+pub struct JobStats {
+    /// For each kind of I/O; `None` for the kinds that the job does not do.
+    pub ops: PerOp<Option<Box<Measured>>>,
+    /// When the first instance began, after its start delay and ramp time.
+    pub started: Instant,
+    /// When the last instance ended.
+    pub ended: Instant,
+    /// Processor time of its own steps, in nanoseconds.
+    pub cpu_ns: u64,
+    /// What it spent its time on.
+    pub spent: Spent,
+    /// Context switches to it.
+    pub context_switches: u64,
+    /// Its depths.
+    pub depths: Depths,
+    /// Latency of syncs in nanoseconds, from before the call until the job has the result; `None`
+    /// if there were none.
+    pub sync_lat_ns: Option<Box<Histogram>>,
+    /// I/Os and syncs that failed.
+    pub errors: u64,
+    /// The status of the first of them.
+    pub first_error: Option<Status>,
+}
+
+impl JobStats {
+    /// Starts without measurements, for the kinds in `ops`.
+    #[must_use]
+    pub fn new(ops: &[Op]) -> Self {
+        let of = |op| ops.contains(&op).then(Box::<Measured>::default);
+        Self {
+            ops: PerOp { read: of(Op::Read), write: of(Op::Write), trim: of(Op::Trim) },
+            started: Instant::MAX,
+            ended: Instant::ZERO,
+            cpu_ns: 0,
+            spent: Spent::default(),
+            context_switches: 0,
+            depths: Depths::default(),
+            sync_lat_ns: None,
+            errors: 0,
+            first_error: None,
+        }
+    }
+
+    /// Adds the kinds in `ops`.
+    pub fn add_kinds(&mut self, ops: &[Op]) {
+        for (op, slot) in [
+            (Op::Read, &mut self.ops.read),
+            (Op::Write, &mut self.ops.write),
+            (Op::Trim, &mut self.ops.trim),
+        ] {
+            if ops.contains(&op) && slot.is_none() {
+                *slot = Some(Box::default());
+            }
+        }
+    }
+
+    /// The measurements of `op`.
+    pub fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
+        match op {
+            Op::Read => self.ops.read.as_deref_mut(),
+            Op::Write => self.ops.write.as_deref_mut(),
+            Op::Trim => self.ops.trim.as_deref_mut(),
+        }
+    }
+
+    /// Syncs that completed.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.sync_lat_ns.as_ref().map_or(0, |all| all.count())
+    }
+
+    /// Time from the first start to the last end, in nanoseconds; at least 1.
+    #[must_use]
+    pub fn runtime_ns(&self) -> u64 {
+        self.ended.since(self.started).as_ns().max(1)
+    }
+
+    /// The measurements of all kinds that the job does.
+    pub fn measured(&self) -> impl Iterator<Item = &Measured> {
+        self.ops.each().into_iter().filter_map(|op| op.as_deref())
+    }
+}
+
+/// `count` per second over `span_ns`, rounded to the nearest.
+#[must_use]
+pub fn per_second(count: u64, span_ns: u64) -> u64 {
+    let span = u128::from(span_ns.max(1));
+    let rate = (u128::from(count) * 1_000_000_000 + span / 2) / span;
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}

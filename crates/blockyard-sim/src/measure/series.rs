@@ -1,0 +1,171 @@
+//! Rates and depths over time, sampled in virtual time.
+//!
+//! Samples are taken between events, so that they cost nothing where nothing happens. When there are too
+//! many, every other one is dropped and the period doubles: a series has between half of
+//! [`SAMPLES_MAX`] and all of it, however long the run is.
+
+use blockyard::time::{Duration, Instant};
+use serde::Serialize;
+
+use super::{JobStats, per_second};
+use crate::job::Op;
+
+/// The most samples that a series keeps.
+pub const SAMPLES_MAX: usize = 128;
+/// The period at the start.
+const FIRST_PERIOD: Duration = Duration::from_us(100);
+
+/// Samples over time; all lists are equally long. A rate is the mean since the sample before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Series {
+    /// When each sample was taken, in nanoseconds of virtual time, ramp time included.
+    pub at_ns: Vec<u64>,
+    /// Reads that ended. What ended during the ramp time is not counted, here and below.
+    pub read: RateSeries,
+    /// Writes that ended.
+    pub write: RateSeries,
+    /// Discards that ended.
+    pub trim: RateSeries,
+    /// I/Os that jobs had submitted and not reaped, at that instant.
+    pub depth: Vec<u64>,
+    /// Requests in the driver, at that instant.
+    pub in_flight: Vec<u64>,
+}
+
+/// The rates of one direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RateSeries {
+    /// I/Os per second.
+    pub iops: Vec<u64>,
+    /// Bytes per second.
+    pub bytes_per_s: Vec<u64>,
+}
+
+/// The state of a run at an instant: counts since its start, and depths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Point {
+    at_ns: u64,
+    /// I/Os and bytes that ended, for reads, writes and discards.
+    ended: [(u64, u64); OPS.len()],
+    depth: u64,
+    in_flight: u64,
+}
+
+const OPS: [Op; 3] = [Op::Read, Op::Write, Op::Trim];
+
+/// Takes the samples of a run.
+#[derive(Clone, Debug)]
+pub struct SeriesSampler {
+    period: Duration,
+    next: Instant,
+    points: Vec<Point>,
+}
+
+impl Default for SeriesSampler {
+    fn default() -> Self {
+        Self { period: FIRST_PERIOD, next: Instant::ZERO + FIRST_PERIOD, points: Vec::new() }
+    }
+}
+
+impl SeriesSampler {
+    /// Whether a sample is due at `now`.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+
+    /// Takes a sample at `now`, when one is due: `stats` are those of all jobs so far, `depth` I/Os are
+    /// submitted and not reaped, `in_flight` requests are in the driver.
+    pub fn sample<'a>(
+        &mut self,
+        now: Instant,
+        stats: impl Iterator<Item = &'a JobStats>,
+        depth: u64,
+        in_flight: u64,
+    ) {
+        assert!(self.is_due(now), "a sample is taken when it is due");
+        let mut ended = [(0, 0); OPS.len()];
+        for stats in stats {
+            for (op, (ios, bytes)) in OPS.into_iter().zip(&mut ended) {
+                let measured = stats.ops.of(op).as_deref();
+                *ios += measured.map_or(0, |measured| measured.ios);
+                *bytes += measured.map_or(0, |measured| measured.bytes);
+            }
+        }
+        self.points.push(Point { at_ns: now.as_ns(), ended, depth, in_flight });
+        if self.points.len() >= SAMPLES_MAX {
+            let mut is_kept = false;
+            self.points.retain(|_| {
+                is_kept = !is_kept;
+                !is_kept
+            });
+            self.period = self.period + self.period;
+        }
+        self.next = now + self.period;
+        debug_assert!(self.points.len() < SAMPLES_MAX, "there is room for the next sample");
+    }
+
+    /// The samples that were taken.
+    #[must_use]
+    pub fn series(&self) -> Series {
+        debug_assert!(self.points.is_sorted_by(|a, b| a.at_ns < b.at_ns), "time passes");
+        let mut series = Series::default();
+        let mut before = Point::default();
+        for point in &self.points {
+            let span_ns = point.at_ns - before.at_ns;
+            let rates = [&mut series.read, &mut series.write, &mut series.trim];
+            for (at, rate) in rates.into_iter().enumerate() {
+                let ((ios, bytes), (ios_before, bytes_before)) =
+                    (point.ended[at], before.ended[at]);
+                rate.iops.push(per_second(ios - ios_before, span_ns));
+                rate.bytes_per_s.push(per_second(bytes - bytes_before, span_ns));
+            }
+            series.at_ns.push(point.at_ns);
+            series.depth.push(point.depth);
+            series.in_flight.push(point.in_flight);
+            before = *point;
+        }
+        series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sampler after `samples` samples of jobs that read 4 KiB every 50 us.
+    fn sampled(samples: u64) -> SeriesSampler {
+        let mut sampler = SeriesSampler::default();
+        let mut stats = JobStats::new(&[Op::Read]);
+        let mut now = Instant::ZERO;
+        let mut taken = 0;
+        while taken < samples {
+            now = now + Duration::from_us(50);
+            let measured = stats.op_mut(Op::Read).expect("the job reads");
+            (measured.ios, measured.bytes) = (measured.ios + 1, measured.bytes + 4096);
+            if sampler.is_due(now) {
+                sampler.sample(now, [&stats].into_iter(), 7, 3);
+                taken += 1;
+            }
+        }
+        sampler
+    }
+
+    #[test]
+    fn a_long_run_has_as_many_samples_as_a_short_one() {
+        let (short, long) = (sampled(100).series(), sampled(1000).series());
+        assert_eq!(short.at_ns.len(), 100);
+        assert!((SAMPLES_MAX / 2..SAMPLES_MAX).contains(&long.at_ns.len()), "{long:?}");
+    }
+
+    #[test]
+    fn dropping_samples_loses_no_io() {
+        let series = sampled(1000).series();
+        assert!(series.read.iops.iter().all(|iops| *iops == 20_000), "{:?}", series.read);
+        assert!(series.read.bytes_per_s.iter().all(|rate| *rate == 20_000 * 4096));
+        assert!(series.write.iops.iter().all(|iops| *iops == 0));
+        assert!(series.depth.iter().all(|depth| *depth == 7));
+    }
+}

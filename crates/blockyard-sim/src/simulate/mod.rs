@@ -1,0 +1,374 @@
+//! Simulations: from a job file, a device and a design to a [`Report`].
+//!
+//! `plan` places the instances of jobs, `build` makes the world, and [`Simulation`] moves it.
+
+mod build;
+mod error;
+mod plan;
+
+pub use build::{depth, live};
+pub use error::SimulationError;
+
+use crate::data::verify::{Verified, Verify};
+use crate::device::mmc::host::HostReport;
+use crate::device::pmem::{Pmem, PmemReport};
+use crate::device::stack::FaultCount;
+use crate::job::{Job, JobFile};
+use crate::log::Logs;
+use crate::machine::cpu::TaskId;
+use crate::measure::JobStats;
+use crate::measure::series::{Series, SeriesSampler};
+use crate::observe::Observer;
+use crate::profile::{Design, Device, FaultRules};
+use crate::replay::{Replay, ReplayError};
+use crate::task::Task;
+use crate::workload::Prng;
+use crate::world::{Failure, Totals, World};
+use blockyard::stats::{Histogram, StageStats};
+use blockyard::time::{Duration, Instant};
+use build::{begin_verifying, build_world, check_faults, check_host, check_pmem, check_queues};
+use plan::{Planned, plan, plan_replay};
+
+/// The measurements of one job, or of one instance of it.
+#[derive(Clone, Debug)]
+pub struct JobReport {
+    /// Its name.
+    pub name: String,
+    /// Its reporting group, from 0.
+    pub group: u32,
+    /// The index of its job in the file.
+    pub job: usize,
+    /// The measurements.
+    pub stats: JobStats,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// In the order of the file: one for each instance, or for each job that reports as a group.
+    pub jobs: Vec<JobReport>,
+    /// From the start of measurement to the end of the last job.
+    pub span: Duration,
+    /// Processors of the machine.
+    pub cpus: u16,
+    /// Hardware queues, of all disks together.
+    pub hctxs: u32,
+    /// Counts of the machine.
+    pub totals: Totals,
+    /// Counts and times of the queues' stages.
+    pub stages: StageStats,
+    /// Time with at least one command at the device.
+    pub device_busy: Duration,
+    /// Mean time without a command at the device, between commands.
+    pub mean_idle_gap: Duration,
+    /// Sum over time of commands at the device, in command-nanoseconds.
+    pub commands_held_ns: u128,
+    /// Times and counts of an MMC host, if the device is one.
+    pub mmc: Option<HostReport>,
+    /// Times and counts of persistent memory, if the device is one.
+    pub pmem: Option<PmemReport>,
+    /// Rates and depths over time.
+    pub series: Series,
+    /// For a replay: how much later than recorded each I/O was issued, in nanoseconds.
+    pub late_ns: Option<Histogram>,
+    /// How often each fault rule matched and fired, in the order of their file, ramp time included.
+    pub faults: Vec<FaultCount>,
+    /// What was found on the media, if the run was verified.
+    pub verified: Option<Verified>,
+}
+
+/// The conditions of a simulation, beside its job, device and design.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// The seed of all random draws.
+    pub seed: u64,
+    /// Recorded I/Os instead of those that jobs generate: the job file is then the one that
+    /// [`Replay::job_file`] returned for the device.
+    pub replay: Option<&'a Replay>,
+    /// The faults of the device.
+    pub faults: Option<&'a FaultRules>,
+    /// Whether and how data is kept and verified. It changes only the speed of the simulation.
+    pub verify: Option<&'a Verify>,
+    /// When the system sleeps, from the start, and for how long: see [`World::suspend`].
+    pub sleeps: &'a [(Duration, Duration)],
+    /// Whether each call of a driver is checked against its contract. It changes only the speed: a run takes
+    /// about a tenth longer.
+    pub checked: bool,
+    /// Whether the logs that the jobs ask for are written.
+    pub logs: bool,
+}
+
+impl Conditions<'_> {
+    /// I/Os of the jobs, no faults, no data, no logs; checked.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            replay: None,
+            faults: None,
+            verify: None,
+            sleeps: &[],
+            checked: true,
+            logs: false,
+        }
+    }
+}
+
+/// One job file on one device under one design.
+#[derive(Debug)]
+pub struct Simulation<O = ()> {
+    world: World<O>,
+    jobs: Vec<Job>,
+    /// The job and reporting group of each entry of the world's statistics.
+    entries: Vec<(usize, u32)>,
+    /// Instances that have not begun, by waves, last wave first: a wave begins when the previous one has
+    /// ended.
+    waves: Vec<Vec<Planned>>,
+    next_task: u32,
+    task_jobs: Vec<usize>,
+    seed: u64,
+    cpus: u16,
+    sampler: SeriesSampler,
+}
+
+/// Events between two looks at whether a sample is due.
+const SAMPLED_EVENTS: u64 = 1 << 8;
+
+impl Simulation {
+    /// Returns a simulation of `jobs` on `device` under `design`, with all random draws from `seed`.
+    ///
+    /// # Errors
+    ///
+    /// A [`SimulationError`] if a job does not fit the device or its machine.
+    pub fn new(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        seed: u64,
+    ) -> Result<Self, SimulationError> {
+        Self::under(jobs, device, design, Conditions::new(seed))
+    }
+
+    /// Like [`Self::new`], under `conditions`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::new`]; [`SimulationError::Log`] if a log cannot be created,
+    /// [`SimulationError::Replay`] if a trace does not fit the device or can no longer be read.
+    pub fn under(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        conditions: Conditions<'_>,
+    ) -> Result<Self, SimulationError> {
+        Self::observed(jobs, device, design, conditions, ())
+    }
+}
+
+impl<O: Observer> Simulation<O> {
+    /// Like [`Simulation::under`], with all events passed to `observer`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::under`]; the observer has then received nothing.
+    pub fn observed(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        conditions: Conditions<'_>,
+        observer: O,
+    ) -> Result<Self, SimulationError> {
+        check_queues(design, device.machine.cpus)?;
+        check_host(design, device)?;
+        check_pmem(design, device)?;
+        let device = &*device.under(design);
+        let struck = conditions.faults.map(|rules| check_faults(rules, device)).transpose()?;
+        let device = struck.as_deref().unwrap_or(device);
+        let (mut waves, entries, stats) = match conditions.replay {
+            None => plan(&jobs.jobs, device, design)?,
+            Some(replay) => plan_replay(replay, device),
+        };
+        assert_eq!(entries.len(), stats.len(), "every entry has statistics");
+        assert!(waves.iter().any(|wave| !wave.is_empty()), "a simulation has an instance");
+        waves.reverse();
+        let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
+        let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
+        let mut world = build_world(&jobs.jobs, device, design, conditions, observer)?;
+        if let Some(verify) = conditions.verify {
+            begin_verifying(&mut world, verify, device, conditions.seed);
+        }
+        for (at, span) in conditions.sleeps {
+            world.suspend(Instant::ZERO + *at, *span);
+        }
+        world.stats = stats;
+        world.logs = logs;
+        if let Some(player) = player {
+            world.replay(player);
+        }
+        let mut simulation = Self {
+            world,
+            jobs: jobs.jobs.clone(),
+            entries,
+            waves,
+            next_task: 0,
+            task_jobs: Vec::new(),
+            seed: conditions.seed,
+            cpus: device.machine.cpus,
+            sampler: SeriesSampler::default(),
+        };
+        simulation.begin_wave();
+        Ok(simulation)
+    }
+
+    /// Makes the queues check their accounts after every step, which is slow.
+    pub const fn check_every_step(&mut self) {
+        self.world.check_every_step();
+    }
+
+    /// Handles up to `max` events, and returns whether there is more to do.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError::Failed`], [`SimulationError::Log`].
+    pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
+        assert!(max > 0, "an advance handles an event");
+        let mut left = max;
+        let more = loop {
+            let events = left.min(SAMPLED_EVENTS);
+            left -= events;
+            let more = self.world.advance(events).map_err(|failure| self.failed(failure))?;
+            self.sample();
+            if !more || left == 0 {
+                break more;
+            }
+        };
+        self.world.logs.write_due()?;
+        if more || self.begin_wave() {
+            return Ok(true);
+        }
+        self.world.logs.write_all()?;
+        Ok(false)
+    }
+
+    /// Takes a sample of the world if one is due.
+    fn sample(&mut self) {
+        let now = self.world.now();
+        if self.sampler.is_due(now) {
+            let (depth, in_flight) = self.world.load();
+            self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
+        }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::advance`].
+    pub fn finish(mut self) -> Result<Report, SimulationError> {
+        while self.advance(1 << 20)? {}
+        Ok(self.report())
+    }
+
+    /// The world.
+    #[must_use]
+    pub const fn world(&self) -> &World<O> {
+        &self.world
+    }
+
+    /// The observer.
+    #[must_use]
+    pub const fn observer(&self) -> &O {
+        &self.world.host.sink.1
+    }
+
+    /// The I/Os that jobs have reaped so far.
+    #[must_use]
+    pub fn ios_done(&self) -> u64 {
+        self.world.stats.iter().flat_map(JobStats::measured).map(|measured| measured.ios).sum()
+    }
+
+    /// The measurements so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let world = &self.world;
+        debug_assert_eq!(self.entries.len(), world.stats.len(), "every entry has statistics");
+        let jobs = self.entries.iter().zip(&world.stats).map(|(&(job, group), stats)| JobReport {
+            name: self.jobs[job].name.clone(),
+            group,
+            job,
+            stats: stats.clone(),
+        });
+        let model = world.host.driver.model();
+        Report {
+            jobs: jobs.collect(),
+            span: world.last_end().since(world.measured_from()),
+            cpus: self.cpus,
+            hctxs: world.hctxs(),
+            totals: *world.totals(),
+            stages: world.host.sink.0.1.clone(),
+            device_busy: model.busy(world.now()),
+            mean_idle_gap: model.mean_gap(),
+            commands_held_ns: model.held_ns(),
+            mmc: model.mmc().map(|mmc| mmc.report(world.now())),
+            pmem: model.pmem().map(Pmem::report),
+            faults: world.host.driver.fault_counts(),
+            series: self.sampler.series(),
+            late_ns: world.late_ns().cloned(),
+            verified: world.verified(),
+        }
+    }
+
+    fn failed(&self, failure: Failure) -> SimulationError {
+        let task = match failure {
+            Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
+            Failure::Lost(_) | Failure::Trace | Failure::PowerCuts | Failure::Stuck(_) => None,
+        };
+        if let Some(error) = self.world.trace_error() {
+            return ReplayError::from(error.clone()).into();
+        }
+        SimulationError::Failed {
+            job: task.map(|task| self.jobs[self.task_jobs[task.0 as usize]].name.clone()),
+            at: self.world.now(),
+            failure,
+        }
+    }
+
+    /// Begins the next wave, and returns whether there was one.
+    fn begin_wave(&mut self) -> bool {
+        let Some(wave) = self.waves.pop() else {
+            self.world.end_measuring();
+            return false;
+        };
+        let first = self.next_task == 0;
+        let now = self.world.now().max(self.world.last_end());
+        let mut earliest = Instant::MAX;
+        for planned in wave {
+            earliest = earliest.min(self.begin(planned, now));
+        }
+        if first {
+            self.world.measure_from(earliest);
+        }
+        true
+    }
+
+    /// Begins an instance, and returns when its measurement begins.
+    fn begin(&mut self, planned: Planned, now: Instant) -> Instant {
+        let job = &self.jobs[planned.job];
+        let number = u64::from(job.first_instance + planned.instance.number);
+        let (least, most) = job.startdelay_ns;
+        debug_assert!(least <= most, "a range of start delays is in order");
+        let mut draws = Prng::new(self.seed).fork(1).fork(number);
+        let delay = least + draws.below((most - least).saturating_add(1).max(1));
+        let begin = now + Duration::from_ns(delay);
+        let ramp = Duration::from_ns(job.ramp_time_ns);
+        let limit = job.runtime_ns.map(Duration::from_ns);
+        let id = TaskId(self.next_task);
+        let task = Task::new(id, job, planned.instance, self.seed);
+        self.world.host.sink.1.task_begins(id, &job.name);
+        self.next_task += 1;
+        self.task_jobs.push(planned.job);
+        debug_assert_eq!(self.task_jobs.len(), self.next_task as usize, "every task has a job");
+        self.world.add_task(task, begin, ramp, limit);
+        begin + ramp
+    }
+}
