@@ -22,7 +22,7 @@
 //!         let btt = &btt;
 //!         scope.spawn(move || {
 //!             let mut worker = btt.worker();
-//!             worker.write(thread * 8, &[7; 512 * 8]).expect("memory does not fail");
+//!             worker.write(thread * 8, &[7; 512 * 8]).expect("write to ram");
 //!         });
 //!     }
 //! });

@@ -276,6 +276,19 @@ fn another_version_or_owner_is_reported_and_left_alone() {
     assert!(checked(&image, NAMESPACE).0.is_clean(), "any owner is accepted if none is given");
 }
 
+/// [one-btt-per-chain].
+#[test]
+fn an_arena_of_another_btt_is_refused() {
+    let image = empty(NAMESPACE, SECTOR, (512 << 30) + BYTES);
+    let second = found(&image, NAMESPACE)[1];
+    let other = InfoBlock { uuid: Uuid([3; 16]), ..second.info };
+    image.put(second.start, &other.to_bytes());
+    image.put(second.start + second.info.layout.infooff, &other.to_bytes());
+    let refused = OpenError::Find(FindError::Foreign { start: second.start });
+    assert_eq!(open(&image).err(), Some(refused));
+    assert_eq!(problems(&assert_left_alone(&image)), [Problem::Foreign]);
+}
+
 /// On request, and with a power cut at any word.
 #[test]
 fn a_broken_mark_is_removed_if_nothing_else_is_wrong() {

@@ -61,7 +61,7 @@ fn all(shape: Shape, preemptions: u32, mixes: &[(&str, Policy, &[&[Op]])]) {
 use Op::{Anew, Error, Read, Write, WriteRun, WriteTwo, Zero};
 
 #[test]
-fn two_writers() {
+fn two_writers_leave_old_or_new() {
     all(
         TWO,
         3,
@@ -79,7 +79,7 @@ fn two_writers() {
 }
 
 #[test]
-fn writers_of_several_sectors() {
+fn writers_of_batches_leave_old_or_new() {
     all(
         TWO,
         2,
@@ -100,7 +100,7 @@ fn writers_of_several_sectors() {
 }
 
 #[test]
-fn writers_beside_zeroes_and_errors() {
+fn writers_beside_zeroes_and_errors_leave_old_or_new() {
     all(
         TWO,
         2,
@@ -115,7 +115,7 @@ fn writers_beside_zeroes_and_errors() {
 }
 
 #[test]
-fn three_and_four_writers() {
+fn three_and_four_writers_leave_old_or_new() {
     all(
         TWO,
         2,
@@ -138,7 +138,7 @@ fn three_and_four_writers() {
 }
 
 #[test]
-fn four_writers_that_are_preempted_twice() {
+fn four_writers_that_are_preempted_twice_leave_old_or_new() {
     all(
         FOUR,
         2,
@@ -149,7 +149,7 @@ fn four_writers_that_are_preempted_twice() {
 /// A sector that is read while it and others are written reads as it was at one moment ([same-version-same-block],
 /// [reader-or-writer-sees]).
 #[test]
-fn readers() {
+fn readers_see_old_or_new() {
     let scripts: [&[&[Op]]; 4] = [
         &[&[Write(0), Write(1), Write(1)], &[Read(0)]],
         &[&[Write(0), Write(0)], &[Read(0)], &[Write(0), Write(2)]],
@@ -165,7 +165,7 @@ fn readers() {
 
 /// A pool: block numbers in the log carry state bits, which libpmemblk's recovery compares.
 #[test]
-fn writers_of_a_pool() {
+fn writers_of_a_pool_leave_old_or_new() {
     all(
         Shape { container: Container::Pool, ..TWO },
         2,
@@ -183,7 +183,7 @@ fn writers_of_a_pool() {
 
 /// The layout of the log in Linux before 4.15.
 #[test]
-fn writers_of_an_old_log() {
+fn writers_of_an_old_log_leave_old_or_new() {
     let shape = Shape { slots: SlotLayout::OldLinux, ..TWO };
     all(
         shape,
@@ -204,7 +204,7 @@ fn writers_of_an_old_log() {
 
 /// Two arenas of two sectors: each lane has a log and a free block in each arena.
 #[test]
-fn writers_of_two_arenas() {
+fn writers_of_two_arenas_leave_old_or_new() {
     let shape = Shape { arenas: 2, ..Shape::new(2, 2) };
     let mixes: [(&str, Policy, &[&[Op]]); 6] = [
         ("of one sector of each", own(2), &[&[Write(0), Write(2)], &[Write(2), Write(0)]]),
@@ -225,7 +225,7 @@ fn writers_of_two_arenas() {
 
 /// Blocks that the medium lost, found while writing or reading, and repaired.
 #[test]
-fn writers_that_meet_bad_blocks() {
+fn writers_that_meet_bad_blocks_leave_old_or_new() {
     let scripts: [(&str, &[&[Op]]); 5] = [
         ("one", &[&[Write(1), Write(0), Write(1), Write(2)]]),
         ("after a read", &[&[Read(0), Write(0), Write(1), Write(0)]]),
@@ -258,7 +258,7 @@ fn writers_that_meet_bad_blocks() {
 /// word, the first sector's pending entry was forgotten. The entry was then logged as an old one while the medium
 /// could still have the one before it, which a crash brought back ([one-pending-entry]).
 #[test]
-fn sectors_that_share_a_word() {
+fn writers_of_sectors_that_share_a_word_leave_old_or_new() {
     let shape = Shape::new(258, 4);
     let scripts: [&[&[Op]]; 4] = [
         &[&[Write(0)], &[Write(256), Write(0)]],

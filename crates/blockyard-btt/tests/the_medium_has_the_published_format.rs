@@ -130,7 +130,7 @@ fn write(image: &Sparse, container: Container, sectors: &[(u64, u64)], bytes: u3
 
 /// One arena of each sector size of Linux, with metadata and without, and of some sizes of libpmemblk.
 #[test]
-fn one_arena_of_every_sector_size() {
+fn every_sector_size_has_its_published_layout() {
     // Linux's version 1.1 in 32 MiB. Blocks of 576 bytes hold 520 and 528, and blocks of 4160 hold 4104 and 4160.
     let without_label = [
         sizes([512, 512, 64964, 64708, 33_267_712, 33_529_856, 33_546_240]),
@@ -202,7 +202,7 @@ fn an_arena_has_at_least_16_mib() {
 
 /// Arenas of 512 GiB and a remainder, with writes to the sectors on both sides of each border.
 #[test]
-fn several_arenas() {
+fn several_arenas_form_a_chain() {
     let whole = sizes([
         4096,
         4096,
@@ -265,7 +265,7 @@ fn several_arenas() {
 
 /// Sectors of 512 bytes in a whole arena: more than 2^29 of them, with a map of more than 2^32 bytes.
 #[test]
-fn a_map_of_more_than_4_gib() {
+fn a_map_may_exceed_4_gib() {
     // 549755813888 - 28672 = 549755785216; by 516 it is 1065418188.4; the map of 1065417932 entries has
     // 4261671728 bytes, which are 1040448 pages: 549755793408 - 4261675008.
     let sizes = sizes([

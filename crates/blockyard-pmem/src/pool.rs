@@ -21,7 +21,7 @@ const MACHINE: [u8; 16] =
 const CHECKED_BYTES: usize = 2048;
 const HEADER_BYTES: usize = 4096;
 
-const _: () = assert!(HEADER_BYTES == INFO_BYTES as usize && POOL_BYTES == 2 * HEADER_BYTES);
+const _: () = assert!(HEADER_BYTES as u64 == INFO_BYTES && POOL_BYTES == 2 * HEADER_BYTES);
 const _: () = assert!(CHECKED_BYTES * 2 == HEADER_BYTES, "the checksum covers the first half");
 
 /// The contents of a pool's header.

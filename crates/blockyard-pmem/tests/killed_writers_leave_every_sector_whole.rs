@@ -27,8 +27,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 const INSIDE: &str = "BLOCKYARD_KILLED_WRITER";
 
 /// Returns a sector of a thread. Its neighbours belong to other threads.
-
-/// The sector of a thread, so that neighbours are of others.
 const fn lba(thread: u64, nth: u64) -> u64 {
     nth * THREADS + thread
 }
@@ -191,10 +189,10 @@ fn newest_of(btt: &Btt<ImageMemory>, least: &[u64]) -> u64 {
 
 const fn test_of(durability: Durability) -> &'static str {
     match durability {
-        Durability::Process => "to_a_mapped_file",
-        Durability::Calls => "to_a_file_by_calls",
-        Durability::Disk => "to_a_synchronised_file",
-        Durability::Memory => "to_memory_with_cache_line_write_back",
+        Durability::Process => "killed_writers_to_a_mapped_file",
+        Durability::Calls => "killed_writers_to_a_file_by_calls",
+        Durability::Disk => "killed_writers_to_a_synchronised_file",
+        Durability::Memory => "killed_writers_to_memory_with_cache_line_write_back",
     }
 }
 
@@ -213,21 +211,21 @@ fn run(durability: Durability) {
 }
 
 #[test]
-fn to_a_mapped_file() {
+fn killed_writers_to_a_mapped_file() {
     run(Durability::Process);
 }
 
 #[test]
-fn to_memory_with_cache_line_write_back() {
+fn killed_writers_to_memory_with_cache_line_write_back() {
     run(Durability::Memory);
 }
 
 #[test]
-fn to_a_file_by_calls() {
+fn killed_writers_to_a_file_by_calls() {
     run(Durability::Calls);
 }
 
 #[test]
-fn to_a_synchronised_file() {
+fn killed_writers_to_a_synchronised_file() {
     run(Durability::Disk);
 }

@@ -115,31 +115,31 @@ fn info_and_go_give_the_same_answers() {
             assert_eq!(talk.last(kind, &[]), rep::ACK);
             assert_eq!(talk.say(&set_contexts("disk", &["x-test:dirty"])), Step::Answer);
         }
-        let told = talk.ask(opt::INFO, &info_data("disk", &wants));
+        let informed = talk.ask(opt::INFO, &info_data("disk", &wants));
         let going = talk.ask(opt::GO, &info_data("disk", &wants));
         let bare = |replies: &[OptionReply]| -> Vec<(u32, Vec<u8>)> {
             replies.iter().map(|(_, kind, data)| (*kind, data.clone())).collect()
         };
-        assert_eq!(bare(&told), bare(&going));
-        let kinds: Vec<_> = told.iter().map(|(_, kind, data)| (*kind, data.get(..2))).collect();
+        assert_eq!(bare(&informed), bare(&going));
+        let kinds: Vec<_> = informed.iter().map(|(_, kind, data)| (*kind, data.get(..2))).collect();
         let kind = |number: u16| number.to_be_bytes();
         for wanted in [info::EXPORT, info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
-            let times = kinds.iter().filter(|(_, told)| *told == Some(&kind(wanted)[..])).count();
+            let times = kinds.iter().filter(|(_, start)| *start == Some(&kind(wanted)[..])).count();
             assert_eq!(times, 1, "{wanted}");
         }
-        assert_eq!(told.len(), 5);
+        assert_eq!(informed.len(), 5);
     }
 }
 
 #[test]
 fn the_information_about_an_export_is_correct() {
     let mut talk = Talk::new(Tls::Off);
-    let told = talk.ask(opt::INFO, &info_data("other", &[info::BLOCK_SIZE]));
+    let informed = talk.ask(opt::INFO, &info_data("other", &[info::BLOCK_SIZE]));
     let flags = ExportFlags::number(nbd::all_flags()) | 1;
     let expected = [&[0, 0][..], &(1u64 << 20).to_be_bytes(), &flags.to_be_bytes()].concat();
-    assert_eq!(told[0].2, expected);
+    assert_eq!(informed[0].2, expected);
     let sizes = [&[0, 3][..], &[0, 0, 0, 1], &[0, 0, 16, 0], &[2, 0, 0, 0]].concat();
-    assert_eq!(told[1].2, sizes);
+    assert_eq!(informed[1].2, sizes);
     let listed = talk.ask(opt::LIST, &[]);
     let servers: Vec<_> = listed.iter().map(|reply| (reply.1, reply.2.clone())).collect();
     let server = |name: &str| {

@@ -81,9 +81,9 @@ fn there_are_at_most_two_to_the_twenty_extents() {
     for (headers, bytes) in [(Headers::Structured, 8), (Headers::Extended, 16)] {
         let ask = Ask::new(cmd::BLOCK_STATUS, 0, 0xffff_fe00);
         let extents = (0..(1u32 << 20) + 5).map(|number| (512, number & 1));
-        let (told, wanted) = chunk(headers, ask, extents, 64 + bytes * ((1 << 20) + 100));
-        assert_eq!((told.len(), wanted), (1 << 20, false));
-        assert!(told.iter().enumerate().all(|(at, extent)| *extent == (512, at as u64 & 1)));
+        let (reported, wanted) = chunk(headers, ask, extents, 64 + bytes * ((1 << 20) + 100));
+        assert_eq!((reported.len(), wanted), (1 << 20, false));
+        assert!(reported.iter().enumerate().all(|(at, extent)| *extent == (512, at as u64 & 1)));
     }
 }
 
@@ -92,7 +92,7 @@ proptest! {
 
     /// The reported extents match the units from the start, and end only where they may.
     #[test]
-    fn what_is_told_is_what_is(
+    fn the_reported_extents_match_the_disk(
         extended in any::<bool>(),
         one in any::<bool>(),
         units in 1u64..30,
@@ -103,22 +103,22 @@ proptest! {
         let flags = if one { cmd_flag::REQ_ONE } else { 0 };
         let ask = Ask::new(cmd::BLOCK_STATUS, 0, units * 512).flags(flags);
         let room = STATUS_BYTES_MIN + descriptors * bytes;
-        let (told, wanted) =
+        let (reported, wanted) =
             chunk(headers, ask, extents.iter().map(|(len, state)| (len * 512, *state)), room);
         let list = |extents: Vec<(u64, u64)>| -> Vec<u64> {
             extents.into_iter().flat_map(|(len, state)| vec![state; len as usize]).collect()
         };
-        let is = list(extents.iter().map(|(len, state)| (*len, u64::from(*state))).collect());
-        let said = list(told.iter().map(|(len, state)| (len / 512, *state)).collect());
-        prop_assert!(told.iter().all(|(len, _)| *len > 0 && len % 512 == 0));
-        prop_assert!(told.windows(2).all(|two| two[0].1 != two[1].1));
-        prop_assert!(is.starts_with(&said));
-        let before_last: u64 = told[..told.len() - 1].iter().map(|(len, _)| len).sum();
+        let units_now = list(extents.iter().map(|(len, state)| (*len, u64::from(*state))).collect());
+        let reported_units = list(reported.iter().map(|(len, state)| (len / 512, *state)).collect());
+        prop_assert!(reported.iter().all(|(len, _)| *len > 0 && len % 512 == 0));
+        prop_assert!(reported.windows(2).all(|two| two[0].1 != two[1].1));
+        prop_assert!(units_now.starts_with(&reported_units));
+        let before_last: u64 = reported[..reported.len() - 1].iter().map(|(len, _)| len).sum();
         prop_assert!(before_last < ask.len);
-        prop_assert!(!one || (told.len() == 1 && told[0].0 <= ask.len));
+        prop_assert!(!one || (reported.len() == 1 && reported[0].0 <= ask.len));
         // The chunk ended with the extents, the request or the room, or after one extent.
-        let enough = said.len() as u64 >= units || said.len() == is.len() || one;
-        prop_assert!(enough || told.len() > descriptors);
-        prop_assert!(!wanted || (said.len() == is.len() && (said.len() as u64) < units));
+        let enough = reported_units.len() as u64 >= units || reported_units.len() == units_now.len() || one;
+        prop_assert!(enough || reported.len() > descriptors);
+        prop_assert!(!wanted || (reported_units.len() == units_now.len() && (reported_units.len() as u64) < units));
     }
 }

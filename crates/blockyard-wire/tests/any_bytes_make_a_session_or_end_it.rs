@@ -125,12 +125,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn noise_is_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = play(&bytes);
     }
 
     #[test]
-    fn a_session_with_errors_is_no_panic(
+    fn a_session_with_errors_never_panics(
         headers in any_headers(),
         setting in any::<[u8; SETTING_BYTES]>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),

@@ -61,7 +61,6 @@ pub struct Export {
 }
 
 /// The disks of a server, which were checked, so that everything sent about them is legal.
-/// The disks of a server: checked, so that whatever is told of them is legal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exports(Vec<Export>);
 
