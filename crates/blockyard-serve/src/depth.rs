@@ -176,6 +176,7 @@ mod tests {
         assert!(!depth.take_bytes(0, 1));
     }
 
+    /// Checks [even-share-while-waiting].
     #[test]
     fn no_lane_exceeds_its_share_while_another_waits() {
         let depth = Depth::new(4, 1000, 2);

@@ -427,6 +427,7 @@ mod tests {
         assert_eq!((calls, status), (expected.collect(), Status::Ok)); // [both-sides-get-every-call]
     }
 
+    /// Checks [extra-flush-for-medium] and [both-sides-get-every-call].
     #[test]
     fn a_flush_for_the_medium_alone_ends_the_run_of_the_model() {
         let (calls, status) = calls_of(Bio::new(Op::Flush, 0, 0, 0), 0);

@@ -212,8 +212,9 @@ impl<D: Door> Lane<D> {
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
+            // [door-number-kept-until-quiet]: `settle` answers for the kernel and the disks.
             if is_done && !self.services.held.has(door) {
-                self.forget(door); // [door-number-kept-until-quiet]
+                self.forget(door);
             }
         }
         if self.stage == Stage::Draining && self.doors.len() == 0 {
@@ -352,7 +353,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// For [door-number-kept-until-quiet].
+    /// Forgets a door that is done.
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
         self.forget_one();
