@@ -63,6 +63,7 @@ fn no_wake_up_is_lost_and_the_depth_is_never_exceeded() {
 }
 
 /// A lane that has everything gives way to one that waits, and gets more when that has ended.
+/// Checks [even-share-while-waiting].
 #[test]
 fn a_lane_that_gives_way_is_woken_again() {
     loom::model(|| {

@@ -20,9 +20,6 @@
 //!   that has left a reply unread, or a write unfinished, for that long. It does the same when a server
 //!   that ends waits for nothing else.
 
-#[cfg(test)]
-mod tests;
-
 use crate::bell;
 use crate::clock;
 use crate::disk::Disk;
@@ -394,3 +391,6 @@ impl<D: Door> Lane<D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
