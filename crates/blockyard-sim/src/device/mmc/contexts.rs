@@ -101,17 +101,24 @@ impl Sleepers {
 pub struct Turn {
     context: Context,
     phase: Phase,
+    /// Whether the context begins no act.
+    stands_aside: bool,
+    /// The act that the context has begun, and its cost.
+    act: Option<(Act, Duration)>,
+    /// The cost of the wake-ups of this turn.
+    waking: Duration,
 }
 
-#[derive(Debug)]
+/// The next part of a turn.
+#[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// The context looks for its next act, unless it stands aside.
-    Begin { stands_aside: bool },
-    /// The context has begun this act, if any.
-    Begun(Option<(Act, Duration)>),
-    /// The threads that have something to do are being woken, which costs this much.
-    Woken(Option<(Act, Duration)>, Duration),
-    /// The turn has ended.
+    /// The context looks for its next act.
+    Begin,
+    /// Threads that have something to do are woken.
+    Wake,
+    /// The processor is told what to do.
+    Do,
+    /// None: the turn has ended.
     Ended,
 }
 
@@ -120,7 +127,7 @@ impl Turn {
     /// urgent to do.
     #[must_use]
     pub const fn new(context: Context, stands_aside: bool) -> Self {
-        Self { context, phase: Phase::Begin { stands_aside } }
+        Self { context, phase: Phase::Begin, stands_aside, act: None, waking: Duration::ZERO }
     }
 }
 
@@ -310,6 +317,7 @@ impl Contexts {
     /// # Panics
     ///
     /// Panics if the turn has ended.
+    #[inline]
     pub fn next(&mut self, turn: &mut Turn, mmc: &mut MmcHost, now: Instant) -> Step {
         let context = turn.context;
         debug_assert!(
@@ -317,29 +325,34 @@ impl Contexts {
             "{context:?} sleeps in its turn"
         );
         loop {
-            match core::mem::replace(&mut turn.phase, Phase::Ended) {
-                Phase::Begin { stands_aside } => {
-                    let act = if stands_aside { None } else { mmc.begin_act(context, now) };
-                    turn.phase = Phase::Begun(act);
+            match turn.phase {
+                Phase::Begin => {
+                    turn.phase = Phase::Wake;
+                    if !turn.stands_aside {
+                        turn.act = mmc.begin_act(context, now);
+                    }
                     if mmc.has_news() {
                         return Step::LookAtController;
                     }
                 }
-                Phase::Begun(act) => {
+                Phase::Wake => {
+                    turn.phase = Phase::Do;
                     let sleepers = self.sleepers(mmc, now);
-                    let waking = self.cost_of_waking(sleepers);
-                    turn.phase = Phase::Woken(act, waking);
                     if self.has_to_wake(sleepers) {
-                        return Step::Wake(sleepers, now + waking);
+                        turn.waking = self.cost_of_waking(sleepers);
+                        return Step::Wake(sleepers, now + turn.waking);
                     }
                 }
-                Phase::Woken(Some((act, cost)), waking) => {
-                    return Step::Do(Doing::Act(act, now), cost + waking);
+                Phase::Do => {
+                    turn.phase = Phase::Ended;
+                    return match turn.act.take() {
+                        Some((act, cost)) => Step::Do(Doing::Act(act, now), cost + turn.waking),
+                        None if turn.waking > Duration::ZERO => {
+                            Step::Do(Doing::Wake(context), turn.waking)
+                        }
+                        None => self.end(context, mmc, now),
+                    };
                 }
-                Phase::Woken(None, waking) if waking > Duration::ZERO => {
-                    return Step::Do(Doing::Wake(context), waking);
-                }
-                Phase::Woken(None, _) => return self.end(context, mmc, now),
                 Phase::Ended => unreachable!("a turn of {context:?} goes on after its end"),
             }
         }
