@@ -1,4 +1,4 @@
-//! Compares `merge::fit` with an oracle that lays both sides out sector by sector and checks the
+//! [merged-within-limits]: compares `merge::fit` with an oracle that lays both sides out sector by sector and checks the
 //! resulting request: every pair of a small space, and random pairs of a larger one.
 
 use blockyard::bio::{Flags, IoPrio, Op, PrioClass};

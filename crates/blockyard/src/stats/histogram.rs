@@ -80,7 +80,7 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.buckets[bucket_of(value)] += 1;
-        self.count += 1;
+        self.count += 1; // [exact-totals]
         self.min = self.min.min(value);
         self.max = self.max.max(value);
         self.sum += u128::from(value);

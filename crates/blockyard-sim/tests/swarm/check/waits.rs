@@ -1,4 +1,4 @@
-//! Nothing starves: a bio submitted while there are no faults ends within a bound.
+//! [elevator-starves-none]: a bio that is submitted while there are no faults ends within a bound.
 //!
 //! # The bound
 //!

@@ -159,7 +159,7 @@ impl Class {
         Some(id)
     }
 
-    /// [expired-head-starts-batch].
+    /// Begins a batch with the head of the FIFO or the next request ([expired-head-starts-batch]).
     fn begin_batch(
         &mut self,
         arrived: &[Instant],

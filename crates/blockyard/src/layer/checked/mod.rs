@@ -170,6 +170,7 @@ impl<D> Checked<D> {
         (if self.tags_are_shared { HctxId(0) } else { hctx }, tag)
     }
 
+    /// Checks [time-moves-forward].
     fn check_time(&mut self, now: Instant) {
         assert!(now >= self.now, "[time-moves-forward] {now} after {}", self.now);
         self.now = now;
@@ -190,6 +191,7 @@ impl<D> Checked<D> {
                 "[budget-given-back] {budget:?} is not out: {issue:?}"
             );
         }
+        // [prepared-once]
         let prepared = account.prepared[issue.id().index()].as_ref();
         let now = content(issue.request());
         assert_eq!(prepared, Some(&now), "[prepared-once] changed, or not prepared: {issue:?}");
@@ -218,6 +220,7 @@ impl<D> Checked<D> {
         };
         assert!(!owned.named, "[owned-until-completed] {queue:?} {hctx:?} {tag:?} finishes twice");
         owned.named = true;
+        // [partial-completion-valid]
         if let Outcome::Partial { sectors, status } = outcome {
             let rightly = sectors < owned.divisible && status != Status::Ok;
             assert!(rightly, "[partial-completion-valid] {outcome:?} of {owned:?}");
@@ -240,7 +243,7 @@ fn content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
-/// Checks [merged-within-limits]: whatever was merged, the request keeps every limit.
+/// Checks [limits-kept] and [merged-within-limits]: whatever was merged, the request keeps every limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
     if rq.op == Op::Flush {
         assert!(limits.write_cache, "[limits-kept] a flush of a write-through device");
@@ -364,7 +367,7 @@ impl<D: Device> Device for Checked<D> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         self.check_time(now);
         let Some(finished) = self.below.next_finished(now) else {
-            let at = self.below.poll_at();
+            let at = self.below.poll_at(); // [no-idle-polling]
             assert!(
                 at.is_none_or(|at| at > now),
                 "[no-idle-polling] at {at:?}, with nothing at {now}"

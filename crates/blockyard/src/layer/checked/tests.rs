@@ -173,6 +173,7 @@ fn assert_caught(rule: &str, what: &str, sequence: impl FnOnce()) {
     assert!(words.starts_with(rule), "{what} is said to be: {words}");
 }
 
+/// [partial-completion-valid].
 #[test]
 fn a_partial_completion_covers_less_than_all_and_the_rest_failed() {
     let named = |sectors, status| {
@@ -187,6 +188,7 @@ fn a_partial_completion_covers_less_than_all_and_the_rest_failed() {
     assert_caught("[partial-completion-valid]", "a part that did not fail", named(4, Status::Ok));
 }
 
+/// [owned-until-completed] and [one-owner-per-tag] hold in a legal sequence.
 #[test]
 fn a_legal_sequence_passes() {
     let mut rig = Rig::with_budget();
@@ -315,6 +317,7 @@ fn d4_promises() {
     rig.send(1);
 }
 
+/// [prepared-once].
 #[test]
 fn requests_are_prepared_once_and_do_not_change() {
     assert_caught("[prepared-once]", "an offer of what was not prepared", || {
@@ -342,6 +345,7 @@ fn requests_are_prepared_once_and_do_not_change() {
     });
 }
 
+/// [limits-kept], [merged-within-limits].
 #[test]
 fn requests_keep_their_limits() {
     assert_caught("[limits-kept]", "too many sectors", || {
@@ -359,8 +363,9 @@ fn requests_keep_their_limits() {
     });
 }
 
+/// [time-moves-forward] and [no-idle-polling].
 #[test]
-fn time_goes_on() {
+fn time_moves_forward() {
     assert_caught("[time-moves-forward]", "a call in the past", || {
         let mut rig = Rig::new();
         rig.send(0);
@@ -373,8 +378,9 @@ fn time_goes_on() {
     });
 }
 
+/// [nothing-left-over].
 #[test]
-fn nothing_is_left() {
+fn nothing_is_left_over() {
     assert_caught("[nothing-left-over]", "a request with the driver", || {
         let mut rig = Rig::new();
         rig.send(0);

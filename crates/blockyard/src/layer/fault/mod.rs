@@ -222,6 +222,7 @@ impl<D: Device> Device for Faulty<D> {
                     self.held.hold(Finished { outcome: *outcome, ..finished }, now);
                 }
                 Fate::Late(delay) => self.held.hold(finished, now + *delay),
+                // [every-request-completes-below]
                 Fate::Lost { came, .. } => {
                     *came = true;
                     self.lost += 1;

@@ -1,4 +1,4 @@
-//! Compares the elevator with [`Slow`], which keeps plain lists, searches all of them, and has a
+//! Checks [domain-lists-in-order]: compares the elevator with [`Slow`], which keeps plain lists, searches all of them, and has a
 //! timer that adjusts depths.
 
 mod slow;
