@@ -1,7 +1,7 @@
 //! The rules that module headers declare, and where they are cited.
 //!
 //! A header declares a rule with `//! - **[its-name]** The invariant.`; a comment cites it as
-//! `[its-name]`. A name is words in lower case, joined by hyphens.
+//! `[its-name]`, and so may the message of an assertion. A name is words in lower case, joined by hyphens.
 
 use crate::tree::rust_files;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub struct Rules {
     pub declared: BTreeMap<String, Vec<Place>>,
     /// Where each name is cited in a comment, declarations apart.
     pub cited: BTreeMap<String, Vec<Place>>,
+    /// Where each name, of a rule or not, stands in code: in the message of an assertion.
+    pub asserted: BTreeMap<String, Vec<Place>>,
 }
 
 /// The rules of all crates.
@@ -45,8 +47,10 @@ impl Rules {
         let mut faults = vec![];
         for (name, places) in &self.declared {
             let at = &places[0].at;
-            let cited =
-                |test| self.cited.get(name).into_iter().flatten().any(|place| place.test == test);
+            let places_of = |map: &BTreeMap<String, Vec<Place>>, test| {
+                map.get(name).into_iter().flatten().any(|place| place.test == test)
+            };
+            let cited = |test| places_of(&self.cited, test) || places_of(&self.asserted, test);
             if let Some(again) = places.get(1) {
                 faults.push(format!("{}: [{name}] is declared at {at} already", again.at));
             }
@@ -68,20 +72,27 @@ impl Rules {
     /// Adds what a file says.
     pub fn read(&mut self, file: &Path, text: &str) {
         let mut test = file.iter().any(|name| name == "tests" || name == "tests.rs");
-        for (number, line) in text.lines().enumerate() {
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
             // Unit tests are at the foot of a file.
-            test |= line.trim_start().starts_with("#[cfg(test)]");
+            test |= line.starts_with("#[cfg(test)]")
+                && lines
+                    .peek()
+                    .is_some_and(|(_, next)| next.starts_with("mod ") && next.ends_with('{'));
             let place = Place { at: format!("{}:{}", file.display(), number + 1), test };
-            let Some((_, comment)) = line.split_once("//") else { continue };
+            let (code, comment) = line.split_once("//").unwrap_or((line, ""));
             for (name, declares) in names(comment) {
                 let into = if declares { &mut self.declared } else { &mut self.cited };
                 into.entry(name).or_default().push(place.clone());
+            }
+            for (name, _) in names(code) {
+                self.asserted.entry(name).or_default().push(place.clone());
             }
         }
     }
 }
 
-/// The names of rules in a comment, and whether each is declared there.
+/// The names of rules in a part of a line, and whether each is declared there.
 fn names(comment: &str) -> Vec<(String, bool)> {
     let mut found = vec![];
     let mut rest = comment;
@@ -119,7 +130,7 @@ mod tests {
         let mut rules = Rules::default();
         let text = "//! - **[no-lost-tag]** None is lost.\n\
             fn f() {} // [no-lost-tag]: here, by [a-link](x) and `[card-x]`\n\
-            #[cfg(test)]\n/// [no-lost-tag], [no-such-rule]\n";
+            #[cfg(test)]\nmod tests {\n/// [no-lost-tag], [no-such-rule]\n";
         rules.read(Path::new("src/a.rs"), text);
         assert_eq!(rules.declared.keys().collect::<Vec<_>>(), ["no-lost-tag"]);
         let cited: Vec<_> = rules.cited["no-lost-tag"].iter().map(|place| place.test).collect();

@@ -10,7 +10,7 @@
 //! - When a flush ends well, every write that ended well before it was submitted is durable.
 //! - When a write with FUA ends well, it is durable.
 //! - When data of a write with preflush is sent, every write that ended well before that write was
-//! submitted is durable.
+//!   submitted is durable.
 //!
 //! The device is the worst possible one: a flush makes durable what was written before it was sent,
 //! and nothing else ever becomes durable except a write past the cache.
@@ -99,7 +99,7 @@ impl Ledger {
             self.nothing_is_owed_to(bio.cookie, "P1");
         }
         if status == Status::Ok && is_write(bio.op) && !self.is_durable(bio.cookie) {
-            assert!(!bio.flags.contains(Flags::FUA), "P2: {bio:?} ended and is not durable");
+            assert!(!bio.flags.contains(Flags::FUA), "{bio:?} ended with FUA and is not durable");
             let at = self.tick();
             self.ended.push(Mark { cookie: bio.cookie, at });
         }

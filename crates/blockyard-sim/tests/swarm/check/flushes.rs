@@ -148,7 +148,7 @@ impl Flushes {
             let patient = waits.any(|(_, submitted)| *submitted + HOLD_MAX <= began);
             assert!(
                 patient,
-                "[C2] a flush of {at:?} began at {began}: bio {cookie} from {sector} on is under way \
+                "[flush-waits-for-data] a flush of {at:?} began at {began}: bio {cookie} from {sector} on is in flight \
                  since {since}"
             );
         }

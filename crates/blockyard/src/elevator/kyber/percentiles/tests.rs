@@ -165,7 +165,7 @@ fn depths_are_adjusted_100_ms_after_a_first_completion() {
     let took = Took { total: Duration::ZERO, device: Duration::ZERO };
     let mut due = None;
     fast.completed(Domain::Other, took, Instant::ZERO, &mut due);
-    assert_eq!(due, None, "P1: others are not measured");
+    assert_eq!(due, None, "only reads and writes are measured");
     for ms in [7, 8, 106] {
         let now = Instant::ZERO + Duration::from_ms(ms);
         fast.completed(Domain::Read, took, now, &mut due);
