@@ -28,11 +28,11 @@
 
 use super::act::Context;
 use super::claim::{BUSY_LIMIT, BusStep, Claim, REQUEST_LIMIT};
-use super::cqe::direct_command::DirectEnd;
 use super::mmc::Mmc;
 use super::operation::Operation;
 use super::schedule::Due;
 use super::slot::{Kind, Slot, Stage};
+use super::tasks::direct_command::DirectEnd;
 use crate::card::time::{BKOPS, FLUSH, SANITIZE};
 use crate::command::status::Status as CardStatus;
 use crate::command::{Command, SwitchAccess};

@@ -1,8 +1,8 @@
 //! A request in its slot.
 
 use super::act::Context;
-use super::cqe::mark::Mark;
 use super::operation::Operation;
+use super::tasks::mark::Mark;
 use crate::card::ReliableWrite;
 use crate::command::Direction;
 use crate::target::Target;

@@ -3,10 +3,10 @@
 //! They serve what can be done with the engine on, such as a flush of the card's cache. Their sender knows
 //! what a direct command means, and decides whether to send it again.
 
-use super::direct_command::{Direct, DirectEnd, NotDirect};
-use super::state::{Cqe, State};
 use crate::block::mmc::Mmc;
 use crate::block::slot::Stage;
+use crate::block::tasks::direct_command::{Direct, DirectEnd, NotDirect};
+use crate::block::tasks::state::{Cqe, State};
 use crate::command::status::Status;
 use crate::command::{Command, Response};
 use crate::controller::{HostController, Part, SlotId};

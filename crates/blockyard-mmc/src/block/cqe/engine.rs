@@ -1,11 +1,11 @@
 //! What happens to the engine: its events, its time limits, and the loss of the card.
 
-use super::change::{Change, Recovery};
-use super::state::{Cqe, State};
 use crate::block::act::Context;
 use crate::block::claim::Phase;
 use crate::block::mmc::Mmc;
 use crate::block::power::Power;
+use crate::block::tasks::change::{Change, Recovery};
+use crate::block::tasks::state::{Cqe, State};
 use crate::controller::HostController;
 use crate::engine::{EngineEvent, QueueEngine};
 use crate::exchange::{Cause, Failure};

@@ -12,13 +12,9 @@
 //!        ◄── Status ─ SwitchQueue ─ Disable ◄──                         └─ Reset ──► off
 //! ```
 
-mod change;
 mod direct;
-pub(super) mod direct_command;
 mod engine;
-pub(super) mod mark;
 mod recovery;
-pub(super) mod state;
 mod step;
 mod switch;
 mod task;

@@ -24,14 +24,14 @@
 //! - **[task-time-bounded]** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes
 //!   longer than its limit, has failed.
 
-use super::change::{Aim, Change, Recovery, Step};
-use super::direct_command::DirectEnd;
-use super::mark::Mark;
-use super::state::{Cqe, State};
 use super::task::task_of;
 use crate::block::claim::Phase;
 use crate::block::mmc::Mmc;
 use crate::block::slot::Stage;
+use crate::block::tasks::change::{Aim, Change, Recovery, Step};
+use crate::block::tasks::direct_command::DirectEnd;
+use crate::block::tasks::mark::Mark;
+use crate::block::tasks::state::{Cqe, State};
 use crate::block::verdict::Verdict;
 use crate::command::Opcode;
 use crate::command::status::Status as CardStatus;

@@ -1,11 +1,11 @@
 //! What deferred work does for the engine, one step at a time.
 
-use super::change::{Change, Step};
-use super::state::{Cqe, State};
 use crate::block::act::{ActKind, Context};
 use crate::block::claim::{Phase, REQUEST_LIMIT};
 use crate::block::mmc::Mmc;
 use crate::block::power::Power;
+use crate::block::tasks::change::{Change, Step};
+use crate::block::tasks::state::{Cqe, State};
 use crate::command::{Command, SwitchAccess};
 use crate::controller::{HostController, MmcRequest};
 use crate::exchange::Exchange;

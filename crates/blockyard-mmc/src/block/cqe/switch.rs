@@ -4,11 +4,11 @@
 //! whether that worked. A card that does not become ready, or does not take the command, is reset. Where the
 //! card's queue cannot be turned on, the first request in line fails, so that this does not repeat for ever.
 
-use super::change::{Aim, Change, Recovery, Step};
-use super::state::{Cqe, State};
 use crate::block::act::Context;
 use crate::block::claim::Phase;
 use crate::block::mmc::Mmc;
+use crate::block::tasks::change::{Aim, Change, Recovery, Step};
+use crate::block::tasks::state::{Cqe, State};
 use crate::block::verdict::{COMMAND_TRIES, Verdict};
 use crate::command::state::CardState;
 use crate::command::status::Status;

@@ -1,9 +1,9 @@
 //! Requests as tasks of the engine: how the engine gets them, and how they end.
 
-use super::mark::Mark;
-use super::state::Cqe;
 use crate::block::mmc::Mmc;
 use crate::block::slot::{Kind, Slot, Stage};
+use crate::block::tasks::mark::Mark;
+use crate::block::tasks::state::Cqe;
 use crate::block::unconfirmed::UnconfirmedWrite;
 use crate::command::Direction;
 use crate::command::queue::{TaskId, TaskParameters};

@@ -1,7 +1,7 @@
 //! The recovery of the command queue engine: each of its steps fails, and what becomes of the tasks.
 
 use super::*;
-use crate::block::cqe::mark::Mark;
+use crate::block::tasks::mark::Mark;
 use crate::command::Opcode;
 use crate::command::queue::TaskId;
 use crate::command::status::Status as CardStatus;

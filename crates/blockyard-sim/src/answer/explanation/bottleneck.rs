@@ -66,7 +66,7 @@ fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
         return Some(Bottleneck::BusAndCard { percent: busy });
     }
     let present = 100.0 - host.absent_percent;
-    (present >= USED_UP).then(|| Bottleneck::BetweenTransfers { idle_percent: present - busy })
+    (present >= USED_UP).then_some(Bottleneck::BetweenTransfers { idle_percent: present - busy })
 }
 
 /// The share of the time in which data passes the link, which carries one command at a time.

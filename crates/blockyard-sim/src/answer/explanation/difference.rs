@@ -14,19 +14,12 @@ use blockyard::trace::Hold;
 
 use super::bottleneck::bottleneck;
 use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage, Pair};
+use super::run::{EQUAL, MUCH_SLOWER, Run};
 use super::{host, pmem};
 use crate::answer::figures::Figures;
 use crate::answer::life::{Holds, Life, LifeStage};
 use crate::answer::number::approximate;
 use crate::profile::{Device, DeviceModel};
-
-/// Rates within this factor of each other are called equal.
-pub(super) const EQUAL: f64 = 1.02;
-/// Latencies and idle times that differ by less than this factor are not worth naming.
-pub(super) const MUCH_SLOWER: f64 = 1.25;
-
-/// The name of a design and the figures of its run.
-pub(super) type Run<'a> = (&'a str, &'a Figures);
 
 /// Why `runs` of one job on `device` differ.
 ///

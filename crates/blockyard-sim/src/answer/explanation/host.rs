@@ -11,8 +11,8 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
-use super::difference::{EQUAL, MUCH_SLOWER, Run};
 use super::evidence::{Evidence, IdlePart, IdleTime, Pair, TransferPeriod};
+use super::run::{EQUAL, MUCH_SLOWER, Run};
 use crate::answer::host::HostFigures;
 use crate::answer::number::ratio;
 

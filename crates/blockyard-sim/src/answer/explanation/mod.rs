@@ -9,6 +9,7 @@ mod difference;
 mod evidence;
 mod host;
 mod pmem;
+mod run;
 mod text;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Explanations of figures made up for the purpose, as data and as sentences.
 
+#![expect(clippy::float_arithmetic, reason = "figures for reading")]
+
 use blockyard::stats::Histogram;
 use blockyard::trace::Hold;
 

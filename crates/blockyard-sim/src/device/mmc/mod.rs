@@ -12,6 +12,7 @@ pub mod host;
 mod ledger;
 mod pio;
 mod registers;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod tuning;

@@ -1,6 +1,6 @@
 //! The effect of each command that is allowed.
 
-use super::control::Work;
+use super::busy::Work;
 use super::erase::{Kind, keeps_range};
 use super::misuse::Wrong;
 use super::queue::Parameters;

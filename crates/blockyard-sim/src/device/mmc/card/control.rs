@@ -1,5 +1,6 @@
 //! The work of a card beside data: settings, cache, background operations, and interrupts.
 
+use super::busy::{Busy, Work};
 use super::misuse::Wrong;
 use super::transfer::Transfer;
 use super::{Card, RegistersKind};
@@ -22,27 +23,6 @@ const VOLATILE: [u16; 9] = [
     index::HS_TIMING,
     index::POWER_CLASS,
 ];
-
-/// The work that keeps a card busy, and what an interrupt does to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// A write of `sectors`; `kept`: they are in the cache, and stay there when interrupted.
-    Write { sectors: u32, kept: bool },
-    /// Background operations.
-    Background,
-    /// Flushing the cache, or erasing: an interrupt leaves the rest as it was.
-    Divisible,
-    /// Work that cannot be interrupted, or that has been already.
-    Indivisible,
-}
-
-/// The time in which the card holds DAT0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Busy {
-    since: Instant,
-    pub(super) until: Instant,
-    work: Work,
-}
 
 /// Background operations, and the failure of a packed write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -40,6 +40,7 @@
 
 mod act;
 mod ahead;
+mod busy;
 mod control;
 mod engine;
 mod erase;
@@ -68,7 +69,8 @@ use blockyard_mmc::command::{Addressing, Command, Opcode, Rca, Response, Standar
 use blockyard_mmc::controller::HostError;
 use blockyard_mmc::mode::{COMMAND_CLOCKS, Mode, NCR_MAX};
 use blockyard_mmc::register::ext_csd::{ExtCsd, Hpi, index};
-use control::{Background, Busy};
+use busy::Busy;
+use control::Background;
 use core::ops::Range;
 use engine::Engine;
 use fate::Fate;

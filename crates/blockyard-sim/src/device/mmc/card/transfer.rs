@@ -496,7 +496,7 @@ impl Card {
         let early = !transfer.durable && (self.cache_on() || self.timing.write.early);
         let done = if early { at } else { self.engine.done_at().max(at) };
         let until = done + self.timing.write.finish;
-        let work = super::control::Work::Write { sectors: transfer.handed_on, kept: early };
+        let work = super::busy::Work::Write { sectors: transfer.handed_on, kept: early };
         self.set_busy(at, until, work);
         until
     }

@@ -9,19 +9,19 @@ use blockyard::time::{Duration, Instant};
 /// How the engine is turned on or off, or recovered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::block) struct Change {
-    pub(super) step: Step,
-    pub(super) phase: Phase,
+    pub(in crate::block) step: Step,
+    pub(in crate::block) phase: Phase,
     /// The step that follows once the card is ready; `None`: the engine is off then.
-    pub(super) then: Option<Step>,
-    pub(super) watch: Watch,
+    pub(in crate::block) then: Option<Step>,
+    pub(in crate::block) watch: Watch,
     /// How often commands have failed, or not helped.
-    pub(super) tries: u8,
-    pub(super) aim: Aim,
+    pub(in crate::block) tries: u8,
+    pub(in crate::block) aim: Aim,
 }
 
 /// The purpose of a change.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Aim {
+pub(in crate::block) enum Aim {
     /// The engine goes on or off. Holds the reason where the card's queue does not go on.
     Switch(Option<Failure>),
     /// Something failed, and the engine is to go on.
@@ -30,17 +30,17 @@ pub(super) enum Aim {
 
 /// What is known while the engine is recovered. All four combinations occur.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Recovery {
+pub(in crate::block) struct Recovery {
     /// The card may have reported a failure of any task that was noted as done ([suspect-tasks-redone]).
-    pub(super) distrusts: bool,
+    pub(in crate::block) distrusts: bool,
     /// A flush has used up its time: a card that is still busy with it gets no more
     /// ([overdue-operation-ends]).
-    pub(super) overdue: bool,
+    pub(in crate::block) overdue: bool,
 }
 
 /// A step of deferred work for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(in crate::block) enum Step {
     /// The bus is tuned while the engine is off.
     Retune,
     /// CMD6 turns the card's queue on.
@@ -75,7 +75,7 @@ pub(super) enum Step {
 
 impl Step {
     /// Returns the kind of the act that performs this step.
-    pub(super) const fn act(self) -> ActKind {
+    pub(in crate::block) const fn act(self) -> ActKind {
         match self {
             Self::Retune => ActKind::Retune,
             Self::QueueOn | Self::QueueOff => ActKind::SwitchQueue,
@@ -95,7 +95,7 @@ impl Step {
 
 impl Change {
     /// A change that begins with `step`, which is in `phase`.
-    pub(super) fn begins_with(step: Step, phase: Phase, now: Instant) -> Self {
+    pub(in crate::block) fn begins_with(step: Step, phase: Phase, now: Instant) -> Self {
         Self {
             step,
             phase,
@@ -107,12 +107,12 @@ impl Change {
     }
 
     /// Returns whether the change is a recovery.
-    pub(super) const fn recovers(&self) -> bool {
+    pub(in crate::block) const fn recovers(&self) -> bool {
         matches!(self.aim, Aim::Recovery(_))
     }
 
     /// Returns what is known of the recovery, if the change is one.
-    pub(super) const fn recovery(&mut self) -> Option<&mut Recovery> {
+    pub(in crate::block) const fn recovery(&mut self) -> Option<&mut Recovery> {
         match &mut self.aim {
             Aim::Recovery(recovery) => Some(recovery),
             Aim::Switch(_) => None,
@@ -120,12 +120,12 @@ impl Change {
     }
 
     /// Makes `step` due at once.
-    pub(super) const fn next(&mut self, step: Step, now: Instant) {
+    pub(in crate::block) const fn next(&mut self, step: Step, now: Instant) {
         (self.step, self.phase) = (step, Phase::Due(now));
     }
 
     /// Sends CMD13 until the card is ready; `then` follows.
-    pub(super) fn once_ready(&mut self, then: Option<Step>, now: Instant) {
+    pub(in crate::block) fn once_ready(&mut self, then: Option<Step>, now: Instant) {
         let is_overdue = self.recovery().is_some_and(|recovery| recovery.overdue);
         let grace = if is_overdue { Duration::ZERO } else { BUSY_LIMIT };
         (self.then, self.watch) = (then, Watch::until(now + grace));

@@ -34,12 +34,12 @@ pub(in crate::block) enum Direct {
 
 impl Direct {
     /// Returns whether the engine has a command.
-    pub(super) const fn is_sent(&self) -> bool {
+    pub(in crate::block) const fn is_sent(&self) -> bool {
         matches!(self, Self::Sent(_))
     }
 
     /// Returns the time limit of the command that the engine has.
-    pub(super) const fn limit(&self) -> Option<Instant> {
+    pub(in crate::block) const fn limit(&self) -> Option<Instant> {
         match self {
             Self::Sent(limit) => Some(*limit),
             Self::Free | Self::Ended(_) => None,
@@ -47,12 +47,12 @@ impl Direct {
     }
 
     /// Returns whether the command has taken too long.
-    pub(super) fn is_late(&self, now: Instant) -> bool {
+    pub(in crate::block) fn is_late(&self, now: Instant) -> bool {
         self.limit().is_some_and(|limit| limit <= now)
     }
 
     /// Ends the command that the engine has with `end`. Returns `false` if the engine has none.
-    pub(super) const fn end(&mut self, end: DirectEnd) -> bool {
+    pub(in crate::block) const fn end(&mut self, end: DirectEnd) -> bool {
         let is_sent = self.is_sent();
         if is_sent {
             *self = Self::Ended(end);

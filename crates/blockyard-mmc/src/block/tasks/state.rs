@@ -7,12 +7,12 @@ use crate::block::order::Fifo;
 /// The engine of a host, and its tasks.
 #[derive(Debug)]
 pub(in crate::block) struct Cqe {
-    pub(super) state: State,
+    pub(in crate::block) state: State,
     /// The tasks, in the order in which the engine got them.
     pub(in crate::block) tasks: Fifo,
-    pub(super) direct: Direct,
+    pub(in crate::block) direct: Direct,
     /// The bus was tuned and no task was queued since. One is queued before the bus is tuned again.
-    pub(super) must_queue_before_tuning: bool,
+    pub(in crate::block) must_queue_before_tuning: bool,
 }
 
 /// Whether the engine has the bus.
@@ -44,7 +44,7 @@ impl Cqe {
     }
 
     /// Returns whether the engine is off.
-    pub(super) const fn is_off(&self) -> bool {
+    pub(in crate::block) const fn is_off(&self) -> bool {
         matches!(self.state, State::Off)
     }
 
@@ -54,7 +54,7 @@ impl Cqe {
     }
 
     /// Returns whether the engine has neither a task nor a direct command.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::block) fn is_idle(&self) -> bool {
         self.tasks.first().is_none() && !self.direct.is_sent()
     }
 }

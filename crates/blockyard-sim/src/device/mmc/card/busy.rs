@@ -1,0 +1,24 @@
+//! The time in which a card holds DAT0, and the work that it does meanwhile.
+
+use blockyard::time::Instant;
+
+/// The work that keeps a card busy, and what an interrupt does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A write of `sectors`; `kept`: they are in the cache, and stay there when interrupted.
+    Write { sectors: u32, kept: bool },
+    /// Background operations.
+    Background,
+    /// Flushing the cache, or erasing: an interrupt leaves the rest as it was.
+    Divisible,
+    /// Work that cannot be interrupted, or that has been already.
+    Indivisible,
+}
+
+/// The time in which the card holds DAT0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Busy {
+    pub(super) since: Instant,
+    pub(super) until: Instant,
+    pub(super) work: Work,
+}
