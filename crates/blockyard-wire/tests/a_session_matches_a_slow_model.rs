@@ -61,7 +61,6 @@ impl Setting {
             (ask.kind == cmd::BLOCK_STATUS && !self.contexts, 22),
             (ask.kind > cmd::BLOCK_STATUS, 22),
             (unknown_flag, 22),
-            (extended && ask.kind == cmd::WRITE && !has(cmd_flag::PAYLOAD_LEN), 22),
             (writes && self.read_only, 1),
             (flush && (ask.offset, ask.len) != (0, 0), 22),
             (beyond && [cmd::WRITE, cmd::WRITE_ZEROES].contains(&ask.kind), 28),
@@ -79,10 +78,8 @@ impl Setting {
 
     /// Whether data follow the header.
     fn has_payload(self, ask: Ask) -> bool {
-        match self.headers {
-            Headers::Extended => ask.flags & cmd_flag::PAYLOAD_LEN != 0,
-            _ => ask.kind == cmd::WRITE,
-        }
+        let declared = ask.flags & cmd_flag::PAYLOAD_LEN != 0;
+        ask.kind == cmd::WRITE || self.headers == Headers::Extended && declared
     }
 
     /// Checks the reply to `ask`, and applies the command to `disk`.

@@ -62,11 +62,9 @@ fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
         Command::Write | Command::Flush | Command::Trim | Command::Cache => 0,
     };
     let legal = own | offered(ExportFlags::FUA, cmd_flag::FUA);
-    let lacks_payload =
-        extended && command == Command::Write && header.flags & cmd_flag::PAYLOAD_LEN == 0;
     // A payload is left if it was too long for a list of contexts.
     let odd_payload = command == Command::BlockStatus && header.payload_left() > 0;
-    if header.flags & !legal != 0 || lacks_payload || odd_payload {
+    if header.flags & !legal != 0 || odd_payload {
         return Err(Errno::Invalid);
     }
     Ok(())

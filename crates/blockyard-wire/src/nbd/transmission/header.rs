@@ -71,10 +71,8 @@ impl Header {
         let (flags, kind) = (rest.u16()?, rest.u16()?);
         let (cookie, offset) = (rest.u64()?, rest.u64()?);
         let len = if extended { rest.u64()? } else { u64::from(rest.u32()?) };
-        let has_payload = match extended {
-            true => flags & cmd_flag::PAYLOAD_LEN != 0,
-            false => kind == cmd::WRITE,
-        };
+        // qemu 10 sends extended WRITEs without the flag, and their payload all the same.
+        let has_payload = kind == cmd::WRITE || extended && flags & cmd_flag::PAYLOAD_LEN != 0;
         let payload_left = if has_payload { len } else { 0 };
         let (contexts, len_bytes) = (ContextSet::EMPTY, 0);
         Some(Self { flags, kind, cookie, offset, len, contexts, len_bytes, payload_left })
