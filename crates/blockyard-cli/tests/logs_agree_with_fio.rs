@@ -257,7 +257,7 @@ fn whatif_writes_no_logs_and_says_so() {
     command.args(["whatif", "job.fio", "--device=null", "--design=mq-none"]);
     let output = command.current_dir(&folder.0).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.starts_with("blockyard: note: logs are written by `run` only"), "{errors}");
+    assert!(errors.starts_with("blockyard: note: only `run` writes logs"), "{errors}");
     assert_eq!((output.status.code(), folder.logs().len()), (Some(0), 0));
 }
 

@@ -84,10 +84,10 @@ fn contradictions_between_cache_and_limits_of_a_card_are_refused() {
     let parse = |text: &str| Device::parse("my.toml", text).unwrap_err().to_string();
     let base = "base = \"emmc-hs400-sprd\"\n";
     let only_limits = parse(&format!("{base}[limits]\nwrite-cache = true"));
-    assert!(only_limits.contains("follows from `cache` in `[card]`"), "{only_limits}");
+    assert!(only_limits.contains("`cache` in `[card]` decides"), "{only_limits}");
     let denied = parse(&format!("{base}[limits]\nwrite-cache = false\n[card]\ncache = \"64KiB\""));
     assert!(denied.starts_with("my.toml:2: "), "{denied}");
-    assert!(denied.contains("follows from `cache` in `[card]`"), "{denied}");
+    assert!(denied.contains("`cache` in `[card]` decides"), "{denied}");
     let forced = parse(&format!("{base}[limits]\nfua = true"));
     assert!(forced.contains("a reliable write"), "{forced}");
 }
