@@ -30,9 +30,9 @@
 //! - **[failed-read-reports-prefix]** The blocks that a read has transferred before it failed are reported as
 //!   done, if no bounce buffer keeps them.
 //!
-//! [`late_error`] has the rules of late write errors, [`exclusive`] those of operations that transfer nothing
-//! (flushes, erases), [`recovery`] those of failed transfers, [`background`] those of urgent background
-//! operations, and [`packed`] those of packed commands. [`Driver::queue_rq`] refuses commands of the driver's
+//! `late_error` has the rules of late write errors, `exclusive` those of operations that transfer nothing
+//! (flushes, erases), `recovery` those of failed transfers, `background` those of urgent background
+//! operations, and `packed` those of packed commands. [`Driver::queue_rq`] refuses commands of the driver's
 //! own.
 //!
 //! [`Driver::queue_rq`]: blockyard::driver::Driver::queue_rq

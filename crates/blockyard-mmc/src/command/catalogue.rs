@@ -276,7 +276,7 @@ impl Command {
     }
 }
 
-/// Commands for data. Addresses come from [`Addressing::argument`]; blocks have 512 bytes.
+/// Commands for data. Addresses come from [`Addressing::argument`](super::Addressing::argument); blocks have 512 bytes.
 impl Command {
     /// CMD17: read one block.
     #[must_use]

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use blockyard::time::Duration;
 
-/// The state machine. See the [module](self).
+/// The state machine of identification. See [`identify`](super).
 #[derive(Clone, Debug)]
 pub struct Identify {
     pub(super) host: HostCapabilities,

@@ -25,7 +25,7 @@
 //!   among the rest. When the slowest timing fails, it starts over with a narrower bus.
 //! - **[mode-proved-by-data]** A mode counts only once the card's data arrives well in it.
 //!
-//! Memory is allocated here; a [`Card`] needs none later on.
+//! Memory is allocated here; a [`Card`](crate::card::Card) needs none later on.
 //!
 //! # Examples
 //!

@@ -1,5 +1,5 @@
-//! Certificates for one test: an authority, what it signed for a server and for a client, and the
-//! certificate of somebody else. The names of files are those that libnbd and qemu look for.
+//! Certificates for one test: an authority, certificates of a server and of a client that it signed, and a
+//! certificate of another authority. The names of files are those that libnbd and qemu look for.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use blockyard_serve::TlsConfig;
@@ -58,7 +58,9 @@ impl Certificates {
 
     fn sign(&self, authority: &Issuer<'_, KeyPair>, name: &str) {
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        // qemu 10 refuses a certificate without the second usage.
+        params.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
