@@ -213,10 +213,10 @@ Exit codes: those of `btt check`, for the state after the repair.";
 
 const COPY_HELP: &str = "\
 If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is no
-larger; sectors beyond the end of the image are not changed. If TO does not exist, FROM is
-the BTT, and TO becomes a raw image. Sectors of zeroes take no space on either
-side. If the power fails during a copy into a BTT, check the BTT afterwards: its
-file is synchronised only at the end.
+larger; sectors beyond the end of the image are not changed. If TO does not
+exist, FROM is the BTT, and TO becomes a raw image. Sectors of zeroes take no
+space on either side. If the power fails during a copy into a BTT, check the BTT
+afterwards: its file is synchronised only at the end.
 
 Exit codes: 0 everything was copied; 1 something failed, or sectors were lost
 (with --zero-lost they are zeroes in TO); 2 bad usage or a file that cannot be
