@@ -305,7 +305,7 @@ fires decides:
 
   [[rule]]
   name = "bad-block"       # its name in the answer
-  op = ["read"]            # or a single op; without it, all ops; also: disk = NUMBER
+  op = ["read"]            # or op = "read"; without it, all ops; also: disk = NUMBER
   sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all sectors
   error = "medium"         # or io, timeout, no-space, not-supported, gone; also: at-once = true
 
@@ -322,8 +322,8 @@ request, and how often it fired. If a request has not completed after the
 design's `timeout` (30 s by default), the driver decides: it keeps waiting if
 the completion was `lost`, and gives up if the request `timed-out`.
 
-On eMMC and SD, faults can also be injected below requests, on average once in N
-commands, blocks or pages:
+On eMMC and SD, faults can also be injected below the level of requests, on
+average once in N commands, blocks or pages:
 
   [card]
   read-crc-one-in = 1000   # also command-lost, response-crc, no-data, write-crc, program
@@ -361,10 +361,11 @@ Paces:
              submitter per CPU
   closed:N   in the order of the trace, N in flight, as fast as possible; one
              submitter
-  think      each I/O as long after the latest issue or completion of the same
-             process as in the trace, and with no more I/Os of the process in
-             flight: a faster device gets more I/Os per second. If a trace has
-             no completions, the times between issues are kept.
+  think      each I/O after the pause that preceded it in the trace, counted
+             from the latest issue or completion of the same process, once the
+             process has no more I/Os in flight than in the trace: a faster
+             device gets more I/Os per second. If a trace has no completions,
+             the times between issues are kept.
 
 With several designs the answer is that of `whatif`: the formats are normal and
 json, and logs and --blktrace are not available.
@@ -446,8 +447,8 @@ Commands on the bus, for eMMC and SD: the number of times that each command was
 sent, and
   CMD13/QSR    CMD13s with bit 15, which ask which tasks of the card's command
                queue are ready. They are sent when a task is ready; a real
-               engine asks periodically, thus more often
-  CMD13/write  CMD13s without bit 15, which ask for the card's state, for each
+               engine asks periodically, and so more often
+  CMD13/write  CMD13s without bit 15, which ask for the card's state, per
                command that writes
   lost writes  writes that were completed before the card reported their
                failure, because only the controller or DAT0 signalled the end of
