@@ -17,9 +17,9 @@ pub(crate) struct Btt {
 pub(crate) enum BttCommand {
     /// Create a file with an empty BTT
     Create(Create),
-    /// Show what is in a file: arenas, sizes, offsets
+    /// Show the contents of a file: arenas, sizes, offsets
     Info(Inspected),
-    /// Check every rule of the format; writes nothing
+    /// Check every rule of the format, without writing
     #[command(after_help = CHECK_HELP)]
     Check(Check),
     /// Repair what can be repaired with certainty
@@ -159,7 +159,7 @@ pub(crate) struct CopySectors {
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
 
-    /// Copy sectors that are lost, or have no block, as zeroes instead of stopping at the first
+    /// Copy sectors that are lost or have no block as zeroes, instead of stopping at the first of them
     #[arg(long)]
     pub(crate) zero_lost: bool,
 
@@ -189,10 +189,10 @@ pub(crate) struct Convert {
 
 const CHECK_HELP: &str = "\
 Each finding has a severity: a note is not damage; repairable damage can be
-repaired by `btt repair`; if something is broken, the image does not contain
-what is right. Writes that a loss of power interrupted are not damage: they are
-completed when the BTT is opened. Data is not checked: a BTT has no checksums of
-it.
+repaired by `btt repair`; broken means that the image does not hold enough to
+tell what is right. Writes that a loss of power interrupted are not damage: they
+are completed when the BTT is opened. Data is not checked, because a BTT has no
+checksums of its data.
 
 Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or
 a file that cannot be opened.";
@@ -200,32 +200,32 @@ a file that cannot be opened.";
 const REPAIR_HELP: &str = "\
 Only certain repairs are made: an info block is restored from its copy, or the
 copy from the info block; interrupted writes are completed; logs that other
-implementations misread are completed; blocks without an owner go to lanes
-without a block, or to sectors whose block does not exist, which are marked as
-lost, if every other block has its owner. If a block has two owners, nothing is
-guessed. A loss of power during the repair does no harm.
+implementations misread are completed. If every other block has its owner,
+blocks without an owner go to lanes without a block, or to sectors whose block
+does not exist; these sectors are marked as lost. If a block has two owners,
+nothing is guessed. A loss of power during the repair does no harm.
 
 An arena that is marked as broken (its error flag forbids writes) needs a
-decision, as nothing records the reason: --unmark clears the mark, but only if a
-full check finds nothing else.
+decision, because nothing records the reason for the mark: --unmark clears it,
+but only if a full check finds nothing else.
 
 Exit codes: those of `btt check`, for the state after the repair.";
 
 const COPY_HELP: &str = "\
-If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is
-not larger; sectors after its end are not changed. If TO does not exist, FROM is
-the BTT, and TO becomes a raw image. Sectors of zeroes take no space on either
-side. After a loss of power while copying into a BTT, check it: its file is
-synchronised only at the end.
+If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is no
+larger; sectors beyond the end of the image are not changed. If TO does not
+exist, FROM is the BTT, and TO becomes a raw image. Sectors of zeroes take no
+space on either side. If the power fails during a copy into a BTT, check the BTT
+afterwards: its file is synchronised only at the end.
 
 Exit codes: 0 everything was copied; 1 something failed, or sectors were lost
 (with --zero-lost they are zeroes in TO); 2 bad usage or a file that cannot be
 opened.";
 
 const CONVERT_HELP: &str = "\
-Sectors that are marked as lost are marked as lost in TO. So are sectors that
-cannot be read, because their map entry names no block or the medium lost them;
-these are counted.
+Sectors that are marked as lost in FROM are marked as lost in TO. So are sectors
+that cannot be read because their map entry names no block or the medium lost
+them; these are counted.
 
 Exit codes: 0 everything was copied; 1 something failed, or sectors could not be
 read; 2 bad usage or a file that cannot be opened.";

@@ -22,7 +22,7 @@ pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 /// What would this queueing design do on that device?
 ///
 /// Blockyard runs fio job files against modelled devices in virtual time, under the queueing designs
-/// you name: the block layer of Linux as it was, as it is, and as you describe it.
+/// you name: those of Linux's block layer, past and present, and your own.
 #[derive(Debug, Parser)]
 #[command(name = "blockyard", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -32,7 +32,7 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input; `btt check`
-and `btt repair` also 3 repairable, 4 broken.";
+and `btt repair` also use 3 repairable, 4 broken.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Whatif(Whatif),
     /// Replay a trace: recorded I/O in place of a job
     Replay(Replay),
-    /// Run published experiments and compare our figures with theirs
+    /// Run published experiments and compare the simulated figures with the published ones
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
@@ -68,7 +68,7 @@ pub(crate) struct Job {
     #[arg(value_name = "JOB")]
     pub(crate) file: Option<String>,
 
-    /// A job given by options, as to fio: --name=x --rw=read --bs=4k ...
+    /// A job given as options, as on fio's command line: --name=x --rw=read --bs=4k ...
     #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
     pub(crate) options: Vec<String>,
 
@@ -91,7 +91,7 @@ pub(crate) enum OutputFormat {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = REPLAY_HELP)]
 pub(crate) struct Replay {
-    /// A trace; its format is detected
+    /// The trace to replay; its format is detected
     #[arg(value_name = "TRACE")]
     pub(crate) recorded: String,
 
@@ -99,8 +99,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DEVICE", default_value = "null")]
     pub(crate) device: String,
 
-    /// Designs: their names or the paths of their files. One is summarised as by `run`, several are
-    /// compared as by `whatif`
+    /// Designs: their names or the paths of their files. One design is summarised as `run` does,
+    /// several are compared as `whatif` does
     #[arg(
         long = "design",
         value_name = "DESIGN,...",
@@ -150,11 +150,11 @@ pub(crate) struct JobLogs {
 /// What a run under one design writes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Outputs {
-    /// Write PREFIX.blktrace.N for each CPU N, as blktrace does, for blkparse and btt
+    /// Write PREFIX.blktrace.N for each CPU N, as blktrace does, for blkparse and blktrace's btt
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
 
-    /// How to print the answer; several at once, separated by commas
+    /// How to print the answer; several formats are separated by commas
     #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
     pub(crate) output_format: Vec<RunFormat>,
 
@@ -210,7 +210,7 @@ pub(crate) struct Whatif {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// The experiment; without it, all experiments are listed
+    /// The experiment; without a name, all experiments are listed
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) experiment: Option<Experiment>,
 
@@ -224,7 +224,7 @@ pub(crate) struct Reproduce {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Experiment {
-    /// eMMC: PIO, DMA, and DMA with the next request prepared meanwhile (December 2010)
+    /// eMMC: PIO, DMA, and DMA while the next request is prepared (December 2010)
     MmcDoubleBuffer,
     /// The block translation table on persistent memory (May 2015)
     Btt,
@@ -238,7 +238,7 @@ pub(crate) enum Experiment {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// What to list; without it, devices and designs
+    /// What to list; devices and designs if omitted
     #[arg(value_name = "WHAT", value_enum)]
     pub(crate) what: Option<Listed>,
 }
@@ -262,7 +262,7 @@ pub(crate) struct Show {
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// The command that gives the answer
+    /// The command whose answer the schema describes
     #[arg(value_name = "COMMAND", value_enum)]
     pub(crate) of: Described,
 }
@@ -282,13 +282,13 @@ pub(crate) struct Completions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The command; blockyard itself if none is named
+    /// The command; without one, the page of blockyard itself
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
 }
 
 const JOB_HELP: &str = "\
-A job given by options needs a --name; every option that is not listed here then
+A job given as options needs a --name; every option that is not listed here then
 belongs to the job:
 
   --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
@@ -297,15 +297,16 @@ Without --direct=1, a job that only reads with a synchronous engine (fio's
 default) reads through a page cache with Linux's read-ahead; other jobs without
 --direct=1 are refused.
 
-`blockyard list` names the devices and designs, `blockyard show NAME` prints the
-file of one.";
+`blockyard list` lists the devices and designs; `blockyard show NAME` prints the
+file of one of them.";
 
-const FAULTS: &str = r#"A fault file has a table for each rule; the first rule that fires decides:
+const FAULTS: &str = r#"A fault file has a table for each rule; for each request, the first rule that
+fires decides:
 
   [[rule]]
   name = "bad-block"       # its name in the answer
-  op = ["read"]            # or a single op; without it, all; also: disk = NUMBER
-  sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all
+  op = ["read"]            # or op = "read"; without it, all ops; also: disk = NUMBER
+  sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all sectors
   error = "medium"         # or io, timeout, no-space, not-supported, gone; also: at-once = true
 
   [[rule]]
@@ -317,12 +318,12 @@ Instead of `error` or `delay` a rule can have one of: busy = "device" (or host,
 resource), requeue = true, lost = true, timed-out = true, torn-write = SECTORS,
 lost-write = true, misdirected-write = SECTOR. An error ends the run unless the
 job has continue_on_error. The answer counts how often each rule matched a
-request, and how often it fired. After the `timeout` of the design (30 s) the
-driver is asked about a request: it keeps waiting if the completion was `lost`,
-and gives up if the request `timed-out`.
+request, and how often it fired. If a request has not completed after the
+design's `timeout` (30 s by default), the driver decides: it keeps waiting if
+the completion was `lost`, and gives up if the request `timed-out`.
 
-An eMMC device or SD card also has faults below requests, once in N commands,
-blocks or pages on average:
+On eMMC and SD, faults can also be injected below the level of requests, on
+average once in N commands, blocks or pages:
 
   [card]
   read-crc-one-in = 1000   # also command-lost, response-crc, no-data, write-crc, program
@@ -333,18 +334,19 @@ const VERIFY: &str = "\
 With --verify every write leaves a unique mark where it lands. Each read, and at
 the end the whole device, is checked against a sequential model of the bios that
 says which marks are allowed. --power-cut checks what a loss of power would
-leave: everything in flight or in a volatile cache may be there or not, each
-logical block on its own. The run continues as if the power had stayed on;
---power-cut may be repeated. Writes that were acknowledged but not flushed may
-be lost. If anything is wrong, the exit code is 1. None of this changes a figure
-of the answer.";
+leave: each logical block that was in flight or in a volatile cache may have
+survived or not, independently of the others. The run continues as if the power
+had stayed on; --power-cut may be repeated. Writes that were acknowledged but
+not flushed may be lost. If anything is wrong, the exit code is 1. None of these
+options changes a figure of the answer.";
 
 const LOGS: &str = "\
-Logs have fio's names and lines: time (ms), value, direction (0 read, 1 write, 2
-trim), bytes, offset (with log_offset), priority. Values are nanoseconds, kB/s
-of each I/O or KiB/s with log_avg_msec, and I/Os per second. The job options
-log_avg_msec, log_max_value, log_offset, log_prio, per_job_logs, bwavgtime and
-iopsavgtime apply. Existing logs are overwritten.";
+Logs have fio's names and format. Each line has: time (ms), value, direction (0
+read, 1 write, 2 trim), bytes, offset (with log_offset), priority. Latencies are
+in nanoseconds, bandwidth is in kB/s for each I/O or in KiB/s with log_avg_msec,
+and IOPS are I/Os per second. The job options log_avg_msec, log_max_value,
+log_offset, log_prio, per_job_logs, bwavgtime and iopsavgtime apply. Existing
+logs are overwritten.";
 
 const REPLAY_HELP: &str = "\
 Formats, detected from the first bytes of the file:
@@ -359,34 +361,36 @@ Paces:
              submitter per CPU
   closed:N   in the order of the trace, N in flight, as fast as possible; one
              submitter
-  think      as long after the previous event that the same process saw (its
-             latest issue or completion, with as many in flight) as in the
-             trace: a faster device gets more I/Os per second. If a trace has no
-             completions, the times between issues are kept.
+  think      each I/O after the pause that preceded it in the trace, counted
+             from the latest issue or completion of the same process, once the
+             process has no more I/Os in flight than in the trace: a faster
+             device gets more I/Os per second. If a trace has no completions,
+             the times between issues are kept.
 
-With several designs the answer is that of `whatif`, in the formats normal and
-json, without logs and --blktrace.
+With several designs the answer is that of `whatif`: the formats are normal and
+json, and logs and --blktrace are not available.
 
 From blktrace and blkparse, queued I/Os (Q) are replayed, or issued requests (D)
-if there is no Q. The disks of the trace stand for those of the device, in the
-order in which they appear.";
+if there is no Q. The disks of the trace are mapped to those of the device in
+the order in which they appear in the trace.";
 
 const FIO_LAYOUT: &str = "\
 With --output-format=json the answer has fio's layout and every key that fio
-prints; json+ adds latency bins to each list of percentiles, terse prints fio's
-version 3. Bandwidth and IOPS are sampled every 500 ms of virtual time, logged
-or not. What is not modelled is zero: the clock, page faults, short and dropped
-I/Os. All CPU time is system time. `job options` has the principal options, as
-understood; the disk in `disk_util` is the device. For eMMC and SD there is also
-a key `mmc`, for persistent memory `pmem`, as in the answer of `whatif`:
-`blockyard schema whatif` describes them.";
+prints; json+ adds latency bins to each list of percentiles; terse is version 3
+of fio's terse format. Bandwidth and IOPS are sampled every 500 ms of virtual
+time, with or without logs. Values that are not modelled are zero: the date and
+time, page faults, short and dropped I/Os. All CPU time is system time. `job
+options` has the principal options as Blockyard understood them; the disk in
+`disk_util` is the device. For eMMC and SD there is also a key `mmc`, and for
+persistent memory a key `pmem`, as in the answer of `whatif`: `blockyard schema
+whatif` describes them.";
 
 const COLUMNS: &str = r#"The first table:
   IOPS             I/Os that ended, per second
   MiB/s            bytes that ended, per second
-  p50, p99, p99.9  latency, from submission to end, that this percentage of I/Os
-                   did not exceed
-  CPU %            load of the machine's CPUs, mean over all of them
+  p50, p99, p99.9  latency, from submission to end, that 50 %, 99 % or 99.9 % of
+                   I/Os did not exceed
+  CPU %            mean load of all CPUs of the machine
   wakes/I/O        threads woken for each I/O
   I/Os/cmd         I/Os for each command: above 1 where I/Os were merged, below
                    1 where they were split or needed flushes, which are commands
@@ -397,26 +401,27 @@ Device utilisation:
   commands  commands that the device completed, flushes included
   busy %    share of the time with a command at the device; for eMMC and SD,
             with a transaction on the bus or a busy card
-  mean gap  mean time between two such times
+  mean gap  mean length of the idle periods between busy ones
 
-Where requests spend their time, mean and share of the total; syncs are not
-included:
-  total                  all of what follows
+Where requests spend their time, as a mean and a share of the total; syncs are
+not included:
+  total                  the sum of the stages below
   waiting for a tag      no tag is free, and the job sleeps in its call (per
                          I/O)
-  queued                 in the scheduler or a software queue, where I/Os can be
-                         merged into it
-  dequeued, not issued   out of the scheduler, and not yet accepted by the
-                         driver
-  in the driver          until the driver completes it
-  waiting for flushes    before or after its data, where the I/O asks for
-                         durability
-  completed, not reaped  until the job takes the result (per I/O)
+  queued                 the request is in the scheduler or a software queue,
+                         where I/Os can still be merged into it
+  dequeued, not issued   the request has left the scheduler, and the driver has
+                         not accepted it yet
+  in the driver          the driver has accepted the request and not completed
+                         it yet
+  waiting for flushes    the request waits for the flushes before and after its
+                         data, which durable writes need
+  completed, not reaped  the job has not taken the result yet (per I/O)
 
-What holds hardware queues, where a run of a queue stops while there is work:
-how often per I/O, and the share of the time that a hardware queue is held,
-until its next request is issued:
-  budget     the device has no room, found out before a request is dequeued
+What holds hardware queues, that is, the reasons why a run of a hardware queue
+stops with work left: how often per I/O, and the share of the time for which a
+hardware queue is held, until its next request is issued:
+  budget     the device has no room; this is known before a request is dequeued
   tag        no driver tag is free
   device     the driver refuses a request: the device is full
   host       the driver refuses a request: a resource that the disks of the host
@@ -426,9 +431,9 @@ until its next request is issued:
   order      the scheduler holds its requests back
   quiesced   dispatch is quiesced
 
-What jobs spend their time on, all jobs together; shown if they have one I/O at
+What jobs spend their time on, all jobs together; shown if jobs have one I/O at
 a time, think or pause:
-  total              the run times of all instances of jobs
+  total              the sum of the run times of all instances of jobs
   thinking           computing between I/Os: thinktime_spin
   in calls           computing in calls: submitting, copying from the page
                      cache, polling
@@ -438,21 +443,22 @@ a time, think or pause:
                      runs again
   pausing            asleep by choice: thinktime, rate
 
-Commands on the bus, for eMMC and SD: how often each command was sent, and
+Commands on the bus, for eMMC and SD: the number of times that each command was
+sent, and
   CMD13/QSR    CMD13s with bit 15, which ask which tasks of the card's command
                queue are ready. They are sent when a task is ready; a real
-               engine asks periodically, thus more often
-  CMD13/write  CMD13s without bit 15, which ask for the card's state, for each
+               engine asks periodically, and so more often
+  CMD13/write  CMD13s without bit 15, which ask for the card's state, per
                command that writes
-  lost writes  writes that were completed before the card reported that they had
-               failed, because the controller or DAT0 signals the end of busy.
-               With a cache, the next flush fails. Writes that a command queue
-               may repeat are not counted
+  lost writes  writes that were completed before the card reported their
+               failure, because only the controller or DAT0 signalled the end of
+               busy. With a cache, the next flush fails. Writes that a command
+               queue may repeat are not counted
   in doubt     writes that were completed, and for which the card's answer was
                lost
 
-The host. A transaction is on the bus from its start to its interrupt; it
-includes the busy card where the host waits for that:
+The host. A transaction is on the bus from its start to its interrupt; that
+includes the time in which the card is busy if the host waits for it:
   bus %              share of the time with a transaction on the bus
   bus gap            mean time between two transactions
   map, unmap         CPU time spent mapping memory for transfers and unmapping
@@ -462,12 +468,14 @@ includes the busy card where the host waits for that:
                      because a thread of the driver has to wake up first;
                      wakes/I/O counts all threads
   ctx/I/O            context switches for each I/O
-  unnoticed          time in which a transaction was over, and its interrupt
-                     lost by a fault
+  unnoticed          time in which a transaction was over, but a fault had lost
+                     its interrupt
 
 CPU time per I/O, for persistent memory:
-  per I/O   CPU time of all CPUs together; what follows are shares of it
-  path      before and after the memory: system calls, bios, threads
+  per I/O   CPU time of all CPUs together; the columns up to fences are shares
+            of it
+  path      work before and after the memory access: system calls, bios,
+            threads
   copy      copying data, and waiting for memory channels
   readers   keeping track of readers: published blocks, scans, versions
   locks     taking lanes and map entries, and waiting for them
@@ -475,13 +483,12 @@ CPU time per I/O, for persistent memory:
             back map entries
   fences    waiting until stores are durable
   channels  utilisation of the memory channels, as a share of the time
-and counts per I/O: fences, lines written back (data excluded), lines of shared
+Counts per I/O: fences, lines written back (data excluded), lines of shared
 words fetched from other CPUs, scans of the words of all readers, time spent
 waiting for locks.
 
 With --output-format=json the answer also has figures of each job and direction,
-histograms and series over time. `blockyard schema whatif` prints its JSON
-schema."#;
+histograms and time series. `blockyard schema whatif` prints the JSON schema."#;
 
 /// Reads the command line.
 pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -34,11 +34,12 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
 
-    /// A design: its name or the path of its file. Its [queue] is used; `none` is mq-none
+    /// A design: its name or the path of its file. Only its [queue] applies; `none` stands for mq-none
     #[arg(long, value_name = "DESIGN", default_value = "none")]
     pub(crate) design: String,
 
-    /// Requests in flight at a disk, from all lanes; 128 if the design has no depth
+    /// The limit on requests in flight at a disk, over all lanes; by default that of the design, else of
+    /// the --as device, else 128
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_240))]
     pub(crate) depth: Option<u16>,
 
@@ -47,7 +48,7 @@ pub(crate) struct Serve {
     #[arg(long = "as", value_name = "DEVICE")]
     pub(crate) behaves_as: Option<String>,
 
-    /// Fault rules, as `run` takes them; a disk that is served tears and misdirects no writes
+    /// Fault rules, as for `run --faults`; rules for torn and misdirected writes are refused
     #[arg(long, value_name = "RULES.toml")]
     pub(crate) fault: Option<String>,
 
@@ -55,7 +56,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
     pub(crate) delay: Option<Extra>,
 
-    /// Limit bytes and requests per second, with a burst of so much time: 20m,500iops,burst=1s
+    /// Limit bytes and requests per second; unused capacity is kept for the time of `burst`:
+    /// 20m,500iops,burst=1s
     #[arg(long, value_name = "LIMITS", value_parser = rates)]
     pub(crate) rate: Option<Rates>,
 
@@ -63,7 +65,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Threads; each has its own connections
+    /// The number of lanes: threads, each with its own connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = lanes)]
     pub(crate) lanes: usize,
 
@@ -75,7 +77,7 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
-    /// What an answered write to a block translation table survives; `process` by default
+    /// What a write to a block translation table survives once it is answered; `process` by default
     #[arg(long, value_name = "WHAT", value_enum, requires = "btt")]
     pub(crate) survives: Option<Survives>,
 
@@ -87,7 +89,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "CONTAINER", value_enum, requires = "btt")]
     pub(crate) container: Option<ContainerName>,
 
-    /// Allocate the memory of disks in memory at the start, in huge pages if possible
+    /// Allocate the memory of `memory:SIZE` disks at start-up, in huge pages if possible
     #[arg(long)]
     pub(crate) huge_pages: bool,
 
@@ -103,7 +105,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// Write PREFIX.blktrace.N for each lane N, as blktrace does, for blkparse, btt and `replay`
+    /// Write PREFIX.blktrace.N for each lane N, as blktrace does, for blkparse, blktrace's btt and `replay`
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
 
@@ -115,8 +117,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Certificate authorities in PEM, one of which must have signed a client's certificate: other clients
-    /// are refused
+    /// Certificate authorities in PEM: clients need a certificate that one of them has signed
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
@@ -124,7 +125,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "WHETHER", value_enum, default_value_t, requires = "tls_cert")]
     pub(crate) tls: TlsUse,
 
-    /// Never sleep: occupies a CPU for each lane
+    /// Never sleep; this occupies a CPU for each lane
     #[arg(long)]
     pub(crate) poll: bool,
 
@@ -136,7 +137,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) handshake_timeout: Duration,
 
-    /// How long requests in flight may take when the server is told to end
+    /// How long requests in flight may take once the server is told to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
 }
@@ -250,6 +251,7 @@ fn rates(text: &str) -> Result<Rates, String> {
 }
 
 const SERVE_HELP: &str = "\
+Examples:
   blockyard serve disk.img --nbd unix:/run/disk.sock --design mq-deadline --depth 32
   blockyard serve memory:1g --nbd 127.0.0.1:10809
   blockyard serve disk.img --nbd 0.0.0.0:10809 --tls-cert server-cert.pem --tls-key server-key.pem
@@ -264,39 +266,38 @@ If a client starts the server, the server takes over the client's socket:
 The same works under systemd: examples/systemd has units, and a file for
 --config.
 
-With --tls-client-ca, clients need a certificate that one of these authorities
-has signed. Metrics of disks have the names of node_exporter, with the export in
+Metrics of disks have the names that node_exporter uses, with the export in
 place of the device.
 
 With --as the data is still in DISK, but the model decides when requests
-complete. CPU time of the model is spent only on what the driver of a card does.
+complete. Of the model's CPU time, only that of a card's driver takes real time.
 If the machine is too slow for the model, notes say so once a second and at the
 end. Disks with --as, --fault, --delay or --rate have one lane.
 
 With --btt, --sync (the same as --survives power) synchronises the file twice
 for each batch of writes. Without --sync the file is mapped, and takes its full
 space; with --sync it is read and written by system calls, and keeps its holes.
---survives pmem is for persistent memory, also if the kernel does not know that
+--survives pmem is for persistent memory, even if the kernel does not know that
 the memory is persistent.
 
-Files are read and written by direct I/O where file system and size allow it.
-Requests need not be aligned to anything. Sizes: 1k is 1024 bytes.
+Files are read and written by direct I/O where the file system and the size
+allow it. Requests need no alignment. Sizes: 1k is 1024 bytes.
 
 Traces are complete if the first signal ended the server. After a second signal
-they are valid, but requests that did not end have no end in them. kill -9 or a
-crash leaves what was written so far, perhaps nothing: a lane hands over some
-thousand requests at a time. blkparse reads such a file, and Perfetto does after
-removing the last line and closing the list:
+they are valid, but requests that did not end have no end in them. After kill -9
+or a crash a trace has only the part that was written so far, perhaps nothing: a
+lane hands over some thousand requests at a time. blkparse can read such a file.
+For Perfetto, first remove the last line and close the list:
   (sed '$d' trace.json | sed '$s/,$//'; echo ']}') > whole.json
 A request takes 100 to 300 bytes with --blktrace, and up to 1100 with --trace.
-If a file is slower than the clients, the clients wait for it. If it cannot be
-written any more, the server continues, and reports the error when it ends.
+If a trace file is slower than the clients, the clients wait for it. If it can
+no longer be written, the server continues, and reports the error when it ends.
 
 SIGTERM or SIGINT ends the server: it takes no new requests, answers those in
 flight, flushes its disks and closes its traces. A client that does not read its
 replies is disconnected after 30 s, or after half of --drain-timeout. After a
 second signal, or the end of --drain-timeout, the server only waits for traces
-to be closed, at most five seconds; after a third signal not even for that.
+to be closed, at most five seconds; after a third signal it exits at once.
 Signals within half a second count as one. Everything that was flushed or
 written with FUA is durable in any case.";
 

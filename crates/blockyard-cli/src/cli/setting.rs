@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use crate::message::Failure;
 
-/// The options that they share.
+/// The options that `run`, `whatif` and `replay` share.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Setting {
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "TIME", value_parser = time)]
     power_cut: Vec<Duration>,
 
-    /// Verify, and check periodically what a loss of power would leave
+    /// Verify, and check at this interval what a loss of power would leave: 10ms, 1s
     #[arg(long, value_name = "TIME", value_parser = time_that_passes)]
     power_cut_every: Option<Duration>,
 
@@ -45,7 +45,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Reads the files it names.
+    /// Reads the files that the options name.
     pub(crate) fn read(&self) -> Result<Subject, Failure> {
         let verify = Verify {
             power_cuts: self.power_cut.clone(),
@@ -95,7 +95,7 @@ pub(crate) struct Playback {
     #[arg(long, value_name = "PACE", value_parser = pace)]
     pub(crate) pace: Option<Pace>,
 
-    /// How much faster than recorded, such as 2x or 0.5x
+    /// The speed of the replay relative to the recording: 2x, 0.5x
     #[arg(long, value_name = "FACTOR")]
     pub(crate) speed: Option<Speed>,
 
@@ -110,7 +110,7 @@ pub(crate) struct Playback {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Addresses {
-    /// Wrap around to its start
+    /// Wrap around to the start of the device
     Wrap,
     /// Scale the disk of the trace to the device
     Scale,
