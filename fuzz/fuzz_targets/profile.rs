@@ -29,7 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
 /// Checks that an error names the file and an existing line.
 fn check(error: &ProfileError, text: &str) {
     assert!(error.to_string().starts_with(NAME), "{error}");
-    let ProfileError::Wrong { line, .. } = error else { panic!("an error without a line: {error}") };
+    let ProfileError::Wrong { line, .. } = error else {
+        panic!("an error without a line: {error}")
+    };
     let last = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
     assert!((1..=last).contains(line), "line {line} of {last}");
 }

@@ -13,8 +13,10 @@ const NAME: &str = "trace";
 /// The longest trace that is replayed, in records: a run costs far more than reading.
 const REPLAYED_MAX: u64 = 300;
 
-static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::lookup("null").expect("built-in profile"));
-static DESIGN: LazyLock<Design> = LazyLock::new(|| Design::lookup("mq-none").expect("built-in profile"));
+static DEVICE: LazyLock<Device> =
+    LazyLock::new(|| Device::lookup("null").expect("built-in profile"));
+static DESIGN: LazyLock<Design> =
+    LazyLock::new(|| Design::lookup("mq-none").expect("built-in profile"));
 
 fuzz_target!(|bytes: &[u8]| {
     let trace = match Trace::open(Source::memory(NAME, bytes)) {

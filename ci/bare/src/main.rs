@@ -34,13 +34,13 @@ use blockyard::bio::Bio;
 use blockyard::driver::{Accept, Driver, Issue};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
-use blockyard_mmc::policy::{HsqPolicy, Pipeline};
 use blockyard::policy::Policies;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
+use blockyard_mmc::policy::{HsqPolicy, Pipeline};
 use blockyard_wire::nbd::number::{IHAVEOPT, REQUEST_MAGIC, cmd, opt};
 use blockyard_wire::nbd::{
     ANSWER_BYTES_MAX, Event, Export, Exports, Handshake, Limits as WireLimits, Step, Tls,
@@ -104,7 +104,15 @@ fn panic(_: &PanicInfo<'_>) -> ! {
 struct One(Option<(HctxId, DriverTag)>);
 
 impl Driver for One {
-    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, timed_out, finish);
+    blockyard::leaf_calls!(
+        take_budget,
+        return_budget,
+        prepare,
+        unprepare,
+        commit,
+        timed_out,
+        finish
+    );
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         self.0 = Some((issue.hctx, issue.tag));
