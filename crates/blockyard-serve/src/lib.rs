@@ -66,6 +66,7 @@ mod lane;
 #[cfg(any(test, feature = "memory-door"))]
 #[doc(hidden)]
 pub mod lane_alone;
+mod lane_memory;
 mod listen;
 mod map;
 mod meter;

@@ -51,6 +51,14 @@ impl Numbers {
     pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
+
+    /// Empties the list and returns its numbers in order.
+    pub(crate) fn take_all(&mut self) -> VecDeque<u32> {
+        for number in &self.order {
+            self.has[*number as usize] = false;
+        }
+        core::mem::take(&mut self.order)
+    }
 }
 
 #[cfg(test)]
