@@ -52,6 +52,14 @@ impl Numbers {
         self.order.is_empty()
     }
 
+    /// Takes `number` out, wherever it is.
+    pub(crate) fn remove(&mut self, number: u32) {
+        if self.has(number) {
+            self.has[number as usize] = false;
+            self.order.retain(|other| *other != number);
+        }
+    }
+
     /// Empties the list and returns its numbers in order.
     pub(crate) fn take_all(&mut self) -> VecDeque<u32> {
         for number in &self.order {
@@ -75,5 +83,10 @@ mod tests {
         numbers.put(3);
         assert_eq!([numbers.take_first(), numbers.take_first()], [Some(0), Some(3)]);
         assert!(numbers.is_empty());
+        [1, 0, 2].into_iter().for_each(|number| numbers.put(number));
+        numbers.remove(0);
+        assert!(!numbers.has(0));
+        assert_eq!(numbers.take_all(), [1, 2]);
+        assert!(numbers.is_empty() && !numbers.has(1));
     }
 }

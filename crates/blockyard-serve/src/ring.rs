@@ -162,8 +162,9 @@ impl<K> Ring<K> {
     /// Sends `message`, if it can go at once and `quick` is set ([quick-send-never-waits]); else as soon as it can.
     pub(crate) fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
-        let now = if quick { libc::MSG_DONTWAIT } else { 0 };
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | now;
+        // A send that may take long reports each part of it, so that a slow client is seen to move.
+        let now = if quick { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 };
+        let flags = libc::MSG_NOSIGNAL | now;
         let mut entry = opcode::SendMsg::new(Fd(fd), &raw const message.header)
             .flags(flags.cast_unsigned())
             .build();

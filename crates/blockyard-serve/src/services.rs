@@ -6,6 +6,7 @@
 use crate::bios::{first_bio, next_bio};
 use crate::disk::Disk;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
+use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
@@ -51,15 +52,13 @@ pub(crate) struct Services<M> {
     pub(crate) disks: Vec<DiskQueue>,
     /// Doors to be called in this turn.
     pub(crate) listed: Numbers,
-    /// Doors that wait for memory ([lane-memory-bounded]).
-    pub(crate) held: Numbers,
+    /// Memory for data in flight.
+    pub(crate) memory: LaneMemory,
     /// When the first door wants to be woken.
     wake_at: Instant,
-    /// When to look for doors that keep others, or the end, waiting ([lane-memory-bounded]).
+    /// When to look for doors that keep others, or the end, waiting ([idle-holder-cut-off]).
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
-    /// For [lane-memory-bounded].
-    bytes_max: usize,
     traffic: Traffic,
     /// The time of this turn.
     pub(crate) now: Instant,
@@ -71,18 +70,17 @@ impl<M> Services<M> {
     /// # Errors
     ///
     /// There is no io_uring.
-    pub(crate) fn new(patience: Duration, bytes_max: usize, now: Instant) -> io::Result<Self> {
+    pub(crate) fn new(patience: Duration, memory: LaneMemory, now: Instant) -> io::Result<Self> {
         Ok(Self {
             ring: Ring::new()?,
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::new())),
             disks: Vec::new(),
             listed: Numbers::default(),
-            held: Numbers::default(),
+            memory,
             wake_at: Instant::MAX,
             impatient_at: Instant::MAX,
             patience,
-            bytes_max,
             traffic: Traffic::default(),
             now,
         })
@@ -104,22 +102,26 @@ impl<M> Services<M> {
         Traffic { in_flight: self.jobs.borrow().len(), ..self.traffic }
     }
 
-    /// Whether data under way has reached its limit ([lane-memory-bounded]): a door must wait that wants more.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.pool.taken_bytes() >= self.bytes_max
-    }
-
     /// Calls `door` in this turn, or where it was called in this one, in the next.
     #[inline]
     pub(crate) fn list(&mut self, door: u32) {
         self.listed.put(door);
     }
 
-    /// [lane-memory-bounded]: `door` waits for memory, and is made ready when there is some.
-    pub(crate) fn hold(&mut self, door: u32) {
-        self.impatient_at = self.impatient_at.min(self.now + self.patience);
-        self.held.put(door);
+    /// Grants `bytes` of memory to `door`, for a request that holds `so_far`. Where there are none, the door waits: it is ready again when there may be some.
+    #[must_use]
+    pub(crate) fn take_memory(
+        &mut self,
+        door: u32,
+        account: &mut Account,
+        so_far: usize,
+        bytes: usize,
+    ) -> bool {
+        let is_granted = self.memory.take(door, account, so_far, bytes);
+        if !is_granted {
+            self.impatient_at = self.impatient_at.min(self.now + self.patience);
+        }
+        is_granted
     }
 
     /// Asks for doors to be woken at `instant`, or earlier.
@@ -156,8 +158,9 @@ impl<M> Services<M> {
         Ok((self.pool.take(bytes(all))?, bytes(lead)))
     }
 
-    /// Takes a buffer back, once for each that was given.
-    pub(crate) fn give_back(&mut self, pages: Rc<Pages>) {
+    /// Takes a buffer back, once for each that was given, with the bytes that `account` was charged for it.
+    pub(crate) fn give_back(&mut self, account: &mut Account, pages: Rc<Pages>, bytes: usize) {
+        self.memory.give(account, bytes);
         self.pool.give(pages);
     }
 

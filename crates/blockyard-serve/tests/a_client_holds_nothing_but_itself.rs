@@ -3,8 +3,9 @@
 mod nbd;
 
 use nbd::{Client, READ, Running, WRITE, header, memory};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn until(what: &str, holds: impl Fn() -> bool) {
@@ -68,7 +69,7 @@ fn a_flood_is_answered_to_its_end() {
 
 /// Memory for one large request at a time: several clients get theirs, one after the other.
 ///
-/// Checks [lane-memory-bounded].
+/// Checks [turn-finishes-a-request].
 #[test]
 fn a_request_that_finds_no_memory_waits_for_it() {
     let path = nbd::file(8 << 20);
@@ -92,45 +93,141 @@ fn a_request_that_finds_no_memory_waits_for_it() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Clients that leave all of a lane's memory lying, in replies that they do not read or writes that they
-/// do not finish, are cut off when others wait for it.
-///
-/// Checks [lane-memory-bounded].
-#[test]
-fn a_client_that_keeps_memory_from_others_is_cut_off() {
-    let path = nbd::file(8 << 20);
+/// A server of a file of 64 MiB in this folder, with a pool of 4 MiB in its only lane.
+fn with_little_memory(patience: Duration) -> (Running, std::path::PathBuf) {
+    let path = nbd::file(64 << 20);
     let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
-    let patience = Duration::from_millis(500);
     let running = Running::start(nbd::disk(file), |config| {
         (config.lane_bytes_max, config.patience) = (4 << 20, patience);
     });
+    (running, path)
+}
+
+/// Clients that hold all of a lane's memory, in replies that they do not read or WRITEs that they do not finish,
+/// are cut off when another client waits for memory, and not before.
+///
+/// Checks [idle-holder-cut-off] and [own-memory-for-each-client].
+#[test]
+fn a_client_that_keeps_memory_from_others_is_cut_off() {
+    let patience = Duration::from_millis(500);
     for does_write in [false, true] {
-        let mut stalled: Vec<_> = (0..2).map(|_| running.client()).collect();
+        let (running, path) = with_little_memory(patience);
+        let mut stalled: Vec<_> = (0..4).map(|_| running.client()).collect();
         for client in &mut stalled {
+            client.stream.set_write_timeout(Some(patience / 5)).unwrap();
             if does_write {
                 client.stream.write_all(&header(WRITE, 1, 0, 2 << 20)).unwrap();
-                client.stream.write_all(&[9; 1000]).unwrap();
+                // As much as the server takes.
+                let _ = client.stream.write_all(&[9; (2 << 20) - 1]);
             } else {
                 client.ask(READ, 0, 2 << 20).unwrap();
             }
         }
-        std::thread::sleep(2 * patience);
         let mut other = running.client();
         other.stream.set_read_timeout(Some(20 * patience)).unwrap();
         for round in 0..20 {
             assert_eq!(other.write(4 << 20, &[round; 5000]), 0);
             assert_eq!(other.read(4 << 20, 5000), [round; 5000]);
         }
-        // Nobody was in need before.
-        std::thread::sleep(2 * patience);
-        assert_eq!(other.read(4 << 20, 5000), [19; 5000]);
+        for at in 0..3 {
+            assert_eq!(other.read(at << 20, 3 << 20).len(), 3 << 20);
+        }
         other.bye();
-        for mut client in stalled {
+        let is_cut_off = |mut client: Client| {
             let mut rest = Vec::new();
-            drop(client.stream.read_to_end(&mut rest)); // in order or not
-            assert!(rest.len() < 2 << 20, "it was cut off");
+            client.stream.set_read_timeout(Some(patience)).unwrap();
+            let ended = client.stream.read_to_end(&mut rest);
+            rest.len() < 2 << 20
+                && !matches!(ended, Err(error) if error.kind() == ErrorKind::WouldBlock)
+        };
+        let cut_off = stalled.into_iter().map(is_cut_off).filter(|is| *is).count();
+        assert!(cut_off >= 2, "{cut_off} clients were cut off");
+        running.stop();
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+/// A client that reads slowly, and another that writes slowly, hold memory for many times the lane's patience while others
+/// wait: neither is cut off.
+///
+/// Checks [idle-holder-cut-off].
+#[test]
+fn a_client_that_moves_bytes_is_never_cut_off() {
+    let patience = Duration::from_millis(300);
+    let (running, path) = with_little_memory(patience);
+    let is_done = AtomicBool::new(false);
+    let slowly = || (0..24).map(|_| std::thread::sleep(patience / 3));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut other = running.client();
+                while !is_done.load(Ordering::Relaxed) {
+                    assert_eq!(other.read(16 << 20, 4 << 20).len(), 4 << 20);
+                }
+            });
+        }
+        let reader = scope.spawn(|| {
+            let mut client = running.client();
+            client.ask(READ, 0, 3 << 20).unwrap();
+            assert_eq!(client.reply().unwrap(), (1, 0));
+            slowly().try_for_each(|()| client.stream.read_exact(&mut [0; 128 << 10]))
+        });
+        let writer = scope.spawn(|| {
+            let mut client = running.client();
+            client.stream.write_all(&header(WRITE, 7, 8 << 20, 3 << 20)).unwrap();
+            slowly().try_for_each(|()| client.stream.write_all(&[7; 128 << 10]))?;
+            client.reply()
+        });
+        let (read, written) = (reader.join(), writer.join());
+        is_done.store(true, Ordering::Relaxed);
+        read.unwrap().expect("the reader was not cut off");
+        assert_eq!(written.unwrap().expect("the writer was not cut off"), (7, 0));
+    });
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
+/// The header of a long WRITE holds no memory: other clients do not wait for its payload.
+///
+/// Checks [memory-follows-bytes].
+#[test]
+fn headers_of_long_writes_hold_no_memory() {
+    let path = nbd::file(64 << 20);
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    let running = Running::start(nbd::disk(file), |_| ());
+    let mut announced: Vec<_> = (0..64).map(|_| running.client()).collect();
+    for client in &mut announced {
+        client.stream.write_all(&header(WRITE, 1, 0, 32 << 20)).unwrap();
+    }
+    let mut other = running.client();
+    other.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    for length in [512, 8 << 20, 32 << 20] {
+        assert_eq!(other.read(0, length).len(), length);
+    }
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Clients that leave 64 MiB of replies each unread leave other clients their share.
+///
+/// Checks [share-leaves-as-much-free].
+#[test]
+fn slow_readers_leave_others_a_share() {
+    let path = nbd::file(64 << 20);
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    let running = Running::start(nbd::disk(file), |_| ());
+    let mut slow: Vec<_> = (0..5).map(|_| running.client()).collect();
+    for client in &mut slow {
+        for at in 0..64 {
+            client.ask(READ, at << 20, 1 << 20).unwrap();
         }
     }
+    let mut fast = running.client();
+    fast.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    for at in 0..50 {
+        assert_eq!(fast.read(at << 20, 1 << 20).len(), 1 << 20);
+    }
+    assert_eq!(fast.read(0, 32 << 20).len(), 32 << 20);
     running.stop();
     std::fs::remove_file(path).unwrap();
 }

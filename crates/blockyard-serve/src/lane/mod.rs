@@ -15,10 +15,8 @@
 //!
 //! - **[door-number-kept-until-quiet]** A door is forgotten when the kernel has nothing of it and no disk has a request of
 //!   it; until then its number is not used again.
-//! - **[lane-memory-bounded]** Data under way in a lane has a limit. A door that wants more than that is held until some is
-//!   given back. If none is given back for as long as the lane has patience, the lane cuts off each client
-//!   that has left a reply unread, or a write unfinished, for that long. It does the same when a server
-//!   that ends waits for nothing else.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte is cut off once the lane has had
+//!   patience, if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 use crate::bell;
 use crate::clock;
@@ -26,6 +24,7 @@ use crate::disk::Disk;
 use crate::door::Door;
 use crate::entrance::Message;
 use crate::job::{Job, Owner, Transfer};
+use crate::lane_memory::LaneMemory;
 use crate::meter::{Counts, Meter, Metered};
 use crate::queue::DiskQueue;
 use crate::ring::Done;
@@ -47,9 +46,9 @@ pub(crate) struct Shared {
     /// What wakes each lane, by its number: for a message, or some of a shared depth.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
     pub(crate) disks: Vec<Arc<Disk>>,
-    /// For [lane-memory-bounded].
+    /// For [idle-holder-cut-off].
     pub(crate) patience: Duration,
-    /// [lane-memory-bounded], in bytes.
+    /// The pool of a lane's memory, in bytes.
     pub(crate) lane_bytes_max: usize,
     /// Never sleep.
     pub(crate) polls: bool,
@@ -110,7 +109,8 @@ impl<D: Door> Lane<D> {
     pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
-        let mut services = Services::new(patience, shared.lane_bytes_max, now)?;
+        let memory = LaneMemory::new(shared.lane_bytes_max, shared.disks.len());
+        let mut services = Services::new(patience, memory, now)?;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
         let is_metered = shared.is_metered || watcher.is_some();
@@ -205,12 +205,12 @@ impl<D: Door> Lane<D> {
         for disk in 0..self.services.disks.len() {
             self.advance(disk);
         }
-        self.release_held();
+        self.retry_memory();
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
             // [door-number-kept-until-quiet]: `settle` answers for the kernel and the disks.
-            if is_done && !self.services.held.has(door) {
+            if is_done {
                 self.forget(door);
             }
         }
@@ -249,24 +249,18 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// [lane-memory-bounded]: doors that were held go on when there is room.
-    fn release_held(&mut self) {
-        let mut waiting = self.services.held.len();
-        if waiting == 0 {
+    /// Doors that wait for memory try again where some was given back.
+    fn retry_memory(&mut self) {
+        let waiting = self.services.memory.retry();
+        if waiting.is_empty() {
             return;
         }
-        while waiting > 0 && !self.services.is_full() {
-            waiting -= 1;
-            let door = self.services.held.take_first().expect("doors that are held were counted");
+        for door in waiting {
             self.services.list(door);
             self.doors[door].ready(door, &mut self.services);
-            if self.stage == Stage::Serving {
-                self.services.impatient_at = Instant::MAX;
-            }
         }
-        if !self.services.held.is_empty() {
-            let patience_ends = self.services.now + self.services.patience;
-            self.services.impatient_at = self.services.impatient_at.min(patience_ends);
+        if self.stage == Stage::Serving && !self.services.memory.is_awaited() {
+            self.services.impatient_at = Instant::MAX;
         }
         for disk in 0..self.services.disks.len() {
             self.advance(disk);
@@ -330,11 +324,11 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// [lane-memory-bounded]: nothing was given back for long, or the server ends.
+    /// [idle-holder-cut-off]: doors have waited for memory for long, or the server ends.
     fn cut_off_idlers(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
-        if services.held.is_empty() && !is_ending {
+        if !services.memory.is_awaited() && !is_ending {
             services.impatient_at = Instant::MAX;
             return;
         }
@@ -353,6 +347,7 @@ impl<D: Door> Lane<D> {
     /// Forgets a door that is done.
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
+        self.services.memory.forget(door);
         self.forget_one();
     }
 

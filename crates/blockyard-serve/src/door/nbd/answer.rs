@@ -29,7 +29,11 @@ impl Client {
                 Data::Disk(map, range) => self.batch.map(map, range),
             }
         } else if let Place::Buffer { pages, .. } = transfer.place {
-            lane.give_back(pages);
+            lane.give_back(
+                &mut self.account,
+                pages,
+                usize::try_from(transfer.len).expect("length of one request"),
+            );
         }
     }
 

@@ -33,7 +33,8 @@ enum Source {
 pub(crate) struct Batch {
     heads: Vec<u8>,
     parts: Vec<Part>,
-    pages: Vec<Rc<Pages>>,
+    /// Buffers, with the bytes that were charged for each.
+    pages: Vec<(Rc<Pages>, usize)>,
     maps: Vec<Arc<Map>>,
     charges: Vec<Charge>,
     /// The first part that has not been sent, or sealed, whole.
@@ -62,11 +63,6 @@ impl Batch {
         self.sealed_sent == self.sealed.len()
     }
 
-    /// Whether some of it is in buffers.
-    pub(crate) fn has_pages(&self) -> bool {
-        !self.pages.is_empty()
-    }
-
     /// Copies the next bytes to be sealed, up to `room` of them, to the end of `to`.
     pub(crate) fn take(&mut self, room: usize, to: &mut Vec<u8>) {
         let mut left = room;
@@ -77,7 +73,7 @@ impl Batch {
             let end = range.end.min(from + left);
             match *of {
                 Source::Heads => to.extend_from_slice(&self.heads[from..end]),
-                Source::Pages(at) => self.pages[at].read(from..end, to),
+                Source::Pages(at) => self.pages[at].0.read(from..end, to),
                 Source::Map(at) => self.maps[at].read(from..end, to),
             }
             left -= end - from;
@@ -122,8 +118,8 @@ impl Batch {
 
     /// Appends `range` of a buffer.
     pub(crate) fn pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
-        self.parts.push(Part { of: Source::Pages(self.pages.len()), range });
-        self.pages.push(pages);
+        self.pages.push((pages, range.len()));
+        self.parts.push(Part { of: Source::Pages(self.pages.len() - 1), range });
     }
 
     /// What is given back once it has been sent.
@@ -146,7 +142,7 @@ impl Batch {
                     let head = &mut self.heads[range];
                     Span { start: head.as_mut_ptr(), len: head.len() }
                 }
-                Source::Pages(at) => self.pages[at].span(range),
+                Source::Pages(at) => self.pages[at].0.span(range),
                 Source::Map(at) => self.maps[at].span(range),
             });
             skip = 0;
@@ -179,10 +175,10 @@ impl Batch {
     pub(crate) fn clear(
         &mut self,
         mut charge: impl FnMut(Charge),
-        mut pages: impl FnMut(Rc<Pages>),
+        mut pages: impl FnMut(Rc<Pages>, usize),
     ) {
         self.charges.drain(..).for_each(&mut charge);
-        self.pages.drain(..).for_each(&mut pages);
+        self.pages.drain(..).for_each(|(buffer, bytes)| pages(buffer, bytes));
         self.maps.clear();
         self.heads.clear();
         self.parts.clear();

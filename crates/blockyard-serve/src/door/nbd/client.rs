@@ -6,6 +6,7 @@ use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
 use crate::event::{ClientEvent, Happened, name_of};
+use crate::lane_memory::Account;
 use crate::map::Span;
 use crate::ring::SPANS_MAX;
 use crate::services::{Kept, Services};
@@ -47,8 +48,8 @@ enum Life {
 enum Sending {
     /// Nothing; with a batch that was sent, to be used again.
     Nothing { spare: Option<Box<Batch>> },
-    /// A batch, of which something went last at that instant; some of it may be in the lane's buffers.
-    Batch { since: Instant, has_pages: bool },
+    /// A batch, of which something went last at that instant.
+    Batch { since: Instant },
 }
 
 /// One client. See the [module](self).
@@ -64,6 +65,8 @@ pub(crate) struct Client {
     pub(super) batch: Box<Batch>,
     sending: Sending,
     life: Life,
+    /// The memory of the lane that it holds.
+    pub(super) account: Account,
 }
 
 impl Client {
@@ -82,6 +85,7 @@ impl Client {
             batch,
             sending: Sending::Nothing { spare: None },
             life: Life::Open,
+            account: Account::default(),
         }
     }
 
@@ -150,11 +154,10 @@ impl Client {
     pub(super) fn open_tls(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         if let Session::Transmission(Serving { transmission, payload, .. }) = &mut self.session
-            && let Payload::Landing { target, received, .. } = payload
+            && let Payload::Landing { target, received, granted, .. } = payload
         {
-            let left = usize::try_from(transmission.payload_left()).expect("payload is short");
             let start = *received;
-            let bytes = tls.open(left, |at, bytes| target.write(start + at, bytes))?;
+            let bytes = tls.open(*granted - start, |at, bytes| target.write(start + at, bytes))?;
             *received += bytes;
             transmission.payload_taken(bytes as u64);
             return Ok(bytes > 0);
@@ -171,15 +174,15 @@ impl Client {
     /// Since when the client lets lie what it has to take, or to send the rest of, if it does. Of what
     /// it has to take that counts which keeps memory of the lane, or `anything`.
     pub(super) fn idles_since(&self, anything: bool) -> Option<Instant> {
-        if self.is_dead() {
+        if self.is_dead() || (!anything && !self.account.holds_shared()) {
             return None;
         }
         let sends = match self.sending {
-            Sending::Batch { since, has_pages } if anything || has_pages => Some(since),
-            _ => None,
+            Sending::Batch { since } => Some(since),
+            Sending::Nothing { .. } => None,
         };
         let receives = match &self.session {
-            Session::Transmission(serving) => serving.payload.keeps_since(),
+            Session::Transmission(serving) => serving.payload.idles_since(),
             Session::Handshake(_) => None,
         };
         receives.into_iter().chain(sends).min()
@@ -214,10 +217,10 @@ impl Client {
         if let Some(tls) = &mut self.tls {
             tls.seal(&mut batch);
         }
-        self.sending = Sending::Batch { since: lane.now, has_pages: batch.has_pages() };
+        self.sending = Sending::Batch { since: lane.now };
         // Nothing must wait for the end of a quick send, as nobody is woken by it.
         let has_more = self.tls.is_some() && !batch.is_taken();
-        let others_wait = !lane.held.is_empty();
+        let others_wait = lane.memory.is_awaited();
         let is_awaited = has_more || self.session.waits() || self.is_over() || others_wait;
         let is_open = matches!(self.session, Session::Transmission(_));
         self.send_batch(number, batch, is_open && !is_awaited, lane);
@@ -247,7 +250,7 @@ impl Client {
             if let Some(tls) = self.tls.as_mut().filter(|_| batch.is_sent()) {
                 tls.seal(&mut batch);
             }
-            if let (Ok(_), Sending::Batch { since, .. }) = (&result, &mut self.sending) {
+            if let (Ok(_), Sending::Batch { since }) = (&result, &mut self.sending) {
                 *since = lane.now;
             }
             return self.send_batch(number, batch, false, lane); // [unread-replies-hold-one-client]
@@ -255,7 +258,7 @@ impl Client {
         let session = &mut self.session;
         batch.clear(
             |charge| session.serving().transmission.sent(charge),
-            |pages| lane.give_back(pages),
+            |pages, bytes| lane.give_back(&mut self.account, pages, bytes),
         );
         self.sending = Sending::Nothing { spare: Some(batch) };
         if let Session::Transmission(serving) = &mut self.session {
@@ -285,14 +288,15 @@ impl Client {
             lane.ring.receive(fd, span, false, expected, kept(room));
             return;
         }
-        if let Session::Transmission(Serving { transmission, payload, .. }) = &self.session
-            && let Payload::Landing { target, received, .. } = payload
+        if let Session::Transmission(Serving { payload, .. }) = &self.session
+            && let Payload::Landing { target, received, granted, .. } = payload
         {
-            let left = usize::try_from(transmission.payload_left()).expect("payload is short");
-            let span = target.span(*received..*received + left);
+            // [idle-holder-cut-off]: each arrival into memory of the lane counts.
+            let is_whole = matches!(target, Target::Disk { .. });
+            let span = target.span(*received..*granted);
             let memory = Lent::Payload { _target: target.clone() };
             self.input.receiving = Receiving::Payload;
-            lane.ring.receive(fd, span, true, expected, kept(memory));
+            lane.ring.receive(fd, span, is_whole, expected, kept(memory));
             return;
         }
         self.input.make_room(self.session.room_bytes());
@@ -303,7 +307,13 @@ impl Client {
     }
 
     /// The kernel is done with memory that it was to receive to.
-    pub(super) fn received(&mut self, memory: Lent, result: io::Result<usize>, more: bool) {
+    pub(super) fn received(
+        &mut self,
+        memory: Lent,
+        result: io::Result<usize>,
+        more: bool,
+        now: Instant,
+    ) {
         self.input.receiving = Receiving::Nothing { has_more: more };
         let bytes = result.as_ref().map_or(0, |bytes| *bytes);
         match (memory, &mut self.tls) {
@@ -311,10 +321,11 @@ impl Client {
             (Lent::Input(input), None) => self.input.received(input, bytes),
             (Lent::Payload { .. }, _) => {
                 let Serving { transmission, payload, .. } = self.session.serving();
-                let Payload::Landing { received, .. } = payload else {
+                let Payload::Landing { received, since, .. } = payload else {
                     unreachable!("payload that is received has a target")
                 };
                 *received += bytes;
+                *since = now;
                 transmission.payload_taken(bytes as u64);
             }
             (Lent::Batch(_), _) => unreachable!("a batch is sent"),
@@ -356,17 +367,19 @@ impl Client {
     }
 
     /// Gives back what it holds of the lane.
-    pub(super) fn give_back(mut self, lane: &mut Lane) {
-        self.batch.clear(drop, |pages| lane.give_back(pages));
-        let Session::Transmission(serving) = self.session else { return };
-        if let Payload::Landing { request, target, .. } = serving.payload {
+    pub(super) fn give_back(self, lane: &mut Lane) {
+        let Self { mut batch, mut account, session, .. } = self;
+        batch.clear(drop, |pages, bytes| lane.give_back(&mut account, pages, bytes));
+        let Session::Transmission(serving) = session else { return };
+        if let Payload::Landing { request, target, granted, .. } = serving.payload {
             match target {
-                Target::Buffer { pages, .. } => lane.give_back(pages),
+                Target::Buffer { pages, .. } => lane.give_back(&mut account, pages, granted),
                 Target::Disk { .. } => {
                     lane.disk(serving.disk).touched(request.offset(), request.len()); // [payload-received-in-place]
                 }
             }
         }
+        debug_assert!(account.is_empty(), "memory that a client holds when it has gone");
     }
 }
 

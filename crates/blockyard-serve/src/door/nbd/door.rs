@@ -37,7 +37,7 @@ impl Door for Client {
     ) {
         match memory {
             Lent::Batch(batch) => self.sent(number, batch, result, lane),
-            received => self.received(received, result, more),
+            received => self.received(received, result, more, lane.now),
         }
     }
 

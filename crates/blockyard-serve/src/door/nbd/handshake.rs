@@ -3,6 +3,7 @@
 use super::client::{Client, Lane};
 use super::session::{Choosing, Serving, Session};
 use super::words::words_of_handshake;
+use crate::lane_memory::Account;
 use blockyard_wire::nbd::{Limits, Step, Transmission};
 
 impl Client {
@@ -27,6 +28,7 @@ impl Client {
                 Step::Transmit(agreed) => {
                     let disk = agreed.export.0;
                     let transmission = Transmission::new(agreed, Limits::DEFAULT);
+                    self.account = Account::new(disk);
                     self.session = Session::Transmission(Serving::new(disk, transmission));
                     self.tell_entered(lane);
                     return true;

@@ -37,11 +37,6 @@ impl Input {
         &self.bytes()[self.from..self.to]
     }
 
-    /// Whether everything has been understood, wherever the bytes are.
-    pub(super) fn is_empty(&self) -> bool {
-        self.from == self.to
-    }
-
     /// The next `len` bytes were understood, or copied.
     pub(super) fn take(&mut self, len: usize) {
         debug_assert!(len <= self.to - self.from, "only what came can be understood");

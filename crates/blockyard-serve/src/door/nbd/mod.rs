@@ -14,6 +14,8 @@
 //! - **[payload-received-in-place]** The payload of a long write is received into the disk's own memory, where the disk says that
 //!   nothing can refuse the write any more. A connection that breaks in the middle leaves the write done
 //!   in part, as a write without an answer may be; no byte around it changes.
+//! - **[memory-follows-bytes]** A READ takes memory of the lane for all of its data. A long WRITE takes at most as much as has arrived
+//!   of it, once more: a header alone holds nothing of the pool.
 //! - **[nothing-before-tls]** Once a client has asked for TLS, bytes that came before TLS runs are thrown away. From then on
 //!   only bytes that came out of TLS are understood.
 

@@ -5,6 +5,7 @@ use super::input::Receiving;
 use super::session::{INLINE_BYTES, Payload, Serving, Session, Target};
 use super::words::words_of_transmission;
 use crate::job::{Owner, Place, Transfer};
+use crate::lane_memory::SMALL_BYTES;
 use blockyard::bio::Op;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
@@ -78,23 +79,27 @@ impl Client {
         let Session::Transmission(serving) = &mut self.session else {
             unreachable!("the handshake is over")
         };
-        // A write that has its memory goes on, so that the memory comes back.
-        let is_landing = matches!(serving.payload, Payload::Landing { .. });
-        let is_asking = !self.input.is_empty() || !matches!(serving.payload, Payload::None);
-        if lane.is_full() && is_asking && !is_landing {
-            serving.waits = true;
-            lane.hold(number);
-            return Found::Nothing;
-        }
         serving.waits = false;
-        if is_landing {
-            if serving.transmission.payload_left() > 0 {
-                return Found::Nothing;
+        match serving.payload.take() {
+            Payload::Landing { request, target, .. }
+                if serving.transmission.payload_left() == 0 =>
+            {
+                lane.memory.has_all(number);
+                return Found::Request(request, target.place());
             }
-            let Payload::Landing { request, target, .. } = serving.payload.take() else {
-                unreachable!("payload was landing")
-            };
-            return Found::Request(request, target.place());
+            Payload::Read { request } => return self.read(number, request, lane),
+            payload => serving.payload = payload,
+        }
+        if let Payload::Landing { received, granted, .. } = &mut serving.payload {
+            // [memory-follows-bytes]
+            if received == granted {
+                let more = (*received).min(bytes(serving.transmission.payload_left()));
+                match lane.take_memory(number, &mut self.account, *granted, more) {
+                    true => *granted += more,
+                    false => serving.waits = true,
+                }
+            }
+            return Found::Nothing;
         }
         let next = serving.transmission.next(self.input.unread());
         self.input.take(next.taken);
@@ -102,19 +107,16 @@ impl Client {
             Event::Request(request) => match request.command() {
                 Some(Command::Write) => {
                     serving.writes_long = request.len() > INLINE_BYTES;
-                    serving.payload = Payload::Announced { request, since: lane.now };
+                    serving.payload = Payload::Announced { request };
                     Found::More
                 }
                 Some(Command::Read) => {
                     serving.writes_long = false;
-                    match room_for(serving.disk, &request, lane) {
-                        Ok(place) => Found::Request(request, place),
-                        Err(errno) => Found::Settled(request, Err(errno)),
-                    }
+                    self.read(number, request, lane)
                 }
                 _ => Found::Request(request, Place::Nowhere),
             },
-            Event::Payload { left } => self.payload(left, lane),
+            Event::Payload { left } => self.payload(number, left, lane),
             Event::Settled(request, result) => Found::Settled(request, result),
             Event::More { .. } => Found::Nothing,
             Event::Wait => {
@@ -130,16 +132,16 @@ impl Client {
 
     /// Payload comes: it is taken from what was received, waited for, or given a place of its own
     /// to be received to.
-    fn payload(&mut self, left: u64, lane: &mut Lane) -> Found {
-        let Serving { disk, transmission, payload, .. } = self.session.serving();
+    fn payload(&mut self, number: u32, left: u64, lane: &mut Lane) -> Found {
+        let Serving { disk, transmission, payload, waits, .. } = self.session.serving();
         let disk = *disk;
-        let wanted = usize::try_from(left).expect("payload is short");
+        let wanted = bytes(left);
         let here = self.input.unread().len().min(wanted);
         let is_all = here == wanted;
         if !is_all && left <= INLINE_BYTES {
             return Found::Nothing;
         }
-        let Payload::Announced { request, since } = payload.take() else {
+        let Payload::Announced { request } = payload.take() else {
             unreachable!("the header of a write came before its payload")
         };
         if is_all && lane.disk(disk).is_done_at_once() {
@@ -147,19 +149,49 @@ impl Client {
             let (bytes, start) = self.input.take_shared(here);
             return Found::Request(request, Place::Door(bytes, start));
         }
-        match target(disk, request.offset(), left, lane) {
-            Err(errno) => {
+        let (target, granted) = if let Some((map, start)) = lane.disk(disk).home(request.offset()) {
+            (Target::Disk { map, start }, wanted) // [payload-received-in-place]
+        } else {
+            // [memory-follows-bytes]
+            let granted = here.max(wanted.min(SMALL_BYTES));
+            if !lane.take_memory(number, &mut self.account, 0, granted) {
+                *payload = Payload::Announced { request };
+                *waits = true;
+                return Found::Nothing;
+            }
+            let Ok((pages, lead)) = lane.buffer(disk, request.offset(), left) else {
+                lane.memory.give(&mut self.account, granted);
+                lane.memory.has_all(number);
                 transmission.skip_payload();
-                Found::Settled(request, Err(errno))
-            }
-            Ok(target) => {
-                target.write(0, &self.input.unread()[..here]);
-                *payload = Payload::Landing { request, since, target, received: here };
-                transmission.payload_taken(here as u64);
-                self.input.take(here);
-                Found::More
-            }
+                return Found::Settled(request, Err(Errno::NoMemory));
+            };
+            (Target::Buffer { pages, lead }, granted)
+        };
+        target.write(0, &self.input.unread()[..here]);
+        *payload = Payload::Landing { request, since: lane.now, target, received: here, granted };
+        transmission.payload_taken(here as u64);
+        self.input.take(here);
+        Found::More
+    }
+
+    /// A READ, once there is memory for its data where the disk needs some.
+    fn read(&mut self, number: u32, request: Request, lane: &mut Lane) -> Found {
+        let serving = self.session.serving();
+        if !lane.disk(serving.disk).needs_pages() {
+            return Found::Request(request, Place::Nowhere);
         }
+        let len = bytes(request.len());
+        if !lane.take_memory(number, &mut self.account, 0, len) {
+            serving.payload = Payload::Read { request };
+            serving.waits = true;
+            return Found::Nothing;
+        }
+        lane.memory.has_all(number);
+        if let Ok((pages, lead)) = lane.buffer(serving.disk, request.offset(), request.len()) {
+            return Found::Request(request, Place::Buffer { pages, lead });
+        }
+        lane.memory.give(&mut self.account, len);
+        Found::Settled(request, Err(Errno::NoMemory))
     }
 
     /// What a request asks for begins.
@@ -191,21 +223,7 @@ impl Client {
     }
 }
 
-/// Where the payload of a write is received to: home ([payload-received-in-place]), or a buffer.
-fn target(disk: usize, offset: u64, len: u64, lane: &mut Lane) -> Result<Target, Errno> {
-    if let Some((map, start)) = lane.disk(disk).home(offset) {
-        return Ok(Target::Disk { map, start });
-    }
-    let (pages, lead) = lane.buffer(disk, offset, len).map_err(|_| Errno::NoMemory)?;
-    Ok(Target::Buffer { pages, lead })
-}
-
-/// A buffer for the data of a read, where the disk wants one.
-fn room_for(disk: usize, request: &Request, lane: &mut Lane) -> Result<Place, Errno> {
-    if !lane.disk(disk).needs_pages() {
-        return Ok(Place::Nowhere);
-    }
-    let buffer = lane.buffer(disk, request.offset(), request.len());
-    let (pages, lead) = buffer.map_err(|_| Errno::NoMemory)?;
-    Ok(Place::Buffer { pages, lead })
+/// A length of at most one request.
+fn bytes(len: u64) -> usize {
+    usize::try_from(len).expect("length of one request")
 }

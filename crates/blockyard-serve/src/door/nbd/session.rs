@@ -53,15 +53,17 @@ pub(super) struct Serving {
     pub(super) at_disk: Slab<Request>,
 }
 
-/// The payload of a WRITE that is coming.
+/// A request whose header has come, and which waits for memory or for its payload.
 #[derive(Debug)]
 pub(super) enum Payload {
     /// None is.
     None,
-    /// The header came at that instant, and nobody decided where the payload goes.
-    Announced { request: Request, since: Instant },
-    /// It is received to where it goes; so many bytes are there.
-    Landing { request: Request, since: Instant, target: Target, received: usize },
+    /// The header has come; the payload has no target yet.
+    Announced { request: Request },
+    /// A READ, for which there is no memory yet.
+    Read { request: Request },
+    /// It is received to its target: of the bytes that the lane granted memory for, so many are there, the last since that instant.
+    Landing { request: Request, since: Instant, target: Target, received: usize, granted: usize },
 }
 
 /// Where a long payload is received to.
@@ -140,10 +142,14 @@ impl Payload {
         core::mem::replace(self, Self::None)
     }
 
-    /// Since when it keeps memory of the lane, if it does.
-    pub(super) fn keeps_since(&self) -> Option<Instant> {
+    /// Since when no byte has come for which there is memory, if one is awaited.
+    pub(super) fn idles_since(&self) -> Option<Instant> {
         match self {
-            Self::Landing { since, target: Target::Buffer { .. }, .. } => Some(*since),
+            Self::Landing { since, target: Target::Buffer { .. }, received, granted, .. }
+                if received < granted =>
+            {
+                Some(*since)
+            }
             _ => None,
         }
     }
