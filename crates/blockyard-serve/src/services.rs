@@ -26,6 +26,9 @@ use std::sync::Arc;
 /// Spare buffers that a lane keeps, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 20;
 
+/// The most runs of data and holes that doors look up in one turn: each may be a system call.
+pub(crate) const LOOKUPS_OF_A_TURN: usize = 64;
+
 /// Whose operation the ring has, with the memory that the kernel works on.
 #[derive(Debug)]
 pub(crate) enum Kept<M> {
@@ -54,6 +57,10 @@ pub(crate) struct Services<M> {
     pub(crate) listed: Numbers,
     /// Memory for data in flight.
     pub(crate) memory: LaneMemory,
+    /// Doors that wait for a turn in which they may look up runs.
+    pub(crate) lookups_wanted: Numbers,
+    /// Runs that the door which is called may still look up.
+    pub(crate) lookups_left: usize,
     /// When the first door wants to be woken.
     wake_at: Instant,
     /// When to look for doors that keep others, or the end, waiting ([idle-holder-cut-off]).
@@ -78,6 +85,8 @@ impl<M> Services<M> {
             disks: Vec::new(),
             listed: Numbers::default(),
             memory,
+            lookups_wanted: Numbers::default(),
+            lookups_left: 0,
             wake_at: Instant::MAX,
             impatient_at: Instant::MAX,
             patience,
@@ -122,6 +131,16 @@ impl<M> Services<M> {
             self.impatient_at = self.impatient_at.min(self.now + self.patience);
         }
         is_granted
+    }
+
+    /// Takes one of the lookups of this turn, or lets `door` wait for its turn.
+    pub(crate) fn take_lookup(&mut self, door: u32) -> bool {
+        if self.lookups_left == 0 {
+            self.lookups_wanted.put(door);
+            return false;
+        }
+        self.lookups_left -= 1;
+        true
     }
 
     /// Asks for doors to be woken at `instant`, or earlier.

@@ -1,9 +1,12 @@
 //! Clients that are slow, many, or say nothing: others do not notice.
 
+mod extended;
 mod nbd;
 
+use extended::Extended;
 use nbd::{Client, READ, Running, WRITE, header, memory};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -228,6 +231,34 @@ fn slow_readers_leave_others_a_share() {
         assert_eq!(fast.read(at << 20, 1 << 20).len(), 1 << 20);
     }
     assert_eq!(fast.read(0, 32 << 20).len(), 32 << 20);
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
+/// One client asks for the status of a file with a thousand runs, a hundred times: another client's read does not wait for that, and
+/// each status is answered, though the client sends nothing more.
+///
+/// Checks [status-in-slices].
+#[test]
+fn a_status_of_many_runs_delays_no_other_client() {
+    let path = nbd::file(8 << 20);
+    let sparse = std::fs::File::options().write(true).open(&path).unwrap();
+    sparse.set_len(0).unwrap();
+    sparse.set_len(8 << 20).unwrap();
+    (0..500).for_each(|at| sparse.write_all_at(&[1; 4096], at * 8192).unwrap());
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    let running = Running::start(nbd::disk(file), |_| ());
+    let mut other = running.client();
+    let mut asking = Extended::connect(&running.socket);
+    (0..100).for_each(|_| asking.ask_status(0, 8 << 20));
+    asking.shut_down();
+    assert_eq!(other.read(0, 10), [1; 10]);
+    let arrived = asking.arrived_bytes();
+    assert!(arrived < 20 * 500 * 16, "{arrived} bytes of answers were written before the read");
+    for _ in 0..100 {
+        let extents = asking.answer().unwrap();
+        assert_eq!(extents.len(), 8 + 500 * 16);
+    }
     running.stop();
     std::fs::remove_file(path).unwrap();
 }

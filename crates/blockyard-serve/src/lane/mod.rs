@@ -28,7 +28,7 @@ use crate::lane_memory::LaneMemory;
 use crate::meter::{Counts, Meter, Metered};
 use crate::queue::DiskQueue;
 use crate::ring::Done;
-use crate::services::{EndedJob, Kept, Services};
+use crate::services::{EndedJob, Kept, LOOKUPS_OF_A_TURN, Services};
 use crate::slab::Slab;
 use crate::watcher::{LaneWatcher, Watcher};
 use blockyard::bio::Op;
@@ -161,7 +161,8 @@ impl<D: Door> Lane<D> {
     /// How long nothing happens by itself.
     fn wait(&self) -> Option<Duration> {
         let services = &self.services;
-        if self.parts.shared.polls || !services.listed.is_empty() {
+        let is_busy = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
+        if self.parts.shared.polls || is_busy {
             return None;
         }
         let polls = services.disks.iter().filter_map(DiskQueue::poll_at);
@@ -206,6 +207,7 @@ impl<D: Door> Lane<D> {
             self.advance(disk);
         }
         self.retry_memory();
+        self.look_up();
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
@@ -246,6 +248,18 @@ impl<D: Door> Lane<D> {
                 *left -= 1;
                 *has_failed |= status != Status::Ok;
             }
+        }
+    }
+
+    /// The next door that wants to look up runs does so.
+    fn look_up(&mut self) {
+        let Some(door) = self.services.lookups_wanted.take_first() else { return };
+        self.services.lookups_left = LOOKUPS_OF_A_TURN;
+        self.services.list(door);
+        self.doors[door].ready(door, &mut self.services);
+        self.services.lookups_left = 0;
+        for disk in 0..self.services.disks.len() {
+            self.advance(disk);
         }
     }
 
@@ -348,6 +362,7 @@ impl<D: Door> Lane<D> {
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
         self.services.memory.forget(door);
+        self.services.lookups_wanted.remove(door);
         self.forget_one();
     }
 

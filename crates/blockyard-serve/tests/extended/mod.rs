@@ -45,12 +45,37 @@ impl Extended {
         bytes
     }
 
-    /// Does it; the payload of its one chunk, or its error.
-    fn ask(&mut self, kind: u16, flags: u16, offset: u64, len: u64) -> Result<Vec<u8>, u32> {
+    /// Sends a request without data.
+    fn send(&mut self, kind: u16, flags: u16, offset: u64, len: u64) {
         let mut request = EXTENDED_REQUEST_MAGIC.to_be_bytes().to_vec();
         request.extend([flags.to_be_bytes(), kind.to_be_bytes()].concat());
         request.extend([77, offset, len].map(u64::to_be_bytes).concat());
         self.0.write_all(&request).unwrap();
+    }
+
+    /// Asks for the status of a range and does not wait for the answer.
+    pub(crate) fn ask_status(&mut self, offset: u64, len: u64) {
+        self.send(STATUS, 0, offset, len);
+    }
+
+    /// The bytes that have arrived and were not read.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.0).unwrap()
+    }
+
+    /// No more requests follow.
+    pub(crate) fn shut_down(&self) {
+        self.0.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    /// Sends a request and returns its answer.
+    fn ask(&mut self, kind: u16, flags: u16, offset: u64, len: u64) -> Result<Vec<u8>, u32> {
+        self.send(kind, flags, offset, len);
+        self.answer()
+    }
+
+    /// The payload of the chunks of one answer, or its error.
+    pub(crate) fn answer(&mut self) -> Result<Vec<u8>, u32> {
         let mut answer = Vec::new();
         loop {
             let head = self.take(32);

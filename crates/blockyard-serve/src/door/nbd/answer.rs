@@ -1,6 +1,7 @@
 //! From requests that ended to bytes to send.
 
 use super::client::{Client, Lane};
+use super::parse::RUNS_MAX;
 use super::session::{Serving, Session};
 use crate::disk::Data;
 use crate::job::{Place, Transfer};
@@ -8,8 +9,8 @@ use blockyard::status::Status;
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZERO};
 
-/// Room for the descriptors of one status: 500 short ones. A client asks on from where it ends.
-const STATUS_BYTES: usize = STATUS_BYTES_MIN + 4000;
+/// Room for one status of [`RUNS_MAX`] runs.
+const STATUS_BYTES: usize = STATUS_BYTES_MIN + 16 * RUNS_MAX;
 
 impl Client {
     /// Answers a request that the disk is done with.
@@ -73,22 +74,18 @@ impl Client {
         data_bytes
     }
 
-    /// Tells what is there, then answers.
-    pub(super) fn tell_status(&mut self, number: u32, mut request: Request, lane: &mut Lane) {
-        let Session::Transmission(Serving { transmission, disk, .. }) = &self.session else {
+    /// Writes a chunk for each context that `request` asks for. Returns the request, which is then answered.
+    pub(super) fn write_status(&mut self, mut request: Request, runs: &[(u64, bool)]) -> Request {
+        let Session::Transmission(Serving { transmission, .. }) = &self.session else {
             unreachable!("requests come after the handshake")
         };
-        let disk = lane.disk(*disk);
         for context in request.contexts_left().iter() {
             self.batch.head(|heads| {
                 let start = heads.len();
                 heads.resize(start + STATUS_BYTES, 0);
-                let mut offset = request.offset();
                 let mut chunk = transmission.status(&mut request, context, &mut heads[start..]);
-                loop {
-                    let (len, is_data) = disk.run_at(offset);
-                    offset += len;
-                    if !chunk.push(len, if is_data { 0 } else { STATE_HOLE | STATE_ZERO }) {
+                for (len, is_data) in runs {
+                    if !chunk.push(*len, if *is_data { 0 } else { STATE_HOLE | STATE_ZERO }) {
                         break;
                     }
                 }
@@ -96,7 +93,7 @@ impl Client {
                 heads.truncate(start + len);
             });
         }
-        self.answer(number, request, Ok(()), lane);
+        request
     }
 }
 

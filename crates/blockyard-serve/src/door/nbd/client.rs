@@ -192,7 +192,8 @@ impl Client {
     pub(super) fn is_done(&self) -> bool {
         let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
         let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
-        is_quiet && (self.is_dead() || (self.is_over() && !self.has_to_send()))
+        let owes_nothing = !self.has_to_send() && !self.session.waits();
+        is_quiet && (self.is_dead() || (self.is_over() && owes_nothing))
     }
 
     /// Says that TLS ends, where everything else was said.

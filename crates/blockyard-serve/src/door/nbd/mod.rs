@@ -16,6 +16,8 @@
 //!   in part, as a write without an answer may be; no byte around it changes.
 //! - **[memory-follows-bytes]** A READ takes memory of the lane for all of its data. A long WRITE takes at most as much as has arrived
 //!   of it, once more: a header alone holds nothing of the pool.
+//! - **[status-in-slices]** A turn of the lane looks up at most [`LOOKUPS_OF_A_TURN`](crate::services::LOOKUPS_OF_A_TURN) runs of data and
+//!   holes, for one client. The next turn goes on, with the next client that asks.
 //! - **[nothing-before-tls]** Once a client has asked for TLS, bytes that came before TLS runs are thrown away. From then on
 //!   only bytes that came out of TLS are understood.
 

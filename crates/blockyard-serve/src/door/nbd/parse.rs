@@ -2,13 +2,16 @@
 
 use super::client::{Client, Lane};
 use super::input::Receiving;
-use super::session::{INLINE_BYTES, Payload, Serving, Session, Target};
+use super::session::{INLINE_BYTES, Payload, Scan, Serving, Session, Target};
 use super::words::words_of_transmission;
 use crate::job::{Owner, Place, Transfer};
 use crate::lane_memory::SMALL_BYTES;
 use blockyard::bio::Op;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
+
+/// The most runs of one status. A client asks on from where it ends.
+pub(super) const RUNS_MAX: usize = 500;
 
 /// What is to be done with one request.
 enum Found {
@@ -87,6 +90,7 @@ impl Client {
                 lane.memory.has_all(number);
                 return Found::Request(request, target.place());
             }
+            Payload::Status(scan) => return self.scan(number, scan, lane),
             Payload::Read { request } => return self.read(number, request, lane),
             payload => serving.payload = payload,
         }
@@ -113,6 +117,10 @@ impl Client {
                 Some(Command::Read) => {
                     serving.writes_long = false;
                     self.read(number, request, lane)
+                }
+                Some(Command::BlockStatus) => {
+                    let offset = request.offset();
+                    self.scan(number, Box::new(Scan { request, runs: Vec::new(), offset }), lane)
                 }
                 _ => Found::Request(request, Place::Nowhere),
             },
@@ -174,6 +182,25 @@ impl Client {
         Found::More
     }
 
+    /// Looks for the runs of a range, as far as the slice of this turn goes ([status-in-slices]), then reports them.
+    fn scan(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Lane) -> Found {
+        let serving = self.session.serving();
+        let end = scan.request.offset() + scan.request.len();
+        let runs_max = if scan.request.wants_one() { 1 } else { RUNS_MAX };
+        while scan.runs.len() < runs_max && scan.offset < end {
+            if !lane.take_lookup(number) {
+                serving.payload = Payload::Status(scan);
+                serving.waits = true;
+                return Found::Nothing;
+            }
+            let (len, is_data) = lane.disk(serving.disk).run_at(scan.offset);
+            scan.runs.push((len, is_data));
+            scan.offset += len;
+        }
+        let Scan { request, runs, .. } = *scan;
+        Found::Settled(self.write_status(request, &runs), Ok(()))
+    }
+
     /// A READ, once there is memory for its data where the disk needs some.
     fn read(&mut self, number: u32, request: Request, lane: &mut Lane) -> Found {
         let serving = self.session.serving();
@@ -209,7 +236,7 @@ impl Client {
                 lane.disk(disk).cache(request.offset(), request.len());
                 return self.answer(number, request, Ok(()), lane);
             }
-            Command::BlockStatus => return self.tell_status(number, request, lane),
+            Command::BlockStatus => unreachable!("a status is scanned before it is answered"),
         };
         let transfer = match op {
             Op::Flush => Transfer::new(0, 0),

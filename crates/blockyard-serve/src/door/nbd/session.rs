@@ -62,8 +62,20 @@ pub(super) enum Payload {
     Announced { request: Request },
     /// A READ, for which there is no memory yet.
     Read { request: Request },
+    /// A BLOCK_STATUS, of which these runs are known ([status-in-slices]).
+    Status(Box<Scan>),
     /// It is received to its target: of the bytes that the lane granted memory for, so many are there, the last since that instant.
     Landing { request: Request, since: Instant, target: Target, received: usize, granted: usize },
+}
+
+/// What is known of the range of a BLOCK_STATUS.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub(super) request: Request,
+    /// From the start of the range: the length of each run in bytes, and whether it holds data.
+    pub(super) runs: Vec<(u64, bool)>,
+    /// Where the next run begins.
+    pub(super) offset: u64,
 }
 
 /// Where a long payload is received to.

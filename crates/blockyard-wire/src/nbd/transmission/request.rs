@@ -84,7 +84,8 @@ impl Request {
     }
 
     /// Whether a status may have only one extent.
-    pub(super) fn wants_one(&self) -> bool {
+    #[must_use]
+    pub fn wants_one(&self) -> bool {
         self.flags & cmd_flag::REQ_ONE != 0
     }
 
