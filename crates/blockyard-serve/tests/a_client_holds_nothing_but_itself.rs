@@ -231,6 +231,7 @@ fn slow_readers_leave_others_a_share() {
         assert_eq!(fast.read(at << 20, 1 << 20).len(), 1 << 20);
     }
     assert_eq!(fast.read(0, 32 << 20).len(), 32 << 20);
+    drop(slow);
     running.stop();
     std::fs::remove_file(path).unwrap();
 }
