@@ -101,14 +101,17 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     // What the job is
     option("name", &[], "name of the job", |j, v| set(&mut j.name, owned(v))),
     option("description", &[], "free text", |j, v| set(&mut j.description, owned(v).map(Some))),
-    option("stonewall", &["wait_for_previous"], "start after all earlier jobs", |j, v| {
-        set(&mut j.stonewall, v.flag())
-    }),
+    option(
+        "stonewall",
+        &["wait_for_previous"],
+        "start when all earlier jobs have ended",
+        |j, v| set(&mut j.stonewall, v.flag()),
+    ),
     option("new_group", &[], "start a reporting group", |j, v| set(&mut j.new_group, v.flag())),
     option("group_reporting", &[], "report a group as one", |j, v| {
         set(&mut j.group_reporting, v.flag())
     }),
-    option("exitall", &[], "end all jobs with this one", |j, v| set(&mut j.exitall, v.flag())),
+    option("exitall", &[], "end all jobs when this one ends", |j, v| set(&mut j.exitall, v.flag())),
     option("continue_on_error", &[], "count I/O errors and go on", |j, v| {
         set(&mut j.continue_on_error, v.word(CONTINUE))
     }),
@@ -125,7 +128,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
         set(&mut j.hipri, v.flag())
     }),
     option("iodepth", &[], "I/Os in flight", |j, v| set(&mut j.iodepth, v.count_u32(1, DEPTH_MAX))),
-    option("iodepth_batch", &["iodepth_batch_submit"], "I/Os handed over at a time", |j, v| {
+    option("iodepth_batch", &["iodepth_batch_submit"], "I/Os submitted at a time", |j, v| {
         set(&mut j.iodepth_batch_submit, v.count_u32(0, DEPTH_MAX))
     }),
     option(
@@ -134,18 +137,15 @@ pub(super) static OPTIONS: &[OptionDef] = &[
         "completions to wait for",
         |j, v| set(&mut j.iodepth_batch_complete_min, v.count_u32(0, DEPTH_MAX)),
     ),
-    option("iodepth_batch_complete_max", &[], "completions to take at once", |j, v| {
+    option("iodepth_batch_complete_max", &[], "completions to reap at once", |j, v| {
         set(&mut j.iodepth_batch_complete_max, v.count_u32(0, DEPTH_MAX).map(Some))
     }),
     option("iodepth_low", &[], "depth at which to refill", |j, v| {
         set(&mut j.iodepth_low, v.count_u32(0, DEPTH_MAX).map(Some))
     }),
-    option(
-        "direct",
-        &[],
-        "bypass the page cache; without it, reads of synchronous engines go through the page cache",
-        |j, v| set(&mut j.direct, v.boolean()),
-    ),
+    option("direct", &[], "bypass the page cache (see `run --help`)", |j, v| {
+        set(&mut j.direct, v.boolean())
+    }),
     option("buffered", &[], "the opposite of direct", |j, v| {
         set(&mut j.direct, v.boolean().map(|buffered| !buffered))
     }),
@@ -155,7 +155,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("pre_read", &[], "read the files before the job begins", |j, v| {
         set(&mut j.pre_read, v.boolean())
     }),
-    option("fadvise_hint", &[], "advise the page cache of the order of reads", |j, v| {
+    option("fadvise_hint", &[], "tell the page cache the order of reads", |j, v| {
         set(&mut j.fadvise_hint, v.word(FADVISE))
     }),
     // What it asks for
@@ -172,13 +172,13 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("rwmixwrite", &[], "percent of writes", |j, v| {
         set(&mut j.rwmix_read_percent, v.count(0, 100).map(|percent| 100 - small(percent)))
     }),
-    option("bs", &["blocksize"], "bytes of an I/O", |j, v| {
+    option("bs", &["blocksize"], "bytes per I/O", |j, v| {
         v.per_op(&mut j.block, &[','], |v| block_bytes(v).map(BlockSizes::Fixed))
     }),
-    option("bsrange", &["blocksize_range"], "range of bytes of an I/O", |j, v| {
+    option("bsrange", &["blocksize_range"], "range of bytes per I/O", |j, v| {
         v.per_op(&mut j.block, &[',', '/'], structured::block_range)
     }),
-    option("bssplit", &[], "bytes of an I/O by percentage", |j, v| {
+    option("bssplit", &[], "bytes per I/O, by percentage", |j, v| {
         v.per_op(&mut j.block, &[','], structured::block_split)
     }),
     option("bs_unaligned", &["blocksize_unaligned"], "any length in bsrange", |j, v| {
@@ -215,7 +215,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("directory", &[], "prefix of the files", |j, v| {
         set(&mut j.directory, owned(v).map(Some))
     }),
-    option("nrfiles", &[], "files of an instance", |j, v| {
+    option("nrfiles", &[], "files per instance", |j, v| {
         set(&mut j.nrfiles, v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX)))
     }),
     option("file_service_type", &[], "order of the files", |j, v| {
@@ -231,13 +231,13 @@ pub(super) static OPTIONS: &[OptionDef] = &[
         set(&mut j.io_size, v.amount().map(Some))
     }),
     option("offset", &["fileoffset"], "start of the region", |j, v| set(&mut j.offset, v.amount())),
-    option("offset_increment", &[], "added to offset per instance", |j, v| {
+    option("offset_increment", &[], "added to the offset for each instance", |j, v| {
         set(&mut j.offset_increment, v.amount())
     }),
     option("offset_align", &[], "alignment of an offset in percent", |j, v| {
         set(&mut j.offset_align_bytes, v.count(0, COUNT_MAX))
     }),
-    option("number_ios", &[], "I/Os at most", |j, v| {
+    option("number_ios", &[], "maximum number of I/Os", |j, v| {
         set(&mut j.number_ios, v.count(0, COUNT_MAX).map(|n| (n > 0).then_some(n)))
     }),
     option("loops", &[], "passes over the region", |j, v| set(&mut j.loops, v.count(0, COUNT_MAX))),
@@ -246,7 +246,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
         set(&mut j.runtime_ns, v.time_ns(TimeUnit::Second).map(|ns| (ns > 0).then_some(ns)))
     }),
     option("time_based", &[], "start over until runtime", |j, v| set(&mut j.time_based, v.flag())),
-    option("ramp_time", &[], "time before measuring (s)", |j, v| {
+    option("ramp_time", &[], "warm-up before measuring (s)", |j, v| {
         set(&mut j.ramp_time_ns, v.time_ns(TimeUnit::Second))
     }),
     option("startdelay", &[], "wait before starting (s), or a range", |j, v| {
@@ -270,7 +270,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("rate_iops", &[], "I/Os per second", |j, v| {
         v.per_op(&mut j.rate_iops, &[','], |v| v.count(0, u32::MAX.into()))
     }),
-    option("rate_process", &[], "spacing of rated I/Os", |j, v| {
+    option("rate_process", &[], "spacing of I/Os under a rate", |j, v| {
         let words = [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
         set(&mut j.rate_process, v.word(&words))
     }),
@@ -347,10 +347,10 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     option("per_job_logs", &[], "a log for each instance", |j, v| {
         set(&mut j.reporting.logging.per_instance, v.boolean())
     }),
-    option("log_avg_msec", &[], "ms for which a log has one entry", |j, v| {
+    option("log_avg_msec", &[], "one log entry for so many ms", |j, v| {
         set(&mut j.reporting.logging.window_ms, milliseconds(v))
     }),
-    option("log_max_value", &[], "log the largest value of a window", |j, v| {
+    option("log_max_value", &[], "log the largest value, not the mean", |j, v| {
         set(&mut j.reporting.logging.largest, v.boolean())
     }),
     option("log_offset", &[], "log offsets", |j, v| {
