@@ -13,6 +13,7 @@
 //! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. What the medium
 //!   refuses after the model took it is undone at the medium at once.
 
+use super::completions::Completions;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::limits::Limits;
@@ -22,7 +23,6 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A completion this much after its time is late: a timer and a switch of threads take less.
@@ -105,7 +105,7 @@ pub(crate) struct Live<M> {
     model_flushes: bool,
     /// By tag.
     sides: Vec<Sides>,
-    finished: VecDeque<Finished>,
+    finished: Completions,
     timing: Arc<Timing>,
 }
 
@@ -122,7 +122,7 @@ impl<M: Device> Live<M> {
             model: behaviour.device(),
             model_flushes: behaviour.limits().write_cache,
             sides: vec![Sides::default(); usize::from(behaviour.depth())],
-            finished: VecDeque::new(),
+            finished: Completions::default(),
             timing,
         }
     }
@@ -162,7 +162,7 @@ impl<M: Device> Live<M> {
             Outcome::AgainPrepared => Outcome::Again,
             outcome => outcome,
         };
-        self.finished.push_back(Finished { outcome, ..finished });
+        self.finished.push(Finished { outcome, ..finished });
     }
 }
 
@@ -255,15 +255,12 @@ impl<M: Device> Driver for Live<M> {
 impl<M: Device> Device for Live<M> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         self.take_in(now);
-        self.finished.pop_front()
+        self.finished.next()
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        if self.finished.is_empty() {
-            self.model.poll_at().into_iter().chain(self.medium.poll_at()).min()
-        } else {
-            Some(Instant::ZERO)
-        }
+        let polls = [self.finished.poll_at(), self.model.poll_at(), self.medium.poll_at()];
+        polls.into_iter().flatten().min()
     }
 }
 
@@ -288,6 +285,7 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::completions::completion;
     use blockyard::bio::Bio;
     use blockyard::host::Host;
     use blockyard::policy::Policies;
@@ -305,12 +303,12 @@ mod tests {
         side: &'static str,
         calls: Calls,
         refusals: u32,
-        finished: VecDeque<Finished>,
+        finished: Completions,
     }
 
     impl Noting {
         fn new(side: &'static str, calls: &Calls, refusals: u32) -> Self {
-            Self { side, calls: Arc::clone(calls), refusals, finished: VecDeque::new() }
+            Self { side, calls: Arc::clone(calls), refusals, finished: Completions::default() }
         }
 
         fn note(&self, call: &'static str) {
@@ -342,9 +340,7 @@ mod tests {
                 self.refusals -= 1;
                 return Accept::Failed(Status::IoError);
             }
-            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            let outcome = Outcome::Done(Status::Ok);
-            self.finished.push_back(Finished { queue, hctx, tag, outcome });
+            self.finished.push(completion(issue, Status::Ok));
             Accept::Queued
         }
 
@@ -371,11 +367,11 @@ mod tests {
 
     impl Device for Noting {
         fn next_finished(&mut self, _: Instant) -> Option<Finished> {
-            self.finished.pop_front()
+            self.finished.next()
         }
 
         fn poll_at(&self) -> Option<Instant> {
-            (!self.finished.is_empty()).then_some(Instant::ZERO)
+            self.finished.poll_at()
         }
     }
 

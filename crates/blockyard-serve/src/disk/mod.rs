@@ -5,6 +5,7 @@
 
 mod at_once;
 mod btt;
+mod completions;
 mod error;
 mod extents;
 mod fault_counts;
