@@ -17,6 +17,8 @@ mod memory;
 mod null;
 mod open;
 mod overlap;
+#[cfg(test)]
+mod tests;
 
 pub use error::OpenError;
 pub use fault_counts::FaultCounts;
