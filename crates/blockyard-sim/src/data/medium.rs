@@ -35,7 +35,7 @@ use blockyard::request::{Piece, Request};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
-use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard::unit::{DriverTag, HctxId, QueueId};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
@@ -556,21 +556,7 @@ impl<D: Keeper> Medium<D> {
 }
 
 impl<D: Keeper> Driver for Medium<D> {
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        self.below.take_budget(queue)
-    }
-
-    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        self.below.return_budget(queue, budget);
-    }
-
-    fn prepare(&mut self, issue: &Issue<'_>) {
-        self.below.prepare(issue);
-    }
-
-    fn unprepare(&mut self, issue: &Issue<'_>) {
-        self.below.unprepare(issue);
-    }
+    blockyard::pass_on!(below: take_budget, return_budget, prepare, unprepare, commit, finish);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = self.below.queue_rq(issue);
@@ -579,10 +565,6 @@ impl<D: Keeper> Driver for Medium<D> {
             self.media.begin(issue, self.below.keeps_data());
         }
         answer
-    }
-
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
-        self.below.commit(queue, hctx, now);
     }
 
     fn timed_out(
@@ -599,10 +581,6 @@ impl<D: Keeper> Driver for Medium<D> {
         }
         answer
     }
-
-    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        self.below.finish(queue, hctx, tag, request);
-    }
 }
 
 impl<D: Keeper> Device for Medium<D> {
@@ -613,9 +591,7 @@ impl<D: Keeper> Device for Medium<D> {
         Some(finished)
     }
 
-    fn poll_at(&self) -> Option<Instant> {
-        self.below.poll_at()
-    }
+    blockyard::pass_on!(below: poll_at);
 }
 
 #[cfg(test)]

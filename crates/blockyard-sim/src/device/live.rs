@@ -15,9 +15,7 @@ use super::{DeviceEvent, Events, Model};
 use crate::event::EventHeap;
 use crate::profile::MachineProfile;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
-use blockyard::request::Request;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_mmc::block::Context;
 use std::collections::VecDeque;
 
@@ -197,15 +195,8 @@ impl Live {
 }
 
 impl Driver for Live {
-    blockyard::pass_on!(model: prepare, unprepare, commit, timed_out);
-
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        self.model.take_budget(queue)
-    }
-
-    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        self.model.return_budget(queue, budget);
-    }
+    blockyard::pass_on!(model: take_budget, return_budget, prepare, unprepare, commit);
+    blockyard::pass_on!(model: timed_out, finish);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         self.go_on_until(issue.now);
@@ -213,10 +204,6 @@ impl Driver for Live {
         self.model.start(issue.now, &mut self.said);
         self.settle(Duration::ZERO);
         accept
-    }
-
-    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        self.model.finish(queue, hctx, tag, request);
     }
 }
 
