@@ -27,7 +27,7 @@ use super::ledger::Ledger;
 use super::pio::{Copied, Pio};
 use super::registers::known;
 use super::used::{BusUse, Uses};
-use crate::data::deed::{Deed, Place};
+use crate::data::event::{DataEvent, Place};
 use crate::profile::PioMisses;
 use blockyard::driver::Issue;
 use blockyard::time::{Duration, Instant};
@@ -102,7 +102,7 @@ pub struct Controller {
     /// Which data passed for which request.
     pub(super) ledger: Ledger,
     /// What the card did with data and nobody has been told.
-    pub(super) deeds: VecDeque<Deed<Place>>,
+    pub(super) data_events: VecDeque<DataEvent<Place>>,
 }
 
 impl Controller {
@@ -146,7 +146,7 @@ impl Controller {
             unnoticed_from: None,
             faults,
             ledger: Ledger::new(),
-            deeds: VecDeque::new(),
+            data_events: VecDeque::new(),
         }
     }
 
@@ -327,12 +327,12 @@ impl Controller {
         self.mode.time(u64::from(NRC))
     }
 
-    /// Passes on the card's deeds with the data of `transaction`.
-    pub(super) fn take_deeds(&mut self, transaction: Option<&MmcRequest>) {
-        let Self { card, ledger, deeds, .. } = self;
+    /// Passes on the card's data events with the data of `transaction`.
+    pub(super) fn take_data_events(&mut self, transaction: Option<&MmcRequest>) {
+        let Self { card, ledger, data_events, .. } = self;
         let place = |from| transaction.and_then(|transaction| ledger.place(transaction, from));
-        while let Some(deed) = card.next_deed() {
-            deeds.extend(deed.of(place));
+        while let Some(event) = card.next_data_event() {
+            data_events.extend(event.of(place));
         }
     }
 
@@ -342,13 +342,13 @@ impl Controller {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
-        self.take_deeds(None);
+        self.take_data_events(None);
         let done = self.card.transfer_within(transaction.limit, blocks, at);
         let done = done.unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
         if let Some(until) = done.busy_until {
             self.uses.card_busy(done.end, until);
         }
-        self.take_deeds(Some(transaction));
+        self.take_data_events(Some(transaction));
         done
     }
 
@@ -473,7 +473,7 @@ impl Controller {
     /// Counts the time of the request on the bus up to `at`.
     fn was_on_bus(&mut self, at: Instant) {
         let running = self.running.as_mut().expect("request whose bus time is counted");
-        self.bus.go_on(running.bus_from, at);
+        self.bus.extend(running.bus_from, at);
         running.bus_from = at;
     }
 

@@ -49,7 +49,7 @@ impl Stream {
     }
 
     /// A read continues the stream at `now`: no more has been fetched than fits ([ahead-within-window]).
-    pub(super) fn go_on(&mut self, timing: &AheadTiming, now: Instant) {
+    pub(super) fn continue_at(&mut self, timing: &AheadTiming, now: Instant) {
         debug_assert!(timing.window_bytes > 0, "a stream of a card that does not read ahead");
         let window_ns = timing.fetch(timing.window_sectors()).as_ns();
         let earliest = Instant::from_ns(now.as_ns().saturating_sub(window_ns));

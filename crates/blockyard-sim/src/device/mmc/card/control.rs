@@ -260,7 +260,7 @@ impl Card {
             return busy.until;
         }
         debug_assert!(busy.since <= at, "{busy:?} is interrupted at {at}, before it begins");
-        self.settle_data(at);
+        self.advance_data(at);
         if let Some(fate) = &mut self.fate {
             fate.interrupt();
         }

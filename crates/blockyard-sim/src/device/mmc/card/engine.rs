@@ -33,7 +33,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Forgets the pages that are programmed at `now`.
-    pub(super) fn settle(&mut self, now: Instant) {
+    pub(super) fn advance_to(&mut self, now: Instant) {
         while let Some(page) = self.pages.front().filter(|page| self.since + page.cost <= now) {
             self.since = self.since + page.cost;
             self.cost = self.cost - page.cost;
@@ -49,12 +49,12 @@ impl Engine {
         self.came
     }
 
-    /// The number up to which all pages are programmed, as last settled.
+    /// The number up to which all pages are programmed, at the last advance.
     pub(super) const fn programmed_page(&self) -> u64 {
         self.left
     }
 
-    /// Bytes in the buffer, as last settled.
+    /// Bytes in the buffer, at the last advance.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -80,7 +80,7 @@ impl Engine {
 
     /// Adds a page of `bytes` that is complete at `at` and takes `cost`. Returns when it will be programmed.
     pub(super) fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
-        self.settle(at);
+        self.advance_to(at);
         if self.pages.is_empty() {
             self.since = self.since.max(at); // [pages-program-in-order]
         }
@@ -98,7 +98,7 @@ impl Engine {
 
     /// A read at `at` that occupies the memory for `access`. Returns when it has its data.
     pub(super) fn read(&mut self, at: Instant, access: Duration) -> Instant {
-        self.settle(at);
+        self.advance_to(at);
         let Some(front) = self.pages.front_mut() else { return at + access };
         let begin = at.max(self.since + front.cost); // [read-between-pages]
         front.cost += access;
@@ -108,7 +108,7 @@ impl Engine {
 
     /// Drops the pages that are not programmed at `now`. Returns their bytes.
     pub(super) fn drop_all(&mut self, now: Instant) -> u64 {
-        self.settle(now);
+        self.advance_to(now);
         self.pages.clear();
         self.left = self.came;
         self.since = now;
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(engine.room_at(4096, 12_288, us(30)), us(30));
         assert_eq!(engine.room_at(4096, 8192, us(30)), us(110));
         assert_eq!(engine.room_at(8192, 8192, us(30)), us(210));
-        engine.settle(us(110));
+        engine.advance_to(us(110));
         assert_eq!((engine.bytes(), engine.done_at()), (4096, us(210)));
         // The engine stood still from 210 to 300.
         assert_eq!(engine.push(us(300), 512, page), us(400));
@@ -206,13 +206,13 @@ mod tests {
                 if reads {
                     prop_assert_eq!(engine.read(now, span), slow.read(now, span));
                 } else {
-                    engine.settle(now);
+                    engine.advance_to(now);
                     let room = engine.room_at(bytes, 8192, now);
                     prop_assert_eq!(room, slow.room_at(bytes, 8192, now));
                     now = room;
                     prop_assert_eq!(engine.push(now, bytes, span), slow.push(now, bytes, span));
                 }
-                engine.settle(now);
+                engine.advance_to(now);
                 prop_assert_eq!(engine.bytes(), slow.bytes(now));
                 prop_assert!(engine.bytes() <= 8192);
             }

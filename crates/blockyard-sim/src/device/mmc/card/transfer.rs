@@ -375,7 +375,7 @@ impl Card {
             if transfer.page.1 == 0 {
                 let sectors = self.next_page(transfer);
                 let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
-                self.engine.settle(end);
+                self.engine.advance_to(end);
                 let room_at = self.engine.room_at(bytes, self.buffer_bytes(), end); // [data-waits-for-the-slowest]
                 if room_at.since(end) > limit {
                     return transfer.times_out(good - to_come, begin.unwrap_or(end), end);
