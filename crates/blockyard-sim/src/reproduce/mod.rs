@@ -5,11 +5,8 @@
 //! the device's profile was fitted to it. Figures measured after a change are not in `reference/`: a design
 //! without a published figure is a prediction. [`experiments`] lists the experiments, [`run`] runs one.
 //!
-//! # Rules
-//!
-//! - **[range-covers-all-variants]** What the published figures leave open about a device is a [`Variant`]
-//!   of its profile, fitted to the same figures and as close to them as the profile itself. A prediction has
-//!   the range of all variants.
+//! What the published figures leave open about a device is a [`Variant`] of its profile, fitted to the
+//! same figures and as close to them as the profile itself. A prediction has the range of all variants.
 
 mod btt;
 mod hsq;
@@ -372,7 +369,6 @@ fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -
                 table.platforms().filter_map(ratio)
             };
             let compares = design != table.designs[0] && table.less.is_none();
-            // [range-covers-all-variants]
             let ratio = ratios().next().filter(|_| compares).map(|ours| Ratio {
                 ours,
                 least: ratios().fold(ours, f64::min),

@@ -5,6 +5,10 @@
 //! bus and card allow, and one interrupt reports all of it. With PIO the data passes in pieces (`pio`),
 //! each of which a processor copies in an interrupt of its own.
 //!
+//! A missing response is noticed when it would have begun. Missing data is noticed at the end of the
+//! request's [limit](MmcRequest::limit), and so is a missing end of busy if the controller detects that
+//! in hardware.
+//!
 //! # Rules
 //!
 //! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has failed;
@@ -12,9 +16,6 @@
 //! - **[misuse-ends-simulation]** A command or transfer that the card calls a
 //!   [`Misuse`](super::card::Misuse) ends the simulation: it is a bug of the request path, not an error of
 //!   the card.
-//! - **[missing-data-waits-for-limit]** A missing response is noticed when it would have begun. Missing
-//!   data is noticed at the end of the request's [limit](MmcRequest::limit), and so is a missing end of
-//!   busy if the controller detects that in hardware.
 //! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no request
 //!   before it, asked or not, like SDHCI's *transfer complete*. A request path that still asks the card
 //!   finds it ready.
@@ -399,7 +400,7 @@ impl Controller {
         let transaction = *self.running();
         let (error, at) = match error {
             DataError::Crc => (HostError::Damaged, at),
-            DataError::Timeout => (HostError::Timeout, at + transaction.limit), // [missing-data-waits-for-limit]
+            DataError::Timeout => (HostError::Timeout, at + transaction.limit),
         };
         self.ledger.passed(&transaction, blocks);
         self.ledger.failed();
@@ -438,7 +439,7 @@ impl Controller {
             return self.ends(at, busy_until);
         }
         let released = busy_until.unwrap_or(at).max(at); // [busy-ends-mmc-request]
-        let given_up = at + self.running().limit; // [missing-data-waits-for-limit]
+        let given_up = at + self.running().limit;
         if self.tells_busy {
             let part = Part::Busy;
             let blocks = self.running().data().map_or(0, |data| data.blocks);

@@ -117,7 +117,7 @@ impl Card {
         self.busy = Some(Busy { since, until, work });
     }
 
-    /// A read has delayed the pages ([read-between-pages]), and so the write that waits for them.
+    /// A read has delayed the pages, and so the write that waits for them.
     pub(super) fn write_waits(&mut self) {
         let done = self.engine.done_at() + self.timing.write.finish;
         if let Some(Busy { until, work: Work::Write { kept: false, .. }, .. }) = &mut self.busy {

@@ -1,12 +1,12 @@
 //! The programming of a card's memory: a buffer of pages, programmed one after the other.
 //!
+//! A page leaves the buffer when it is programmed, not before. A read goes between two pages: it waits
+//! for the one in work, and holds up the next.
+//!
 //! # Rules
 //!
 //! - **[pages-program-in-order]** A page is programmed as soon as its data is complete and the pages before
 //!   it are done.
-//! - **[room-after-programming]** A page leaves the buffer when it is programmed, not before.
-//! - **[read-between-pages]** A read goes between two pages: it waits for the one in work, and holds up the
-//!   next.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ impl Engine {
             if used + bytes <= capacity {
                 break;
             }
-            at = at + page.cost; // [room-after-programming]
+            at = at + page.cost;
             used -= page.bytes;
         }
         if used == self.bytes { now } else { now.max(at) }
@@ -100,7 +100,7 @@ impl Engine {
     pub(super) fn read(&mut self, at: Instant, access: Duration) -> Instant {
         self.advance_to(at);
         let Some(front) = self.pages.front_mut() else { return at + access };
-        let begin = at.max(self.since + front.cost); // [read-between-pages]
+        let begin = at.max(self.since + front.cost);
         front.cost += access;
         self.cost += access;
         begin + access
@@ -126,7 +126,7 @@ mod tests {
         Instant::from_ns(us * 1000)
     }
 
-    /// [pages-program-in-order], [room-after-programming]
+    /// [pages-program-in-order]
     #[test]
     fn pages_are_programmed_one_after_the_other_and_make_room_when_they_are() {
         let mut engine = Engine::default();
@@ -145,7 +145,6 @@ mod tests {
         assert_eq!(engine.push(us(350), 512, page), us(450));
     }
 
-    /// [read-between-pages]
     #[test]
     fn a_read_waits_for_the_page_in_work_and_holds_up_the_rest() {
         let mut engine = Engine::default();

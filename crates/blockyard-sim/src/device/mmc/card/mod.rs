@@ -10,6 +10,9 @@
 //! [`identify`](blockyard_mmc::identify) and its tests. The card holds no data. Its caller does that; if
 //! asked ([`Card::keep_data`]), the card reports what it did with data as [`DataEvent`]s.
 //!
+//! Data flows while the host is ready ([`Card::transfer`]), the card has the data or room for it, and
+//! the wire is free: the latest of the three decides. The card makes room page by page.
+//!
 //! # Rules
 //!
 //! - **[misuse-changes-nothing]** A command that the table [`legal`] refuses is a [`Misuse`], a bug of the
@@ -20,9 +23,6 @@
 //!   misuse, when an idle card is asked whether it follows the other standard.
 //! - **[card-time-moves-forward]** Commands come in the order of time, and none while a response is on its
 //!   way.
-//! - **[data-waits-for-the-slowest]** Data flows while the host is ready ([`Card::transfer`]), the card has
-//!   the data or room for it, and the wire is free: the latest of the three decides. The card makes room
-//!   page by page.
 //! - **[failed-block-ends-transfer]** A failed block ends the transfer: host and card stay in their states
 //!   and wait for CMD12.
 //! - **[certain-once-programmed]** Only the card knows which data is on the medium for certain. With the
