@@ -12,6 +12,7 @@
 //! - **[short-io-completed]** What a write lacks that was done in part is written on; a read that meets the end of the
 //!   file finds zeroes there.
 
+use super::completions::{Completions, completion};
 use super::overlap::Overlaps;
 use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
 use crate::map::{Pages, Span};
@@ -121,7 +122,7 @@ pub(crate) struct FileDevice {
     outbox: Rc<Outbox>,
     /// By tag.
     active: Vec<Option<Active>>,
-    finished: VecDeque<Finished>,
+    finished: Completions,
     zeroes: Option<Rc<Pages>>,
     lane: u32,
 }
@@ -140,7 +141,7 @@ impl FileDevice {
             jobs,
             outbox,
             active: (0..depth).map(|_| None).collect(),
-            finished: VecDeque::new(),
+            finished: Completions::default(),
             zeroes: None,
             lane,
         }
@@ -149,9 +150,8 @@ impl FileDevice {
     /// What `issue` asks for, with all memory it needs named.
     fn active(&self, issue: &Issue<'_>) -> Active {
         let rq = issue.request();
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
         let mut active = Active {
-            finished: Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) },
+            finished: completion(issue, Status::Ok),
             op: rq.op,
             fua: rq.flags.contains(Flags::FUA),
             failed_durably: None,
@@ -424,7 +424,7 @@ impl FileDevice {
                 if let Some((bytes, keeps_edges)) = active.writing {
                     self.file.overlaps.end(bytes, keeps_edges);
                 }
-                self.finished.push_back(Finished { outcome, ..active.finished });
+                self.finished.push(Finished { outcome, ..active.finished });
             }
         }
     }
@@ -459,7 +459,7 @@ impl Driver for FileDevice {
             return Accept::Failed(Status::NotSupported);
         }
         if issue.effect() == DataEffect::Nowhere {
-            self.finished.push_back(active.finished);
+            self.finished.push(active.finished);
             return Accept::Queued;
         }
         if !self.may_write(&mut active) {
@@ -478,11 +478,11 @@ impl Device for FileDevice {
             let Some((number, result)) = ended else { break };
             self.take_in(number, result);
         }
-        self.finished.pop_front()
+        self.finished.next()
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        (!self.finished.is_empty()).then_some(Instant::ZERO)
+        self.finished.poll_at()
     }
 }
 

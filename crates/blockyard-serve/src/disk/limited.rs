@@ -118,8 +118,8 @@ fn bytes_of(request: &Request) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::at_once::{AtOnce, CarryOut};
     use blockyard::bio::Bio;
-    use blockyard::driver::{Finished, Outcome};
     use blockyard::host::Host;
     use blockyard::limits::Limits;
     use blockyard::policy::{Dispatch, Policies};
@@ -128,46 +128,15 @@ mod tests {
     use blockyard::tag::TagSetConfig;
     use blockyard::time::Instant;
     use blockyard::unit::CpuId;
-    use std::collections::VecDeque;
 
-    /// Done at once; remembers how long requests were.
+    /// Records how long each request is.
     #[derive(Default)]
-    struct Seen {
-        sectors: Vec<u32>,
-        finished: VecDeque<Finished>,
-    }
+    struct Lengths(Vec<u32>);
 
-    impl Driver for Seen {
-        blockyard::leaf_calls!(
-            take_budget,
-            return_budget,
-            prepare,
-            unprepare,
-            commit,
-            timed_out,
-            finish
-        );
-
-        fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-            self.sectors.push(issue.request().sectors);
-            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            self.finished.push_back(Finished {
-                queue,
-                hctx,
-                tag,
-                outcome: Outcome::Done(Status::Ok),
-            });
-            Accept::Queued
-        }
-    }
-
-    impl Device for Seen {
-        fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-            self.finished.pop_front()
-        }
-
-        fn poll_at(&self) -> Option<Instant> {
-            None
+    impl CarryOut for Lengths {
+        fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
+            self.0.push(issue.request().sectors);
+            Status::Ok
         }
     }
 
@@ -177,7 +146,8 @@ mod tests {
         let shared = Arc::new(SharedDepth { depth: Depth::new(2, 1 << 20, 2), bells });
         assert!(shared.depth.take_request(0, 0) && shared.depth.take_request(0, 1));
         let has_budget = policies.dispatch == Dispatch::Budget;
-        let device = Limited::new(Seen::default(), Arc::clone(&shared), 1, has_budget);
+        let device =
+            Limited::new(AtOnce::new(Lengths::default()), Arc::clone(&shared), 1, has_budget);
         let tags = TagSetConfig {
             hctxs: 1,
             depth: 8,
@@ -204,7 +174,7 @@ mod tests {
         shared.depth.put_request(|_| {});
         assert_eq!(host.driver.taken, 0, "everything was given back");
         assert!(shared.depth.take_request(0, 0) && shared.depth.take_request(0, 1));
-        host.driver.below.sectors
+        host.driver.below.below.0
     }
 
     #[test]

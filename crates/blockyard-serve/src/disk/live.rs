@@ -13,6 +13,7 @@
 //! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. What the medium
 //!   refuses after the model took it is undone at the medium at once.
 
+use super::completions::Completions;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::limits::Limits;
@@ -22,7 +23,6 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A completion this much after its time is late: a timer and a switch of threads take less.
@@ -105,7 +105,7 @@ pub(crate) struct Live<M> {
     model_flushes: bool,
     /// By tag.
     sides: Vec<Sides>,
-    finished: VecDeque<Finished>,
+    finished: Completions,
     timing: Arc<Timing>,
 }
 
@@ -122,7 +122,7 @@ impl<M: Device> Live<M> {
             model: behaviour.device(),
             model_flushes: behaviour.limits().write_cache,
             sides: vec![Sides::default(); usize::from(behaviour.depth())],
-            finished: VecDeque::new(),
+            finished: Completions::default(),
             timing,
         }
     }
@@ -162,7 +162,7 @@ impl<M: Device> Live<M> {
             Outcome::AgainPrepared => Outcome::Again,
             outcome => outcome,
         };
-        self.finished.push_back(Finished { outcome, ..finished });
+        self.finished.push(Finished { outcome, ..finished });
     }
 }
 
@@ -255,15 +255,12 @@ impl<M: Device> Driver for Live<M> {
 impl<M: Device> Device for Live<M> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         self.take_in(now);
-        self.finished.pop_front()
+        self.finished.next()
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        if self.finished.is_empty() {
-            self.model.poll_at().into_iter().chain(self.medium.poll_at()).min()
-        } else {
-            Some(Instant::ZERO)
-        }
+        let polls = [self.finished.poll_at(), self.model.poll_at(), self.medium.poll_at()];
+        polls.into_iter().flatten().min()
     }
 }
 
@@ -288,96 +285,13 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::tests::{Calls, Recorder};
     use blockyard::bio::Bio;
     use blockyard::host::Host;
     use blockyard::policy::Policies;
     use blockyard::request_queue::{QueueConfig, RequestQueue};
     use blockyard::tag::TagSetConfig;
     use blockyard::unit::CpuId;
-    use std::sync::Mutex;
-
-    /// What was called, in order: the side and the call.
-    type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
-
-    /// Notes each call; takes every request but the first `refusals`, and is done with it at once.
-    #[derive(Debug)]
-    struct Noting {
-        side: &'static str,
-        calls: Calls,
-        refusals: u32,
-        finished: VecDeque<Finished>,
-    }
-
-    impl Noting {
-        fn new(side: &'static str, calls: &Calls, refusals: u32) -> Self {
-            Self { side, calls: Arc::clone(calls), refusals, finished: VecDeque::new() }
-        }
-
-        fn note(&self, call: &'static str) {
-            self.calls.lock().expect("no call panics").push((self.side, call));
-        }
-    }
-
-    impl Driver for Noting {
-        fn take_budget(&mut self, _: QueueId) -> Option<Budget> {
-            self.note("take_budget");
-            Some(Budget(0))
-        }
-
-        fn return_budget(&mut self, _: QueueId, _: Budget) {
-            self.note("return_budget");
-        }
-
-        fn prepare(&mut self, _: &Issue<'_>) {
-            self.note("prepare");
-        }
-
-        fn unprepare(&mut self, _: &Issue<'_>) {
-            self.note("unprepare");
-        }
-
-        fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-            self.note("queue_rq");
-            if self.refusals > 0 {
-                self.refusals -= 1;
-                return Accept::Failed(Status::IoError);
-            }
-            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            let outcome = Outcome::Done(Status::Ok);
-            self.finished.push_back(Finished { queue, hctx, tag, outcome });
-            Accept::Queued
-        }
-
-        fn commit(&mut self, _: QueueId, _: HctxId, _: Instant) {
-            self.note("commit");
-        }
-
-        fn timed_out(
-            &mut self,
-            _: QueueId,
-            _: HctxId,
-            _: DriverTag,
-            _: &Request,
-            _: Instant,
-        ) -> TimedOut {
-            self.note("timed_out");
-            TimedOut::Reset
-        }
-
-        fn finish(&mut self, _: QueueId, _: HctxId, _: DriverTag, _: &Request) {
-            self.note("finish");
-        }
-    }
-
-    impl Device for Noting {
-        fn next_finished(&mut self, _: Instant) -> Option<Finished> {
-            self.finished.pop_front()
-        }
-
-        fn poll_at(&self) -> Option<Instant> {
-            (!self.finished.is_empty()).then_some(Instant::ZERO)
-        }
-    }
 
     #[derive(Debug)]
     struct Model {
@@ -395,7 +309,7 @@ mod tests {
         }
 
         fn device(&self) -> Box<dyn Device> {
-            Box::new(Noting::new("model", &self.calls, 0))
+            Box::new(Recorder::new("model", &self.calls, 0))
         }
     }
 
@@ -404,7 +318,7 @@ mod tests {
         let calls = Calls::default();
         let limits = Limits::new(1 << 20);
         let model = Model { limits: limits.clone(), calls: Arc::clone(&calls) };
-        let medium = Noting::new("medium", &calls, refusals);
+        let medium = Recorder::new("medium", &calls, refusals);
         let live = Live::new(medium, &model, Arc::default());
         let tags = TagSetConfig::single(4);
         let mut host = Host::new(live, (), tags);
@@ -415,8 +329,9 @@ mod tests {
         queue.turn(&mut host, Instant::ZERO);
         let ended = queue.next_ended().expect("a bio that both sides are done with");
         let calls = calls.lock().expect("no call panics").clone();
-        let is_budget = |call: &str| call.ends_with("budget");
-        (calls.into_iter().filter(|(_, call)| !is_budget(call)).collect(), ended.status)
+        let names_request =
+            |call: &str| !call.ends_with("budget") && !matches!(call, "next_finished" | "poll_at");
+        (calls.into_iter().filter(|(_, call)| names_request(call)).collect(), ended.status)
     }
 
     #[test]
@@ -456,7 +371,7 @@ mod tests {
     fn a_commit_reaches_model_and_medium() {
         let calls = Calls::default();
         let model = Model { limits: Limits::new(1 << 20), calls: Arc::clone(&calls) };
-        let mut live = Live::new(Noting::new("medium", &calls, 0), &model, Arc::default());
+        let mut live = Live::new(Recorder::new("medium", &calls, 0), &model, Arc::default());
         live.commit(QueueId(0), HctxId(0), Instant::ZERO);
         let expected = [("model", "commit"), ("medium", "commit")];
         assert_eq!(*calls.lock().expect("no call panics"), expected);

@@ -5,6 +5,7 @@
 
 mod at_once;
 mod btt;
+mod completions;
 mod error;
 mod extents;
 mod fault_counts;
@@ -16,6 +17,8 @@ mod memory;
 mod null;
 mod open;
 mod overlap;
+#[cfg(test)]
+mod tests;
 
 pub use error::OpenError;
 pub use fault_counts::FaultCounts;

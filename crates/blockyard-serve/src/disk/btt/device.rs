@@ -2,6 +2,7 @@
 
 use super::Table;
 use super::gathered::{Gathered, Way};
+use crate::disk::completions::{Completions, completion};
 use crate::job::{Jobs, Transfer, job_of};
 use crate::map::Map;
 use blockyard::bio::Op;
@@ -10,7 +11,6 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_btt::{IoError, MediaError, Worker};
 use core::ops::Range;
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct BttDevice {
     gathered: Gathered,
     /// Requests whose changes are gathered, by their numbers there.
     waiting: Vec<(Finished, Result<(), IoError>)>,
-    finished: VecDeque<Finished>,
+    finished: Completions,
 }
 
 impl BttDevice {
@@ -40,7 +40,7 @@ impl BttDevice {
             buffer: Vec::new(),
             gathered,
             waiting: Vec::new(),
-            finished: VecDeque::new(),
+            finished: Completions::default(),
         }
     }
 
@@ -102,10 +102,9 @@ impl BttDevice {
                 *before = done;
             }
         });
-        finished.extend(waiting.drain(..).map(|(finished, done)| {
-            let outcome = Outcome::Done(status(done));
-            Finished { outcome, ..finished }
-        }));
+        for (request, done) in waiting.drain(..) {
+            finished.push(Finished { outcome: Outcome::Done(status(done)), ..request });
+        }
     }
 
     /// The first sector of a range of the disk, and how many it has: it is of whole sectors.
@@ -131,16 +130,14 @@ impl Driver for BttDevice {
     );
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        let finished = |status| Finished { queue, hctx, tag, outcome: Outcome::Done(status) };
         if issue.effect() == DataEffect::Nowhere {
-            self.finished.push_back(finished(Status::Ok));
+            self.finished.push(completion(issue, Status::Ok));
         } else if issue.request().op == Op::Read {
             let done = self.read(issue);
-            self.finished.push_back(finished(status(done)));
+            self.finished.push(completion(issue, status(done)));
         } else {
             self.gather(self.waiting.len(), issue);
-            self.waiting.push((finished(Status::Ok), Ok(())));
+            self.waiting.push((completion(issue, Status::Ok), Ok(())));
             if self.gathered.is_full() {
                 self.carry_out();
             }
@@ -152,15 +149,15 @@ impl Driver for BttDevice {
 impl Device for BttDevice {
     /// Asked once all that came in a turn of the lane was handed over: what waits is carried out together then.
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        if self.finished.is_empty() && !self.waiting.is_empty() {
+        if self.finished.poll_at().is_none() && !self.waiting.is_empty() {
             self.carry_out();
         }
-        self.finished.pop_front()
+        self.finished.next()
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        let is_idle = self.finished.is_empty() && self.waiting.is_empty();
-        (!is_idle).then_some(Instant::ZERO)
+        let gathered = (!self.waiting.is_empty()).then_some(Instant::ZERO);
+        self.finished.poll_at().or(gathered)
     }
 }
 
