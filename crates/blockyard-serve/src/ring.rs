@@ -15,7 +15,7 @@
 //!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
 //!   own, and a turn that answers is one call.
 //!
-//! I/O of files goes to the kernel by twos. What comes in one call beyond these it keeps from the disk
+//! I/O of files goes to the kernel two operations at a time. What comes in one call beyond these it keeps from the disk
 //! until it has looked at everything in the call, sends with their copies included.
 //!
 //! # Safety
