@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_buffer_is_used_again_once_nobody_holds_it() {
         let mut pool = Pool::new(1 << 20);
-        let first = pool.take(5000).expect("buffer of the pool");
+        let first = pool.take(5000).expect("there is memory");
         assert_eq!((first.len(), pool.taken_bytes()), (8192, 8192));
         let start = first.span(0..0).start;
         pool.give(first);

@@ -216,7 +216,7 @@ impl Client {
             tls.seal(&mut batch);
         }
         self.sending = Sending::Batch { since: lane.now, has_pages: batch.has_pages() };
-        // A quick send wakes nobody when it ends, so nothing may wait for its end.
+        // Nothing must wait for the end of a quick send, as nobody is woken by it.
         let has_more = self.tls.is_some() && !batch.is_taken();
         let others_wait = !lane.held.is_empty();
         let is_awaited = has_more || self.session.waits() || self.is_over() || others_wait;

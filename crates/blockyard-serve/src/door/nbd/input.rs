@@ -42,7 +42,7 @@ impl Input {
         self.from == self.to
     }
 
-    /// Removes the next `len` bytes, which were parsed or copied.
+    /// The next `len` bytes were understood, or copied.
     pub(super) fn take(&mut self, len: usize) {
         debug_assert!(len <= self.to - self.from, "only received bytes can be removed");
         self.from += len;
