@@ -212,5 +212,5 @@ fn impossible_layers_are_refused_at_the_start() {
     assert_eq!(error, "a disk with a model, delay, rate or faults has one lane, not 2");
     let config = Config::new(vec![one_by_one(memory(MIB + 1), Duration::ZERO)], Vec::new());
     let error = Server::start(&config).unwrap_err().to_string();
-    assert_eq!(error, "1048577 bytes to serve as a device that has 1048576");
+    assert_eq!(error, "the disk has 1048577 bytes, but the device has only 1048576");
 }
