@@ -94,12 +94,6 @@ impl Card {
         self.ext_csd().and_then(ExtCsd::out_of_interrupt_time).unwrap_or(INTERRUPT)
     }
 
-    /// Returns the limit of a flush of the cache.
-    #[must_use]
-    pub const fn flush_limit(&self) -> Duration {
-        FLUSH
-    }
-
     /// Returns how long the card may be busy after an erase.
     pub(super) fn erase_time(&self, by: Erase) -> EraseTime {
         match by {

@@ -1,4 +1,4 @@
-//! All commands that a host sends, each with its constructor.
+//! The commands that a host sends, each with its constructor.
 
 use super::address::Rca;
 use super::data::{Data, Direction};
@@ -129,12 +129,6 @@ impl Command {
         Self::plain(Opcode::SendCsd, rca.argument())
     }
 
-    /// CMD10: send the CID.
-    #[must_use]
-    pub fn send_cid(rca: Rca) -> Self {
-        Self::plain(Opcode::SendCid, rca.argument())
-    }
-
     /// CMD7: be selected.
     #[must_use]
     pub fn select(rca: Rca) -> Self {
@@ -145,12 +139,6 @@ impl Command {
     #[must_use]
     pub fn deselect() -> Self {
         Self::plain(Opcode::Deselect, 0)
-    }
-
-    /// CMD15: never answer again, until power-up.
-    #[must_use]
-    pub fn go_inactive(rca: Rca) -> Self {
-        Self::plain(Opcode::GoInactive, rca.argument())
     }
 
     /// CMD5 of eMMC: sleep.
@@ -233,12 +221,6 @@ impl Command {
         Self::plain(Opcode::SetBusWidth, if four { 2 } else { 0 })
     }
 
-    /// ACMD42 of SD: turn the pull-up by which a slot detects a card on or off.
-    #[must_use]
-    pub fn set_card_detect(on: bool) -> Self {
-        Self::plain(Opcode::SetCardDetect, u32::from(on))
-    }
-
     /// CMD16: set the block length in bytes. Cards above 2 GB always use 512.
     #[must_use]
     pub fn set_block_len(bytes: u32) -> Self {
@@ -316,24 +298,6 @@ impl Command {
     #[must_use]
     pub fn set_block_count(count: BlockCount) -> Self {
         Self::plain(Opcode::SetBlockCount, count.argument())
-    }
-
-    /// CMD23 of SD, if [`Scr::set_block_count`](crate::register::scr::Scr::set_block_count) says that the
-    /// card takes it: the next read or write has `blocks` blocks.
-    #[must_use]
-    pub fn sd_set_block_count(blocks: u16) -> Self {
-        Self::plain(Opcode::SetBlockCount, u32::from(blocks))
-    }
-
-    /// ACMD23 of SD: erase this many blocks ahead of the write that follows.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `blocks` has more than 23 bits.
-    #[must_use]
-    pub fn set_pre_erase_count(blocks: u32) -> Self {
-        assert!(blocks < 1 << 23, "{blocks} blocks do not fit 23 bits");
-        Self::plain(Opcode::SetPreEraseCount, blocks)
     }
 
     /// ACMD22 of SD: send the number of good blocks of the last write.

@@ -67,14 +67,8 @@ impl Classes {
         self.0 >> class & 1 == 1
     }
 
-    /// Class 2: block reads.
-    pub const BLOCK_READ: u32 = 2;
-    /// Class 4: block writes.
-    pub const BLOCK_WRITE: u32 = 4;
     /// Class 5: erase.
     pub const ERASE: u32 = 5;
-    /// Class 8: application commands.
-    pub const APPLICATION: u32 = 8;
     /// Class 10: on SD, CMD6.
     pub const SWITCH: u32 = 10;
     /// Class 11: on eMMC, the command queue.

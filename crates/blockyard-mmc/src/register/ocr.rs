@@ -42,10 +42,6 @@ impl SdOcr {
     pub const HIGH_CAPACITY: u32 = 1 << 30;
     /// S18R, in an argument: the host can signal at 1.8 V.
     pub const SIGNAL_1V8: u32 = 1 << 24;
-    /// XPC, in an argument: the host can supply more than 0.36 W.
-    pub const MAX_POWER: u32 = 1 << 28;
-    /// HO2T, in an argument: the host supports cards above 2 TB.
-    pub const OVER_2_TB: u32 = 1 << 27;
 
     /// Returns whether the card has finished its power-up (bit 31). Before, no other bit is valid.
     #[must_use]

@@ -31,8 +31,6 @@ impl Group {
     }
 }
 
-/// Access mode 0: default speed, SDR12.
-pub const ACCESS_DEFAULT: u8 = 0;
 /// Access mode 1: high speed, SDR25.
 pub const ACCESS_HIGH_SPEED: u8 = 1;
 /// Access mode 2: SDR50.

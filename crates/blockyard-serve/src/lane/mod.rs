@@ -6,15 +6,15 @@
 //!   └──────────── one send and one receive for each door ◄─────────────────┘
 //! ```
 //!
-//! What a turn sends and receives goes to the kernel in one call, which also waits; I/O of files goes
-//! before, by twos.
+//! One call hands the kernel everything that a turn sends and receives, and waits for completions. I/O
+//! of files is submitted earlier in the turn, two operations at a time.
 //!
-//! A lane knows no protocol: what comes in and what goes out is its doors' ([`Door`]).
+//! A lane knows no protocol: its doors ([`Door`]) understand what arrives and compose what is sent.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[door-number-kept-until-quiet]** A door is forgotten when the kernel has nothing of it and no disk has a request of
-//!   it; until then its number is not used again.
+//! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
+//!   memory of the door and no disk holds a request of it.
 //! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte is cut off once the lane has had
 //!   patience, if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 

@@ -17,8 +17,6 @@ impl ExportFlags {
     pub const FLUSH: Self = Self(1 << 2);
     /// The flag FUA, which is then legal for every command.
     pub const FUA: Self = Self(1 << 3);
-    /// Seeks are slow.
-    pub const ROTATIONAL: Self = Self(1 << 4);
     /// The command TRIM.
     pub const TRIM: Self = Self(1 << 5);
     /// The command WRITE_ZEROES, with the flag NO_HOLE.

@@ -1,14 +1,8 @@
-//! The bytes of EXT_CSD: the names of JESD84-B51 7.4, each with the index of its first byte. CMD6 writes
-//! bytes up to 191, the modes. Bytes above are properties, which cannot be written.
+//! The bytes of EXT_CSD that hosts and models use: the names of JESD84-B51 7.4, each with the index of its
+//! first byte. CMD6 writes bytes up to 191, the modes. Bytes above are properties, which cannot be written.
 
 /// Bit 0 turns the command queue on.
 pub const CMDQ_MODE_EN: u16 = 15;
-/// What a special mode is to do.
-pub const MODE_OPERATION_CODES: u16 = 29;
-/// Normal, firmware update or vendor's own mode.
-pub const MODE_CONFIG: u16 = 30;
-/// Bit 0 turns cache barriers on.
-pub const BARRIER_CTRL: u16 = 31;
 /// Bit 0 flushes the cache, bit 1 is a barrier.
 pub const FLUSH_CACHE: u16 = 32;
 /// Bit 0 turns the cache on.
@@ -25,26 +19,14 @@ pub const EXCEPTION_EVENTS_STATUS: u16 = 54;
 pub const EXCEPTION_EVENTS_CTRL: u16 = 56;
 /// 0: sectors of 512 bytes; 1: of 4 KiB.
 pub const DATA_SECTOR_SIZE: u16 = 61;
-/// Bit 0: defective blocks are purged.
-pub const SEC_BAD_BLK_MGMNT: u16 = 134;
-/// Where the enhanced user area begins; four bytes.
-pub const ENH_START_ADDR: u16 = 136;
-/// Its size in write-protect groups; three bytes.
-pub const ENH_SIZE_MULT: u16 = 140;
 /// Sizes of the general purpose partitions; four times three bytes.
 pub const GP_SIZE_MULT: u16 = 143;
 /// Bit 0: the partitions are as they will stay.
 pub const PARTITION_SETTING_COMPLETED: u16 = 155;
-/// Which partitions are enhanced.
-pub const PARTITIONS_ATTRIBUTE: u16 = 156;
-/// Most that can be enhanced; three bytes.
-pub const MAX_ENH_SIZE_MULT: u16 = 157;
 /// Bit 0: partitions; bit 1: they can be enhanced; bit 2: extended attributes.
 pub const PARTITIONING_SUPPORT: u16 = 160;
 /// Bit 0 turns high priority interrupts on.
 pub const HPI_MGMT: u16 = 161;
-/// Whether the reset line is heeded; can be set once.
-pub const RST_N_FUNCTION: u16 = 162;
 /// Bit 0: the host starts background operations; bit 1: the device does.
 pub const BKOPS_EN: u16 = 163;
 /// Any value starts background operations.
@@ -57,14 +39,8 @@ pub const WR_REL_PARAM: u16 = 166;
 pub const WR_REL_SET: u16 = 167;
 /// Size of the RPMB partition in units of 128 KiB.
 pub const RPMB_SIZE_MULT: u16 = 168;
-/// Write protection of the user area.
-pub const USER_WP: u16 = 171;
-/// Write protection of the boot partitions.
-pub const BOOT_WP: u16 = 173;
 /// Bit 0: erase groups are those of HC_ERASE_GRP_SIZE.
 pub const ERASE_GROUP_DEF: u16 = 175;
-/// Bus mode of boot operation.
-pub const BOOT_BUS_CONDITIONS: u16 = 177;
 /// Bits 2:0: the partition that commands reach; 5:3: the one to boot from.
 pub const PARTITION_CONFIG: u16 = 179;
 /// What erased sectors read as.
@@ -83,16 +59,12 @@ pub const EXT_CSD_REV: u16 = 192;
 pub const CSD_STRUCTURE: u16 = 194;
 /// Timings the device has.
 pub const DEVICE_TYPE: u16 = 196;
-/// Driver strengths the device has.
-pub const DRIVER_STRENGTH: u16 = 197;
 /// How long an interrupt takes, in units of 10 ms.
 pub const OUT_OF_INTERRUPT_TIME: u16 = 198;
 /// How long a change of partition takes, in units of 10 ms.
 pub const PARTITION_SWITCH_TIME: u16 = 199;
 /// Sectors of the user area; four bytes.
 pub const SEC_COUNT: u16 = 212;
-/// How long a sleep notification takes, 10 us times a power of two.
-pub const SLEEP_NOTIFICATION_TIME: u16 = 216;
 /// How long falling asleep and waking take, 100 ns times a power of two.
 pub const S_A_TIMEOUT: u16 = 217;
 /// Erase groups in a write-protect group.
@@ -117,8 +89,6 @@ pub const SEC_FEATURE_SUPPORT: u16 = 231;
 pub const TRIM_MULT: u16 = 232;
 /// Bit 0: the cache is flushed in order.
 pub const CACHE_FLUSH_POLICY: u16 = 240;
-/// How long the first start after partitioning takes, in units of 100 ms.
-pub const INI_TIMEOUT_AP: u16 = 241;
 /// Sectors of an interrupted write that are good; four bytes.
 pub const CORRECTLY_PRG_SECTORS_NUM: u16 = 242;
 /// How urgent background operations are.

@@ -42,7 +42,7 @@ pub mod revision {
     pub const V5_1: u8 = 8;
 }
 
-/// DEVICE_TYPE (196): timings beyond the basic one, as a set of bits.
+/// DEVICE_TYPE (196): timings beyond the basic one, as a set of bits. All eight have a name, used or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceType(pub u8);
 
@@ -103,12 +103,8 @@ impl ExceptionEvents {
     pub const URGENT_BKOPS: u16 = 1 << 0;
     /// Capacity must be given back.
     pub const DYNCAP_NEEDED: u16 = 1 << 1;
-    /// The pool of resources for contexts and tags is exhausted.
-    pub const SYSPOOL_EXHAUSTED: u16 = 1 << 2;
     /// A packed command failed; see [`ExtCsd::packed_failure`].
     pub const PACKED_FAILURE: u16 = 1 << 3;
-    /// A security command failed.
-    pub const EXTENDED_SECURITY_FAILURE: u16 = 1 << 4;
 
     /// Returns whether any of `bits` is set.
     #[must_use]
@@ -135,8 +131,6 @@ pub struct SecureFeatures(pub u8);
 impl SecureFeatures {
     /// Secure erase and secure trim. Deprecated in 4.5 in favour of sanitize.
     pub const SECURE_ERASE: u8 = 1 << 0;
-    /// Data of defective blocks can be purged.
-    pub const PURGE_DEFECTIVE: u8 = 1 << 2;
     /// Trim, and with it secure trim where there is secure erase.
     pub const TRIM: u8 = 1 << 4;
     /// Sanitize.

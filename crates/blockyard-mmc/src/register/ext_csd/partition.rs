@@ -84,12 +84,6 @@ impl ExtCsd {
         self.bits_since(revision::V4_41, index::PARTITION_SETTING_COMPLETED) & 1 != 0
     }
 
-    /// PARTITION_CONFIG (179), bits 2:0: returns the [`Partition::access`] that commands reach now.
-    #[must_use]
-    pub fn partition_access(&self) -> u8 {
-        self.bits_since(revision::V4_3, index::PARTITION_CONFIG) & 0b111
-    }
-
     /// ERASE_GROUP_DEF (175): returns whether erases go by [`Self::erase_group_sectors`], not by the CSD.
     #[must_use]
     pub fn erase_group_on(&self) -> bool {

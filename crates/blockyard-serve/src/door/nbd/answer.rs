@@ -1,4 +1,4 @@
-//! From requests that ended to bytes to send.
+//! From ended requests to bytes to send.
 
 use super::client::{Client, Lane};
 use super::parse::RUNS_MAX;
@@ -13,7 +13,7 @@ use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZE
 const STATUS_BYTES: usize = STATUS_BYTES_MIN + 16 * RUNS_MAX;
 
 impl Client {
-    /// Answers a request that the disk is done with.
+    /// Answers a request that ended at the disk.
     #[inline]
     pub(super) fn reply(
         &mut self,
@@ -38,7 +38,7 @@ impl Client {
         }
     }
 
-    /// Answers a request that no disk was asked for.
+    /// Answers a request that did not go to a disk.
     pub(super) fn answer(
         &mut self,
         number: u32,
