@@ -289,6 +289,7 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
 mod tests {
     use super::*;
     use blockyard::bio::Bio;
+    use blockyard::device::recorder::Recorder;
     use blockyard::host::Host;
     use blockyard::policy::Policies;
     use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -299,84 +300,19 @@ mod tests {
     /// What was called, in order: the side and the call.
     type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
 
-    /// Notes each call; takes every request but the first `refusals`, and is done with it at once.
-    #[derive(Debug)]
-    struct Noting {
+    /// A device that notes each call about a request as one on `side`.
+    fn recorder(
         side: &'static str,
-        calls: Calls,
+        calls: &Calls,
         refusals: u32,
-        finished: VecDeque<Finished>,
-    }
-
-    impl Noting {
-        fn new(side: &'static str, calls: &Calls, refusals: u32) -> Self {
-            Self { side, calls: Arc::clone(calls), refusals, finished: VecDeque::new() }
-        }
-
-        fn note(&self, call: &'static str) {
-            self.calls.lock().expect("no call panics").push((self.side, call));
-        }
-    }
-
-    impl Driver for Noting {
-        fn take_budget(&mut self, _: QueueId) -> Option<Budget> {
-            self.note("take_budget");
-            Some(Budget(0))
-        }
-
-        fn return_budget(&mut self, _: QueueId, _: Budget) {
-            self.note("return_budget");
-        }
-
-        fn prepare(&mut self, _: &Issue<'_>) {
-            self.note("prepare");
-        }
-
-        fn unprepare(&mut self, _: &Issue<'_>) {
-            self.note("unprepare");
-        }
-
-        fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-            self.note("queue_rq");
-            if self.refusals > 0 {
-                self.refusals -= 1;
-                return Accept::Failed(Status::IoError);
+    ) -> Recorder<impl Fn(&'static str) + use<>> {
+        let calls = Arc::clone(calls);
+        let note = move |call| {
+            if !matches!(call, "next_finished" | "poll_at") {
+                calls.lock().expect("no call panics").push((side, call));
             }
-            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-            let outcome = Outcome::Done(Status::Ok);
-            self.finished.push_back(Finished { queue, hctx, tag, outcome });
-            Accept::Queued
-        }
-
-        fn commit(&mut self, _: QueueId, _: HctxId, _: Instant) {
-            self.note("commit");
-        }
-
-        fn timed_out(
-            &mut self,
-            _: QueueId,
-            _: HctxId,
-            _: DriverTag,
-            _: &Request,
-            _: Instant,
-        ) -> TimedOut {
-            self.note("timed_out");
-            TimedOut::Reset
-        }
-
-        fn finish(&mut self, _: QueueId, _: HctxId, _: DriverTag, _: &Request) {
-            self.note("finish");
-        }
-    }
-
-    impl Device for Noting {
-        fn next_finished(&mut self, _: Instant) -> Option<Finished> {
-            self.finished.pop_front()
-        }
-
-        fn poll_at(&self) -> Option<Instant> {
-            (!self.finished.is_empty()).then_some(Instant::ZERO)
-        }
+        };
+        Recorder::new(note, refusals)
     }
 
     #[derive(Debug)]
@@ -395,7 +331,7 @@ mod tests {
         }
 
         fn device(&self) -> Box<dyn Device> {
-            Box::new(Noting::new("model", &self.calls, 0))
+            Box::new(recorder("model", &self.calls, 0))
         }
     }
 
@@ -404,7 +340,7 @@ mod tests {
         let calls = Calls::default();
         let limits = Limits::new(1 << 20);
         let model = Model { limits: limits.clone(), calls: Arc::clone(&calls) };
-        let medium = Noting::new("medium", &calls, refusals);
+        let medium = recorder("medium", &calls, refusals);
         let live = Live::new(medium, &model, Arc::default());
         let tags = TagSetConfig::single(4);
         let mut host = Host::new(live, (), tags);
@@ -456,7 +392,7 @@ mod tests {
     fn a_commit_reaches_model_and_medium() {
         let calls = Calls::default();
         let model = Model { limits: Limits::new(1 << 20), calls: Arc::clone(&calls) };
-        let mut live = Live::new(Noting::new("medium", &calls, 0), &model, Arc::default());
+        let mut live = Live::new(recorder("medium", &calls, 0), &model, Arc::default());
         live.commit(QueueId(0), HctxId(0), Instant::ZERO);
         let expected = [("model", "commit"), ("medium", "commit")];
         assert_eq!(*calls.lock().expect("no call panics"), expected);
