@@ -139,10 +139,10 @@ modelled_options! {
     // What the job is
     "name", "name of the job": set name = owned;
     "description", "free text": set description = |v| owned(v).map(Some);
-    "stonewall" | "wait_for_previous", "start after all earlier jobs": set stonewall = Value::flag;
+    "stonewall" | "wait_for_previous", "start when all earlier jobs have ended": set stonewall = Value::flag;
     "new_group", "start a reporting group": set new_group = Value::flag;
     "group_reporting", "report a group as one": set group_reporting = Value::flag;
-    "exitall", "end all jobs with this one": set exitall = Value::flag;
+    "exitall", "end all jobs when this one ends": set exitall = Value::flag;
     "continue_on_error", "count I/O errors and go on": set continue_on_error = |v| v.word(CONTINUE);
     "numjobs", "instances of this job": set numjobs = |v| v.count_u32(1, u32::MAX);
     "thread", "threads, not processes": set thread = Value::flag;
@@ -152,21 +152,21 @@ modelled_options! {
     "ioengine", "how I/O is issued": set engine = |v| v.word(Engine::ALL);
     "hipri", "poll for completions of reads and writes": set hipri = Value::flag;
     "iodepth", "I/Os in flight": set iodepth = |v| v.count_u32(1, DEPTH_MAX);
-    "iodepth_batch" | "iodepth_batch_submit", "I/Os handed over at a time":
+    "iodepth_batch" | "iodepth_batch_submit", "I/Os submitted at a time":
         set iodepth_batch_submit = |v| v.count_u32(0, DEPTH_MAX);
     "iodepth_batch_complete_min" | "iodepth_batch_complete", "completions to wait for":
         set iodepth_batch_complete_min = |v| v.count_u32(0, DEPTH_MAX);
-    "iodepth_batch_complete_max", "completions to take at once":
+    "iodepth_batch_complete_max", "completions to reap at once":
         set iodepth_batch_complete_max = |v| v.count_u32(0, DEPTH_MAX).map(Some);
     "iodepth_low", "depth at which to refill":
         set iodepth_low = |v| v.count_u32(0, DEPTH_MAX).map(Some);
     "direct",
-        "bypass the page cache; without it, reads of synchronous engines go through the page cache":
+        "bypass the page cache (see `run --help`)":
         set direct = Value::boolean;
     "buffered", "the opposite of direct": set direct = |v| v.boolean().map(|buffered| !buffered);
     "invalidate", "drop cached pages before the job begins": set invalidate = Value::boolean;
     "pre_read", "read the files before the job begins": set pre_read = Value::boolean;
-    "fadvise_hint", "advise the page cache of the order of reads":
+    "fadvise_hint", "tell the page cache the order of reads":
         set fadvise_hint = |v| v.word(FADVISE);
     // What it asks for
     "rw" | "readwrite", "reads, writes, trims; in order or random":
@@ -175,11 +175,11 @@ modelled_options! {
     "rwmixread", "percent of reads": set rwmix_read_percent = |v| v.count(0, 100).map(small);
     "rwmixwrite", "percent of writes":
         set rwmix_read_percent = |v| v.count(0, 100).map(|percent| 100 - small(percent));
-    "bs" | "blocksize", "bytes of an I/O":
+    "bs" | "blocksize", "bytes per I/O":
         set_per_op block = |v| block_bytes(v).map(BlockSizes::Fixed);
-    "bsrange" | "blocksize_range", "range of bytes of an I/O":
+    "bsrange" | "blocksize_range", "range of bytes per I/O":
         set_ranges block = structured::block_range;
-    "bssplit", "bytes of an I/O by percentage": set_per_op block = structured::block_split;
+    "bssplit", "bytes per I/O, by percentage": set_per_op block = structured::block_split;
     "bs_unaligned" | "blocksize_unaligned", "any length in bsrange":
         set block_unaligned = Value::flag;
     "ba" | "blockalign", "alignment of random offsets":
@@ -195,7 +195,7 @@ modelled_options! {
     // Where, and how much
     "filename", "files or devices, separated by colons": set filenames = structured::filenames;
     "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
-    "nrfiles", "files of an instance":
+    "nrfiles", "files per instance":
         set nrfiles = |v| v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
     "file_service_type", "order of the files": set file_service = structured::file_service;
     "size", "bytes over all files, or percent of the device": set size = |v| v.amount().map(Some);
@@ -203,17 +203,17 @@ modelled_options! {
     "io_size" | "io_limit", "bytes to transfer, or percent of size":
         set io_size = |v| v.amount().map(Some);
     "offset" | "fileoffset", "start of the region": set offset = Value::amount;
-    "offset_increment", "added to offset per instance": set offset_increment = Value::amount;
+    "offset_increment", "added to the offset for each instance": set offset_increment = Value::amount;
     "offset_align", "alignment of an offset in percent":
         set offset_align_bytes = |v| v.count(0, COUNT_MAX);
-    "number_ios", "I/Os at most":
+    "number_ios", "maximum number of I/Os":
         set number_ios = |v| v.count(0, COUNT_MAX).map(|n| (n > 0).then_some(n));
     "loops", "passes over the region": set loops = |v| v.count(0, COUNT_MAX);
     // For how long
     "runtime" | "timeout", "time after which the job ends (s)":
         set runtime_ns = |v| v.time_ns(TimeUnit::Second).map(|ns| (ns > 0).then_some(ns));
     "time_based", "start over until runtime": set time_based = Value::flag;
-    "ramp_time", "time before measuring (s)": set ramp_time_ns = |v| v.time_ns(TimeUnit::Second);
+    "ramp_time", "warm-up before measuring (s)": set ramp_time_ns = |v| v.time_ns(TimeUnit::Second);
     "startdelay", "wait before starting (s), or a range":
         set startdelay_ns = structured::start_delay;
     // Durability
@@ -224,7 +224,7 @@ modelled_options! {
     // Pace
     "rate", "bytes per second": set_per_op rate_bytes_per_s = |v| v.count(0, COUNT_MAX);
     "rate_iops", "I/Os per second": set_per_op rate_iops = |v| v.count(0, u32::MAX.into());
-    "rate_process", "spacing of rated I/Os": set rate_process = |v| v.word(PROCESSES);
+    "rate_process", "spacing of I/Os under a rate": set rate_process = |v| v.word(PROCESSES);
     "rate_ignore_thinktime", "do not catch up after thinking":
         set rate_ignore_thinktime = Value::boolean;
     "thinktime", "pause between I/Os (us)": set thinktime_ns = |v| v.time_ns(TimeUnit::Microsecond);
@@ -262,9 +262,9 @@ modelled_options! {
     "write_iops_log", "log I/Os per second, in files with this prefix":
         set reporting.logging.iops = log_prefix;
     "per_job_logs", "a log for each instance": set reporting.logging.per_instance = Value::boolean;
-    "log_avg_msec", "ms for which a log has one entry":
+    "log_avg_msec", "one log entry for so many ms":
         set reporting.logging.window_ms = milliseconds;
-    "log_max_value", "log the largest value of a window":
+    "log_max_value", "log the largest value, not the mean":
         set reporting.logging.largest = Value::boolean;
     "log_offset", "log offsets": set reporting.logging.offset = Value::boolean;
     "log_prio", "log the priority in full": set reporting.logging.priority = Value::boolean;
