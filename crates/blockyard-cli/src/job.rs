@@ -66,7 +66,7 @@ impl Playback {
     fn options(&self) -> Result<Options, Failure> {
         let pace = self.pace.unwrap_or(Pace::Open);
         if matches!(pace, Pace::Closed(_)) && self.speed.is_some() {
-            return Err(Failure::Input("--speed contradicts --pace closed".to_owned()));
+            return Err(Failure::Input("--speed cannot be used with --pace closed".to_owned()));
         }
         Ok(Options {
             pace,

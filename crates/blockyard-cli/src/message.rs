@@ -1,6 +1,6 @@
 //! Messages and exit codes.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -46,29 +46,24 @@ impl Failure {
 }
 
 fn fail(code: u8, words: &str) -> ExitCode {
-    use std::io::Write;
-    let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
-    // What cannot be printed cannot be reported either.
-    above_progress(|| {
-        drop(writeln!(anstream::stderr(), "blockyard: {red}error{red:#}: {words}"));
-    });
+    say("error", AnsiColor::Red.on_default().bold(), words);
     ExitCode::from(code)
 }
 
 /// Prints a note.
 pub(crate) fn note(words: &str) {
-    use std::io::Write;
-    // What cannot be printed cannot be reported either.
-    above_progress(|| drop(writeln!(anstream::stderr(), "blockyard: note: {words}")));
+    say("note", Style::new(), words);
 }
 
 /// Prints a warning.
 pub(crate) fn warning(words: &str) {
-    use std::io::Write;
-    let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into())).bold();
+    say("warning", AnsiColor::Yellow.on_default().bold(), words);
+}
+
+fn say(kind: &str, style: Style, words: &str) {
     // What cannot be printed cannot be reported either.
     above_progress(|| {
-        drop(writeln!(anstream::stderr(), "blockyard: {yellow}warning{yellow:#}: {words}"));
+        drop(writeln!(anstream::stderr(), "blockyard: {style}{kind}{style:#}: {words}"));
     });
 }
 
@@ -78,29 +73,17 @@ impl From<clap::Error> for Failure {
     }
 }
 
-impl From<ProfileError> for Failure {
-    fn from(error: ProfileError) -> Self {
-        Self::Input(error.to_string())
-    }
+macro_rules! input_errors {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Input(error.to_string())
+            }
+        })*
+    };
 }
 
-impl From<JobError> for Failure {
-    fn from(error: JobError) -> Self {
-        Self::Input(error.to_string())
-    }
-}
-
-impl From<TraceError> for Failure {
-    fn from(error: TraceError) -> Self {
-        Self::Input(error.to_string())
-    }
-}
-
-impl From<ReplayError> for Failure {
-    fn from(error: ReplayError) -> Self {
-        Self::Input(error.to_string())
-    }
-}
+input_errors!(ProfileError, JobError, TraceError, ReplayError);
 
 impl From<SimulationError> for Failure {
     fn from(error: SimulationError) -> Self {

@@ -75,10 +75,14 @@ fn an_mmc_host_is_explained_by_what_passes_between_transfers() {
         serde_json::from_str(&asked("randwrite", &["--output-format=json"])).unwrap();
     let why = random["why"].as_str().unwrap();
     assert!(why.starts_with("mmc-blkmq reaches ") && why.contains(" % of hsq's IOPS: "), "{why}");
-    assert!(why.contains("From one transfer to the next it takes "), "{why}");
-    assert!(why.contains("Between two transfers: 1.00 instead of 0.00 CMD13s, "), "{why}");
-    let is_shared =
-        |words: &str| ["I/Os share", "I/Os per transfer"].iter().any(|w| words.contains(w));
+    assert!(why.contains("A transfer starts "), "{why}");
+    assert!(
+        why.contains("Between two transfers there are 1.00 CMD13s instead of 0.00 and "),
+        "{why}"
+    );
+    let is_shared = |words: &str| {
+        ["Each transfer carries", "I/Os per transfer"].iter().any(|w| words.contains(w))
+    };
     assert!(!is_shared(why), "{why}");
     let mmc = |design: usize| &random["designs"][design]["mmc"];
     assert_eq!([&mmc(0)["status_per_write"], &mmc(1)["status_per_write"]], [1.0, 0.0]);
@@ -548,7 +552,10 @@ fn options_of_a_trace_are_checked() {
         (&["replay", &job], "quick.fio: not a trace of a known format"),
         (&["replay", &trace, "--pace=closed:0"], "one of open, think, closed:N"),
         (&["replay", &trace, "--speed=fast"], "a factor from 0.001"),
-        (&["replay", &trace, "--pace=closed:2", "--speed=2x"], "--speed contradicts"),
+        (
+            &["replay", &trace, "--pace=closed:2", "--speed=2x"],
+            "--speed cannot be used with --pace closed",
+        ),
         (&["replay", &trace, "--disk=sda"], "no disk `sda` (its disks: 0 = web.0)"),
         (&["run", &job, "--pace=think"], "--pace is for traces: add --replay TRACE"),
         (&["replay", "/"], "it is a directory"),

@@ -1,5 +1,5 @@
-//! A disk under layers: a model says when requests are done and how they end, in the order in which they
-//! came; delays, rates and faults do what they say; the data is that of the medium in each case.
+//! A disk under layers: a model decides when and how requests end, in their order of arrival; delays, rates
+//! and faults apply as configured; the data is always that of the medium.
 
 mod nbd;
 
@@ -212,5 +212,5 @@ fn impossible_layers_are_refused_at_the_start() {
     assert_eq!(error, "a disk with a model, delay, rate or faults has one lane, not 2");
     let config = Config::new(vec![one_by_one(memory(MIB + 1), Duration::ZERO)], Vec::new());
     let error = Server::start(&config).unwrap_err().to_string();
-    assert_eq!(error, "1048577 bytes to serve as a device that has 1048576");
+    assert_eq!(error, "the disk has 1048577 bytes, but the device has only 1048576");
 }

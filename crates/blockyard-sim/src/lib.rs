@@ -34,3 +34,8 @@ pub mod task;
 mod words;
 pub mod workload;
 pub mod world;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

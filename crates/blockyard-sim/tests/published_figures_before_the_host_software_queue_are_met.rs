@@ -11,13 +11,10 @@ use published::{assert_met, measured};
 fn published_figures_before_the_host_software_queue_are_met() {
     let experiment = measured("hsq", &["mmc-blkmq"]);
     let cells = assert_met(&experiment, |_, _| Some(3.0));
-    let counters = experiment.tables[0].counters;
-    let status = counters.iter().position(|unit| *unit == Unit::StatusPerWrite).unwrap();
     for cell in cells {
-        let workload = &experiment.tables[cell.table].workloads[cell.workload];
-        match cell.counters[status] {
-            Some(each) => assert!((0.99..1.01).contains(&each), "{}: {each}", workload.name),
-            None => assert!(workload.name.ends_with("read")),
+        match cell.counters[Unit::StatusPerWrite.name()] {
+            Some(each) => assert!((0.99..1.01).contains(&each), "{}: {each}", cell.workload),
+            None => assert!(cell.workload.ends_with("read")),
         }
     }
 }

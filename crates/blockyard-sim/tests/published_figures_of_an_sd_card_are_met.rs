@@ -14,7 +14,7 @@ use published::{assert_met, measured};
 fn published_figures_of_an_sd_card_are_met() {
     let experiment = measured("mmc-mq", &["mmc-double-buffer-full"]);
     assert_met(&experiment, |workload, _| {
-        let (op, record) = workload.name.split_once(' ').unwrap_or((&workload.name, ""));
+        let (op, record) = workload.split_once(' ').unwrap_or((workload, ""));
         match (op, record) {
             ("read" | "randread", "1024k") | ("rewrite", "64k") => None,
             ("dd" | "find", _) => Some(3.0),
@@ -30,10 +30,8 @@ fn find_waits_for_as_long_as_measured() {
     let mut experiment = measured("mmc-mq", &["mmc-double-buffer-full"]);
     experiment.tables.truncate(1);
     experiment.tables[0].variants = &[];
-    let asleep = experiment.tables[0].counters.iter().position(|it| *it == Unit::SecondsAsleep);
-    let cells = run(&experiment, 1, &|| {}).unwrap();
-    let workloads = &experiment.tables[0].workloads;
-    let of = |cell: &&Cell| workloads[cell.workload].name == "find (4000 reads)";
-    let asleep = cells.iter().find(of).unwrap().counters[asleep.unwrap()].unwrap();
+    let cells = run(&experiment, 1, &|| {}).unwrap().cells;
+    let of = |cell: &&Cell| cell.workload == "find (4000 reads)";
+    let asleep = cells.iter().find(of).unwrap().counters[Unit::SecondsAsleep.name()].unwrap();
     assert!((1.70..1.80).contains(&asleep), "{asleep}");
 }

@@ -77,7 +77,9 @@ pub(crate) struct Create {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) size: u64,
 
-    /// Bytes per sector: 512, 520, 528, 4096, 4104, 4160 or 4224; in a pool any size up to 4224
+    /// Bytes per sector: 512, 520, 528, 4096, 4104, 4160 or 4224
+    ///
+    /// In a pool any size up to 4224 is possible.
     #[arg(long, value_name = "BYTES", default_value_t = 512)]
     pub(crate) sector_size: u32,
 
@@ -159,7 +161,7 @@ pub(crate) struct CopySectors {
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
 
-    /// Copy sectors that are lost or have no block as zeroes, instead of stopping at the first of them
+    /// Copy sectors that are lost or have no block as zeroes, instead of stopping there
     #[arg(long)]
     pub(crate) zero_lost: bool,
 

@@ -21,10 +21,11 @@ pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 
 /// What would this queueing design do on that device?
 ///
-/// Blockyard runs fio job files against modelled devices in virtual time, under the queueing designs
-/// you name: those of Linux's block layer, past and present, and your own.
+/// Blockyard runs fio job files against modelled devices in virtual time, under the
+/// queueing designs you name: those of Linux's block layer, past and present, and
+/// your own.
 #[derive(Debug, Parser)]
-#[command(name = "blockyard", version, after_help = EXIT_CODES)]
+#[command(name = "blockyard", version, verbatim_doc_comment, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -38,11 +39,11 @@ and `btt repair` also use 3 repairable, 4 broken.";
 pub(crate) enum Command {
     /// Run a job under one design and summarise it as fio does
     Run(Run),
-    /// Run a job under several designs, compare them and explain the difference
+    /// Run a job under several designs and explain the difference
     Whatif(Whatif),
     /// Replay a trace: recorded I/O in place of a job
     Replay(Replay),
-    /// Run published experiments and compare the simulated figures with the published ones
+    /// Repeat published experiments and compare the figures
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
@@ -68,7 +69,7 @@ pub(crate) struct Job {
     #[arg(value_name = "JOB")]
     pub(crate) file: Option<String>,
 
-    /// A job given as options, as on fio's command line: --name=x --rw=read --bs=4k ...
+    /// A job as on fio's command line: --name=x --rw=read --bs=4k ...
     #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
     pub(crate) options: Vec<String>,
 
@@ -99,8 +100,9 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DEVICE", default_value = "null")]
     pub(crate) device: String,
 
-    /// Designs: their names or the paths of their files. One design is summarised as `run` does,
-    /// several are compared as `whatif` does
+    /// Designs: their names or the paths of their files
+    ///
+    /// One design is summarised as `run` does, several are compared as `whatif` does.
     #[arg(
         long = "design",
         value_name = "DESIGN,...",
@@ -150,7 +152,9 @@ pub(crate) struct JobLogs {
 /// What a run under one design writes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Outputs {
-    /// Write PREFIX.blktrace.N for each CPU N, as blktrace does, for blkparse and blktrace's btt
+    /// Write a trace in blktrace's format, for blkparse and blktrace's btt
+    ///
+    /// The file of CPU N is PREFIX.blktrace.N.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
 
@@ -187,7 +191,11 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = JOB_HELP, after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}"))]
+#[command(
+    override_usage = WHATIF_USAGE,
+    after_help = JOB_HELP,
+    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
+)]
 pub(crate) struct Whatif {
     #[command(flatten)]
     pub(crate) job: Job,
@@ -210,7 +218,7 @@ pub(crate) struct Whatif {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// The experiment; without a name, all experiments are listed
+    /// The experiment; without a name, all are listed
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) experiment: Option<Experiment>,
 
@@ -224,7 +232,7 @@ pub(crate) struct Reproduce {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Experiment {
-    /// eMMC: PIO, DMA, and DMA while the next request is prepared (December 2010)
+    /// eMMC: PIO, DMA and double buffering (December 2010)
     MmcDoubleBuffer,
     /// The block translation table on persistent memory (May 2015)
     Btt,
@@ -286,6 +294,10 @@ pub(crate) struct Man {
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
 }
+
+const WHATIF_USAGE: &str = "\
+blockyard whatif [OPTIONS] --device <DEVICE> --design <DESIGN,...>
+                        <JOB|--name=NAME --OPTION=VALUE|--replay <TRACE>>";
 
 const JOB_HELP: &str = "\
 A job given as options needs a --name; every option that is not listed here then

@@ -24,31 +24,39 @@ pub(crate) struct Serve {
     #[arg(long = "export", value_name = "NAME=DISK")]
     pub(crate) exports: Vec<ServedDisk>,
 
-    /// A configuration file: its keys are these options, and [[disk]] begins a disk with `source` and
-    /// `name`; see examples/systemd/blockyard.toml
-    #[arg(long, value_name = "FILE", exclusive = true)]
+    /// A configuration file in place of options
+    ///
+    /// Its keys are these options, and [[disk]] begins a disk with `source` and `name`; see
+    /// examples/systemd/blockyard.toml.
+    #[arg(long, value_name = "FILE", exclusive = true, verbatim_doc_comment)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where to listen: unix:PATH, HOST:PORT, or stdio for one client at standard input; may be
-    /// repeated, and left out if a service manager hands over sockets (LISTEN_FDS)
-    #[arg(long, value_name = "ADDRESS")]
+    /// Where to listen: unix:PATH, HOST:PORT or stdio; may be repeated
+    ///
+    /// `stdio` stands for one client at standard input. The option may be left out if a
+    /// service manager hands over sockets (LISTEN_FDS).
+    #[arg(long, value_name = "ADDRESS", verbatim_doc_comment)]
     pub(crate) nbd: Vec<Address>,
 
-    /// A design: its name or the path of its file. Only its [queue] applies; `none` stands for mq-none
+    /// A design: its name or the path of its file; only its [queue] applies
     #[arg(long, value_name = "DESIGN", default_value = "none")]
     pub(crate) design: String,
 
-    /// The limit on requests in flight at a disk, over all lanes; by default that of the design, else of
-    /// the --as device, else 128
+    /// The limit on requests in flight at a disk, over all lanes
+    ///
+    /// By default it is that of the design, else that of the --as device, else 128.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_240))]
     pub(crate) depth: Option<u16>,
 
-    /// Give the disk the timing, depth and errors of a device, in real time: its name or the path of its
-    /// file
+    /// Give the disk the timing, depth and errors of a device, in real time
+    ///
+    /// A device: its name or the path of its file.
     #[arg(long = "as", value_name = "DEVICE")]
     pub(crate) behaves_as: Option<String>,
 
-    /// Fault rules, as for `run --faults`; rules for torn and misdirected writes are refused
+    /// Fault rules, as for `run --faults`
+    ///
+    /// Rules for torn and misdirected writes are refused.
     #[arg(long, value_name = "RULES.toml")]
     pub(crate) fault: Option<String>,
 
@@ -56,12 +64,13 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
     pub(crate) delay: Option<Extra>,
 
-    /// Limit bytes and requests per second; unused capacity is kept for the time of `burst`:
-    /// 20m,500iops,burst=1s
+    /// Limit bytes and requests per second: 20m,500iops,burst=1s
+    ///
+    /// Unused capacity is kept for the time of `burst`.
     #[arg(long, value_name = "LIMITS", value_parser = rates)]
     pub(crate) rate: Option<Rates>,
 
-    /// The seed of all random draws: of a model, of delays, of random faults
+    /// The seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
@@ -77,7 +86,9 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
-    /// What a write to a block translation table survives once it is answered; `process` by default
+    /// What an answered write to a block translation table survives
+    ///
+    /// By default `process`.
     #[arg(long, value_name = "WHAT", value_enum, requires = "btt")]
     pub(crate) survives: Option<Survives>,
 
@@ -101,11 +112,15 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) metrics: Option<String>,
 
-    /// Write a trace for ui.perfetto.dev (Chrome's JSON): the stages of each request, holds and merges
+    /// Write a trace for ui.perfetto.dev (Chrome's JSON)
+    ///
+    /// It shows the stages of each request, holds and merges.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// Write PREFIX.blktrace.N for each lane N, as blktrace does, for blkparse, blktrace's btt and `replay`
+    /// Write a trace in blktrace's format, for blkparse, blktrace's btt and `replay`
+    ///
+    /// The file of lane N is PREFIX.blktrace.N.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) blktrace: Option<PathBuf>,
 
@@ -137,7 +152,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) handshake_timeout: Duration,
 
-    /// How long requests in flight may take once the server is told to end
+    /// The time limit for requests in flight after a signal to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
 }
@@ -155,11 +170,11 @@ pub(crate) enum TlsUse {
 /// What an answered write to a BTT survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Survives {
-    /// The end of this server; after a flush also a loss of power, which may tear sectors
+    /// The end of this server; after a flush a loss of power, which may tear sectors
     Process,
-    /// A loss of power: the file is synchronised twice for each batch of writes, across lanes
+    /// A loss of power: the file is synchronised twice for each batch of writes
     Power,
-    /// A loss of power, on directly mapped persistent memory (DAX): cache lines are written back
+    /// A loss of power on directly mapped persistent memory (DAX)
     Pmem,
 }
 

@@ -23,21 +23,23 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
 
-    /// Keep data on the device, and check what reads return and what is on the device at the end
+    /// Check what reads return and what is on the device at the end
     #[arg(long)]
     verify: bool,
 
-    /// Verify, and check what a loss of power at this time would leave: 1.5ms, 2s
+    /// Verify, and check what a loss of power at this time would leave: 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     power_cut: Vec<Duration>,
 
-    /// Verify, and check at this interval what a loss of power would leave: 10ms, 1s
+    /// Verify, and check at this interval what a loss of power would leave: 10ms
     #[arg(long, value_name = "TIME", value_parser = time_that_passes)]
     power_cut_every: Option<Duration>,
 
-    /// Write a trace for ui.perfetto.dev (Chrome's JSON): what ran on each CPU, the stages of each
-    /// request, holds and merges; each design has its own tracks
-    #[arg(long, value_name = "FILE")]
+    /// Write a trace for ui.perfetto.dev (Chrome's JSON)
+    ///
+    /// It shows what ran on each CPU, the stages of each request, holds and merges. Each
+    /// design has its own tracks.
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     pub(crate) trace: Option<PathBuf>,
 
     #[command(flatten)]
@@ -103,7 +105,9 @@ pub(crate) struct Playback {
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) map: Option<Addresses>,
 
-    /// The disk of the trace to replay, by name or by number from 0; without it, all disks
+    /// The disk of the trace to replay: its name, or its number from 0
+    ///
+    /// Without this option all disks are replayed.
     #[arg(long, value_name = "DISK")]
     pub(crate) disk: Option<String>,
 }
@@ -135,7 +139,7 @@ fn pace(text: &str) -> Result<Pace, String> {
 /// The seed of an answer, and where the answer goes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Answer {
-    /// The seed of all random draws: the same seed gives the same answer
+    /// The seed of all random draws
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 

@@ -2,71 +2,30 @@
 
 use std::io::Write;
 
+use blockyard_sim::answer::number::digits;
 use blockyard_sim::reproduce::{
-    self, Basis, Cell, Experiment, Ratio, Table as Published, run, runs,
+    self, Cell, Experiment, Ratio, Reproduction, Table as Published, run, runs,
 };
 use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
 
 use crate::cli::{self, OutputFormat, Reproduce};
 use crate::message::Failure;
 use crate::progress::tally;
+use crate::render::json;
 use crate::render::table::{Align, Table};
-use blockyard_sim::answer::number::digits;
 
 /// Tables with more workloads have a line for each workload, and a column for each design.
 const LONG: usize = 16;
-
-/// The answer as JSON.
-#[derive(Serialize)]
-struct Answered<'a> {
-    experiment: &'static str,
-    source: &'static str,
-    about: &'static str,
-    seed: u64,
-    cells: Vec<Row<'a>>,
-}
-
-/// A figure of ours beside the published one.
-#[derive(Serialize)]
-struct Row<'a> {
-    table: &'a str,
-    device: &'static str,
-    workload: &'a str,
-    design: &'static str,
-    /// Whose figure is taken off; `null`: none is.
-    less: Option<&'static str>,
-    unit: &'static str,
-    /// `null`: ours is a prediction.
-    published: Option<f64>,
-    ours: f64,
-    difference_percent: Option<f64>,
-    /// Set against the table's first design.
-    ratio: Option<RatioRow>,
-    /// `fitted`, `outcome` or `prediction`.
-    basis: &'static str,
-    counters: Map<String, Value>,
-    /// By what differs from the device.
-    on_variants: Map<String, Value>,
-}
-
-#[derive(Serialize)]
-struct RatioRow {
-    ours: f64,
-    least: f64,
-    most: f64,
-}
 
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     let Some(asked) = args.experiment else { return args.answer.deliver(&listed(), out) };
     let experiment = named(asked);
     let line = tally("runs", runs(&experiment));
-    let cells = run(&experiment, args.answer.seed, &|| line.bar().inc(1))?;
+    let answer = run(&experiment, args.answer.seed, &|| line.bar().inc(1))?;
     drop(line);
     let text = match args.output_format {
-        OutputFormat::Normal => text(&experiment, args.answer.seed, &cells),
-        OutputFormat::Json => json(&experiment, args.answer.seed, &cells),
+        OutputFormat::Normal => text(&experiment, &answer),
+        OutputFormat::Json => json(&answer),
     };
     args.answer.deliver(&text, out)
 }
@@ -91,70 +50,27 @@ fn listed() -> String {
     table.to_string()
 }
 
-fn json(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {
-    let answered = Answered {
-        experiment: experiment.name,
-        source: experiment.source,
-        about: experiment.about,
-        seed,
-        cells: cells.iter().map(|cell| Row::new(&experiment.tables[cell.table], cell)).collect(),
-    };
-    serde_json::to_string_pretty(&answered).expect("keys are strings") + "\n"
-}
-
-impl<'a> Row<'a> {
-    fn new(table: &'a Published, cell: &Cell) -> Self {
-        let counters = table.counters.iter().zip(&cell.counters);
-        let on_variants = table.variants.iter().zip(&cell.on_variants);
-        Self {
-            table: &table.title,
-            device: table.device,
-            workload: &table.workloads[cell.workload].name,
-            design: cell.design,
-            less: table.less,
-            unit: table.unit.name(),
-            published: cell.published.as_ref().map(|published| published.figure),
-            ours: cell.ours,
-            difference_percent: cell.difference_percent(),
-            ratio: cell.ratio.map(|Ratio { ours, least, most }| RatioRow { ours, least, most }),
-            basis: basis(cell),
-            counters: counters
-                .map(|(unit, count)| (unit.name().to_owned(), json!(count)))
-                .collect(),
-            on_variants: on_variants.map(|(it, ours)| (it.name.to_owned(), json!(ours))).collect(),
-        }
-    }
-}
-
-const fn basis(cell: &Cell) -> &'static str {
-    match &cell.published {
-        Some(published) => match published.basis {
-            Basis::Fitted => "fitted",
-            Basis::Outcome => "outcome",
-        },
-        None => "prediction",
-    }
-}
-
 const LEGEND: &str = "
 fitted: the device's profile was fitted to the published figure; outcome: it was not; prediction: no
 measurement of this design is among the published figures used here. A change is relative to the first
 design; its range, in brackets, covers what the published figures leave open about the device.
 ";
 
-fn text(experiment: &Experiment, seed: u64, cells: &[Cell]) -> String {
-    let mut text = format!("{}, seed {seed}\n{}\n", experiment.source, experiment.about);
-    for (index, table) in experiment.tables.iter().enumerate() {
-        let cells: Vec<_> = cells.iter().filter(|cell| cell.table == index).collect();
+fn text(experiment: &Experiment, answer: &Reproduction) -> String {
+    let mut text = format!("{}, seed {}\n{}\n", answer.source, answer.seed, answer.about);
+    let mut cells = answer.cells.as_slice();
+    for table in &experiment.tables {
+        let of_table;
+        (of_table, cells) = cells.split_at(table.workloads.len() * table.designs.len());
         let laid_out = if table.workloads.len() > LONG { grid } else { list };
         text += &format!("\n{}, on {}, {}:\n\n", table.title, table.device, table.unit.name());
-        text += &laid_out(table, &cells).to_string();
+        text += &laid_out(table, of_table).to_string();
     }
     text + LEGEND
 }
 
 /// A line for each cell.
-fn list(table: &Published, cells: &[&Cell]) -> Table {
+fn list(table: &Published, cells: &[Cell]) -> Table {
     let mut columns = vec![
         ("workload", Align::Left),
         ("design", Align::Left),
@@ -168,22 +84,24 @@ fn list(table: &Published, cells: &[&Cell]) -> Table {
     let mut lines = Table::new(&columns);
     for cell in cells {
         let mut line = vec![
-            table.workloads[cell.workload].name.clone(),
+            cell.workload.clone(),
             cell.design.to_owned(),
             published(table, cell),
             figure(table, cell.ours),
             differs(table, cell),
             change(cell),
         ];
-        line.extend(cell.counters.iter().map(|count| or_dash(count.map(digits))));
-        line.push(basis(cell).to_owned());
+        line.extend(
+            table.counters.iter().map(|unit| or_dash(cell.counters[unit.name()].map(digits))),
+        );
+        line.push(cell.basis.name().to_owned());
         lines.row(line);
     }
     lines
 }
 
 /// A line for each workload, its designs side by side.
-fn grid(table: &Published, cells: &[&Cell]) -> Table {
+fn grid(table: &Published, cells: &[Cell]) -> Table {
     let (first, others) = table.designs.split_first().expect("a table has a design");
     let mut columns = vec![("workload", Align::Left)];
     let is_compared = !table.published.is_empty();
@@ -202,7 +120,7 @@ fn grid(table: &Published, cells: &[&Cell]) -> Table {
     }
     let mut lines = Table::new(&columns);
     for of_workload in cells.chunk_by(|a, b| a.workload == b.workload) {
-        let mut line = vec![table.workloads[of_workload[0].workload].name.clone()];
+        let mut line = vec![of_workload[0].workload.clone()];
         for cell in of_workload {
             let compares = is_compared && cell.design == *first;
             if compares {
@@ -237,17 +155,16 @@ fn figure(table: &Published, value: f64) -> String {
 }
 
 fn published(table: &Published, cell: &Cell) -> String {
-    or_dash(cell.published.as_ref().map(|published| figure(table, published.figure)))
+    or_dash(cell.published.map(|published| figure(table, published)))
 }
 
 /// How ours differs from what was published: in percent of it, or of a difference in the same unit.
 #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn differs(table: &Published, cell: &Cell) -> String {
     if table.less.is_none() {
-        return or_dash(cell.difference_percent().map(percent));
+        return or_dash(cell.difference_percent.map(percent));
     }
-    let published = cell.published.as_ref();
-    or_dash(published.map(|published| figure(table, cell.ours - published.figure)))
+    or_dash(cell.published.map(|published| figure(table, cell.ours - published)))
 }
 
 const fn differs_name(table: &Published) -> &'static str {
@@ -274,7 +191,9 @@ fn change(cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::reproduce::{Published as Figure, Unit, Workload};
+    use std::collections::BTreeMap;
+
+    use blockyard_sim::reproduce::{Basis, Published as Figure, Unit, Workload};
 
     use super::*;
 
@@ -295,18 +214,22 @@ mod tests {
 
     fn cells(table: &Published) -> [Cell; 2] {
         let ratio = Ratio { ours: 1.5, least: 1.0, most: 1.75 };
-        let cell = |design, ours, published, ratio| Cell {
-            table: 0,
-            workload: 0,
+        let cell = |design, ours: f64, published: Option<f64>, ratio| Cell {
+            table: table.title.clone(),
+            device: table.device,
+            workload: table.workloads[0].name.clone(),
             design,
-            ours,
-            ratio,
+            less: table.less,
+            unit: table.unit,
             published,
-            counters: vec![Some(2.0)],
-            on_variants: Vec::new(),
+            ours,
+            difference_percent: published.map(|it| 100.0 * (ours - it) / it),
+            ratio,
+            basis: published.map_or(Basis::Prediction, |_| Basis::Outcome),
+            counters: [(Unit::IosPerCommand.name(), Some(2.0))].into(),
+            on_variants: BTreeMap::new(),
         };
-        let published = Some(table.published[0].clone());
-        [cell("a", 98.0, published, None), cell("b", 147.0, None, Some(ratio))]
+        [cell("a", 98.0, Some(100.0), None), cell("b", 147.0, None, Some(ratio))]
     }
 
     #[test]
@@ -314,7 +237,7 @@ mod tests {
         let table = table(None);
         let cells = cells(&table);
         assert_eq!(
-            list(&table, &cells.each_ref()).to_string(),
+            list(&table, &cells).to_string(),
             "workload  design  published   ours  differs %            change %  I/O/cmd  basis\n\
              read      a           100.0  98.00       -2.0                   -     2.00  outcome\n\
              read      b               -  147.0          -  +50.0 [0.0, +75.0]     2.00  prediction\n"
@@ -326,7 +249,7 @@ mod tests {
         let table = table(None);
         let cells = cells(&table);
         assert_eq!(
-            grid(&table, &cells.each_ref()).to_string(),
+            grid(&table, &cells).to_string(),
             "workload  published      a  differs %      b            change %\n\
              read          100.0  98.00       -2.0  147.0  +50.0 [0.0, +75.0]\n"
         );
@@ -338,7 +261,7 @@ mod tests {
         let mut cells = cells(&table);
         cells[1].ratio = None;
         assert_eq!(
-            grid(&table, &cells.each_ref()).to_string(),
+            grid(&table, &cells).to_string(),
             "workload  published      a  differs       b\n\
              read         +100.0  +98.0     -2.0  +147.0\n"
         );

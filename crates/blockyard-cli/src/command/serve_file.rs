@@ -54,6 +54,8 @@ const DISK: &[&str] = &[
 /// The keys of a disk that are not options: the name of the export, and its disk.
 const NAME: &str = "name";
 const SOURCE: &str = "source";
+/// What the key `disk` has to be.
+const DISKS: &str = "an array of tables, begun by `[[disk]]`";
 
 /// The most bytes that such a file may have.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -100,20 +102,18 @@ impl File<'_> {
         let common = self.options(top.get_ref(), "", TOP)?;
         let missing = Problem::MissingKey { key: "disk".to_owned(), table: "" };
         let disks = top.get_ref().get("disk").ok_or_else(|| self.wrong(0, missing))?;
-        let wanted = "an array of tables, begun by `[[disk]]`";
-        let DeValue::Array(all) = disks.get_ref() else {
-            return Err(self.unsuitable("disk", disks, wanted));
-        };
-        if all.is_empty() {
-            return Err(self.unsuitable("disk", disks, wanted));
+        match disks.get_ref() {
+            DeValue::Array(all) if !all.is_empty() => {
+                all.iter().map(|disk| self.disk(disk, &common)).collect()
+            }
+            _ => Err(self.unsuitable("disk", disks, DISKS)),
         }
-        all.iter().map(|disk| self.disk(disk, &common)).collect()
     }
 
     fn disk(&self, disk: &Spanned<DeValue<'_>>, common: &[Said]) -> Result<Given, ProfileError> {
         let offset = disk.span().start;
         let DeValue::Table(table) = disk.get_ref() else {
-            return Err(self.unsuitable("disk", disk, "an array of tables, begun by `[[disk]]`"));
+            return Err(self.unsuitable("disk", disk, DISKS));
         };
         let own = self.options(table, "disk", DISK)?;
         let name = self.text_of(table, NAME)?.unwrap_or_default();

@@ -29,13 +29,8 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let answer = Answer { job: given.name, ..answer };
     let text = match args.output_format {
         OutputFormat::Normal => render::whatif::text(&answer),
-        OutputFormat::Json => json(&answer),
+        OutputFormat::Json => render::json(&answer),
     };
     args.setting.answer.deliver(&text, out)?;
     verdict::of(answer.designs.iter())
-}
-
-/// `answer` as JSON, with a line end.
-fn json(answer: &Answer) -> String {
-    serde_json::to_string_pretty(answer).expect("the keys of an answer are strings") + "\n"
 }

@@ -15,6 +15,7 @@ use super::{
     BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
     per_hundred_thousand, shares, tells_sync_percentiles,
 };
+use crate::render;
 
 /// An object whose keys keep their order.
 struct Object<T>(Vec<(String, T)>);
@@ -163,7 +164,7 @@ pub(crate) fn json(
         faults: outcome.faults.as_deref(),
         verified: outcome.verified.as_ref(),
     };
-    serde_json::to_string_pretty(&whole).expect("keys are strings") + "\n"
+    render::json(&whole)
 }
 
 fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {

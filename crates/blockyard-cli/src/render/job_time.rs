@@ -1,9 +1,10 @@
 //! What jobs spend their time on: a table of `whatif`, a line of `run`.
 
 use blockyard_sim::answer::JobTime;
-use blockyard_sim::answer::number::{percent, time};
+use blockyard_sim::answer::number::{approximate, time};
 
 use super::table::{Align, Table};
+use super::time_and_share;
 
 /// Whether the times of jobs are worth showing: if they think or pause, or have one I/O in flight at a
 /// time.
@@ -17,7 +18,7 @@ pub(super) fn table<'a>(designs: impl Iterator<Item = (&'a str, &'a JobTime)>) -
     let head = [("design", Align::Left), ("total", Align::Right)];
     let mut table = Table::new(&head.into_iter().chain(parts).collect::<Vec<_>>());
     for (name, times) in designs {
-        let cell = |(_, ns): (&str, u64)| format!("{} {:>5}", time(ns), percent(times.percent(ns)));
+        let cell = |(_, ns): (&str, u64)| time_and_share(approximate(ns), times.percent(ns));
         let cells = times.parts().into_iter().map(cell);
         table.row([name.to_owned(), time(times.alive)].into_iter().chain(cells));
     }

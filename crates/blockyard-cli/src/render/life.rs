@@ -6,6 +6,7 @@ use blockyard_sim::answer::number::{digits, nanoseconds, percent};
 use blockyard_sim::answer::{Held, Holds, Life, LifeStage};
 
 use super::table::{Align, Table};
+use super::time_and_share;
 
 /// Where requests spend their time, a row for each design.
 #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
@@ -21,7 +22,7 @@ pub(super) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clo
         let total = life.total();
         let cell = |(_, ns): (LifeStage, f64)| {
             let share = if total > 0.0 { 100.0 * ns / total } else { 0.0 };
-            format!("{} {:>5}", nanoseconds(ns), percent(share))
+            time_and_share(ns, share)
         };
         let cells = life.parts().into_iter().filter(shown).map(cell);
         table.row([name.to_owned(), nanoseconds(total)].into_iter().chain(cells));
@@ -78,7 +79,11 @@ mod tests {
             lives(lives_of.iter().map(|(name, life)| (*name, life))).to_string()
         };
         let without = table(&[("a", none)]);
-        assert!(without.contains(" 0 ns   0 %") && !without.contains("flushes"), "{without}");
+        assert!(
+            without.ends_with("  -       -           -       -           -\n")
+                && !without.contains("flushes"),
+            "{without}"
+        );
         let with = table(&[("a", none), ("b", some)]);
         assert!(with.contains("flushes") && with.contains("3.00 ms 100 %"), "{with}");
     }

@@ -12,6 +12,7 @@ pub(super) fn text(verified: &Verified) -> String {
     let Verified { reads, read_sectors, writes, flushes, cached_sectors, .. } = verified;
     let verdict = match verified.violation_count {
         0 => "no errors".to_owned(),
+        1 => "1 place is WRONG".to_owned(),
         count => format!("{count} places are WRONG"),
     };
     let mut text = format!(

@@ -255,11 +255,11 @@ mq-deadline-2017     1.15M     100      0 ns
 mq-deadline          1.15M     100      0 ns
 
 Where requests spend their time, on average:
-                              waiting                    dequeued,         in the     completed,
-design              total   for a tag         queued    not issued         driver     not reaped
-legacy-deadline   7.00 ms  0 ns   0 %  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
-mq-deadline-2017  7.00 ms  0 ns   0 %  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
-mq-deadline       7.00 ms  0 ns   0 %  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
+                             waiting                    dequeued,         in the     completed,
+design              total  for a tag         queued    not issued         driver     not reaped
+legacy-deadline   7.00 ms          -  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
+mq-deadline-2017  7.00 ms          -  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
+mq-deadline       7.00 ms          -  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
 
 What holds hardware queues, times per I/O and share of the time:
 design                budget   leftovers

@@ -1,26 +1,26 @@
-//! Devices that are done with a request in the call that hands it over.
+//! Devices that finish each request in the call that hands it over.
 
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
+use super::completions::{Completions, completion};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::status::Status;
 use blockyard::time::Instant;
-use std::collections::VecDeque;
 
-/// What carries out a request while its caller waits.
+/// Carries out each request while the caller waits.
 pub(crate) trait CarryOut {
-    /// Does it; how that went.
+    /// Carries out `issue`, and returns how it ended.
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status;
 }
 
-/// A device made of it: takes as many requests as there are tags, and has each done at once.
+/// A device that takes as many requests as there are tags, and finishes each at once.
 #[derive(Debug)]
 pub(crate) struct AtOnce<C> {
-    of: C,
-    finished: VecDeque<Finished>,
+    pub(super) below: C,
+    finished: Completions,
 }
 
 impl<C> AtOnce<C> {
-    pub(crate) fn new(of: C) -> Self {
-        Self { of, finished: VecDeque::new() }
+    pub(crate) fn new(below: C) -> Self {
+        Self { below, finished: Completions::default() }
     }
 }
 
@@ -36,20 +36,18 @@ impl<C: CarryOut> Driver for AtOnce<C> {
     );
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let status = self.of.carry_out(issue);
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        let outcome = Outcome::Done(status);
-        self.finished.push_back(Finished { queue, hctx, tag, outcome });
+        let status = self.below.carry_out(issue);
+        self.finished.push(completion(issue, status));
         Accept::Queued
     }
 }
 
 impl<C: CarryOut> Device for AtOnce<C> {
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
+        self.finished.next()
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        (!self.finished.is_empty()).then_some(Instant::ZERO)
+        self.finished.poll_at()
     }
 }

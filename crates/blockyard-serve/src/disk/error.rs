@@ -59,7 +59,7 @@ impl fmt::Display for OpenError {
                 write!(f, "a disk with a model, delay, rate or faults has one lane, not {lanes}")
             }
             Self::TooLarge { bytes, most } => {
-                write!(f, "{bytes} bytes to serve as a device that has {most}")
+                write!(f, "the disk has {bytes} bytes, but the device has only {most}")
             }
             Self::Fault(rule) => write!(
                 f,

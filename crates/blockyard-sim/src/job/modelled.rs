@@ -3,25 +3,42 @@
 use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, Engine, FadviseHint, Job, PriorityClass,
+    BlockSizes, ContinueOnError, CpuPolicy, Engine, FadviseHint, PerOp, PriorityClass,
     RandomGenerator, RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
 use super::option::{Effect, OptionDef};
 use super::structured;
 use super::value::{Parsed, TimeUnit, Value};
 
-const fn option(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    doc: &'static str,
-    apply: fn(&mut Job, Value<'_>) -> Parsed<()>,
-) -> OptionDef {
-    OptionDef { name, aliases, doc, effect: Effect::Modelled, apply }
+/// Defines options, each as `NAME | ALIAS, PURPOSE: HOW FIELD = READER;`.
+macro_rules! modelled_options {
+    ($($name:literal $(| $alias:literal)*, $doc:literal: $how:ident $($field:ident).+ = $read:expr;)*) => {
+        pub(super) static OPTIONS: &[OptionDef] = &[$(OptionDef {
+            name: $name,
+            aliases: &[$($alias),*],
+            doc: $doc,
+            effect: Effect::Modelled,
+            apply: |job, value| $how(&mut job.$($field).+, value, $read),
+        }),*];
+    };
 }
 
-fn set<T>(field: &mut T, value: Parsed<T>) -> Parsed<()> {
-    *field = value?;
+fn set<'a, T>(
+    field: &mut T,
+    value: Value<'a>,
+    read: impl FnOnce(Value<'a>) -> Parsed<T>,
+) -> Parsed<()> {
+    *field = read(value)?;
     Ok(())
+}
+
+/// Sets a field for reads, writes and trims.
+fn set_per_op<T: Clone>(
+    field: &mut PerOp<T>,
+    value: Value<'_>,
+    read: impl Fn(Value<'_>) -> Parsed<T>,
+) -> Parsed<()> {
+    value.per_op(field, &[','], read)
 }
 
 /// A bound for numbers of a job, so that their products stay within 64 bits.
@@ -68,6 +85,27 @@ const GENERATORS: &[(&str, RandomGenerator)] = &[
     ("tausworthe64", RandomGenerator::Tausworthe64),
 ];
 
+const SEQUENCERS: &[(&str, Sequencer)] =
+    &[("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
+
+const PROCESSES: &[(&str, RateProcess)] =
+    &[("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
+
+const THINKTIME: &[(&str, ThinktimeBlocks)] =
+    &[("complete", ThinktimeBlocks::Complete), ("issue", ThinktimeBlocks::Issue)];
+
+const CPU_POLICIES: &[(&str, CpuPolicy)] =
+    &[("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)];
+
+/// Sets the lengths of I/Os for reads, writes and trims from ranges.
+fn set_ranges(
+    field: &mut PerOp<BlockSizes>,
+    value: Value<'_>,
+    read: impl Fn(Value<'_>) -> Parsed<BlockSizes>,
+) -> Parsed<()> {
+    value.per_op(field, &[',', '/'], read)
+}
+
 fn owned(value: Value<'_>) -> Parsed<String> {
     value.text().map(str::to_owned)
 }
@@ -97,278 +135,146 @@ fn priority_class(value: Value<'_>) -> Parsed<PriorityClass> {
     })
 }
 
-pub(super) static OPTIONS: &[OptionDef] = &[
+modelled_options! {
     // What the job is
-    option("name", &[], "name of the job", |j, v| set(&mut j.name, owned(v))),
-    option("description", &[], "free text", |j, v| set(&mut j.description, owned(v).map(Some))),
-    option("stonewall", &["wait_for_previous"], "start after all earlier jobs", |j, v| {
-        set(&mut j.stonewall, v.flag())
-    }),
-    option("new_group", &[], "start a reporting group", |j, v| set(&mut j.new_group, v.flag())),
-    option("group_reporting", &[], "report a group as one", |j, v| {
-        set(&mut j.group_reporting, v.flag())
-    }),
-    option("exitall", &[], "end all jobs with this one", |j, v| set(&mut j.exitall, v.flag())),
-    option("continue_on_error", &[], "count I/O errors and go on", |j, v| {
-        set(&mut j.continue_on_error, v.word(CONTINUE))
-    }),
-    option("numjobs", &[], "instances of this job", |j, v| {
-        set(&mut j.numjobs, v.count_u32(1, u32::MAX))
-    }),
-    option("thread", &[], "threads, not processes", |j, v| set(&mut j.thread, v.flag())),
-    option("kb_base", &[], "what k means: 1024 or 1000", |j, v| {
-        set(&mut j.kb_base, v.word(&[("1024", 1024), ("1000", 1000)]))
-    }),
+    "name", "name of the job": set name = owned;
+    "description", "free text": set description = |v| owned(v).map(Some);
+    "stonewall" | "wait_for_previous", "start when all earlier jobs have ended": set stonewall = Value::flag;
+    "new_group", "start a reporting group": set new_group = Value::flag;
+    "group_reporting", "report a group as one": set group_reporting = Value::flag;
+    "exitall", "end all jobs when this one ends": set exitall = Value::flag;
+    "continue_on_error", "count I/O errors and go on": set continue_on_error = |v| v.word(CONTINUE);
+    "numjobs", "instances of this job": set numjobs = |v| v.count_u32(1, u32::MAX);
+    "thread", "threads, not processes": set thread = Value::flag;
+    "kb_base", "what k means: 1024 or 1000":
+        set kb_base = |v| v.word(&[("1024", 1024), ("1000", 1000)]);
     // How it submits
-    option("ioengine", &[], "how I/O is issued", |j, v| set(&mut j.engine, v.word(Engine::ALL))),
-    option("hipri", &[], "poll for completions of reads and writes", |j, v| {
-        set(&mut j.hipri, v.flag())
-    }),
-    option("iodepth", &[], "I/Os in flight", |j, v| set(&mut j.iodepth, v.count_u32(1, DEPTH_MAX))),
-    option("iodepth_batch", &["iodepth_batch_submit"], "I/Os handed over at a time", |j, v| {
-        set(&mut j.iodepth_batch_submit, v.count_u32(0, DEPTH_MAX))
-    }),
-    option(
-        "iodepth_batch_complete_min",
-        &["iodepth_batch_complete"],
-        "completions to wait for",
-        |j, v| set(&mut j.iodepth_batch_complete_min, v.count_u32(0, DEPTH_MAX)),
-    ),
-    option("iodepth_batch_complete_max", &[], "completions to take at once", |j, v| {
-        set(&mut j.iodepth_batch_complete_max, v.count_u32(0, DEPTH_MAX).map(Some))
-    }),
-    option("iodepth_low", &[], "depth at which to refill", |j, v| {
-        set(&mut j.iodepth_low, v.count_u32(0, DEPTH_MAX).map(Some))
-    }),
-    option(
-        "direct",
-        &[],
-        "bypass the page cache; without it, reads of synchronous engines go through the page cache",
-        |j, v| set(&mut j.direct, v.boolean()),
-    ),
-    option("buffered", &[], "the opposite of direct", |j, v| {
-        set(&mut j.direct, v.boolean().map(|buffered| !buffered))
-    }),
-    option("invalidate", &[], "drop cached pages before the job begins", |j, v| {
-        set(&mut j.invalidate, v.boolean())
-    }),
-    option("pre_read", &[], "read the files before the job begins", |j, v| {
-        set(&mut j.pre_read, v.boolean())
-    }),
-    option("fadvise_hint", &[], "advise the page cache of the order of reads", |j, v| {
-        set(&mut j.fadvise_hint, v.word(FADVISE))
-    }),
+    "ioengine", "how I/O is issued": set engine = |v| v.word(Engine::ALL);
+    "hipri", "poll for completions of reads and writes": set hipri = Value::flag;
+    "iodepth", "I/Os in flight": set iodepth = |v| v.count_u32(1, DEPTH_MAX);
+    "iodepth_batch" | "iodepth_batch_submit", "I/Os submitted at a time":
+        set iodepth_batch_submit = |v| v.count_u32(0, DEPTH_MAX);
+    "iodepth_batch_complete_min" | "iodepth_batch_complete", "completions to wait for":
+        set iodepth_batch_complete_min = |v| v.count_u32(0, DEPTH_MAX);
+    "iodepth_batch_complete_max", "completions to reap at once":
+        set iodepth_batch_complete_max = |v| v.count_u32(0, DEPTH_MAX).map(Some);
+    "iodepth_low", "depth at which to refill":
+        set iodepth_low = |v| v.count_u32(0, DEPTH_MAX).map(Some);
+    "direct",
+        "bypass the page cache (see `run --help`)":
+        set direct = Value::boolean;
+    "buffered", "the opposite of direct": set direct = |v| v.boolean().map(|buffered| !buffered);
+    "invalidate", "drop cached pages before the job begins": set invalidate = Value::boolean;
+    "pre_read", "read the files before the job begins": set pre_read = Value::boolean;
+    "fadvise_hint", "tell the page cache the order of reads":
+        set fadvise_hint = |v| v.word(FADVISE);
     // What it asks for
-    option("rw", &["readwrite"], "reads, writes, trims; in order or random", |j, v| {
-        set(&mut j.pattern, structured::pattern(v))
-    }),
-    option("rw_sequencer", &[], "what follows a random offset", |j, v| {
-        let words = [("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
-        set(&mut j.sequencer, v.word(&words))
-    }),
-    option("rwmixread", &[], "percent of reads", |j, v| {
-        set(&mut j.rwmix_read_percent, v.count(0, 100).map(small))
-    }),
-    option("rwmixwrite", &[], "percent of writes", |j, v| {
-        set(&mut j.rwmix_read_percent, v.count(0, 100).map(|percent| 100 - small(percent)))
-    }),
-    option("bs", &["blocksize"], "bytes of an I/O", |j, v| {
-        v.per_op(&mut j.block, &[','], |v| block_bytes(v).map(BlockSizes::Fixed))
-    }),
-    option("bsrange", &["blocksize_range"], "range of bytes of an I/O", |j, v| {
-        v.per_op(&mut j.block, &[',', '/'], structured::block_range)
-    }),
-    option("bssplit", &[], "bytes of an I/O by percentage", |j, v| {
-        v.per_op(&mut j.block, &[','], structured::block_split)
-    }),
-    option("bs_unaligned", &["blocksize_unaligned"], "any length in bsrange", |j, v| {
-        set(&mut j.block_unaligned, v.flag())
-    }),
-    option("ba", &["blockalign"], "alignment of random offsets", |j, v| {
-        v.per_op(&mut j.block_align_bytes, &[','], |v| v.count(1, COUNT_MAX).map(Some))
-    }),
-    option("random_distribution", &[], "where random offsets fall", |j, v| {
-        set(&mut j.distribution, structured::distribution(v))
-    }),
-    option("random_generator", &[], "how offsets are drawn", |j, v| {
-        set(&mut j.random_generator, v.word(GENERATORS))
-    }),
-    option("norandommap", &[], "random blocks may repeat", |j, v| {
-        set(&mut j.norandommap, v.flag())
-    }),
-    option("percentage_random", &[], "percent of offsets that are random", |j, v| {
-        v.per_op(&mut j.percentage_random, &[','], |v| v.count(0, 100).map(small))
-    }),
-    option("randrepeat", &[], "same offsets in every run", |j, v| {
-        set(&mut j.randrepeat, v.boolean())
-    }),
-    option("allrandrepeat", &[], "same draws in every run", |j, v| {
-        set(&mut j.allrandrepeat, v.boolean())
-    }),
-    option("randseed", &[], "seed of the draws", |j, v| {
-        set(&mut j.randseed, v.count(0, u64::MAX).map(Some))
-    }),
+    "rw" | "readwrite", "reads, writes, trims; in order or random":
+        set pattern = structured::pattern;
+    "rw_sequencer", "what follows a random offset": set sequencer = |v| v.word(SEQUENCERS);
+    "rwmixread", "percent of reads": set rwmix_read_percent = |v| v.count(0, 100).map(small);
+    "rwmixwrite", "percent of writes":
+        set rwmix_read_percent = |v| v.count(0, 100).map(|percent| 100 - small(percent));
+    "bs" | "blocksize", "bytes per I/O":
+        set_per_op block = |v| block_bytes(v).map(BlockSizes::Fixed);
+    "bsrange" | "blocksize_range", "range of bytes per I/O":
+        set_ranges block = structured::block_range;
+    "bssplit", "bytes per I/O, by percentage": set_per_op block = structured::block_split;
+    "bs_unaligned" | "blocksize_unaligned", "any length in bsrange":
+        set block_unaligned = Value::flag;
+    "ba" | "blockalign", "alignment of random offsets":
+        set_per_op block_align_bytes = |v| v.count(1, COUNT_MAX).map(Some);
+    "random_distribution", "where random offsets fall": set distribution = structured::distribution;
+    "random_generator", "how offsets are drawn": set random_generator = |v| v.word(GENERATORS);
+    "norandommap", "random blocks may repeat": set norandommap = Value::flag;
+    "percentage_random", "percent of offsets that are random":
+        set_per_op percentage_random = |v| v.count(0, 100).map(small);
+    "randrepeat", "same offsets in every run": set randrepeat = Value::boolean;
+    "allrandrepeat", "same draws in every run": set allrandrepeat = Value::boolean;
+    "randseed", "seed of the draws": set randseed = |v| v.count(0, u64::MAX).map(Some);
     // Where, and how much
-    option("filename", &[], "files or devices, separated by colons", |j, v| {
-        set(&mut j.filenames, structured::filenames(v))
-    }),
-    option("directory", &[], "prefix of the files", |j, v| {
-        set(&mut j.directory, owned(v).map(Some))
-    }),
-    option("nrfiles", &[], "files of an instance", |j, v| {
-        set(&mut j.nrfiles, v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX)))
-    }),
-    option("file_service_type", &[], "order of the files", |j, v| {
-        set(&mut j.file_service, structured::file_service(v))
-    }),
-    option("size", &[], "bytes over all files, or percent of the device", |j, v| {
-        set(&mut j.size, v.amount().map(Some))
-    }),
-    option("filesize", &[], "bytes of each file", |j, v| {
-        set(&mut j.filesize_bytes, structured::file_size(v).map(Some))
-    }),
-    option("io_size", &["io_limit"], "bytes to transfer, or percent of size", |j, v| {
-        set(&mut j.io_size, v.amount().map(Some))
-    }),
-    option("offset", &["fileoffset"], "start of the region", |j, v| set(&mut j.offset, v.amount())),
-    option("offset_increment", &[], "added to offset per instance", |j, v| {
-        set(&mut j.offset_increment, v.amount())
-    }),
-    option("offset_align", &[], "alignment of an offset in percent", |j, v| {
-        set(&mut j.offset_align_bytes, v.count(0, COUNT_MAX))
-    }),
-    option("number_ios", &[], "I/Os at most", |j, v| {
-        set(&mut j.number_ios, v.count(0, COUNT_MAX).map(|n| (n > 0).then_some(n)))
-    }),
-    option("loops", &[], "passes over the region", |j, v| set(&mut j.loops, v.count(0, COUNT_MAX))),
+    "filename", "files or devices, separated by colons": set filenames = structured::filenames;
+    "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
+    "nrfiles", "files per instance":
+        set nrfiles = |v| v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
+    "file_service_type", "order of the files": set file_service = structured::file_service;
+    "size", "bytes over all files, or percent of the device": set size = |v| v.amount().map(Some);
+    "filesize", "bytes of each file": set filesize_bytes = |v| structured::file_size(v).map(Some);
+    "io_size" | "io_limit", "bytes to transfer, or percent of size":
+        set io_size = |v| v.amount().map(Some);
+    "offset" | "fileoffset", "start of the region": set offset = Value::amount;
+    "offset_increment", "added to the offset for each instance": set offset_increment = Value::amount;
+    "offset_align", "alignment of an offset in percent":
+        set offset_align_bytes = |v| v.count(0, COUNT_MAX);
+    "number_ios", "maximum number of I/Os":
+        set number_ios = |v| v.count(0, COUNT_MAX).map(|n| (n > 0).then_some(n));
+    "loops", "passes over the region": set loops = |v| v.count(0, COUNT_MAX);
     // For how long
-    option("runtime", &["timeout"], "time after which the job ends (s)", |j, v| {
-        set(&mut j.runtime_ns, v.time_ns(TimeUnit::Second).map(|ns| (ns > 0).then_some(ns)))
-    }),
-    option("time_based", &[], "start over until runtime", |j, v| set(&mut j.time_based, v.flag())),
-    option("ramp_time", &[], "time before measuring (s)", |j, v| {
-        set(&mut j.ramp_time_ns, v.time_ns(TimeUnit::Second))
-    }),
-    option("startdelay", &[], "wait before starting (s), or a range", |j, v| {
-        set(&mut j.startdelay_ns, structured::start_delay(v))
-    }),
+    "runtime" | "timeout", "time after which the job ends (s)":
+        set runtime_ns = |v| v.time_ns(TimeUnit::Second).map(|ns| (ns > 0).then_some(ns));
+    "time_based", "start over until runtime": set time_based = Value::flag;
+    "ramp_time", "warm-up before measuring (s)": set ramp_time_ns = |v| v.time_ns(TimeUnit::Second);
+    "startdelay", "wait before starting (s), or a range":
+        set startdelay_ns = structured::start_delay;
     // Durability
-    option("fsync", &[], "writes between syncs", |j, v| {
-        set(&mut j.fsync, v.count_u32(0, u32::MAX))
-    }),
-    option("fdatasync", &[], "writes between data syncs", |j, v| {
-        set(&mut j.fdatasync, v.count_u32(0, u32::MAX))
-    }),
-    option("end_fsync", &[], "sync when done", |j, v| set(&mut j.end_fsync, v.boolean())),
-    option("sync", &[], "durable writes: none, sync, dsync", |j, v| {
-        set(&mut j.sync, v.word(SYNC_MODES))
-    }),
+    "fsync", "writes between syncs": set fsync = |v| v.count_u32(0, u32::MAX);
+    "fdatasync", "writes between data syncs": set fdatasync = |v| v.count_u32(0, u32::MAX);
+    "end_fsync", "sync when done": set end_fsync = Value::boolean;
+    "sync", "durable writes: none, sync, dsync": set sync = |v| v.word(SYNC_MODES);
     // Pace
-    option("rate", &[], "bytes per second", |j, v| {
-        v.per_op(&mut j.rate_bytes_per_s, &[','], |v| v.count(0, COUNT_MAX))
-    }),
-    option("rate_iops", &[], "I/Os per second", |j, v| {
-        v.per_op(&mut j.rate_iops, &[','], |v| v.count(0, u32::MAX.into()))
-    }),
-    option("rate_process", &[], "spacing of rated I/Os", |j, v| {
-        let words = [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
-        set(&mut j.rate_process, v.word(&words))
-    }),
-    option("rate_ignore_thinktime", &[], "do not catch up after thinking", |j, v| {
-        set(&mut j.rate_ignore_thinktime, v.boolean())
-    }),
-    option("thinktime", &[], "pause between I/Os (us)", |j, v| {
-        set(&mut j.thinktime_ns, v.time_ns(TimeUnit::Microsecond))
-    }),
-    option("thinktime_spin", &[], "part of the pause that burns CPU (us)", |j, v| {
-        set(&mut j.thinktime_spin_ns, v.time_ns(TimeUnit::Microsecond))
-    }),
-    option("thinktime_blocks", &[], "I/Os between pauses", |j, v| {
-        set(&mut j.thinktime_blocks, v.count_u32(1, u32::MAX))
-    }),
-    option("thinktime_blocks_type", &[], "what thinktime_blocks counts", |j, v| {
-        let words = [("complete", ThinktimeBlocks::Complete), ("issue", ThinktimeBlocks::Issue)];
-        set(&mut j.thinktime_blocks_type, v.word(&words))
-    }),
-    option("thinktime_iotime", &[], "time between pauses (s)", |j, v| {
-        set(&mut j.thinktime_iotime_ns, v.time_ns(TimeUnit::Second))
-    }),
+    "rate", "bytes per second": set_per_op rate_bytes_per_s = |v| v.count(0, COUNT_MAX);
+    "rate_iops", "I/Os per second": set_per_op rate_iops = |v| v.count(0, u32::MAX.into());
+    "rate_process", "spacing of I/Os under a rate": set rate_process = |v| v.word(PROCESSES);
+    "rate_ignore_thinktime", "do not catch up after thinking":
+        set rate_ignore_thinktime = Value::boolean;
+    "thinktime", "pause between I/Os (us)": set thinktime_ns = |v| v.time_ns(TimeUnit::Microsecond);
+    "thinktime_spin", "part of the pause that burns CPU (us)":
+        set thinktime_spin_ns = |v| v.time_ns(TimeUnit::Microsecond);
+    "thinktime_blocks", "I/Os between pauses": set thinktime_blocks = |v| v.count_u32(1, u32::MAX);
+    "thinktime_blocks_type", "what thinktime_blocks counts":
+        set thinktime_blocks_type = |v| v.word(THINKTIME);
+    "thinktime_iotime", "time between pauses (s)":
+        set thinktime_iotime_ns = |v| v.time_ns(TimeUnit::Second);
     // Priority and CPUs
-    option("prio", &[], "I/O priority, 0 first", |j, v| {
-        set(&mut j.priority, v.count(0, 7).map(small).map(Some))
-    }),
-    option("prioclass", &[], "I/O priority class, 0 to 3", |j, v| {
-        set(&mut j.priority_class, priority_class(v))
-    }),
-    option("cpus_allowed", &[], "CPUs to run on", |j, v| {
-        set(&mut j.cpus_allowed, structured::cpu_list(v))
-    }),
-    option("cpumask", &[], "CPUs to run on, as a mask", |j, v| {
-        set(&mut j.cpus_allowed, structured::cpu_mask(v))
-    }),
-    option("cpus_allowed_policy", &[], "how instances share the CPUs", |j, v| {
-        let words = [("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)];
-        set(&mut j.cpus_allowed_policy, v.word(&words))
-    }),
+    "prio", "I/O priority, 0 first": set priority = |v| v.count(0, 7).map(small).map(Some);
+    "prioclass", "I/O priority class, 0 to 3": set priority_class = priority_class;
+    "cpus_allowed", "CPUs to run on": set cpus_allowed = structured::cpu_list;
+    "cpumask", "CPUs to run on, as a mask": set cpus_allowed = structured::cpu_mask;
+    "cpus_allowed_policy", "how instances share the CPUs":
+        set cpus_allowed_policy = |v| v.word(CPU_POLICIES);
     // Report
-    option("percentile_list", &[], "percentiles to print", |j, v| {
-        set(&mut j.reporting.percentiles, structured::percentiles(v))
-    }),
-    option("clat_percentiles", &[], "percentiles of completion latency", |j, v| {
-        set(&mut j.reporting.clat_percentiles, v.boolean())
-    }),
-    option("lat_percentiles", &[], "percentiles of total latency", |j, v| {
-        set(&mut j.reporting.lat_percentiles, v.boolean())
-    }),
-    option("slat_percentiles", &[], "percentiles of submission latency", |j, v| {
-        set(&mut j.reporting.slat_percentiles, v.boolean())
-    }),
-    option("disable_lat", &[], "leave out total latency", |j, v| {
-        set(&mut j.reporting.disable_lat, v.boolean())
-    }),
-    option("disable_clat", &[], "leave out completion latency", |j, v| {
-        set(&mut j.reporting.disable_clat, v.boolean())
-    }),
-    option("disable_slat", &[], "leave out submission latency", |j, v| {
-        set(&mut j.reporting.disable_slat, v.boolean())
-    }),
-    option("disable_bw_measurement", &["disable_bw"], "leave out bandwidth samples", |j, v| {
-        set(&mut j.reporting.disable_bw, v.boolean())
-    }),
-    option("write_lat_log", &[], "log latencies, in files with this prefix", |j, v| {
-        set(&mut j.reporting.logging.latency, log_prefix(v))
-    }),
-    option("write_bw_log", &[], "log bandwidth, in files with this prefix", |j, v| {
-        set(&mut j.reporting.logging.bandwidth, log_prefix(v))
-    }),
-    option("write_iops_log", &[], "log I/Os per second, in files with this prefix", |j, v| {
-        set(&mut j.reporting.logging.iops, log_prefix(v))
-    }),
-    option("per_job_logs", &[], "a log for each instance", |j, v| {
-        set(&mut j.reporting.logging.per_instance, v.boolean())
-    }),
-    option("log_avg_msec", &[], "ms for which a log has one entry", |j, v| {
-        set(&mut j.reporting.logging.window_ms, milliseconds(v))
-    }),
-    option("log_max_value", &[], "log the largest value of a window", |j, v| {
-        set(&mut j.reporting.logging.largest, v.boolean())
-    }),
-    option("log_offset", &[], "log offsets", |j, v| {
-        set(&mut j.reporting.logging.offset, v.boolean())
-    }),
-    option("log_prio", &[], "log the priority in full", |j, v| {
-        set(&mut j.reporting.logging.priority, v.boolean())
-    }),
-    option("bwavgtime", &[], "ms between samples of bandwidth", |j, v| {
-        set(&mut j.reporting.logging.bandwidth_sample_ms, milliseconds(v).map(Some))
-    }),
-    option("iopsavgtime", &[], "ms between samples of I/Os per second", |j, v| {
-        set(&mut j.reporting.logging.iops_sample_ms, milliseconds(v).map(Some))
-    }),
-    option("unified_rw_reporting", &[], "sum reads, writes and trims", |j, v| {
-        set(&mut j.reporting.unified, v.word(UNIFIED))
-    }),
-];
+    "percentile_list", "percentiles to print": set reporting.percentiles = structured::percentiles;
+    "clat_percentiles", "percentiles of completion latency":
+        set reporting.clat_percentiles = Value::boolean;
+    "lat_percentiles", "percentiles of total latency":
+        set reporting.lat_percentiles = Value::boolean;
+    "slat_percentiles", "percentiles of submission latency":
+        set reporting.slat_percentiles = Value::boolean;
+    "disable_lat", "leave out total latency": set reporting.disable_lat = Value::boolean;
+    "disable_clat", "leave out completion latency": set reporting.disable_clat = Value::boolean;
+    "disable_slat", "leave out submission latency": set reporting.disable_slat = Value::boolean;
+    "disable_bw_measurement" | "disable_bw", "leave out bandwidth samples":
+        set reporting.disable_bw = Value::boolean;
+    "write_lat_log", "log latencies, in files with this prefix":
+        set reporting.logging.latency = log_prefix;
+    "write_bw_log", "log bandwidth, in files with this prefix":
+        set reporting.logging.bandwidth = log_prefix;
+    "write_iops_log", "log I/Os per second, in files with this prefix":
+        set reporting.logging.iops = log_prefix;
+    "per_job_logs", "a log for each instance": set reporting.logging.per_instance = Value::boolean;
+    "log_avg_msec", "one log entry for so many ms":
+        set reporting.logging.window_ms = milliseconds;
+    "log_max_value", "log the largest value, not the mean":
+        set reporting.logging.largest = Value::boolean;
+    "log_offset", "log offsets": set reporting.logging.offset = Value::boolean;
+    "log_prio", "log the priority in full": set reporting.logging.priority = Value::boolean;
+    "bwavgtime", "ms between samples of bandwidth":
+        set reporting.logging.bandwidth_sample_ms = |v| milliseconds(v).map(Some);
+    "iopsavgtime", "ms between samples of I/Os per second":
+        set reporting.logging.iops_sample_ms = |v| milliseconds(v).map(Some);
+    "unified_rw_reporting", "sum reads, writes and trims":
+        set reporting.unified = |v| v.word(UNIFIED);
+}
 
 /// Returns a number that was checked to be at most 100.
 fn small(number: u64) -> u8 {

@@ -2,7 +2,7 @@
 
 use super::option::{Effect, OptionDef};
 
-const OTHER_PASS: &str = "a second kind of pass over the data is not modelled";
+const OTHER_PASS: &str = "further passes are not modelled";
 const ZONES: &str = "zoned devices are not modelled";
 const TARGETS: &str = "jobs do not adapt to their own measurements";
 const REPLAY: &str = "use `blockyard replay` for traces";
@@ -76,11 +76,11 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("cgroup", &[], "control groups are not modelled"),
     refused("cgroup_weight", &[], "control groups are not modelled"),
     refused("cgroup_nodelete", &[], "control groups are not modelled"),
-    refused("bs_is_seq_rand", &[], "block sizes differ only between reads, writes and trims"),
+    refused("bs_is_seq_rand", &[], "block sizes differ by direction only"),
     refused("serialize_overlap", &[], "overlapping I/Os are not held back"),
     refused("io_submit_mode", &[], "I/O is submitted by the job itself"),
-    refused("write_barrier", &["barrier"], "Linux has no barrier writes"),
-    refused("sync_file_range", &[], "it concerns the page cache"),
+    refused("write_barrier", &["barrier"], "Linux has no barriers any more"),
+    refused("sync_file_range", &[], "page-cache writeback is not modelled"),
     refused("fsync_on_close", &[], "files are not closed; use end_fsync"),
     refused("atomic", &[], "atomic writes are not modelled"),
     refused("hipri_percentage", &[], "a job polls for all its I/Os or for none"),
@@ -90,6 +90,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("cmdprio_bssplit", &[], "priority is per job"),
     refused("sqthread_poll", &[], "kernel-side submission is not modelled"),
     refused("sqthread_poll_cpu", &[], "kernel-side submission is not modelled"),
-    refused("nowait", &[], "no call of a job returns early"),
-    refused("uncached", &[], "it concerns the page cache"),
+    refused("nowait", &[], "calls wait and do not return early"),
+    refused("uncached", &[], "page-cache writeback is not modelled"),
 ];

@@ -91,7 +91,7 @@ pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
         lanes,
         copy: table.need("copy", OneOf(COPY))?,
         fences: table.need("fences", OneOf(FENCES))?,
-        prefetch: table.take("prefetch", Flag)?.unwrap_or(false),
-        sector_bytes: table.take("sector-size", OneOf(SECTOR))?.unwrap_or(4096),
+        prefetch: table.take_or("prefetch", Flag, false)?,
+        sector_bytes: table.take_or("sector-size", OneOf(SECTOR), 4096)?,
     }))
 }

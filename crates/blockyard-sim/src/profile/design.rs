@@ -294,34 +294,38 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
 fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
     let linux = DeadlineTunables::default();
     Ok(DeadlineTunables {
-        read_expire: table.take("read-expire", Time)?.unwrap_or(linux.read_expire),
-        write_expire: table.take("write-expire", Time)?.unwrap_or(linux.write_expire),
-        writes_starved: table
-            .take("writes-starved", Count(0..=u32::MAX))?
-            .unwrap_or(linux.writes_starved),
-        fifo_batch: table.take("fifo-batch", Count(0..=u32::MAX))?.unwrap_or(linux.fifo_batch),
-        front_merges: table.take("front-merges", Flag)?.unwrap_or(linux.front_merges),
-        prio_aging_expire: table
-            .take("prio-aging-expire", TimeOrNever)?
-            .unwrap_or(linux.prio_aging_expire),
+        read_expire: table.take_or("read-expire", Time, linux.read_expire)?,
+        write_expire: table.take_or("write-expire", Time, linux.write_expire)?,
+        writes_starved: table.take_or(
+            "writes-starved",
+            Count(0..=u32::MAX),
+            linux.writes_starved,
+        )?,
+        fifo_batch: table.take_or("fifo-batch", Count(0..=u32::MAX), linux.fifo_batch)?,
+        front_merges: table.take_or("front-merges", Flag, linux.front_merges)?,
+        prio_aging_expire: table.take_or(
+            "prio-aging-expire",
+            TimeOrNever,
+            linux.prio_aging_expire,
+        )?,
         async_depth: table.take("async-depth", Count(1..=10_240))?.or(linux.async_depth),
-        classes: table.take("classes", Flag)?.unwrap_or(linux.classes),
+        classes: table.take_or("classes", Flag, linux.classes)?,
     })
 }
 
 /// Reads the tunables of kyber. Missing keys have the defaults of Linux today.
 fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
     let linux = KyberTunables::default();
-    let depth = |key, linux| Ok(table.take(key, Count(1..=10_240))?.unwrap_or(linux));
-    let adjust = table.take("adjust", OneOf(ADJUST))?.unwrap_or(linux.adjust);
+    let depth = |key, linux| table.take_or(key, Count(1..=10_240), linux);
+    let adjust = table.take_or("adjust", OneOf(ADJUST), linux.adjust)?;
     if adjust == KyberAdjust::Steps && table.has("discard-depth") {
         let words = "`discard-depth` goes only with `adjust = \"percentiles\"`: with steps \
                      discards are among the others";
         return Err(table.wrong("discard-depth", Problem::Contradiction(words)));
     }
     Ok(KyberTunables {
-        read_latency: table.take("read-latency", Time)?.unwrap_or(linux.read_latency),
-        write_latency: table.take("write-latency", Time)?.unwrap_or(linux.write_latency),
+        read_latency: table.take_or("read-latency", Time, linux.read_latency)?,
+        write_latency: table.take_or("write-latency", Time, linux.write_latency)?,
         read_depth: depth("read-depth", linux.read_depth)?,
         write_depth: depth("write-depth", linux.write_depth)?,
         discard_depth: depth("discard-depth", linux.discard_depth)?,

@@ -9,11 +9,11 @@ use blockyard::unit::SECTOR_BYTES;
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
 use super::error::{Problem, ProfileError};
-use super::machine::MachineProfile;
+use super::machine::{MachineProfile, machine};
 use super::mmc::{MmcProfile, mmc};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::source::Source;
-use super::table::Table;
+use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 
 /// A device, and the machine that uses it.
@@ -185,22 +185,6 @@ const LIMITS: &[&str] = &[
     "write-cache",
     "fua",
 ];
-const NULL: &[&str] =
-    &["completion", "completion-time", "submit-queues", "depth", "shared-tags", "bandwidth-limit"];
-const HBA: &[&str] = &[
-    "hw-queues",
-    "can-queue",
-    "cmd-per-lun",
-    "luns",
-    "command-read",
-    "command-write",
-    "block-read",
-    "block-write",
-    "link-read",
-    "link-write",
-    "service-spread-percent",
-    "refusal",
-];
 const REFUSAL: &[&str] = &["mode", "limit", "ramp-down-after", "ramp-up-period"];
 
 const COMPLETION: &[(&str, NullCompletion)] = &[
@@ -285,7 +269,7 @@ impl Device {
             model,
             cache: cache(&top, &limits)?,
             limits,
-            machine: MachineProfile::read(&top)?,
+            machine: machine(&top)?,
         })
     }
 }
@@ -328,35 +312,29 @@ const MODELS: &[(&str, ReadModel)] = &[
     ("pmem", |top| pmem(top).map(DeviceModel::Pmem)),
 ];
 
-fn null(top: &Table<'_>) -> Result<NullProfile, ProfileError> {
-    let null = top.table("null", NULL)?;
-    Ok(NullProfile {
-        completion: null.need("completion", OneOf(COMPLETION))?,
-        completion_time: null.take("completion-time", Time)?.unwrap_or(Duration::from_us(10)),
-        submit_queues: null.need("submit-queues", Count(1..=1024))?,
-        depth: null.need("depth", Count(1..=10_240))?,
-        shared_tags: null.take("shared-tags", Flag)?.unwrap_or(false),
-        bandwidth_limit: null.take("bandwidth-limit", Rate)?,
-    })
-}
+table_of!(NULL, fn null("null") -> NullProfile {
+    completion: "completion" need(OneOf(COMPLETION)),
+    completion_time: "completion-time" take_or(Time, Duration::from_us(10)),
+    submit_queues: "submit-queues" need(Count(1..=1024)),
+    depth: "depth" need(Count(1..=10_240)),
+    shared_tags: "shared-tags" take_or(Flag, false),
+    bandwidth_limit: "bandwidth-limit" take(Rate),
+});
 
-fn hba(top: &Table<'_>) -> Result<HbaProfile, ProfileError> {
-    let hba = top.table("hba", HBA)?;
-    Ok(HbaProfile {
-        hw_queues: hba.need("hw-queues", Count(1..=1024))?,
-        can_queue: hba.need("can-queue", Count(1..=10_240))?,
-        cmd_per_lun: hba.need("cmd-per-lun", Count(1..=10_240))?,
-        luns: hba.need("luns", Count(1..=1024))?,
-        command_read: hba.need("command-read", Time)?,
-        command_write: hba.need("command-write", Time)?,
-        block_read: hba.need("block-read", Time)?,
-        block_write: hba.need("block-write", Time)?,
-        link_read: hba.need("link-read", Rate)?,
-        link_write: hba.need("link-write", Rate)?,
-        service_spread_percent: hba.take("service-spread-percent", Count(0..=100))?.unwrap_or(0),
-        refusal: refusal(&hba)?,
-    })
-}
+table_of!(HBA, fn hba("hba") -> HbaProfile {
+    hw_queues: "hw-queues" need(Count(1..=1024)),
+    can_queue: "can-queue" need(Count(1..=10_240)),
+    cmd_per_lun: "cmd-per-lun" need(Count(1..=10_240)),
+    luns: "luns" need(Count(1..=1024)),
+    command_read: "command-read" need(Time),
+    command_write: "command-write" need(Time),
+    block_read: "block-read" need(Time),
+    block_write: "block-write" need(Time),
+    link_read: "link-read" need(Rate),
+    link_write: "link-write" need(Rate),
+    service_spread_percent: "service-spread-percent" take_or(Count(0..=100), 0),
+    refusal: "refusal" by(refusal),
+});
 
 fn refusal(hba: &Table<'_>) -> Result<Option<Refusal>, ProfileError> {
     #[derive(Clone, Copy, PartialEq)]
@@ -402,8 +380,8 @@ fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, Profi
         return Err(top.wrong("cache", Problem::Contradiction(words)));
     }
     Ok(Some(CacheProfile {
-        flush: table.take("flush", Time)?.unwrap_or_default(),
-        flush_per_mib: table.take("flush-per-mib", Time)?.unwrap_or_default(),
+        flush: table.take_or("flush", Time, Duration::ZERO)?,
+        flush_per_mib: table.take_or("flush-per-mib", Time, Duration::ZERO)?,
     }))
 }
 
@@ -434,17 +412,15 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
     let has_cache = matches!(model, DeviceModel::Mmc(mmc) if mmc.write_cache());
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,
-        logical_block_sectors: table.take("logical-block", OneOf(LOGICAL_BLOCK))?.unwrap_or(1),
-        max_sectors: table.take("max-sectors", Count(8..=u32::MAX))?.unwrap_or(usual.max_sectors),
-        max_segments: table
-            .take("max-segments", Count(1..=u16::MAX))?
-            .unwrap_or(usual.max_segments),
-        max_discard_sectors: table.take("max-discard-sectors", any())?.unwrap_or(0),
-        max_discard_segments: table.take("max-discard-segments", Count(1..=256))?.unwrap_or(1),
-        max_write_zeroes_sectors: table.take("max-write-zeroes-sectors", any())?.unwrap_or(0),
-        chunk_sectors: table.take("chunk-sectors", any())?.unwrap_or(0),
-        virt_boundary: table.take("virt-boundary", Flag)?.unwrap_or(false),
-        write_cache: table.take("write-cache", Flag)?.unwrap_or(has_cache),
-        fua: table.take("fua", Flag)?.unwrap_or(false),
+        logical_block_sectors: table.take_or("logical-block", OneOf(LOGICAL_BLOCK), 1)?,
+        max_sectors: table.take_or("max-sectors", Count(8..=u32::MAX), usual.max_sectors)?,
+        max_segments: table.take_or("max-segments", Count(1..=u16::MAX), usual.max_segments)?,
+        max_discard_sectors: table.take_or("max-discard-sectors", any(), 0)?,
+        max_discard_segments: table.take_or("max-discard-segments", Count(1..=256), 1)?,
+        max_write_zeroes_sectors: table.take_or("max-write-zeroes-sectors", any(), 0)?,
+        chunk_sectors: table.take_or("chunk-sectors", any(), 0)?,
+        virt_boundary: table.take_or("virt-boundary", Flag, false)?,
+        write_cache: table.take_or("write-cache", Flag, has_cache)?,
+        fua: table.take_or("fua", Flag, false)?,
     })
 }

@@ -268,7 +268,7 @@ fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
 
 /// Reads the action of the rule. Returns its key as well.
 fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
-    let at_once = table.take("at-once", Flag)?.unwrap_or(false);
+    let at_once = table.take_or("at-once", Flag, false)?;
     let error = if at_once { Action::Fail } else { Action::Error };
     let switch = |key, action| Ok(table.take(key, Flag)?.and_then(|on| on.then_some(action)));
     let all = [

@@ -136,12 +136,14 @@ pub(super) fn host(top: &Table<'_>) -> Result<Option<(HostPolicy, HostLines)>, P
     let hsq = table.table("host.hsq", HSQ)?;
     let pipeline = match table.need("pipeline", OneOf(PIPELINE))? {
         Pipeline::Hsq(usual) => Pipeline::Hsq(HsqPolicy {
-            order: hsq.take("order", OneOf(ORDER))?.unwrap_or(usual.order),
-            limit: hsq.take("limit", Limit)?.unwrap_or(usual.limit),
-            limit_off_by_one: hsq
-                .take("limit-off-by-one", OneOf(OFF_BY_ONE))?
-                .unwrap_or(usual.limit_off_by_one),
-            defer: hsq.take("defer", OneOf(DEFER))?.unwrap_or(usual.defer),
+            order: hsq.take_or("order", OneOf(ORDER), usual.order)?,
+            limit: hsq.take_or("limit", Limit, usual.limit)?,
+            limit_off_by_one: hsq.take_or(
+                "limit-off-by-one",
+                OneOf(OFF_BY_ONE),
+                usual.limit_off_by_one,
+            )?,
+            defer: hsq.take_or("defer", OneOf(DEFER), usual.defer)?,
         }),
         _ if table.has("hsq") => {
             let words = "`[host.hsq]` goes only with `pipeline = \"hsq\"`";
@@ -151,11 +153,11 @@ pub(super) fn host(top: &Table<'_>) -> Result<Option<(HostPolicy, HostLines)>, P
     };
     let usual = HostPolicy::new(pipeline, BusyDetect::Status);
     let policy = HostPolicy {
-        transfer: table.take("transfer", OneOf(TRANSFER))?.unwrap_or(usual.transfer),
+        transfer: table.take_or("transfer", OneOf(TRANSFER), usual.transfer)?,
         busy: table.need("busy-detect", OneOf(BUSY_DETECT))?,
-        close_ended: table.take("close-ended", Flag)?.unwrap_or(usual.close_ended),
-        bounce: table.take("bounce", OneOf(BOUNCE))?.unwrap_or(usual.bounce),
-        packed: table.take("packed", OneOf(PACKED))?.unwrap_or(usual.packed),
+        close_ended: table.take_or("close-ended", Flag, usual.close_ended)?,
+        bounce: table.take_or("bounce", OneOf(BOUNCE), usual.bounce)?,
+        packed: table.take_or("packed", OneOf(PACKED), usual.packed)?,
         ..usual
     };
     debug_assert!(HOST.iter().all(|key| lines.of(key) > 0), "every key has a line or its table's");

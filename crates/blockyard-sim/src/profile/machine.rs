@@ -3,7 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::ProfileError;
-use super::table::Table;
+use super::table::{Table, table_of};
 use super::value::{Count, Time};
 
 /// The processors, and the time of each step of the path on one of them.
@@ -49,53 +49,27 @@ pub struct MachineProfile {
     pub lock_complete: Duration,
 }
 
-const KEYS: &[&str] = &[
-    "cpus",
-    "syscall",
-    "submit",
-    "merge-try",
-    "insert",
-    "dispatch",
-    "complete",
-    "interrupt",
-    "poll",
-    "page-copy",
-    "wakeup",
-    "context-switch",
-    "run-delay",
-    "elevator-lock",
-    "lock-submit",
-    "lock-merge",
-    "lock-dispatch",
-    "lock-complete",
-];
-
 /// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);
 
-impl MachineProfile {
-    /// Reads the table `[cpu]` of `top`.
-    pub(super) fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
-        let cpu = top.table("cpu", KEYS)?;
-        Ok(Self {
-            cpus: cpu.need("cpus", Count(1..=1024))?,
-            syscall: cpu.need("syscall", Time)?,
-            submit: cpu.need("submit", Time)?,
-            merge_try: cpu.need("merge-try", Time)?,
-            insert: cpu.need("insert", Time)?,
-            dispatch: cpu.need("dispatch", Time)?,
-            complete: cpu.need("complete", Time)?,
-            interrupt: cpu.need("interrupt", Time)?,
-            poll: cpu.need("poll", Time)?,
-            page_copy: cpu.take("page-copy", Time)?.unwrap_or(PAGE_COPY),
-            wakeup: cpu.need("wakeup", Time)?,
-            context_switch: cpu.need("context-switch", Time)?,
-            run_delay: cpu.need("run-delay", Time)?,
-            elevator_lock: cpu.need("elevator-lock", Time)?,
-            lock_submit: cpu.need("lock-submit", Time)?,
-            lock_merge: cpu.need("lock-merge", Time)?,
-            lock_dispatch: cpu.need("lock-dispatch", Time)?,
-            lock_complete: cpu.need("lock-complete", Time)?,
-        })
-    }
-}
+table_of!(CPU, /// Reads the table `[cpu]` of `top`.
+pub(super) fn machine("cpu") -> MachineProfile {
+    cpus: "cpus" need(Count(1..=1024)),
+    syscall: "syscall" need(Time),
+    submit: "submit" need(Time),
+    merge_try: "merge-try" need(Time),
+    insert: "insert" need(Time),
+    dispatch: "dispatch" need(Time),
+    complete: "complete" need(Time),
+    interrupt: "interrupt" need(Time),
+    poll: "poll" need(Time),
+    page_copy: "page-copy" take_or(Time, PAGE_COPY),
+    wakeup: "wakeup" need(Time),
+    context_switch: "context-switch" need(Time),
+    run_delay: "run-delay" need(Time),
+    elevator_lock: "elevator-lock" need(Time),
+    lock_submit: "lock-submit" need(Time),
+    lock_merge: "lock-merge" need(Time),
+    lock_dispatch: "lock-dispatch" need(Time),
+    lock_complete: "lock-complete" need(Time),
+});

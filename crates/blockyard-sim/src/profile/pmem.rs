@@ -3,7 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::ProfileError;
-use super::table::Table;
+use super::table::{Table, table_of};
 use super::value::{Bytes, Count, OneOf, Rate, Time};
 
 /// Most bytes of a disk: the bytes of one BTT arena, less what the table needs.
@@ -78,50 +78,27 @@ pub(super) const COPY: &[(&str, Copying)] =
 const MAPPING: &[(&str, Mapping)] =
     &[("write-back", Mapping::WriteBack), ("write-combining", Mapping::WriteCombining)];
 
-const KEYS: &[&str] = &[
-    "mapping",
-    "channels",
-    "unit",
-    "load",
-    "read",
-    "write",
-    "write-back",
-    "fence",
-    "drain",
-    "atomic",
-    "line-transfer",
-    "look-through",
-    "look-through-padded",
-];
+table_of!(PMEM, /// Reads the table `[pmem]` of `parent`.
+pub(super) fn pmem("pmem") -> PmemProfile {
+    mapping: "mapping" need(OneOf(MAPPING)),
+    channels: "channels" need(Count(1..=64)),
+    unit: "unit" take_or(Bytes(64..=4096), 64),
+    load: "load" need(Time),
+    read: "read" by(|pmem| copies(&pmem.table("pmem.read", COPIES)?)),
+    write: "write" by(|pmem| copies(&pmem.table("pmem.write", COPIES)?)),
+    write_back: "write-back" need(Time),
+    fence: "fence" need(Time),
+    drain: "drain" need(Time),
+    atomic: "atomic" need(Time),
+    line_transfer: "line-transfer" need(Time),
+    look_through: "look-through" need(Time),
+    look_through_padded: "look-through-padded" need(Time),
+});
+
 const COPIES: &[&str] = &["rate", "bytewise", "nt", "aligned-nt"];
 
-/// Reads the table `[pmem]` of `top`.
-pub(super) fn pmem(top: &Table<'_>) -> Result<PmemProfile, ProfileError> {
-    let table = top.table("pmem", KEYS)?;
-    Ok(PmemProfile {
-        mapping: table.need("mapping", OneOf(MAPPING))?,
-        channels: table.need("channels", Count(1..=64))?,
-        unit: table.take("unit", Bytes(64..=4096))?.unwrap_or(64),
-        load: table.need("load", Time)?,
-        read: copies(&table.table("pmem.read", COPIES)?)?,
-        write: copies(&table.table("pmem.write", COPIES)?)?,
-        write_back: table.need("write-back", Time)?,
-        fence: table.need("fence", Time)?,
-        drain: table.need("drain", Time)?,
-        atomic: table.need("atomic", Time)?,
-        line_transfer: table.need("line-transfer", Time)?,
-        look_through: table.need("look-through", Time)?,
-        look_through_padded: table.need("look-through-padded", Time)?,
-    })
-}
-
 fn copies(table: &Table<'_>) -> Result<CopyProfile, ProfileError> {
-    Ok(CopyProfile {
-        rate: table.need("rate", Rate)?,
-        page: [
-            table.need("bytewise", Time)?,
-            table.need("nt", Time)?,
-            table.need("aligned-nt", Time)?,
-        ],
-    })
+    let page = |key| table.need(key, Time);
+    let rate = table.need("rate", Rate)?;
+    Ok(CopyProfile { rate, page: [page("bytewise")?, page("nt")?, page("aligned-nt")?] })
 }

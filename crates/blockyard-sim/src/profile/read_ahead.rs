@@ -62,11 +62,11 @@ const READ_AHEAD_CAP: &[(&str, bool)] = &[("setting", false), ("request", true)]
 
 /// Reads `read-ahead` and `read-ahead-cap` of the table `[queue]`.
 pub(super) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
-    let bytes = queue.take("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX))?.unwrap_or(128 << 10);
+    let bytes = queue.take_or("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX), 128 << 10)?;
     if !bytes.is_multiple_of(PAGE_BYTES) {
         let words = "`read-ahead` is a whole number of pages of 4KiB";
         return Err(queue.wrong("read-ahead", Problem::Contradiction(words)));
     }
-    let request_widens = queue.take("read-ahead-cap", OneOf(READ_AHEAD_CAP))?.unwrap_or(true);
+    let request_widens = queue.take_or("read-ahead-cap", OneOf(READ_AHEAD_CAP), true)?;
     Ok(ReadAheadPolicy { bytes, request_widens })
 }

@@ -33,6 +33,41 @@ pub(super) struct Table<'a> {
     base: Option<Box<Table<'a>>>,
 }
 
+/// Declares the keys of the table at a path, and a function that reads it from its parent. Each field has one
+/// line: its name, its key, and the method of [`Table`] that reads the value. An `optional` table that
+/// neither the file nor its base has is `None`.
+macro_rules! table_of {
+    (
+        $keys:ident, $(#[$doc:meta])* $vis:vis fn $read:ident($path:literal) -> $type:ident {
+            $($field:ident: $key:literal $method:ident($($argument:expr),*),)*
+        }
+    ) => {
+        const $keys: &[&str] = &[$($key),*];
+
+        $(#[$doc])*
+        $vis fn $read(parent: &Table<'_>) -> Result<$type, ProfileError> {
+            let table = parent.table($path, $keys)?;
+            Ok($type { $($field: table.$method($key, $($argument),*)?),* })
+        }
+    };
+    (
+        $keys:ident, optional fn $read:ident($path:literal) -> $type:ident {
+            $($field:ident: $key:literal $method:ident($($argument:expr),*),)*
+        }
+    ) => {
+        const $keys: &[&str] = &[$($key),*];
+
+        fn $read(parent: &Table<'_>) -> Result<Option<$type>, ProfileError> {
+            let table = parent.table($path, $keys)?;
+            if table.is_empty() {
+                return Ok(None);
+            }
+            Ok(Some($type { $($field: table.$method($key, $($argument),*)?),* }))
+        }
+    };
+}
+pub(super) use table_of;
+
 impl<'a> Table<'a> {
     /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`.
     pub(super) fn open(
@@ -113,6 +148,16 @@ impl<'a> Table<'a> {
         self.take(key, kind)?.ok_or_else(|| self.missing(key))
     }
 
+    /// Returns the value of `key`, or `usual` if neither the file nor its base has the key.
+    pub(super) fn take_or<K: Kind>(
+        &self,
+        key: &str,
+        kind: K,
+        usual: K::Out,
+    ) -> Result<K::Out, ProfileError> {
+        Ok(self.take(key, kind)?.unwrap_or(usual))
+    }
+
     /// Whether the file itself has `key`, rather than its base.
     pub(super) fn has(&self, key: &str) -> bool {
         debug_assert!(self.known.contains(&key), "`{key}` is not among the keys of {}", self.path);
@@ -122,6 +167,16 @@ impl<'a> Table<'a> {
     /// Whether neither the file nor its base has any key of the table.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.base.as_ref().is_none_or(|base| base.is_empty())
+    }
+
+    /// Reads the table of `key` by `read`, which opens it.
+    pub(super) fn by<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Self) -> Result<T, ProfileError>,
+    ) -> Result<T, ProfileError> {
+        debug_assert!(self.known.contains(&key), "`{key}` is not among the keys of {}", self.path);
+        read(self)
     }
 
     /// Returns the same table of the base.

@@ -3,13 +3,11 @@
 //! An [`Experiment`] is data: tables of workloads under designs, with the figures that were published.
 //! The published figures are transcribed in `reference/`, with their source and, for each, whether
 //! the device's profile was fitted to it. Figures measured after a change are not in `reference/`: a design
-//! without a published figure is a prediction. [`experiments`] lists the experiments, [`run`] runs one.
+//! without a published figure is a prediction. [`experiments`] lists the experiments, [`run`] runs one and
+//! returns the answer, a [`Reproduction`].
 //!
-//! # Rules
-//!
-//! - **[range-covers-all-variants]** What the published figures leave open about a device is a [`Variant`]
-//!   of its profile, fitted to the same figures and as close to them as the profile itself. A prediction has
-//!   the range of all variants.
+//! What the published figures leave open about a device is a [`Variant`] of its profile, fitted to the
+//! same figures and as close to them as the profile itself. A prediction has the range of all variants.
 
 mod btt;
 mod hsq;
@@ -21,6 +19,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread;
+
+use serde::{Serialize, Serializer};
 
 use crate::answer::Figures;
 use crate::answer::number::approximate;
@@ -96,12 +96,27 @@ pub struct Published {
 }
 
 /// How the model relates to a published figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// The profile was fitted to it.
     Fitted,
     /// The profile was not fitted to it.
     Outcome,
+    /// There is none.
+    Prediction,
+}
+
+impl Basis {
+    /// Its name in `reference/`, in tables and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fitted => "fitted",
+            Self::Outcome => "outcome",
+            Self::Prediction => "prediction",
+        }
+    }
 }
 
 /// A figure of a run.
@@ -193,40 +208,61 @@ impl Unit {
     }
 }
 
-/// The figure of a workload under a design.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// Index of its table.
-    pub table: usize,
-    /// Index of its workload there.
-    pub workload: usize,
-    /// Its design.
-    pub design: &'static str,
-    /// The figure, in the unit of the table.
-    pub ours: f64,
-    /// Relative to the table's first design, over the device and its variants. `None` for that design
-    /// itself, and if figures are differences.
-    pub ratio: Option<Ratio>,
-    /// The published figure; `None` if ours is a prediction.
-    pub published: Option<Published>,
-    /// The counters of the table.
-    pub counters: Vec<Option<f64>>,
-    /// The figure on each of the variants.
-    pub on_variants: Vec<f64>,
-}
-
-impl Cell {
-    /// The difference from the published figure in percent of it; `None` if that is 0 or not published.
-    #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
-    #[must_use]
-    pub fn difference_percent(&self) -> Option<f64> {
-        let published = self.published.as_ref()?.figure;
-        (published != 0.0).then(|| 100.0 * (self.ours - published) / published.abs())
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.name().serialize(serializer)
     }
 }
 
+/// Our figures beside the published ones.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reproduction {
+    /// Name of the experiment.
+    pub experiment: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// How it is run here, for the reader.
+    pub about: &'static str,
+    /// The seed of all random draws.
+    pub seed: u64,
+    /// The figures by table, workload and design.
+    pub cells: Vec<Cell>,
+}
+
+/// The figure of a workload under a design.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// Title of its table.
+    pub table: String,
+    /// The device of its table.
+    pub device: &'static str,
+    /// Name of its workload.
+    pub workload: String,
+    /// Its design.
+    pub design: &'static str,
+    /// The design whose figure is subtracted; `None` if the figure is not a difference.
+    pub less: Option<&'static str>,
+    /// The unit of the figure.
+    pub unit: Unit,
+    /// The published figure; `None` if ours is a prediction.
+    pub published: Option<f64>,
+    /// Our figure.
+    pub ours: f64,
+    /// Its difference from the published figure in percent of that; `None` if that is 0 or not published.
+    pub difference_percent: Option<f64>,
+    /// Relative to the table's first design, over the device and its variants. `None` for that design
+    /// itself, and if figures are differences.
+    pub ratio: Option<Ratio>,
+    /// How the model relates to the published figure.
+    pub basis: Basis,
+    /// The counters of the table, by the names of their units; `None` where a run has no such figure.
+    pub counters: BTreeMap<&'static str, Option<f64>>,
+    /// The figure on each variant of the device.
+    pub on_variants: BTreeMap<&'static str, f64>,
+}
+
 /// A figure relative to another.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// On the device.
     pub ours: f64,
@@ -260,11 +296,9 @@ fn published(text: &'static str, unit: Unit) -> Vec<Published> {
         else {
             panic!("five columns: {line}");
         };
-        let basis = match basis {
-            "fitted" => Basis::Fitted,
-            "outcome" => Basis::Outcome,
-            other => panic!("no basis: {other}"),
-        };
+        let is_it = |it: &Basis| it.name() == basis;
+        let basis = [Basis::Fitted, Basis::Outcome].into_iter().find(is_it);
+        let basis = basis.expect("a published figure has a basis");
         let figure = figure.parse().expect("a published figure is a number");
         (its_unit == unit.name()).then_some(Published { workload, design, figure, basis })
     };
@@ -319,9 +353,8 @@ fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
     runs.into_keys().zip(0..).collect()
 }
 
-/// Runs `experiment` with all random draws from `seed`, and returns its cells by table, workload and
-/// design. `done` is called after each simulation. It uses all CPUs; the result does not depend on how many
-/// there are.
+/// Runs `experiment` with all random draws from `seed`. `done` is called after each simulation. It uses
+/// all CPUs; the result does not depend on how many there are.
 ///
 /// # Errors
 ///
@@ -334,7 +367,7 @@ pub fn run(
     experiment: &Experiment,
     seed: u64,
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<Cell>, SimulationError> {
+) -> Result<Reproduction, SimulationError> {
     let runs = distinct(experiment);
     let list: Vec<_> = runs.keys().collect();
     let figures = each(&list, |run| {
@@ -344,18 +377,19 @@ pub fn run(
     });
     let figures = figures.into_iter().collect::<Result<Vec<_>, _>>()?;
     let of = |run: Run<'_>| &figures[runs[&run]];
-    let tables = experiment.tables.iter().zip(0..);
     debug_assert_eq!(figures.len(), runs.len(), "every run has figures");
-    Ok(tables.flat_map(|(table, index)| cells(table, index, &of)).collect())
+    let Experiment { name, source, about, ref tables } = *experiment;
+    let cells = tables.iter().flat_map(|table| cells(table, &of)).collect();
+    Ok(Reproduction { experiment: name, source, about, seed, cells })
 }
 
-/// The cells of `table`, which has this `index`, from the figures that `of` finds.
+/// The cells of `table` from the figures that `of` finds.
 #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
-fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
+fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
     assert!(!table.designs.is_empty(), "a table has a design to compare with");
     let mut cells = Vec::new();
-    for (workload, row) in (0..).zip(&table.workloads) {
-        let figures = |device, design| of(Run { device, options: &row.options, design });
+    for workload in &table.workloads {
+        let figures = |device, design| of(Run { device, options: &workload.options, design });
         let measured = |unit: Unit, device, design| {
             let of_design = |design| unit.of(figures(device, design));
             let taken_off = table.less.map_or(Some(0.0), of_design);
@@ -372,27 +406,33 @@ fn cells<'a>(table: &Table, index: usize, of: &dyn Fn(Run<'_>) -> &'a Figures) -
                 table.platforms().filter_map(ratio)
             };
             let compares = design != table.designs[0] && table.less.is_none();
-            // [range-covers-all-variants]
             let ratio = ratios().next().filter(|_| compares).map(|ours| Ratio {
                 ours,
                 least: ratios().fold(ours, f64::min),
                 most: ratios().fold(ours, f64::max),
             });
-            let of_cell = |it: &&Published| it.workload == row.name && it.design == design;
+            let of_cell = |it: &&Published| it.workload == workload.name && it.design == design;
+            let published = table.published.iter().find(of_cell);
             let device = Platform::Builtin(table.device);
+            let ours = figure(device);
+            let counter = |unit: &Unit| (unit.name(), measured(*unit, device, design));
+            let names = table.variants.iter().map(|variant| variant.name);
             cells.push(Cell {
-                table: index,
-                workload,
+                table: table.title.clone(),
+                device: table.device,
+                workload: workload.name.clone(),
                 design,
-                ours: figure(device),
+                less: table.less,
+                unit: table.unit,
+                published: published.map(|it| it.figure),
+                ours,
+                difference_percent: published
+                    .filter(|it| it.figure != 0.0)
+                    .map(|it| 100.0 * (ours - it.figure) / it.figure.abs()),
                 ratio,
-                published: table.published.iter().find(of_cell).cloned(),
-                counters: table
-                    .counters
-                    .iter()
-                    .map(|unit| measured(*unit, device, design))
-                    .collect(),
-                on_variants: table.platforms().skip(1).map(figure).collect(),
+                basis: published.map_or(Basis::Prediction, |it| it.basis),
+                counters: table.counters.iter().map(counter).collect(),
+                on_variants: names.zip(table.platforms().skip(1).map(figure)).collect(),
             });
         }
     }

@@ -24,22 +24,23 @@ fn from_raw(args: &CopySectors) -> Result<(), Failure> {
     let raw = File::open(&args.from).map_err(|error| unusable(&args.from, error))?;
     if open(&args.from, None, true).is_ok() {
         let words =
-            "it holds a BTT itself: its sectors are copied to a raw image that is not there yet";
+            "it holds a BTT itself: copy its sectors to a raw image that does not exist yet";
         return Err(unusable(&args.from, words));
     }
     let (_, btt) = open(&args.to, args.container, false)?;
     let len = raw.metadata().map_err(|error| unusable(&args.from, error))?.len();
     let bytes = u64::from(btt.sector_bytes());
     if !len.is_multiple_of(bytes) {
-        let words = format_args!("its {len} bytes are no whole sectors of {bytes}");
+        let words =
+            format_args!("it has {len} bytes, which is not a whole number of sectors of {bytes}");
         return Err(unusable(&args.from, words));
     }
     if len == 0 {
-        return Err(unusable(&args.from, "there are no bytes in it, or they cannot be counted"));
+        return Err(unusable(&args.from, "it is empty, or its size is unknown"));
     }
     let (sectors, room) = (len / bytes, btt.sectors());
     if sectors > room {
-        let words = format_args!("its {sectors} sectors are more than the {room} of the BTT");
+        let words = format_args!("it has {sectors} sectors, but the BTT has only {room}");
         return Err(unusable(&args.from, words));
     }
     let mut worker = btt.worker();

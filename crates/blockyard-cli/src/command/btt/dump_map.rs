@@ -24,7 +24,10 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
     let end = args.count.map_or(sectors, |count| args.first.saturating_add(count).min(sectors));
     if args.first >= sectors {
         let first = args.first;
-        return Err(unusable(file, format_args!("there is no sector {first} of {sectors}")));
+        return Err(unusable(
+            file,
+            format_args!("there is no sector {first}: it has {sectors} sectors"),
+        ));
     }
     let mut out = BufWriter::new(out);
     writeln!(out, "sector state block arena")?;

@@ -220,7 +220,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
 fn durability(args: &Serve) -> Result<Durability, Failure> {
     match (args.survives, args.sync) {
         (Some(Survives::Process | Survives::Pmem), true) => {
-            let words = "--sync means --survives power and contradicts this --survives";
+            let words = "--sync means --survives power: it cannot be used with another --survives";
             Err(Failure::Input(words.to_owned()))
         }
         (Some(Survives::Power), _) | (None, true) => Ok(Durability::Disk),

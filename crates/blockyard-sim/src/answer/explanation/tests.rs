@@ -74,10 +74,10 @@ fn worse_merging_is_explained_by_early_dispatch() {
     assert!((explanation.share - 0.2333).abs() < 1e-3, "{explanation:?}");
     assert_eq!(
         explanation.to_string(),
-        "b reaches 23 % of a's IOPS: 1.00 instead of 12.0 I/Os per command, 2.80 times the command \
-         rate. Under b, requests leave the scheduler while the device is full, and can no longer be \
-         merged: 8.40 refusals and 9.50 runs per I/O, 97 % of the time before the driver (a: 0.30, \
-         0.20 and 0 %)."
+        "b reaches 23 % of a's IOPS: 1.00 I/Os per command instead of 12.0, 2.80 times the command \
+         rate. Under b, requests leave the scheduler while the device is full: for 97 % of their time \
+         before the driver they can no longer be merged (a: 0 %). Per I/O there are 8.40 refusals and \
+         9.50 runs of hardware queues (a: 0.30 and 0.20)."
     );
 }
 
@@ -90,10 +90,18 @@ fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
     assert_eq!(
         explanation.to_string(),
         "a reaches 50 % of b's IOPS: same merging (1.00 I/Os per command), half the command rate. \
-         30.8 instead of 61.6 commands are at the device on average. Under a, the lock is the \
+         On average, 30.8 commands are at the device instead of 61.6. Under a, the lock is the \
          bottleneck (10 % of the jobs' CPUs in use, 60 % of that waiting for the lock); under b, the \
          device's queue depth is the bottleneck (61.6 of 62 commands at the device)."
     );
+}
+
+#[test]
+fn a_bottleneck_that_both_have_is_written_once_with_both_names() {
+    let busy = |commands| Figures { jobs_cpu_percent: 100.0, ..run(commands, 1.0) };
+    let words = text(&[("a", busy(50_000)), ("b", busy(100_000))]);
+    let end = " Under both a and b, the CPUs are the bottleneck (100 % of the jobs' CPUs in use).";
+    assert!(words.ends_with(end), "{words}");
 }
 
 #[test]
@@ -131,7 +139,7 @@ fn the_longest_stage_is_named_with_its_reason() {
     let queued = |life: &mut Life, ns| life.queued = ns;
     let words = text(&[("a", living(queued, &[(Hold::Budget, 60.0), (Hold::Tag, 30.0)]))]);
     let end = " Under a, requests take 7.00 ms on average; for 5.00 ms of that they are queued in the \
-               scheduler and the device has no budget for another request.";
+               scheduler because the device has as many requests as its budget allows.";
     assert!(words.ends_with(end), "{words}");
     // Less than half is not worth a sentence.
     let spread = |life: &mut Life, ns| (life.queued, life.dequeued) = (ns, 4e6);
@@ -156,7 +164,7 @@ fn time_in_the_driver_is_named_only_in_comparison() {
     let explanation = explained(&[("a", Figures { iops: 3e5, ..quick }), ("b", held)]);
     let words = explanation.to_string();
     let end = " Under b, requests take 7.00 ms on average; for 5.00 ms of that they have left the \
-               scheduler and the device has no free slot (a: 5.00 ms of 5.00 ms in the driver).";
+               scheduler and wait because the device has no free slot (a: 5.00 ms of 5.00 ms in the driver).";
     assert!(words.ends_with(end), "{words}");
     let Some(Evidence::LongestStage { stage, hold, .. }) = explanation.evidence.last() else {
         panic!("{explanation:?}");
@@ -242,9 +250,10 @@ fn longer_idle_time_is_explained_by_what_happens_in_it() {
     assert_eq!(
         text_of_card(&[("a", hosted(QUICK)), ("b", hosted(slow))]),
         "b reaches 62 % of a's IOPS: same merging (1.00 I/Os per command), 62 % of the command rate. \
-         From one transfer to the next it takes 80.0 us instead of 50.0 us: the bus and the card are \
-         busy for 40.0 us, idle for 40.0 us instead of 10.0 us while requests wait. Between two \
-         transfers: 1.00 instead of 0.00 CMD13s, 2.00 instead of 0.00 wake-ups that the bus waits for."
+         A transfer starts 80.0 us instead of 50.0 us after the previous one: the bus and the card are \
+         busy for 40.0 us and idle for 40.0 us instead of 10.0 us while requests wait. Between two \
+         transfers there are 1.00 CMD13s instead of 0.00 and 2.00 wake-ups that the bus waits for \
+         instead of 0.00."
     );
 }
 
@@ -255,7 +264,8 @@ fn only_causes_of_the_idle_time_are_named() {
     let quick = (TIMES, TransferCounts { status: 1.0, ..COUNTS });
     let slow = TransferTimes { idle: 60e3, map: 30e3, unmap: 300.0, ..TIMES };
     let words = text_of_card(&[("a", hosted(quick)), ("b", hosted((slow, COUNTS)))]);
-    let cause = "Between two transfers: 30.0 us instead of 0 ns of mapping on an idle bus.";
+    let cause =
+        "Between two transfers there are 30.0 us of mapping on an idle bus instead of 0 ns.";
     assert!(words.contains(cause), "{words}");
     assert!(!words.contains("CMD13") && !words.contains("unmapping"), "{words}");
     // Where the card is slower, nothing between transfers is looked for.
@@ -272,7 +282,7 @@ fn only_causes_of_the_idle_time_are_named() {
 fn jobs_that_keep_a_host_waiting_are_named() {
     let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
     let words = text_of_card(&[("a", hosted(QUICK)), ("b", slow)]);
-    assert!(words.contains(", without a request for 50.0 us instead of 0 ns."), "{words}");
+    assert!(words.contains(" and without a request for 50.0 us instead of 0 ns."), "{words}");
     assert!(words.contains("Under b, the pace of the jobs is the bottleneck ("), "{words}");
     let host =
         "under a, the host's work between transfers is the bottleneck (bus and card are idle 20 %";
@@ -286,7 +296,7 @@ fn idle_time_of_shared_transfers_is_given_per_io() {
     let slow = (TransferTimes { idle: 40e3, ..TIMES }, counts);
     let words = text_of_card(&[("a", hosted((TIMES, counts))), ("b", hosted(slow))]);
     let end =
-        " 8.00 I/Os share each transfer: the idle time is 5.00 us instead of 1.25 us per I/O.";
+        " Each transfer carries 8.00 I/Os: the idle time per I/O is 5.00 us instead of 1.25 us.";
     assert!(words.ends_with(end), "{words}");
 }
 
@@ -382,10 +392,10 @@ fn longer_parts_of_an_io_are_named_largest_first_with_their_counters() {
     };
     let runs = [("linux", memory_run(linux)), ("own", memory_run(own))];
     let words = explained_on("pmem-dram-2015", &runs).to_string();
-    let begin = "linux reaches 62 % of own's IOPS: an I/O takes 2.56 us of CPU time instead of 1.60 us. Of \
-         the additional 960 ns: tracking readers 800 ns (1.00 instead of 0.00 scans of all readers, 12.5 \
-         instead of 0.00 cache lines from other CPUs), fences 150 ns (4.00 instead of 2.00 fences). Under \
-         linux, an I/O takes 2.56 us of CPU time: ";
+    let begin = "linux reaches 62 % of own's IOPS: an I/O takes 2.56 us of CPU time instead of 1.60 us. The \
+         additional 960 ns include 800 ns for tracking readers (1.00 scans of all readers instead of 0.00, \
+         12.5 cache lines from other CPUs instead of 0.00) and 150 ns for fences (4.00 fences instead of \
+         2.00). Under linux, an I/O takes 2.56 us of CPU time: ";
     assert!(words.starts_with(begin), "{words}");
 }
 
@@ -394,7 +404,7 @@ fn longer_parts_of_an_io_are_named_largest_first_with_their_counters() {
 fn the_parts_of_an_io_add_up() {
     let figures = in_memory([500.0, 0.0, 5.0, 100.0, 100.0, 295.0]);
     let words = explained_on("pmem-dram-2015", &[("btt", memory_run(figures))]).to_string();
-    let end = " Under btt, an I/O takes 2.00 us of CPU time: 25 % copying, 15 % fences, 5 % the log, 5 % \
-               the map, 50 % the path to the memory.";
+    let end = " Under btt, an I/O takes 2.00 us of CPU time: 25 % for copying, 15 % for fences, 5 % for \
+               the log, 5 % for the map and 50 % before and after the memory access.";
     assert!(words.ends_with(end), "{words}");
 }

@@ -64,10 +64,11 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             dequeued(percent, refusals_per_io, runs_per_io, low, high)
         }
         Evidence::AtDevice { commands } => {
-            format!("{} commands are at the device on average.", instead(commands, digits))
+            let commands = instead(commands, digits, " commands are at the device");
+            format!("On average, {commands}.")
         }
         Evidence::CommandTime { ns } => {
-            format!("Each command is at the device for {}.", instead(ns, nanoseconds))
+            format!("Each command is at the device for {}.", instead_ns(ns))
         }
         Evidence::TransferPeriod(period) => transfer_period(period),
         Evidence::IdleBetweenTransfers { low, high } => format!(
@@ -77,7 +78,7 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
         ),
         Evidence::Bottleneck { bottleneck, .. } => is_bottleneck(bottleneck) + ".",
         Evidence::LongestStage { design, life_ns, stage, stage_ns, hold, other } => {
-            let reason = hold.as_ref().map(|hold| format!(" and {}", held_because(*hold)));
+            let reason = hold.as_ref().map(|hold| format!(" because {}", held_because(*hold)));
             let against = other.as_ref().map(|other| longest_stage_of_other(*stage, other));
             format!(
                 "Under {design}, requests take {} on average; for {} of that {}{}{}.",
@@ -95,9 +96,8 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
         ),
         Evidence::CpuTime { io_ns, parts } => cpu_time(io_ns, parts),
         Evidence::CpuParts { design, io_ns, percent: parts, path_percent, channels_percent } => {
-            let parts = parts.iter().copied().chain([("the path to the memory", *path_percent)]);
-            let parts: Vec<_> =
-                parts.map(|(name, share)| format!("{} {name}", percent(share))).collect();
+            let parts = parts.iter().map(|(name, share)| format!("{} for {name}", percent(*share)));
+            let path = format!("{} before and after the memory access", percent(*path_percent));
             let saturated = if *channels_percent >= USED_UP {
                 format!(" The memory channels are saturated ({}).", percent(*channels_percent))
             } else {
@@ -106,23 +106,35 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             format!(
                 "Under {design}, an I/O takes {} of CPU time: {}.{saturated}",
                 nanoseconds(*io_ns),
-                parts.join(", ")
+                listed(parts.chain([path]))
             )
         }
     }
 }
 
-/// `low` instead of `high`, or just one of them where they look the same.
-fn instead(pair: &Pair, write: fn(f64) -> String) -> String {
+/// `low` of `what` instead of `high`, or just one of them where they look the same.
+fn instead(pair: &Pair, write: fn(f64) -> String, what: &str) -> String {
     let (low, high) = (write(pair.low), write(pair.high));
-    if low == high { low } else { format!("{low} instead of {high}") }
+    if low == high { low + what } else { format!("{low}{what} instead of {high}") }
+}
+
+/// A time instead of another.
+fn instead_ns(pair: &Pair) -> String {
+    instead(pair, nanoseconds, "")
+}
+
+/// `parts` in one sentence: a, b and c.
+fn listed(parts: impl IntoIterator<Item = String>) -> String {
+    let mut parts: Vec<_> = parts.into_iter().collect();
+    let last = parts.pop().unwrap_or_default();
+    if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) }
 }
 
 fn merging(ios_per_command: &Pair) -> String {
     if digits(ios_per_command.low) == digits(ios_per_command.high) {
         return format!("same merging ({} I/Os per command)", digits(ios_per_command.low));
     }
-    format!("{} I/Os per command", instead(ios_per_command, digits))
+    instead(ios_per_command, digits, " I/Os per command")
 }
 
 fn command_rate(commands_per_s: &Pair) -> String {
@@ -138,21 +150,22 @@ fn dequeued(share: &Pair, refusals: &Pair, runs: &Pair, low: &str, high: &str) -
     // Requests are in the scheduler for about as long: it is not dispatch that prevents merging.
     if share.low <= share.high + 10.0 {
         return format!(
-            "Before the driver, requests are out of reach for merging {} of the time under {low} and {} \
-             under {high}: fewer neighbours meet under {low}.",
+            "Of their time before the driver, requests cannot be merged for {} under {low} and {} under \
+             {high}: fewer neighbours meet under {low}.",
             percent(share.low),
             percent(share.high),
         );
     }
     format!(
-        "Under {low}, requests leave the scheduler while the device is full, and can no longer be merged: \
-         {} refusals and {} runs per I/O, {} of the time before the driver ({high}: {}, {} and {}).",
+        "Under {low}, requests leave the scheduler while the device is full: for {} of their time before the \
+         driver they can no longer be merged ({high}: {}). Per I/O there are {} refusals and {} runs of \
+         hardware queues ({high}: {} and {}).",
+        percent(share.low),
+        percent(share.high),
         digits(refusals.low),
         digits(runs.low),
-        percent(share.low),
         digits(refusals.high),
         digits(runs.high),
-        percent(share.high),
     )
 }
 
@@ -162,28 +175,27 @@ fn transfer_period(of: &TransferPeriod) -> String {
     let is_visible =
         |ns: &Pair| 100.0 * ns.low >= period_ns.low || 100.0 * ns.high >= period_ns.high;
     let part = |before: &str, ns: &Pair, behind: &str| {
-        is_visible(ns).then(|| format!("{before} for {}{behind}", instead(ns, nanoseconds)))
+        is_visible(ns).then(|| format!("{before} for {}{behind}", instead_ns(ns)))
     };
     let parts = [
         part("busy", work_ns, ""),
         part("idle", idle_ns, " while requests wait"),
         part("without a request", absent_ns, ""),
     ];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
     let mut text = format!(
-        "From one transfer to the next it takes {}: the bus and the card are {}.",
-        instead(period_ns, nanoseconds),
-        parts.join(", "),
+        "A transfer starts {} after the previous one: the bus and the card are {}.",
+        instead_ns(period_ns),
+        listed(parts.into_iter().flatten()),
     );
     if !in_idle_time.is_empty() {
-        let named: Vec<_> = in_idle_time.iter().map(idle_part).collect();
-        text += &format!(" Between two transfers: {}.", named.join(", "));
+        let named = listed(in_idle_time.iter().map(idle_part));
+        text += &format!(" Between two transfers there are {named}.");
     }
     if ios.is_shared() {
         text += &format!(
-            " {} I/Os share each transfer: the idle time is {} per I/O.",
-            instead(ios, digits),
-            instead(idle_of_io_ns, nanoseconds),
+            " Each transfer carries {}: the idle time per I/O is {}.",
+            instead(ios, digits, " I/Os"),
+            instead_ns(idle_of_io_ns),
         );
     }
     text
@@ -192,7 +204,7 @@ fn transfer_period(of: &TransferPeriod) -> String {
 /// A part that differs: both figures are written even if they look the same.
 fn idle_part(part: &IdlePart) -> String {
     let told = |pair: &Pair, write: fn(f64) -> String, what: &str| {
-        format!("{} instead of {} {what}", write(pair.low), write(pair.high))
+        format!("{} {what} instead of {}", write(pair.low), write(pair.high))
     };
     match part {
         IdlePart::Status { count } => told(count, digits, "CMD13s"),
@@ -218,7 +230,7 @@ const fn waits(stage: LifeStage) -> &'static str {
     match stage {
         LifeStage::WaitingForTag => "they wait for a tag",
         LifeStage::Queued => "they are queued in the scheduler",
-        LifeStage::Dequeued => "they have left the scheduler",
+        LifeStage::Dequeued => "they have left the scheduler and wait",
         LifeStage::InDriver => "they are in the driver",
         LifeStage::WaitingForFlush => "they wait for flushes",
         LifeStage::NotReaped => "they are complete and their job has not reaped them",
@@ -227,7 +239,7 @@ const fn waits(stage: LifeStage) -> &'static str {
 
 const fn held_because(hold: Hold) -> &'static str {
     match hold {
-        Hold::Budget => "the device has no budget for another request",
+        Hold::Budget => "the device has as many requests as its budget allows",
         Hold::Tag => "no driver tag is free",
         Hold::Device => "the device has no free slot",
         Hold::Host => "a resource that the disks of the host share is used up",
@@ -260,25 +272,24 @@ fn cpu_time(io_ns: &Pair, parts: &[PartTime]) -> String {
     }
     let counted = |(what, pair): &(&'static str, Pair)| {
         if *what == WAITING_NS {
-            return format!("{what}: {}", instead(pair, nanoseconds));
+            return format!("{what}: {}", instead_ns(pair));
         }
-        format!("{} {what}", instead(pair, digits))
+        instead(pair, digits, &format!(" {what}"))
     };
     let part = |PartTime { part, more_ns, counts }: &PartTime| {
         let counts: Vec<_> = counts.iter().map(counted).collect();
         let counts =
             if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
-        format!("{part} {}{counts}", nanoseconds(*more_ns))
+        format!("{} for {part}{counts}", nanoseconds(*more_ns))
     };
-    let parts: Vec<_> = parts.iter().map(part).collect();
     let more = nanoseconds(io_ns.low - io_ns.high);
-    format!("{begin} Of the additional {more}: {}.", parts.join(", "))
+    format!("{begin} The additional {more} include {}.", listed(parts.iter().map(part)))
 }
 
 fn both_bottlenecks(low: (&str, &Bottleneck), high: (&str, &Bottleneck)) -> String {
     let [of_low, of_high] = [low, high].map(|(_, bottleneck)| is_bottleneck(bottleneck));
     if of_low == of_high {
-        return format!("Under both, {of_low}.");
+        return format!("Under both {} and {}, {of_low}.", low.0, high.0);
     }
     format!("Under {}, {of_low}; under {}, {of_high}.", low.0, high.0)
 }

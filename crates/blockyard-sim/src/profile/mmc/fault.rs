@@ -6,7 +6,7 @@
 use blockyard::time::Duration;
 
 use crate::profile::error::ProfileError;
-use crate::profile::table::Table;
+use crate::profile::table::{Table, table_of};
 use crate::profile::value::{Count, Time};
 
 /// The faults of a card and of its host.
@@ -51,46 +51,26 @@ pub struct HostFaults {
     pub removed_at: Option<Duration>,
 }
 
-const CARD: &[&str] = &[
-    "command-lost-one-in",
-    "response-crc-one-in",
-    "no-data-one-in",
-    "read-crc-one-in",
-    "write-crc-one-in",
-    "program-one-in",
-];
-const HOST: &[&str] = &[
-    "interrupt-lost-one-in",
-    "not-now-one-in",
-    "drift-one-in",
-    "tuning-fails-one-in",
-    "removed-at",
-];
-
 /// Reads the tables `[card]` and `[host]` of a fault file.
 pub(in crate::profile) fn mmc_faults(top: &Table<'_>) -> Result<MmcFaults, ProfileError> {
-    Ok(MmcFaults { card: card(&top.table("card", CARD)?)?, host: host(&top.table("host", HOST)?)? })
+    Ok(MmcFaults { card: card(top)?, host: host(top)? })
 }
 
-fn card(table: &Table<'_>) -> Result<CardFaults, ProfileError> {
-    let one_in = |key| table.take(key, Count(1..=u32::MAX));
-    Ok(CardFaults {
-        command_lost_one_in: one_in("command-lost-one-in")?,
-        response_crc_one_in: one_in("response-crc-one-in")?,
-        no_data_one_in: one_in("no-data-one-in")?,
-        read_crc_one_in: one_in("read-crc-one-in")?,
-        write_crc_one_in: one_in("write-crc-one-in")?,
-        program_one_in: one_in("program-one-in")?,
-    })
-}
+table_of!(CARD, fn card("card") -> CardFaults {
+    command_lost_one_in: "command-lost-one-in" take(ONE_IN),
+    response_crc_one_in: "response-crc-one-in" take(ONE_IN),
+    no_data_one_in: "no-data-one-in" take(ONE_IN),
+    read_crc_one_in: "read-crc-one-in" take(ONE_IN),
+    write_crc_one_in: "write-crc-one-in" take(ONE_IN),
+    program_one_in: "program-one-in" take(ONE_IN),
+});
 
-fn host(table: &Table<'_>) -> Result<HostFaults, ProfileError> {
-    let one_in = |key| table.take(key, Count(1..=u32::MAX));
-    Ok(HostFaults {
-        interrupt_lost_one_in: one_in("interrupt-lost-one-in")?,
-        not_now_one_in: one_in("not-now-one-in")?,
-        drift_one_in: one_in("drift-one-in")?,
-        tuning_fails_one_in: one_in("tuning-fails-one-in")?,
-        removed_at: table.take("removed-at", Time)?,
-    })
-}
+table_of!(HOST, fn host("host") -> HostFaults {
+    interrupt_lost_one_in: "interrupt-lost-one-in" take(ONE_IN),
+    not_now_one_in: "not-now-one-in" take(ONE_IN),
+    drift_one_in: "drift-one-in" take(ONE_IN),
+    tuning_fails_one_in: "tuning-fails-one-in" take(ONE_IN),
+    removed_at: "removed-at" take(Time),
+});
+
+const ONE_IN: Count<u32> = Count(1..=u32::MAX);

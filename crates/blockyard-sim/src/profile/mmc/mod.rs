@@ -8,7 +8,7 @@ use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 use crate::profile::error::{Problem, ProfileError};
-use crate::profile::table::Table;
+use crate::profile::table::{Table, table_of};
 use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
 mod fault;
 mod timing;
@@ -232,11 +232,7 @@ const CARD: &[&str] = &[
 const READ: &[&str] = &["access", "gap", "parallel"];
 const AHEAD: &[&str] = &["window", "per-kib"];
 const WRITE: &[&str] = &["page", "program", "partial", "buffer", "early", "finish", "flush"];
-const UNITS: &[&str] = &["size", "open", "copy-per-kib"];
-const STALL: &[&str] = &["one-in-pages", "least", "most"];
 const ERASE: &[&str] = &["group", "erase", "trim", "discard", "sanitize"];
-const BACKGROUND: &[&str] = &["level", "work-per-kib"];
-const CONTROL: &[&str] = &["switch", "partition", "interrupt"];
 /// The tables in `[card]`.
 const CARD_TABLES: &[(&str, &[&str])] = &[
     ("card.read", READ),
@@ -304,7 +300,7 @@ pub(super) fn mmc(top: &Table<'_>) -> Result<MmcProfile, ProfileError> {
 }
 
 fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
-    let or_none = |key| Ok(host.take(key, Time)?.unwrap_or_default());
+    let or_none = |key| host.take_or(key, Time, Duration::ZERO);
     let read = MemoryCosts {
         map: or_none("map")?,
         map_per_kib: host.need("map-per-kib", Time)?,
@@ -316,10 +312,10 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
         busy_detect: host.need("busy-detect", OneOf(BUSY_DETECT))?,
         non_removable: host.need("non-removable", Flag)?,
         set_block_count: host.need("set-block-count", Flag)?,
-        queue_engine_depth: host.take("queue-engine-depth", Count(0..=32))?.unwrap_or(0),
-        queue_engine_direct: host.take("queue-engine-direct", Flag)?.unwrap_or(false),
-        bounce_buffers: host.take("bounce-buffers", Flag)?.unwrap_or(false),
-        interrupt_cpu: host.take("interrupt-cpu", Count(0..=1023))?.unwrap_or(0),
+        queue_engine_depth: host.take_or("queue-engine-depth", Count(0..=32), 0)?,
+        queue_engine_direct: host.take_or("queue-engine-direct", Flag, false)?,
+        bounce_buffers: host.take_or("bounce-buffers", Flag, false)?,
+        interrupt_cpu: host.take_or("interrupt-cpu", Count(0..=1023), 0)?,
         costs: HostCosts {
             read,
             write: written(&host.table("host.write", HOST_WRITE)?, read)?,
@@ -350,7 +346,7 @@ fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
 
 /// Reads the cost of memory for writes, where it differs from that for reads.
 fn written(table: &Table<'_>, read: MemoryCosts) -> Result<MemoryCosts, ProfileError> {
-    let or = |key, of_reads| Ok(table.take(key, Time)?.unwrap_or(of_reads));
+    let or = |key, of_reads| table.take_or(key, Time, of_reads);
     Ok(MemoryCosts {
         map: or("map", read.map)?,
         map_per_kib: or("map-per-kib", read.map_per_kib)?,
@@ -368,12 +364,12 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
         return Err(card.wrong("width", Problem::Contradiction(words)));
     }
     let features = CardFeatures {
-        cache_bytes: card.take("cache", Bytes(0..=1 << 32))?.unwrap_or(0),
-        queue_depth: card.take("queue-depth", Count(0..=32))?.unwrap_or(0),
-        packed_writes: card.take("packed-writes", Count(0..=63))?.unwrap_or(0),
-        packed_reads: card.take("packed-reads", Count(0..=63))?.unwrap_or(0),
-        hpi: card.take("hpi", Flag)?.unwrap_or(false),
-        bkops: card.take("bkops", Flag)?.unwrap_or(false),
+        cache_bytes: card.take_or("cache", Bytes(0..=1 << 32), 0)?,
+        queue_depth: card.take_or("queue-depth", Count(0..=32), 0)?,
+        packed_writes: card.take_or("packed-writes", Count(0..=63), 0)?,
+        packed_reads: card.take_or("packed-reads", Count(0..=63), 0)?,
+        hpi: card.take_or("hpi", Flag, false)?,
+        bkops: card.take_or("bkops", Flag, false)?,
     };
     if timing < Timing::MmcLegacy && features != CardFeatures::default() {
         let words = "an SD card has no cache, queue, packed commands, HPI or background operations";
@@ -387,19 +383,19 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
 fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
     let read = card.table("card.read", READ)?;
     Ok(CardTiming {
-        ncr_clocks: card.take("ncr-clocks", Count(NCR_MIN..=NCR_MAX))?.unwrap_or(NCR_MIN),
+        ncr_clocks: card.take_or("ncr-clocks", Count(NCR_MIN..=NCR_MAX), NCR_MIN)?,
         read: ReadTiming {
             access: read.need("access", Time)?,
             ahead: ahead(&card.table("card.ahead", AHEAD)?)?,
-            gap: read.take("gap", Time)?.unwrap_or_default(),
-            parallel: read.take("parallel", Count(1..=32))?.unwrap_or(1),
+            gap: read.take_or("gap", Time, Duration::ZERO)?,
+            parallel: read.take_or("parallel", Count(1..=32), 1)?,
         },
         write: write(&card.table("card.write", WRITE)?)?,
-        units: units(&card.table("card.units", UNITS)?)?,
-        stall: stall(&card.table("card.stall", STALL)?)?,
+        units: units(card)?,
+        stall: stall(card)?,
         erase: erase(&card.table("card.erase", ERASE)?)?,
-        background: background(&card.table("card.background", BACKGROUND)?)?,
-        control: control(&card.table("card.control", CONTROL)?)?,
+        background: background(card)?,
+        control: control(card)?,
         faults: CardFaults::default(),
     })
 }
@@ -420,39 +416,29 @@ fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
     Ok(WriteTiming {
         page_bytes: u32::try_from(page).expect("a page of at most a MiB"),
         program: write.need("program", Time)?,
-        partial: write.take("partial", Time)?.unwrap_or_default(),
-        buffer_bytes: write.take("buffer", Bytes(512..=1 << 32))?.unwrap_or(page),
-        early: write.take("early", Flag)?.unwrap_or(false),
-        finish: write.take("finish", Time)?.unwrap_or_default(),
-        flush: write.take("flush", Time)?.unwrap_or_default(),
+        partial: write.take_or("partial", Time, Duration::ZERO)?,
+        buffer_bytes: write.take_or("buffer", Bytes(512..=1 << 32), page)?,
+        early: write.take_or("early", Flag, false)?,
+        finish: write.take_or("finish", Time, Duration::ZERO)?,
+        flush: write.take_or("flush", Time, Duration::ZERO)?,
     })
 }
 
-fn units(units: &Table<'_>) -> Result<Option<UnitTiming>, ProfileError> {
-    if units.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(UnitTiming {
-        bytes: units.need("size", Bytes(512..=1 << 40))?,
-        open: units.need("open", Count(1..=255))?,
-        copy_per_kib: units.need("copy-per-kib", Time)?,
-    }))
-}
+table_of!(UNITS, optional fn units("card.units") -> UnitTiming {
+    bytes: "size" need(Bytes(512..=1 << 40)),
+    open: "open" need(Count(1..=255)),
+    copy_per_kib: "copy-per-kib" need(Time),
+});
 
-fn stall(stall: &Table<'_>) -> Result<Option<Stall>, ProfileError> {
-    if stall.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(Stall {
-        one_in_pages: stall.need("one-in-pages", Count(1..=u32::MAX))?,
-        least: stall.need("least", Time)?,
-        most: stall.need("most", Time)?,
-    }))
-}
+table_of!(STALL, optional fn stall("card.stall") -> Stall {
+    one_in_pages: "one-in-pages" need(Count(1..=u32::MAX)),
+    least: "least" need(Time),
+    most: "most" need(Time),
+});
 
 fn erase(erase: &Table<'_>) -> Result<EraseTiming, ProfileError> {
-    let group = erase.take("group", Bytes(512..=1 << 40))?.unwrap_or(512 * 1024);
-    let or_none = |key| Ok(erase.take(key, Time)?.unwrap_or_default());
+    let group = erase.take_or("group", Bytes(512..=1 << 40), 512 * 1024)?;
+    let or_none = |key| erase.take_or(key, Time, Duration::ZERO);
     Ok(EraseTiming {
         group_sectors: u32::try_from(group / u64::from(SECTOR_BYTES))
             .expect("an erase group of at most a TiB in sectors"),
@@ -463,21 +449,13 @@ fn erase(erase: &Table<'_>) -> Result<EraseTiming, ProfileError> {
     })
 }
 
-fn background(table: &Table<'_>) -> Result<Option<BackgroundTiming>, ProfileError> {
-    if table.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(BackgroundTiming {
-        level_bytes: table.need("level", Bytes(1..=1 << 50))?,
-        per_kib: table.need("work-per-kib", Time)?,
-    }))
-}
+table_of!(BACKGROUND, optional fn background("card.background") -> BackgroundTiming {
+    level_bytes: "level" need(Bytes(1..=1 << 50)),
+    per_kib: "work-per-kib" need(Time),
+});
 
-fn control(control: &Table<'_>) -> Result<ControlTiming, ProfileError> {
-    let or_none = |key| Ok(control.take(key, Time)?.unwrap_or_default());
-    Ok(ControlTiming {
-        switch: or_none("switch")?,
-        partition: or_none("partition")?,
-        interrupt: or_none("interrupt")?,
-    })
-}
+table_of!(CONTROL, fn control("card.control") -> ControlTiming {
+    switch: "switch" take_or(Time, Duration::ZERO),
+    partition: "partition" take_or(Time, Duration::ZERO),
+    interrupt: "interrupt" take_or(Time, Duration::ZERO),
+});

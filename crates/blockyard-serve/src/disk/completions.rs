@@ -1,0 +1,32 @@
+//! The requests that a device has finished and that its queue has not taken yet.
+
+use blockyard::driver::{Finished, Issue, Outcome};
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use std::collections::VecDeque;
+
+/// Finished requests, in the order in which they finished.
+#[derive(Debug, Default)]
+pub(super) struct Completions(VecDeque<Finished>);
+
+/// The completion of `issue` with `status`.
+pub(super) fn completion(issue: &Issue<'_>, status: Status) -> Finished {
+    let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+    Finished { queue, hctx, tag, outcome: Outcome::Done(status) }
+}
+
+impl Completions {
+    pub(super) fn push(&mut self, finished: Finished) {
+        self.0.push_back(finished);
+    }
+
+    /// The oldest one, taken out.
+    pub(super) fn next(&mut self) -> Option<Finished> {
+        self.0.pop_front()
+    }
+
+    /// A past instant if there is one to take: the queue takes it in the same turn.
+    pub(super) fn poll_at(&self) -> Option<Instant> {
+        (!self.0.is_empty()).then_some(Instant::ZERO)
+    }
+}
