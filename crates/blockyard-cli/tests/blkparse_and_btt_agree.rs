@@ -126,7 +126,7 @@ fn records_are_in_the_categories_that_blkparse_filters_by() {
     assert_eq!((letters("read"), letters("discard")), (String::new(), String::new()));
 }
 
-// [record-in-file-of-its-cpu], [process-named-first]
+// [record-in-file-of-its-cpu]
 #[test]
 fn blkparse_shows_what_happened_to_whom() {
     if is_missing("blkparse") {

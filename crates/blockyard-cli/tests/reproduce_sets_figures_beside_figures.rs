@@ -1,5 +1,5 @@
 //! `reproduce` as JSON: our figures beside the published ones; figures that were not published are
-//! predictions, with the range of all variants of the device ([range-covers-all-variants]).
+//! predictions, with the range of all variants of the device.
 
 use std::process::Command;
 

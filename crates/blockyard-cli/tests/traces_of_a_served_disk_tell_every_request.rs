@@ -241,7 +241,6 @@ fn what_was_recorded_can_be_replayed() {
 
 /// Reads whose completion never comes are under way when the server is stopped: it was gone at once then,
 /// and with it all that had not been written, which may be everything.
-// [open-stage-has-no-end]
 #[test]
 fn traces_of_a_server_that_is_stopped_at_once_are_whole() {
     const ENDED: u64 = 20;

@@ -179,7 +179,7 @@ fn check_instants(events: &[Event], report: &Report) {
     }
 }
 
-// [span-per-issued-command], [exact-trace-times], [observed-in-time-order], [event-within-work]
+// [exact-trace-times], [observed-in-time-order], [event-within-work]
 #[test]
 fn traces_are_sound_and_count_what_we_count() {
     let folder = Folder::new("sound");

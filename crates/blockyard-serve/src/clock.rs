@@ -6,8 +6,8 @@ use rustix::time::{ClockId, clock_gettime};
 /// Now, in nanoseconds of the monotonic clock.
 pub(crate) fn now() -> Instant {
     let now = clock_gettime(ClockId::Monotonic);
-    let whole = u64::try_from(now.tv_sec).expect("the monotonic clock begins at 0");
-    let rest = u64::try_from(now.tv_nsec).expect("the monotonic clock begins at 0");
+    let whole = u64::try_from(now.tv_sec).expect("monotonic time that is not negative");
+    let rest = u64::try_from(now.tv_nsec).expect("monotonic time that is not negative");
     Instant::from_ns(whole * 1_000_000_000 + rest)
 }
 

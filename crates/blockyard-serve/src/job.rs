@@ -97,5 +97,5 @@ pub(crate) type Jobs = Rc<RefCell<Slab<Job>>>;
 /// The number of the job that a bio with this cookie is of.
 #[inline]
 pub(crate) fn job_of(cookie: u64) -> u32 {
-    u32::try_from(cookie).expect("cookies are numbers of jobs")
+    u32::try_from(cookie).expect("cookie that numbers a job")
 }

@@ -270,24 +270,25 @@ mod tests {
         let path = std::env::temp_dir().join(format!("blockyard-stale-{}", std::process::id()));
         let address = Address::Unix(path.clone());
         // It lives, but is none that a client can connect to.
-        let datagrams = std::os::unix::net::UnixDatagram::bind(&path).expect("there is a folder");
+        let datagrams = std::os::unix::net::UnixDatagram::bind(&path)
+            .expect("datagram socket in the folder for temporary files");
         assert!(matches!(Listener::bind(&address), Err(ListenError::Refused(..))));
         assert!(path.exists(), "it was left alone");
         drop(datagrams);
-        std::fs::remove_file(&path).expect("it is still there");
+        std::fs::remove_file(&path).expect("removal of a socket's file");
         // It lives, and lets others wait: as many as it has room for.
-        let address_of = SocketAddrUnix::new(&path).expect("it is short");
+        let address_of = SocketAddrUnix::new(&path).expect("path short enough for a socket");
         let busy = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
-        let busy = busy.expect("there is a descriptor");
-        rustix::net::bind(&busy, &address_of).expect("there is nothing");
-        rustix::net::listen(&busy, 0).expect("it is bound");
+        let busy = busy.expect("descriptor of a socket");
+        rustix::net::bind(&busy, &address_of).expect("socket at a free path");
+        rustix::net::listen(&busy, 0).expect("backlog of a bound socket");
         for _ in 0..3 {
             assert!(matches!(Listener::bind(&address), Err(ListenError::Busy(_))));
         }
         drop(busy);
-        std::fs::remove_file(&path).expect("it is still there");
-        drop(UnixListener::bind(&path).expect("there is nothing"));
-        drop(Listener::bind(&address).expect("nobody is behind that"));
+        std::fs::remove_file(&path).expect("removal of a socket's file");
+        drop(UnixListener::bind(&path).expect("socket at a free path"));
+        drop(Listener::bind(&address).expect("listener in place of a dead one"));
         assert!(!path.exists());
     }
 }

@@ -55,7 +55,7 @@ impl Map {
         let start = unsafe {
             mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags)?
         };
-        let start = NonNull::new(start.cast()).expect("a mapping is not at 0");
+        let start = NonNull::new(start.cast()).expect("address of a mapping");
         Ok(Self { start, len })
     }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn discarded_bytes_are_zeroes_and_no_others() {
-        let map = Map::new(5 * PAGE_BYTES).expect("there is memory");
+        let map = Map::new(5 * PAGE_BYTES).expect("mapping of a few pages");
         map.write(0, &[7; 5 * PAGE_BYTES]);
         let range = 100..3 * PAGE_BYTES + 9;
         map.discard(range.clone());
@@ -183,6 +183,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "beyond the mapping")]
     fn a_write_beyond_the_end_panics() {
-        Map::new(1).expect("there is memory").write(PAGE_BYTES - 1, &[1, 2]);
+        Map::new(1).expect("mapping of a few pages").write(PAGE_BYTES - 1, &[1, 2]);
     }
 }

@@ -81,13 +81,13 @@ mod tests {
         assert_eq!((first.len(), pool.taken_bytes()), (8192, 8192));
         let start = first.span(0..0).start;
         pool.give(first);
-        let again = pool.take(4097).expect("there is memory");
+        let again = pool.take(4097).expect("buffer of the pool");
         assert_eq!(again.span(0..0).start, start);
         let held = Rc::clone(&again);
         pool.give(again);
         assert_eq!(pool.taken_bytes(), 0);
         assert_ne!(
-            pool.take(8192).expect("there is memory").span(0..0).start,
+            pool.take(8192).expect("buffer of the pool").span(0..0).start,
             held.span(0..0).start
         );
     }
@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn a_pool_keeps_no_more_than_its_limit() {
         let mut pool = Pool::new(4096);
-        let (one, two) = (pool.take(1).expect("memory"), pool.take(1).expect("memory"));
+        let (one, two) =
+            (pool.take(1).expect("buffer of the pool"), pool.take(1).expect("buffer of the pool"));
         pool.give(one);
         pool.give(two);
         assert_eq!(pool.spare_bytes, 4096);

@@ -104,7 +104,7 @@ impl DiskQueue {
             while let Some(finished) = self.host.driver.next_finished(now) {
                 has_finished = true;
                 let concluded = self.queue.conclude(&mut self.host, &finished, now);
-                concluded.expect("the device owned it");
+                concluded.expect("request that the device owned");
             }
             if !has_finished {
                 return;
@@ -177,8 +177,9 @@ mod tests {
     /// A queue to a file of 64 KiB that has no name any more, through the page cache.
     fn queue(jobs: &Jobs) -> DiskQueue {
         let path = std::env::temp_dir().join(format!("blockyard-queue-{}", std::process::id()));
-        let file = std::fs::File::create(&path).expect("there is a folder");
-        file.set_len(64 << 10).expect("there is room");
+        let file =
+            std::fs::File::create(&path).expect("new file in the folder for temporary files");
+        file.set_len(64 << 10).expect("file of 64 KiB");
         let config = DiskConfig {
             name: String::new(),
             source: Source::File { path: path.clone(), buffered: true },
@@ -188,9 +189,9 @@ mod tests {
             depth_bytes: 1 << 20,
             layers: Layers::default(),
         };
-        let bells = [Arc::new(crate::bell::bell().expect("there is a descriptor"))];
-        let disk = Disk::open(&config, &bells).expect("it is a file");
-        std::fs::remove_file(path).expect("it is there");
+        let bells = [Arc::new(crate::bell::bell().expect("descriptor of a bell"))];
+        let disk = Disk::open(&config, &bells).expect("disk in a file");
+        std::fs::remove_file(path).expect("removal of the disk's file");
         DiskQueue::new(&Arc::new(disk), 0, jobs, Meter(None))
     }
 
@@ -201,7 +202,7 @@ mod tests {
         bio: Bio,
         answers: &[Result<usize, i32>],
     ) -> Status {
-        let pages = Rc::new(Pages::new(4096).expect("there is memory"));
+        let pages = Rc::new(Pages::new(4096).expect("buffer of one page"));
         let place = Place::Buffer { pages, lead: 0 };
         let len = u64::from(bio.sectors) * 512;
         let transfer = Transfer { place, ..Transfer::new(bio.sector * 512, len) };
@@ -216,7 +217,7 @@ mod tests {
                 return ended.status;
             }
             let Begun { number, io, .. } =
-                queue.outbox.begun.borrow_mut().pop_front().expect("it is begun");
+                queue.outbox.begun.borrow_mut().pop_front().expect("I/O that the device has begun");
             let answer = answers.next().unwrap_or_else(|| panic!("nobody expects {:?}", io.op));
             let answer = answer.map_err(io::Error::from_raw_os_error);
             queue.outbox.ended.borrow_mut().push_back((number, answer));

@@ -15,7 +15,7 @@
 //!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
 //!   own, and a turn that answers is one call.
 //!
-//! I/O of files goes to the kernel by twos. What comes in one call beyond these it keeps from the disk
+//! I/O of files goes to the kernel two operations at a time. What comes in one call beyond these it keeps from the disk
 //! until it has looked at everything in the call, sends with their copies included.
 //!
 //! # Safety
@@ -145,7 +145,7 @@ impl<K> Ring<K> {
     /// Receives to `span`: all of it where it is `whole`, else what there is. With `expected`, something
     /// is there to be received already. Nobody but the kernel uses the span until this is done ([kernel-writes-alone]).
     pub(crate) fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
-        let len = u32::try_from(span.len).expect("buffers are shorter");
+        let len = u32::try_from(span.len).expect("buffer length within 32 bits");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
         let entry = opcode::Recv::new(Fd(fd), span.start, len)
             .flags(flags)
@@ -195,8 +195,8 @@ impl<K> Ring<K> {
                 None
             }
         };
-        let count = u32::try_from(iovecs.len()).expect("requests have fewer segments");
-        let len_of = |span: Span| u32::try_from(span.len).expect("requests are shorter");
+        let count = u32::try_from(iovecs.len()).expect("segments of one request");
+        let len_of = |span: Span| u32::try_from(span.len).expect("segment length within 32 bits");
         let entry = match (op, one) {
             (FileOp::Read { offset }, Some(span)) => {
                 opcode::Read::new(fd, span.start, len_of(span)).offset(offset).build()
@@ -270,12 +270,12 @@ impl<K> Ring<K> {
     fn collect(&mut self) {
         let completed = self.ring.completion();
         for entry in completed {
-            let at = u32::try_from(entry.user_data()).expect("numbers of operations are small");
+            let at = u32::try_from(entry.user_data()).expect("number of an operation");
             if let Some(quick) = self.quick.iter().position(|quick| *quick == at) {
                 self.quick.swap_remove(quick);
             }
             let result = match entry.result() {
-                bytes @ 0.. => Ok(usize::try_from(bytes).expect("it is not negative")),
+                bytes @ 0.. => Ok(usize::try_from(bytes).expect("length that is not negative")),
                 errno => Err(io::Error::from_raw_os_error(-errno)),
             };
             let more = cqueue::sock_nonempty(entry.flags());
@@ -305,7 +305,7 @@ impl<K> Ring<K> {
     }
 
     fn submit(&mut self) {
-        self.call(None).expect("the kernel takes what is pushed");
+        self.call(None).expect("submission of pushed operations");
     }
 }
 

@@ -292,13 +292,14 @@ impl Server {
     ///
     /// If a thread of it has.
     pub fn join(self) -> io::Result<()> {
-        let ended = self.lanes.into_iter().map(|lane| lane.join().expect("no lane panics"));
+        let ended =
+            self.lanes.into_iter().map(|lane| lane.join().expect("lane that did not panic"));
         let ended: Vec<_> = ended.collect();
         bell::ring(&self.stop); // where a lane has ended by itself
-        self.acceptor.join().expect("the acceptor does not panic");
+        self.acceptor.join().expect("acceptor that did not panic");
         if let Some((stop, metrics)) = self.metrics {
             bell::ring(&stop);
-            metrics.join().expect("what tells metrics does not panic");
+            metrics.join().expect("metrics thread that did not panic");
         }
         ended.into_iter().collect()
     }
@@ -373,7 +374,7 @@ impl Acceptor {
             return; // closed
         }
         let load = |entrance: &&Entrance<OwnedFd>| entrance.load.load(Ordering::Relaxed);
-        let entrance = self.lanes.0.iter().min_by_key(load).expect("there is a lane");
+        let entrance = self.lanes.0.iter().min_by_key(load).expect("at least one lane");
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
         entrance.send(Message::Arrival(client));
@@ -388,7 +389,7 @@ fn start_lane(
     let bell = Arc::clone(&shared.bells[number]);
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let parts = LaneParts {
-        number: u32::try_from(number).expect("there are few lanes"),
+        number: u32::try_from(number).expect("number of lanes within 32 bits"),
         shared: Arc::clone(shared),
         doors: Arc::clone(doors),
         messages,
@@ -412,7 +413,7 @@ fn start_lane(
         .spawn(body)
         .map_err(|error| StartError::System("no thread", error))?;
     told.recv()
-        .expect("a lane tells how it begins")
+        .expect("report of a lane that starts")
         .map_err(|error| StartError::System("no io_uring", error))?;
     Ok((entrance, thread))
 }

@@ -206,7 +206,7 @@ impl<M> Services<M> {
 
     /// Begins the I/O of files that devices of `disk` have asked for.
     pub(crate) fn begin_io(&mut self, disk: usize) {
-        let number_of_disk = u16::try_from(disk).expect("there are 1024 exports at most");
+        let number_of_disk = u16::try_from(disk).expect("number of an export, of at most 1024");
         let outbox = Rc::clone(&self.disks[disk].outbox);
         while let Some(begun) = outbox.begun.borrow_mut().pop_front() {
             let kept =

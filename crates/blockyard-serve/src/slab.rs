@@ -20,7 +20,7 @@ impl<T> Slab<T> {
             return at;
         }
         self.slots.push(Some(value));
-        u32::try_from(self.slots.len() - 1).expect("there are fewer")
+        u32::try_from(self.slots.len() - 1).expect("number of entries within 32 bits")
     }
 
     /// Takes the value of `at` out.
@@ -31,7 +31,7 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn remove(&mut self, at: u32) -> T {
         self.free.push(at);
-        self.slots[at as usize].take().expect("it was inserted")
+        self.slots[at as usize].take().expect("entry at a number that was inserted")
     }
 
     /// The value of `at`, if there is one.
@@ -46,7 +46,7 @@ impl<T> Slab<T> {
 
     /// One more than the largest number there ever was.
     pub(crate) fn end(&self) -> u32 {
-        u32::try_from(self.slots.len()).expect("there are fewer")
+        u32::try_from(self.slots.len()).expect("number of entries within 32 bits")
     }
 }
 
@@ -54,13 +54,13 @@ impl<T> core::ops::Index<u32> for Slab<T> {
     type Output = T;
     #[inline]
     fn index(&self, at: u32) -> &T {
-        self.slots[at as usize].as_ref().expect("it was inserted")
+        self.slots[at as usize].as_ref().expect("entry at a number that was inserted")
     }
 }
 
 impl<T> core::ops::IndexMut<u32> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, at: u32) -> &mut T {
-        self.slots[at as usize].as_mut().expect("it was inserted")
+        self.slots[at as usize].as_mut().expect("entry at a number that was inserted")
     }
 }

@@ -49,7 +49,7 @@ impl TlsConfig {
         let provider = Arc::new(default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .expect("the provider has ciphers for them");
+            .expect("ciphers of the provider");
         let builder = match &self.client_authorities {
             None => builder.with_no_client_auth(),
             Some(file) => {
@@ -60,7 +60,7 @@ impl TlsConfig {
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                         .build()
-                        .expect("there is an authority, and no list of revoked certificates");
+                        .expect("certificate authority without a revocation list");
                 builder.with_client_cert_verifier(verifier)
             }
         };

@@ -1,7 +1,6 @@
-//! A block device: a loop device over a file, whose content afterwards is what clients wrote.
+//! A loop device over a file is served; afterwards the file holds what clients wrote.
 //!
-//! Where no loop device can be made (that takes root, and a kernel that has some) it is skipped, and says
-//! so.
+//! A loop device takes root and a kernel that supports it. Without one the test prints a line and passes.
 
 mod extended;
 mod nbd;

@@ -1,5 +1,5 @@
-//! A disk under layers: a model says when requests are done and how they end, in the order in which they
-//! came; delays, rates and faults do what they say; the data is that of the medium in each case.
+//! A disk under layers: a model decides when and how requests end, in their order of arrival; delays, rates
+//! and faults apply as configured; the data is always that of the medium.
 
 mod nbd;
 

@@ -1,7 +1,7 @@
-//! What is under a file is full: the one write says so, and the session goes on.
+//! The file system under a disk is full: one write fails with ENOSPC, and the session goes on.
 //!
-//! Needs to mount a small file system of its own, in a name space of its own; where that is not
-//! allowed the test says so and passes.
+//! The test mounts a small file system in its own mount namespace. Where that is not allowed it prints a
+//! line and passes.
 
 mod nbd;
 

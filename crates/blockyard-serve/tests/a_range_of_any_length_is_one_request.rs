@@ -1,5 +1,5 @@
-//! TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take lengths of 64 bits with extended headers: longer than a
-//! bio of the core, which has 2 TiB at most.
+//! TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take lengths of 64 bits with extended headers. A bio of
+//! the core has 2 TiB at most.
 
 mod extended;
 mod nbd;

@@ -1,5 +1,4 @@
-//! Writes that wait for a slow disk keep memory for what they write, not for all that could have come
-//! with them.
+//! A write that waits for a slow disk keeps memory for its own payload, not for the whole input buffer.
 
 mod nbd;
 
@@ -16,7 +15,7 @@ fn resident_kib() -> u64 {
 }
 
 #[test]
-fn many_of_them_too() {
+fn many_small_writes_take_little_memory() {
     const WRITES: u64 = 250;
     let delay = Some(Extra::fixed(Duration::from_secs(2)));
     let layers = Layers { delay, ..Layers::default() };

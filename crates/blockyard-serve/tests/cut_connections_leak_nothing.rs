@@ -1,5 +1,5 @@
-//! Ten thousand sessions that are cut off anywhere, talk garbage, or end well: others do not notice, and
-//! nothing stays behind. Alone in its file, as it counts what belongs to the process.
+//! Ten thousand sessions are cut off anywhere, send garbage, or end well: other clients do not notice, and
+//! nothing leaks. The test is alone in its file because it counts resources of the process.
 
 mod nbd;
 

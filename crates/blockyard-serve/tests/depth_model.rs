@@ -1,4 +1,4 @@
-//! The depth that lanes share, in every order in which threads can meet: run by
+//! The depth that lanes share, under every interleaving of threads: run by
 //! `RUSTFLAGS="--cfg loom" cargo test -p blockyard-serve --test depth_model --release`.
 #![cfg(loom)]
 
@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// What a lane sleeps on: rung once, it wakes once.
+/// A lane sleeps on it: one ring wakes it once.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,

@@ -33,7 +33,6 @@ fn stalled(design: &str, stall_ms: u64, early: bool) -> (u64, Duration) {
 /// 15 ms to the first data, at most 10 times that, and 8 times that for a write.
 const LIMIT_MS: u64 = 15 * 10 * 8;
 
-/// [missing-data-waits-for-limit]
 #[test]
 fn the_host_waits_for_a_stall_within_the_limit_and_a_longer_one_is_an_error() {
     // Busy after a write that is programmed before it ends, or between the blocks of an early one.

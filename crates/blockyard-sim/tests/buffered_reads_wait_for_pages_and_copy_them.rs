@@ -59,7 +59,7 @@ const DD: &str = "--rw=read --bs=1m --number_ios=8";
 /// `dd bs=1M count=8`, 64 windows. The first arrives after 1.5 ms; at 1.66 ms half of it is copied, and
 /// the second is requested. From then on there is always a window to send, and the bus is never idle:
 /// window n has been transferred n milliseconds after 1.66 ms. After the last window only its copy
-/// remains ([marker-before-next-window]).
+/// remains.
 #[test]
 fn two_windows_overlap_if_the_device_allows_it() {
     let report = run(DD, &device(2, "1500us"));
@@ -81,7 +81,7 @@ fn windows_follow_each_other_on_a_serial_device() {
     assert!(report.totals.tag_waits >= 62, "{}", report.totals.tag_waits);
 }
 
-/// Random reads are not read ahead: each takes its access and its copy in turn ([random-read-alone]).
+/// Random reads are not read ahead: each takes its access and its copy in turn.
 #[test]
 fn random_reads_wait_for_one_page_each() {
     let options = "--rw=randread --bs=4k --size=1g --number_ios=500 --norandommap --randseed=3";
@@ -215,7 +215,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 /// Two jobs that copy on one processor take turns by call, not by page.
-/// [call-keeps-its-processor], [page-copied-by-its-own-work]
+/// [call-keeps-its-processor]
 #[test]
 fn a_call_is_copied_without_a_context_switch() {
     let text = "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=1m\ninvalidate=0\n\

@@ -187,7 +187,6 @@ fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
     }
 }
 
-/// [queue-full-lowers-depth]
 #[test]
 fn a_disk_that_answers_queue_full_is_given_less_and_then_more_again() {
     let ramp = |period: &str| {

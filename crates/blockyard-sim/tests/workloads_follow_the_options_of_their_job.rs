@@ -109,7 +109,6 @@ fn a_sequencer_continues_or_repeats_a_random_offset() {
     assert!((68..=72).contains(&follows(30)));
 }
 
-// [place-of-its-own]
 #[test]
 fn a_mix_has_its_proportion_and_each_kind_its_own_place() {
     let mixed = ios("rw=rw rwmixread=70 size=80m");

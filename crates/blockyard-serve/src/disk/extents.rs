@@ -94,7 +94,7 @@ impl Extents {
     }
 
     fn at(&self, granule: u64) -> (&AtomicU64, u64) {
-        let word = usize::try_from(granule / BITS).expect("the disk is in memory");
+        let word = usize::try_from(granule / BITS).expect("granule of a disk in memory");
         (&self.words[word], 1 << (granule % BITS))
     }
 }
@@ -136,7 +136,7 @@ mod tests {
                 extents.discarded(bytes)
             }
             let from = next(BYTES);
-            let first = usize::try_from(from / GRANULE_BYTES).expect("it is small");
+            let first = usize::try_from(from / GRANULE_BYTES).expect("granule of a small disk");
             let alike = model[first..].iter().take_while(|data| **data == model[first]).count();
             let end = ((first + alike) as u64 * GRANULE_BYTES).min(BYTES);
             assert_eq!(extents.run_at(from), (end - from, model[first]));

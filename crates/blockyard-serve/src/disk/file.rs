@@ -1,16 +1,16 @@
-//! A disk in a file or on a block device, by io_uring.
+//! A disk in a file or on a block device, through io_uring.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[rest-of-block-kept]** Through the page cache every byte can be written by itself, and is. Direct I/O takes whole
-//!   blocks: what is less reads the blocks at its edges, and writes them with its bytes between.
-//! - **[edge-has-one-writer]** While edges are kept, nobody else writes to those blocks ([`Overlaps`]); who comes then is
-//!   told that the device is full, and rung for when a write has ended.
-//! - **[failed-flush-stays-failed]** A flush that failed is never followed by one that succeeds: the kernel tells of lost writes
-//!   once, and may have forgotten them after. Through the page cache it may tell of them in the answer
-//!   to a write with FUA: one that fails is written again without, and if that succeeds, they were meant.
-//! - **[short-io-completed]** What a write lacks that was done in part is written on; a read that meets the end of the
-//!   file finds zeroes there.
+//! - **[rest-of-block-kept]** The page cache writes single bytes. Direct I/O needs whole blocks: a write of partial
+//!   blocks first reads the blocks at its edges, then writes them with its own bytes between.
+//! - **[edge-has-one-writer]** While a write keeps edges, nobody else writes to those blocks ([`Overlaps`]). A write that
+//!   comes meanwhile gets Busy, and its lane is rung when a write has ended.
+//! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel reports lost writes once, and
+//!   may then have forgotten them. The page cache may report them in the answer to a write with FUA. Such a write
+//!   is repeated without FUA; if that succeeds, the report was about lost writes.
+//! - **[short-io-completed]** The rest of a short write is written too. A read across the end of the file returns
+//!   zeroes beyond it.
 
 use super::completions::{Completions, completion};
 use super::overlap::Overlaps;
@@ -30,14 +30,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Most bytes of zeroes that are written at once, where a file system knows no other way.
+/// Most zeroes that are written at once on a file system without another way to zero, in bytes.
 const ZEROES_BYTES: usize = 1 << 20;
 
 /// An open file, shared by all lanes.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) fd: OwnedFd,
-    /// What direct I/O takes multiples of, in bytes; 1 through the page cache.
+    /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
@@ -46,75 +46,74 @@ pub(crate) struct File {
     pub(crate) has_lost_writes: AtomicBool,
 }
 
-/// Between a [`FileDevice`], wherever layers have hidden it, and its lane: I/O that the lane is to
-/// begin, and what came of it.
+/// Connects a lane with its [`FileDevice`], which layers may hide: I/O for the lane to begin, and the results.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) begun: RefCell<VecDeque<Begun>>,
     pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
 }
 
-/// I/O that a lane is to begin.
+/// An I/O for the lane to begin.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// The device's number for it, under which it ends.
+    /// The device's number for the I/O, which its result carries.
     pub(crate) number: u32,
     pub(crate) io: FileIo,
-    /// What its spans lie in.
+    /// The owners of the spans.
     pub(crate) pages: Vec<Rc<Pages>>,
 }
 
-/// What is under way for a request.
+/// The current step of a request.
 #[derive(Debug)]
 enum Step {
-    /// The edges of a write are read: what the block before and behind it has ([rest-of-block-kept]).
+    /// Reads the blocks at the edges of a write ([rest-of-block-kept]).
     Edges { scratch: Rc<Pages>, left: Vec<Edge>, reading: Edge },
-    /// Its data is read or written.
+    /// Reads or writes the data.
     Data,
     /// `fallocate`.
     Allocate,
-    /// Zeroes are written, as nothing else will do, over whole blocks of the bytes that are left.
+    /// Writes zeroes over whole blocks of the bytes that are left, for lack of `fallocate`.
     Zeroes { left: Range<u64> },
-    /// As above, over the part of a block that these bytes begin with: the block is read first ([rest-of-block-kept]), and
-    /// written then.
+    /// As above, over the partial block at the start of the bytes that are left: reads the block first
+    /// ([rest-of-block-kept]), then writes it.
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
-    /// What was changed is made durable.
+    /// Makes changes durable.
     Sync,
 }
 
 /// A block of which a write changes only a part.
 #[derive(Clone, Debug)]
 struct Edge {
-    /// Where the block is on the disk.
+    /// The offset of the block on the disk.
     offset: u64,
-    /// What of the block is kept.
+    /// The range of the block that is kept.
     kept: Range<usize>,
-    /// Where that goes in the buffer of the write.
+    /// The place of that range in the buffer of the write.
     to: usize,
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Debug)]
 struct Active {
     finished: Finished,
     op: Op,
     fua: bool,
-    /// How it failed with FUA, if it is written again without ([failed-flush-stays-failed]).
+    /// The error with FUA, if the write is being repeated without ([failed-flush-stays-failed]).
     failed_durably: Option<Status>,
     no_hole: bool,
     fast: bool,
     step: Step,
-    /// What of the disk it is about; of direct I/O, in whole blocks.
+    /// The range of the disk; whole blocks for direct I/O.
     bytes: Range<u64>,
-    /// How much of that is done.
+    /// How much of that range is done, in bytes.
     done: u64,
     spans: Vec<Span>,
     pages: Vec<Rc<Pages>>,
-    /// Where it has said that it writes, and whether it keeps edges ([edge-has-one-writer]).
+    /// The range that is registered as being written, and whether edges are kept ([edge-has-one-writer]).
     writing: Option<(Range<u64>, bool)>,
 }
 
-/// One lane's way to a [`File`].
+/// One lane's device to a [`File`].
 #[derive(Debug)]
 pub(crate) struct FileDevice {
     file: Arc<File>,
@@ -128,7 +127,7 @@ pub(crate) struct FileDevice {
 }
 
 impl FileDevice {
-    /// For `lane`, and as many requests at once as `depth` says.
+    /// The device of `lane`, for up to `depth` requests at once.
     pub(crate) fn new(
         file: Arc<File>,
         lane: u32,
@@ -147,7 +146,7 @@ impl FileDevice {
         }
     }
 
-    /// What `issue` asks for, with all memory it needs named.
+    /// The state of a new request, with its range and the spans of its memory.
     fn active(&self, issue: &Issue<'_>) -> Active {
         let rq = issue.request();
         let mut active = Active {
@@ -181,13 +180,14 @@ impl FileDevice {
         active
     }
 
-    /// Names the memory of `bytes` of a transfer; the whole blocks that these are.
+    /// Adds the memory of `bytes` of a transfer to `active`. Returns the whole blocks around `bytes`.
     fn name(&self, active: &mut Active, transfer: &Transfer, bytes: Range<u64>) -> Range<u64> {
-        let (pages, lead) = transfer.place.mapping().expect("data of a file is in mappings");
+        let (pages, lead) =
+            transfer.place.mapping().expect("mapping with the data of a file's request");
         let block = self.file.block_bytes;
         let cover = self.cover(&bytes);
         let place_of = |offset: u64| {
-            usize::try_from(lead as u64 + offset - transfer.offset).expect("it is in a buffer")
+            usize::try_from(lead as u64 + offset - transfer.offset).expect("offset within a buffer")
         };
         active.spans.push(pages.span(place_of(cover.start)..place_of(cover.end)));
         active.pages.push(Rc::clone(pages));
@@ -197,20 +197,22 @@ impl FileDevice {
         );
         if active.op == Op::Write && cover != bytes {
             // [rest-of-block-kept]. Such a bio does not merge, so the buffer is this piece's alone.
-            let block_bytes = usize::try_from(block).expect("blocks are small");
+            let block_bytes = usize::try_from(block).expect("block size within memory");
             let mut left = Vec::new();
-            let kept_behind = usize::try_from(cover.end - bytes.end).expect("within a block");
+            let kept_behind =
+                usize::try_from(cover.end - bytes.end).expect("offset within a block");
             if kept_behind > 0 {
                 let kept = block_bytes - kept_behind..block_bytes;
                 left.push(Edge { offset: cover.end - block, kept, to: place_of(bytes.end) });
             }
-            let kept_before = usize::try_from(bytes.start - cover.start).expect("within a block");
+            let kept_before =
+                usize::try_from(bytes.start - cover.start).expect("offset within a block");
             if kept_before > 0 {
                 let kept = 0..kept_before;
                 left.push(Edge { offset: cover.start, kept, to: place_of(cover.start) });
             }
-            let reading = left.pop().expect("the cover is larger at one end at least");
-            let scratch = Pages::new(block_bytes).expect("there is memory for a block");
+            let reading = left.pop().expect("edge of a write of partial blocks");
+            let scratch = Pages::new(block_bytes).expect("buffer of one block");
             active.step = Step::Edges { scratch: Rc::new(scratch), left, reading };
         }
         cover
@@ -222,7 +224,7 @@ impl FileDevice {
         bytes.start / block * block..bytes.end.next_multiple_of(block)
     }
 
-    /// [edge-has-one-writer]: whether it may begin now.
+    /// [edge-has-one-writer]: whether the write may begin now.
     fn may_write(&self, active: &mut Active) -> bool {
         if self.file.block_bytes == 1
             || !matches!(active.op, Op::Write | Op::Discard | Op::WriteZeroes)
@@ -266,7 +268,7 @@ impl FileDevice {
             }
             Step::Zeroes { left } => {
                 let zeroes = self.zeroes.get_or_insert_with(|| {
-                    Rc::new(Pages::new(ZEROES_BYTES).expect("there is memory for zeroes"))
+                    Rc::new(Pages::new(ZEROES_BYTES).expect("buffer of zeroes"))
                 });
                 let len = left.end - left.start;
                 let whole = usize::try_from(len - len % self.file.block_bytes);
@@ -291,10 +293,10 @@ impl FileDevice {
         self.outbox.begun.borrow_mut().push_back(Begun { number, io, pages });
     }
 
-    /// What follows from the end of a step: another one, or how the request ended.
+    /// Takes the result of a step. Returns how the request ended, or `None` if another step follows.
     fn advance(&mut self, active: &mut Active, result: io::Result<usize>) -> Option<Outcome> {
         let result = match result {
-            Err(error) if is_passing(&error) => return None, // the same once more
+            Err(error) if is_passing(&error) => return None, // repeat the step
             result => result,
         };
         match (&mut active.step, result) {
@@ -302,7 +304,7 @@ impl FileDevice {
                 if bytes < scratch_len(self.file.block_bytes) {
                     return Some(Outcome::Done(Status::IoError)); // the file was cut short
                 }
-                let pages = active.pages.first().expect("a write has a buffer");
+                let pages = active.pages.first().expect("buffer of a write");
                 pages.write_from(reading.to, scratch, reading.kept.clone());
                 match left.pop() {
                     Some(next) => *reading = next,
@@ -349,7 +351,8 @@ impl FileDevice {
                     let left = end..left.end;
                     return self.zero(active, left);
                 }
-                let within = |offset: u64| usize::try_from(offset - start).expect("within a block");
+                let within =
+                    |offset: u64| usize::try_from(offset - start).expect("offset within a block");
                 block.zero(within(left.start)..within(end));
                 *is_read = true;
                 None
@@ -372,7 +375,7 @@ impl FileDevice {
         }
     }
 
-    /// Room was given back or zeroed: with FUA that is to be durable.
+    /// Room was given back or zeroed. With FUA the change must be made durable.
     fn changed(active: &mut Active) -> Option<Outcome> {
         if active.fua {
             active.step = Step::Sync;
@@ -384,7 +387,7 @@ impl FileDevice {
     /// The file system cannot give back or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
         if active.op == Op::Discard {
-            return Self::changed(active); // it was advice
+            return Self::changed(active); // a discard is only advice
         }
         if active.fast {
             return Some(Outcome::Done(Status::NotSupported));
@@ -393,7 +396,7 @@ impl FileDevice {
         self.zero(active, all)
     }
 
-    /// Zeroes are to be written over `left`, if there is something left.
+    /// Writes zeroes over `left`, unless it is empty.
     fn zero(&self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
         let block = self.file.block_bytes;
         if left.is_empty() {
@@ -402,7 +405,7 @@ impl FileDevice {
         active.step = if left.start.is_multiple_of(block) && left.end - left.start >= block {
             Step::Zeroes { left }
         } else {
-            let block = Pages::new(scratch_len(block)).expect("there is memory for a block");
+            let block = Pages::new(scratch_len(block)).expect("buffer of one block");
             Step::ZeroesWithin { block: Rc::new(block), left, is_read: false }
         };
         None
@@ -414,7 +417,8 @@ impl FileDevice {
 
     fn take_in(&mut self, number: u32, result: io::Result<usize>) {
         let slot = number as usize;
-        let mut active = self.active[slot].take().expect("it is under way");
+        let mut active =
+            self.active[slot].take().expect("request in flight under the number of an ended I/O");
         match self.advance(&mut active, result) {
             None => {
                 self.begin(&active);
@@ -455,7 +459,7 @@ impl Driver for FileDevice {
             return Accept::Failed(Status::IoError); // [failed-flush-stays-failed]
         }
         if self.file.is_block_device && active.fast && active.no_hole {
-            // The kernel would write them where the device cannot, and not say so.
+            // If the device cannot zero, the kernel would write zeroes without a report.
             return Accept::Failed(Status::NotSupported);
         }
         if issue.effect() == DataEffect::Nowhere {
@@ -487,10 +491,10 @@ impl Device for FileDevice {
 }
 
 fn scratch_len(block_bytes: u64) -> usize {
-    usize::try_from(block_bytes).expect("blocks are small")
+    usize::try_from(block_bytes).expect("block size within memory")
 }
 
-/// A read or write that failed, but for what of it was done.
+/// The outcome of a read or write that failed, with the sectors that were done before.
 fn failed(active: &Active, status: Status) -> Outcome {
     match u32::try_from(active.done / SECTOR) {
         Ok(sectors @ 1..) => Outcome::Partial { sectors, status },
@@ -498,9 +502,9 @@ fn failed(active: &Active, status: Status) -> Outcome {
     }
 }
 
-/// What of `spans` is left behind the first `done` bytes.
+/// The rest of `spans` behind the first `done` bytes.
 fn rest_of(spans: &[Span], done: u64) -> Vec<Span> {
-    let mut skip = usize::try_from(done).expect("it is in memory");
+    let mut skip = usize::try_from(done).expect("length of one request");
     let mut rest = Vec::with_capacity(spans.len());
     for span in spans {
         let here = skip.min(span.len);
@@ -512,13 +516,13 @@ fn rest_of(spans: &[Span], done: u64) -> Vec<Span> {
     rest
 }
 
-/// Makes `span`, which lies in one of `pages`, zeroes.
+/// Fills `span`, which lies in one of `pages`, with zeroes.
 fn zero(pages: &[Rc<Pages>], span: Span) {
     let within = |pages: &&Rc<Pages>| {
         let all = pages.span(0..pages.len());
         (all.start.addr()..all.start.addr() + all.len).contains(&span.start.addr())
     };
-    let pages = pages.iter().find(within).expect("the span is of one of the buffers");
+    let pages = pages.iter().find(within).expect("buffer that holds the span");
     let at = span.start.addr() - pages.span(0..0).start.addr();
     pages.zero(at..at + span.len);
 }

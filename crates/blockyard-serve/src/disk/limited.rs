@@ -1,12 +1,11 @@
 //! A device held to a depth that lanes share: a layer over the device of one lane.
 //!
-//! A request of the depth is the core's budget: what finds none stays in the elevator, where it can
-//! merge and be overtaken. Its bytes are taken when it is offered, as only then it is known which
-//! request goes.
+//! The depth in requests is the core's budget: a request that gets no budget stays in the elevator, where
+//! it can merge and be overtaken. The depth in bytes is taken when a request is offered, because only then
+//! its length is known.
 //!
-//! A lane is rung for where another gives something back. What it gives back itself it need not be
-//! told: the core runs its queue again after a completion, and after a while where nothing is under
-//! way.
+//! A lane that waits is rung when another lane gives depth back. It needs no ring for its own: the core runs
+//! a queue again after each completion, and after a delay if nothing is in flight.
 
 use crate::depth::Depth;
 use crate::job::SECTOR;
@@ -17,7 +16,7 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A depth, and how the lanes are rung that wait for it.
+/// A depth, and the bells of the lanes that may wait for it.
 #[derive(Debug)]
 pub(crate) struct SharedDepth {
     pub(crate) depth: Depth,
@@ -31,14 +30,14 @@ pub(crate) struct Limited<D> {
     below: D,
     shared: Arc<SharedDepth>,
     lane: u32,
-    /// The design asks for budget: what it was given is in flight, or will be given back.
+    /// The design takes budget, which covers requests in flight and will be returned.
     has_budget: bool,
-    /// Requests of the depth that this lane has.
+    /// Requests of the depth that this lane holds.
     taken: u64,
 }
 
 impl<D> Limited<D> {
-    /// `below`, held to `shared`; `has_budget` where the design of its queue asks for budget.
+    /// Holds `below` to `shared`; `has_budget`: the design of its queue takes budget.
     pub(crate) fn new(below: D, shared: Arc<SharedDepth>, lane: u32, has_budget: bool) -> Self {
         Self { below, shared, lane, has_budget, taken: 0 }
     }
@@ -107,7 +106,7 @@ impl<D: Device> Device for Limited<D> {
     blockyard::pass_on!(below: next_finished, poll_at);
 }
 
-/// Bytes of data that go with it.
+/// The data of a request, in bytes.
 fn bytes_of(request: &Request) -> u64 {
     match request.op {
         Op::Read | Op::Write => u64::from(request.sectors) * SECTOR,
@@ -164,11 +163,11 @@ mod tests {
             queue.submit(&mut host, CpuId(0), bio, Instant::ZERO).unwrap();
             queue.turn(&mut host, Instant::ZERO);
         }
-        assert!(queue.next_ended().is_none(), "there is no depth left");
+        assert!(queue.next_ended().is_none(), "the other lane holds all of the depth");
         let mut rung = Vec::new();
         shared.depth.put_request(|lane| rung.push(lane));
         assert_eq!(rung, [1]);
-        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a lane that was rung for
+        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a rung lane does
         queue.turn(&mut host, Instant::ZERO);
         assert_eq!(core::iter::from_fn(|| queue.next_ended()).count(), 2);
         shared.depth.put_request(|_| {});

@@ -1,17 +1,17 @@
-//! A disk that behaves as a modelled device: its data is kept below, and when requests are done, and how
-//! many it takes, is the model's.
+//! A disk that behaves as a modelled device: the medium below keeps the data, and the model decides when
+//! requests end and how many fit.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[slower-side-decides]** A request begins below when the model takes it, and is done when both are: so a fast medium
-//!   shows the time of the model, and what a slow one adds is counted.
-//! - **[model-asked-on-time]** The model is asked at the instants that it names, not at those at which the lane comes to
-//!   it: it never learns that the lane was late, and lateness does not add up.
-//! - **[model-error-wins]** How a request ends is what the model says, where that is not well; else what the medium
-//!   says. What the medium cannot take now is tried again when the model is done with it.
-//! - **[extra-flush-for-medium]** A flush that only the medium needs is the medium's alone.
-//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. What the medium
-//!   refuses after the model took it is undone at the medium at once.
+//! - **[slower-side-decides]** A request goes to the medium when the model accepts it, and ends when both have
+//!   finished it. A fast medium shows the time of the model; the delay that a slow one adds is counted.
+//! - **[model-asked-on-time]** The model is polled at the instants that it names, not at those at which the lane polls.
+//!   It never learns that the lane was late, and lateness does not add up.
+//! - **[model-error-wins]** A request ends with the model's status if that is an error, otherwise with the medium's.
+//!   A request that the medium refuses for now is tried again when the model has finished it.
+//! - **[extra-flush-for-medium]** A flush that only the medium needs goes to the medium alone.
+//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. If the medium
+//!   refuses a request that the model accepted, the request is undone at the medium at once.
 
 use super::completions::Completions;
 use blockyard::bio::Op;
@@ -25,21 +25,21 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// A completion this much after its time is late: a timer and a switch of threads take less.
+/// A completion this long after its time counts as late. A timer and a switch of threads take less.
 pub const LATE: Duration = Duration::from_us(100);
 
-/// What a disk is to behave as.
+/// A model that a disk is to behave as.
 ///
-/// The device is told the instants of the lane's clock. Of its own it has timing, depth and errors, no
-/// data; it has queue 0 and hardware queue 0.
+/// The device gets instants of the lane's clock. It has timing, depth and errors, but no data. It serves
+/// queue 0 and hardware queue 0.
 pub trait Behaviour: fmt::Debug + Send + Sync {
-    /// What it takes at once. A disk may be smaller than this says, not larger.
+    /// The limits of the device. A disk may be smaller than their capacity, not larger.
     fn limits(&self) -> &Limits;
 
-    /// Requests that it holds at once: its tags.
+    /// The number of requests that the device holds at once.
     fn depth(&self) -> u16;
 
-    /// The device itself, within the lane that drives it.
+    /// Makes the device, in the thread of the lane that drives it.
     fn device(&self) -> Box<dyn Device>;
 }
 
@@ -52,16 +52,16 @@ pub struct Timing {
     latest_ns: AtomicU64,
 }
 
-/// A [`Timing`] at an instant, counted from the begin.
+/// The counts of a [`Timing`] since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Requests that are done.
+    /// Requests that have ended.
     pub completions: u64,
-    /// Of those, later than due by [`LATE`] or more.
+    /// Of those, the ones that were late by [`LATE`] or more.
     pub late: u64,
-    /// Sum of how much later than due they were, of all.
+    /// The sum of the lateness of all requests.
     pub total: Duration,
-    /// Most that one was.
+    /// The greatest lateness of one request.
     pub most: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Timing {
         self.latest_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn read(&self) -> Lateness {
         Lateness {
@@ -86,12 +86,12 @@ impl Timing {
     }
 }
 
-/// A request under way, on both sides.
+/// A request in flight, on both sides.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sides {
-    /// What the model says of it, and when that was due.
+    /// The model's outcome, and when it was due.
     model: Option<(Outcome, Instant)>,
-    /// What the medium says of it.
+    /// The medium's outcome.
     medium: Option<Outcome>,
     /// The model has it ([extra-flush-for-medium]), and so has the medium ([model-error-wins]).
     has: (bool, bool),
@@ -101,7 +101,7 @@ struct Sides {
 pub(crate) struct Live<M> {
     medium: M,
     model: Box<dyn Device>,
-    /// The model knows of flushes.
+    /// The model has a write cache, and so gets flushes.
     model_flushes: bool,
     /// By tag.
     sides: Vec<Sides>,
@@ -127,12 +127,12 @@ impl<M: Device> Live<M> {
         }
     }
 
-    /// Whether the model is offered this too ([extra-flush-for-medium]).
+    /// Whether the model is offered this request too ([extra-flush-for-medium]).
     fn is_for_model(&self, issue: &Issue<'_>) -> bool {
         self.model_flushes || issue.request().op != Op::Flush
     }
 
-    /// Everything that both sides are done with by `now`.
+    /// Takes in everything that the sides have finished by `now`.
     fn take_in(&mut self, now: Instant) {
         while let Some(finished) = self.medium.next_finished(now) {
             self.sides[finished.tag.index()].medium = Some(finished.outcome);
@@ -157,7 +157,7 @@ impl<M: Device> Live<M> {
             }
             _ => return,
         };
-        // What one side keeps prepared, the other may not have: both are finished and prepared again.
+        // The other side may not have kept its preparation, so both are finished and prepared again.
         let outcome = match outcome {
             Outcome::AgainPrepared => Outcome::Again,
             outcome => outcome,
@@ -236,7 +236,7 @@ impl<M: Device> Driver for Live<M> {
             return self.medium.timed_out(queue, hctx, tag, request, now);
         }
         if sides.model.is_some() || (sides.has.1 && sides.medium.is_none()) {
-            return TimedOut::Reset; // the medium is at it still
+            return TimedOut::Reset; // the medium still has it
         }
         self.model.timed_out(queue, hctx, tag, request, now)
     }
@@ -264,7 +264,7 @@ impl<M: Device> Device for Live<M> {
     }
 }
 
-/// The limits of a disk on a medium with those of `medium`, that behaves as one with those of `model`.
+/// The limits of a disk on a medium with limits `medium` that behaves as a device with limits `model`.
 pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
     Limits {
         logical_block_sectors: medium.logical_block_sectors.max(model.logical_block_sectors),
@@ -275,7 +275,7 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
             .min(model.max_write_zeroes_sectors),
         max_discard_segments: 1,
         write_cache: medium.write_cache || model.write_cache,
-        // [extra-flush-for-medium]: what only the medium needs is asked of it by a flush.
+        // [extra-flush-for-medium]: a flush that only the medium needs takes the place of FUA.
         fua: model.fua && (medium.fua || !medium.write_cache) && model.write_cache,
         capacity_sectors: medium.capacity_sectors,
         ..model.clone()
@@ -325,9 +325,11 @@ mod tests {
         let limits = Limits { write_cache: true, ..limits };
         let config = QueueConfig::new(1, 1, limits, Policies::NONE);
         let mut queue = RequestQueue::new(QueueId(0), config, &host);
-        queue.submit(&mut host, CpuId(0), bio, Instant::ZERO).expect("a bio within the limits");
+        queue
+            .submit(&mut host, CpuId(0), bio, Instant::ZERO)
+            .expect("submission of a bio within the limits");
         queue.turn(&mut host, Instant::ZERO);
-        let ended = queue.next_ended().expect("a bio that both sides are done with");
+        let ended = queue.next_ended().expect("bio that both sides have finished");
         let calls = calls.lock().expect("no call panics").clone();
         let names_request =
             |call: &str| !call.ends_with("budget") && !matches!(call, "next_finished" | "poll_at");

@@ -1,4 +1,4 @@
-//! A disk in memory: done with everything at once, and read by sending from where it is.
+//! A disk in memory. It finishes every request at once, and replies are sent from its memory.
 
 use super::at_once::CarryOut;
 use super::extents::Extents;
@@ -19,14 +19,14 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// `len_bytes` of zeroes; in `huge_pages` if there are some, all of them taken at once.
+    /// `len_bytes` of zeroes. With `huge_pages`, all memory is taken at once, in huge pages if there are any.
     ///
-    /// Found at the first write to each, a huge page would be zeroed, and room made for it, while the
-    /// write waits: milliseconds, where memory is in pieces.
+    /// Otherwise the first write to each huge page would wait until the kernel has made room for the page
+    /// and zeroed it, which takes milliseconds if memory is fragmented.
     ///
     /// # Errors
     ///
-    /// There is no room for it.
+    /// There is not enough memory.
     pub(crate) fn new(len_bytes: u64, huge_pages: bool) -> io::Result<Self> {
         let len = usize::try_from(len_bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let map = Map::new(len)?;
@@ -58,7 +58,7 @@ impl Memory {
             self.extents.discarded(bytes);
             self.map.discard(places);
         } else if transfer.fast {
-            return Status::NotSupported; // to keep room is to write
+            return Status::NotSupported; // keeping the room takes a write
         } else {
             self.map.zero(places);
             self.extents.written(bytes);
@@ -68,10 +68,10 @@ impl Memory {
 }
 
 fn place_of(offset: u64) -> usize {
-    usize::try_from(offset).expect("the disk is in memory")
+    usize::try_from(offset).expect("offset on a disk in memory")
 }
 
-/// One lane's way to a [`Memory`].
+/// One lane's device to a [`Memory`].
 #[derive(Debug)]
 pub(crate) struct MemoryDevice {
     memory: Arc<Memory>,
@@ -87,7 +87,7 @@ impl MemoryDevice {
 impl CarryOut for MemoryDevice {
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         let op = issue.request().op;
-        // What is read is sent from where it is.
+        // The reply is sent from the disk's memory.
         if op == Op::Read || issue.effect() == DataEffect::Nowhere {
             return Status::Ok;
         }

@@ -1,7 +1,7 @@
 //! Disks: where the data is kept, and each lane's device to it.
 //!
-//! A [`Disk`] is opened once and shared by all lanes; a lane makes a [`Medium`] of it, a device of the
-//! core, for its own request queue.
+//! A [`Disk`] is opened once and shared by all lanes. Each lane makes its own [`Medium`] of the disk: a device
+//! of the core for the lane's request queue.
 
 mod at_once;
 mod btt;
@@ -55,11 +55,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Longest request that a disk in memory is given in one piece: longer than any client's.
+/// Longest request that a disk in memory gets in one piece: longer than any client's.
 const MEMORY_REQUEST_SECTORS: u32 = 1 << 17;
 /// Longest read or write of a file in one piece; longer ones are split.
 const FILE_REQUEST_SECTORS: u32 = 1 << 12;
-/// Longest read that a disk which keeps nothing answers, in bytes.
+/// Longest read that a null disk answers, in bytes.
 pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
 /// Longest discard or zeroing in one piece.
 const RANGE_SECTORS_MAX: u32 = 1 << 22;
@@ -67,34 +67,34 @@ const RANGE_SECTORS_MAX: u32 = 1 << 22;
 /// Where the data of a disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// In memory, for as long as the server runs.
+    /// Memory, for as long as the server runs.
     Memory {
-        /// Its size.
+        /// The size of the disk.
         bytes: u64,
-        /// Take all of the memory at once, in huge pages where there are some: random access to a large
-        /// disk is cheaper then.
+        /// Take all of the memory at once, in huge pages if there are any: they make random access to a
+        /// large disk cheaper.
         huge_pages: bool,
     },
-    /// Nowhere: writes are forgotten, and reads are zeroes.
+    /// Nothing: writes are dropped, and reads return zeroes.
     Null {
-        /// Its size.
+        /// The size of the disk.
         bytes: u64,
     },
-    /// In a file or on a block device.
+    /// A file or a block device.
     File {
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// Through the page cache, rather than by direct I/O where that is possible.
+        /// Use the page cache even if direct I/O is possible.
         buffered: bool,
     },
-    /// In the block translation table in a file: sectors stay whole, whatever ends the server.
+    /// The block translation table in a file: sectors stay whole, whatever ends the server.
     Btt {
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// What a write that was answered survives. With [`Durability::Process`] a loss of power only after
-        /// a flush, and sectors may be torn by it.
+        /// What an answered write survives. With [`Durability::Process`], it survives a loss of power only
+        /// after a flush, and a loss of power may tear sectors.
         durability: Durability,
-        /// What it lies in, where that is not to be found out.
+        /// The container of the table; `None` detects it.
         container: Option<Container>,
     },
 }
@@ -102,29 +102,29 @@ pub enum Source {
 /// A disk to be served.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
-    /// What clients ask for; the empty name is the default.
+    /// The name of the export; the empty name is the default export.
     pub name: String,
-    /// Where its data is kept.
+    /// Where the data is kept.
     pub source: Source,
-    /// Nothing may be written.
+    /// Writes are refused.
     pub read_only: bool,
-    /// The design of its queue.
+    /// The design of the disk's queue.
     pub policies: Policies,
-    /// Most requests that are given to the device at once, by all lanes together.
+    /// Most requests in flight at the device, over all lanes.
     pub depth: u16,
-    /// Most bytes of data of such requests; a larger one goes alone.
+    /// Most bytes of data in those requests; a larger request goes alone.
     pub depth_bytes: u64,
-    /// What lies between its queue and its data.
+    /// The layers between the queue and the data.
     pub layers: Layers,
 }
 
-/// Where its data is.
+/// Where the data of an open disk is.
 #[derive(Debug)]
 enum Kept {
     Memory(Arc<Memory>),
-    /// With what its reads are sent from.
+    /// With the zeroes that reads are sent from.
     Null(Arc<Map>),
-    /// With the depth that lanes share: only here a request is under way for longer than a call.
+    /// With the depth that lanes share: only here a request lasts longer than one call.
     File(Arc<File>, Arc<SharedDepth>),
     Btt(Arc<Table>),
 }
@@ -138,9 +138,9 @@ pub(crate) struct Disk {
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
     pub(crate) layers: Layers,
-    /// How well its model is kept up with.
+    /// How well the machine keeps up with the model.
     pub(crate) timing: Arc<Timing>,
-    /// How often its fault rules were met.
+    /// How often each fault rule fired.
     pub(crate) faults: Arc<FaultCounts>,
     kept: Kept,
 }
@@ -159,12 +159,12 @@ pub(crate) enum Medium {
 }
 
 impl Disk {
-    /// Whether a BTT's memory is taken for persistent because its user says so.
+    /// Whether a BTT's memory counts as persistent only because the configuration says so.
     pub(crate) fn is_assumed_persistent(&self) -> bool {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
     }
 
-    /// A device to it for `lane` with `tags`, that finds its data by `jobs` and its I/O done in `outbox`.
+    /// The device of `lane` to this disk. It finds its data by `jobs`, and passes I/O through `outbox`.
     pub(crate) fn medium(
         &self,
         lane: u32,
@@ -181,7 +181,7 @@ impl Disk {
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
                 let device = FileDevice::new(file, lane, jobs, outbox, self.depth);
-                // A model above gives budget of its own.
+                // A model above grants its own budget.
                 let has_budget =
                     self.policies.dispatch == Dispatch::Budget && self.layers.model.is_none();
                 Medium::File(Limited::new(device, Arc::clone(shared), lane, has_budget))
@@ -190,18 +190,18 @@ impl Disk {
         self.layers.over(medium, &self.timing, tags)
     }
 
-    /// Bytes of which every request must have a multiple: 1 where every byte may be written by itself, be
-    /// it by reading the rest of its block first.
+    /// The alignment that a client's requests need, in bytes. It is 1 if any byte can be written by itself,
+    /// even if the disk must read the rest of the block first.
     pub(crate) fn request_block_bytes(&self) -> u64 {
         match &self.kept {
-            // The kernel zeroes no part of a block there.
+            // The kernel zeroes only whole blocks of a block device.
             Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
             Kept::Btt(table) => table.data_bytes,
             _ => 1,
         }
     }
 
-    /// What its queue holds requests to.
+    /// The limits of the disk's queue.
     pub(crate) fn limits(&self) -> Limits {
         let (is_file, is_cached) = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => (false, false),
@@ -211,7 +211,7 @@ impl Disk {
         let block_sectors = (self.block_bytes() / SECTOR).max(1);
         let max_sectors = if is_file { FILE_REQUEST_SECTORS } else { MEMORY_REQUEST_SECTORS };
         let limits = Limits {
-            logical_block_sectors: u32::try_from(block_sectors).expect("blocks are small"),
+            logical_block_sectors: u32::try_from(block_sectors).expect("block size within 32 bits"),
             max_sectors,
             max_discard_sectors: RANGE_SECTORS_MAX,
             max_write_zeroes_sectors: RANGE_SECTORS_MAX,
@@ -225,7 +225,7 @@ impl Disk {
         }
     }
 
-    /// What its device takes multiples of; 1: every byte by itself.
+    /// The alignment that the device needs, in bytes; 1 for none.
     pub(crate) fn block_bytes(&self) -> u64 {
         let own = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => 1,
@@ -238,63 +238,64 @@ impl Disk {
         }
     }
 
-    /// Whether data of requests must lie in buffers of its own, aligned as blocks are.
+    /// Whether the data of a request needs a buffer of its own, aligned to blocks.
     pub(crate) fn needs_pages(&self) -> bool {
         matches!(self.kept, Kept::File(..) | Kept::Btt(_))
     }
 
-    /// Whether a write is done in the turn in which it comes, so that its payload may stay until then where
-    /// it was received with others.
+    /// Whether a write ends in the turn in which it comes. Its payload may then stay in the input buffer.
     pub(crate) fn is_done_at_once(&self) -> bool {
         !self.needs_pages() && self.layers.is_empty()
     }
 
-    /// Where the byte at `offset` lies in the disk's own memory, if payload may be received there before
-    /// its write is submitted: nothing on the write's way may refuse it.
+    /// The place of the byte at `offset` in the disk's own memory, if payload may be received there before
+    /// its write is submitted: nothing may refuse such a write.
     pub(crate) fn home(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
         let Kept::Memory(memory) = &self.kept else { return None };
         if !self.layers.is_empty() {
             return None;
         }
-        let start = usize::try_from(offset).expect("the disk is in memory");
+        let start = usize::try_from(offset).expect("offset on a disk in memory");
         Some((Arc::clone(&memory.map), start))
     }
 
-    /// Payload that came [home](Self::home) may be there in part, and no write will follow.
+    /// Part of a payload may have been received [in place](Self::home), and no write will follow.
     pub(crate) fn touched(&self, offset: u64, len: u64) {
         if let Kept::Memory(memory) = &self.kept {
             memory.extents.written(offset..offset + len);
         }
     }
 
-    /// Where the data of `transfer`, a read that is done, lies. A buffer goes with it.
+    /// The data of `transfer`, a read that has ended. A buffer moves to the caller.
     #[inline]
     pub(crate) fn data(&self, transfer: Transfer) -> Data<'_> {
         let Transfer { offset, len, place, .. } = transfer;
-        let len = usize::try_from(len).expect("reads are short");
+        let len = usize::try_from(len).expect("length of one read");
         match (&self.kept, place) {
             (_, Place::Buffer { pages, lead }) => Data::Buffer(pages, lead..lead + len),
             (Kept::Memory(memory), _) => {
-                let at = usize::try_from(offset).expect("the disk is in memory");
+                let at = usize::try_from(offset).expect("offset on a disk in memory");
                 Data::Disk(&memory.map, at..at + len)
             }
             (Kept::Null(zeroes), _) => Data::Disk(zeroes, 0..len),
-            (Kept::File(..) | Kept::Btt(_), _) => unreachable!("the door gave it its own memory"),
+            (Kept::File(..) | Kept::Btt(_), _) => {
+                unreachable!("a read of a file or BTT needs a buffer")
+            }
         }
     }
 
-    /// How many bytes from `offset` on are alike, and whether they are data, or a hole that reads as zeroes.
+    /// The length of the extent at `offset`, and whether it is data; otherwise it is a hole, which reads as zeroes.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         match &self.kept {
             Kept::Memory(memory) => memory.extents.run_at(offset),
             Kept::Null(_) => (self.size_bytes - offset, false),
             Kept::File(file, _) => file.run_at(offset),
-            // Which sectors are zeroes is known, and not told: it would be a look at each.
+            // Its holes are not reported: that would take a look at each sector.
             Kept::Btt(_) => (self.size_bytes - offset, true),
         }
     }
 
-    /// Reads ahead what will be read soon, where that means anything.
+    /// Reads a range ahead, if the disk can.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if let Kept::File(file, _) = &self.kept {
             file.cache(offset, len);
@@ -302,17 +303,17 @@ impl Disk {
     }
 }
 
-/// Where the data of a read lies.
+/// The data of a read.
 #[derive(Debug)]
 pub(crate) enum Data<'a> {
-    /// In a buffer of the lane.
+    /// A range of a buffer of the lane.
     Buffer(Rc<Pages>, Range<usize>),
-    /// In the disk's own memory.
+    /// A range of the disk's own memory.
     Disk(&'a Arc<Map>, Range<usize>),
 }
 
 impl Medium {
-    /// Tells how often each fault rule was met.
+    /// Stores in `counts` how often each fault rule has fired.
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts().map(|(_, count)| count));

@@ -1,4 +1,4 @@
-//! A disk that keeps nothing: what everything around it costs.
+//! A disk that keeps nothing: it shows the cost of everything else.
 
 use super::at_once::CarryOut;
 use blockyard::driver::Issue;

@@ -1,9 +1,9 @@
-//! Who writes where, for writes that are no whole blocks of a file with direct I/O.
+//! The ranges of a file that are being written, for direct I/O of partial blocks.
 //!
-//! Such a write reads the blocks at its edges, puts its bytes between, and writes them: whatever else
-//! is written into those blocks meanwhile, from any lane, would be lost. So every write says where it
-//! writes while it does, and one that overlaps another waits if either of them is of that kind. The end
-//! of any write rings for the lanes that wait, which try again.
+//! A write of partial blocks reads the blocks at its edges, inserts its bytes, and writes the blocks. A write
+//! to the same blocks in the meantime, from any lane, would be lost. Every write therefore registers its range
+//! while it lasts. A write that overlaps another one waits if either of them keeps edges. The end of a write
+//! rings the lanes that wait, which then try again.
 
 use core::ops::Range;
 use std::os::fd::OwnedFd;
@@ -15,29 +15,29 @@ struct Writing {
     keeps_edges: bool,
 }
 
-/// Where a file is being written, and who waits for that.
+/// The ranges of a file that are being written, and the lanes that wait.
 #[derive(Debug)]
 pub(crate) struct Overlaps {
     all: Mutex<All>,
-    /// How lanes are rung for, by their numbers.
+    /// The bells of the lanes, by number.
     bells: Vec<Arc<OwnedFd>>,
 }
 
 #[derive(Debug, Default)]
 struct All {
     writing: Vec<Writing>,
-    /// Lanes, by their numbers, that were told to wait since a write ended last.
+    /// The lanes that were refused since the last end of a write, by number.
     waiting: Vec<u32>,
 }
 
 impl Overlaps {
-    /// Of no write, in lanes with these bells.
+    /// No ranges, for lanes with these bells.
     pub(crate) fn new(bells: &[Arc<OwnedFd>]) -> Self {
         Self { all: Mutex::default(), bells: bells.to_vec() }
     }
 
-    /// `lane` begins to write `bytes`, whole blocks; `keeps_edges`: with what is read there first.
-    /// Whether that may be now; if not, the lane is rung for when it may be.
+    /// Registers a write of `lane` to `bytes`, which are whole blocks; `keeps_edges`: it reads blocks first.
+    /// Returns whether the write may begin now. If not, the lane is rung when it may try again.
     #[must_use]
     pub(crate) fn begin(&self, lane: u32, bytes: Range<u64>, keeps_edges: bool) -> bool {
         let mut all = self.lock();
@@ -54,11 +54,15 @@ impl Overlaps {
         !waits
     }
 
-    /// What was begun with the same words is over.
+    /// Removes the write that was registered with the same arguments.
     pub(crate) fn end(&self, bytes: Range<u64>, keeps_edges: bool) {
         let mut all = self.lock();
         let ended = Writing { bytes, keeps_edges };
-        let at = all.writing.iter().position(|writing| *writing == ended).expect("it was begun");
+        let at = all
+            .writing
+            .iter()
+            .position(|writing| *writing == ended)
+            .expect("write that was registered");
         all.writing.swap_remove(at);
         for lane in all.waiting.drain(..) {
             crate::bell::ring(&self.bells[lane as usize]);

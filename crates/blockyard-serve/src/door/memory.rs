@@ -135,7 +135,7 @@ impl Door for MemoryDoor {
 
     fn open(arrival: Rounds, (): &(), _lane: &mut Lane) -> Self {
         let Rounds { disk, memory_bytes, next, ended } = arrival;
-        let memory = Map::new(memory_bytes).expect("there is memory for the client");
+        let memory = Map::new(memory_bytes).expect("mapping of the client's memory");
         let (memory, stage) = (Memory(Rc::new(memory)), Stage::Asking);
         Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage }
     }

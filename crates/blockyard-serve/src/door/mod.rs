@@ -1,8 +1,9 @@
 //! Doors: each is one client's way into a lane, by some protocol.
 //!
-//! A lane owns its doors by number. It calls a door when something has come for it, when a request of it
-//! has ended, and at the end of a turn; the door asks the lane's [`Services`] for disks, buffers and the
-//! ring. What a request means to its client only the door knows, under a token of its choice.
+//! A lane owns its doors by number. It calls a door when input has come for it, when one of its requests has
+//! ended, and at the end of a turn. The door uses the disks, buffers and ring of the lane's [`Services`].
+//! Only the door knows the client's view of a request; the lane knows the request by a token that the door
+//! chose.
 
 #[cfg(any(test, feature = "memory-door"))]
 pub(crate) mod memory;
@@ -19,24 +20,24 @@ use std::io;
 /// Each call names the door by the number that it has in its lane. The lane calls [`Door::settle`] in the
 /// turn of every call of [`Door::returned`] and [`Door::ended`], and after [`Services::list`].
 pub(crate) trait Door: Sized {
-    /// What comes in to a lane to be made a door of.
+    /// The thing that a door is made from, such as a socket.
     type Arrival: Send + 'static;
-    /// What all doors of a server share.
+    /// The state that all doors of a server share.
     type Shared: Clone + Send + 'static;
-    /// Memory that a door lends to the kernel, with what the door did with it.
+    /// Memory that a door lends to the kernel, with its purpose.
     type Memory;
 
-    /// A door for what has come. It is listed.
+    /// Opens a door for `arrival`. The lane lists the door.
     fn open(
         arrival: Self::Arrival,
         shared: &Self::Shared,
         lane: &mut Services<Self::Memory>,
     ) -> Self;
 
-    /// Something has come, or a door that was held may go on: understands what there is, and submits it.
+    /// Input has come, or a door that waited may continue: parses the input and submits its requests.
     fn ready(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
-    /// The kernel is done with `memory`; with `more`, there is more to be received already.
+    /// The kernel returns `memory`. With `more`, the socket holds more input already.
     fn returned(
         &mut self,
         number: u32,
@@ -46,7 +47,7 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     );
 
-    /// The request that the door knows by `token` is over, and its memory comes back.
+    /// The request with this `token` has ended; `transfer` returns its memory.
     fn ended(
         &mut self,
         token: u32,
@@ -55,24 +56,24 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     );
 
-    /// The end of a turn: gives the kernel what there is for it to do. Whether the door is done: neither the
-    /// kernel nor a disk has anything of it, and nothing will come.
+    /// The end of a turn: starts the sends and receives that are due. Returns whether the door is done:
+    /// the kernel holds no memory of it, no disk holds a request of it, and nothing will come.
     fn settle(&mut self, number: u32, lane: &mut Services<Self::Memory>) -> bool;
 
-    /// An instant has come that some door had asked for by [`Services::wake_at`]; one that waits for a later
-    /// one asks again.
+    /// An instant that some door asked for by [`Services::wake_at`] has come. A door that waits for a later
+    /// instant asks again.
     fn wake(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
-    /// Since when the client leaves memory of the lane in use, by a reply that it does not take or a
-    /// write that it does not finish; with `anything`, also one that uses none.
+    /// Since when the client has kept memory of the lane in use, by an unread reply or an unfinished write.
+    /// With `anything`, a reply counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
-    /// Its client kept others waiting for too long: nothing more is sent or received.
+    /// The client kept others waiting for too long: breaks the connection.
     fn cut_off(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
-    /// The server ends: nothing new is taken, what is under way is answered, then the door is done.
+    /// The server ends: takes no new request, answers those in flight, and is done then.
     fn end(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
-    /// The door is done and forgotten: gives back what it holds of the lane.
+    /// Gives back all memory of the lane. The lane has forgotten the door.
     fn close(self, lane: &mut Services<Self::Memory>);
 }

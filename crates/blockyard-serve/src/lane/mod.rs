@@ -6,15 +6,15 @@
 //!   └──────────── one send and one receive for each door ◄─────────────────┘
 //! ```
 //!
-//! What a turn sends and receives goes to the kernel in one call, which also waits; I/O of files goes
-//! before, by twos.
+//! One call hands the kernel everything that a turn sends and receives, and waits for completions. I/O
+//! of files is submitted earlier in the turn, two operations at a time.
 //!
-//! A lane knows no protocol: what comes in and what goes out is its doors' ([`Door`]).
+//! A lane knows no protocol: its doors ([`Door`]) understand what arrives and compose what is sent.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[door-number-kept-until-quiet]** A door is forgotten when the kernel has nothing of it and no disk has a request of
-//!   it; until then its number is not used again.
+//! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
+//!   memory of the door and no disk holds a request of it.
 //! - **[lane-memory-bounded]** Data under way in a lane has a limit. A door that wants more than that is held until some is
 //!   given back. If none is given back for as long as the lane has patience, the lane cuts off each client
 //!   that has left a reply unread, or a write unfinished, for that long. It does the same when a server

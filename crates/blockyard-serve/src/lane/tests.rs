@@ -96,11 +96,12 @@ fn a_client_without_a_socket_reads_what_it_wrote_to_memory() {
 fn a_client_without_a_socket_reads_what_it_wrote_to_a_file() {
     let path = std::env::temp_dir().join(format!("blockyard-door-{}", std::process::id()));
     for buffered in [true, false] {
-        let file = std::fs::File::create(&path).expect("there is a folder");
-        file.set_len(DISK_BYTES).expect("there is room");
+        let file =
+            std::fs::File::create(&path).expect("new file in the folder for temporary files");
+        file.set_len(DISK_BYTES).expect("file as large as the disk");
         write_flush_and_read(&disk(Source::File { path: PathBuf::from(&path), buffered }));
     }
-    std::fs::remove_file(path).expect("a file that was made");
+    std::fs::remove_file(path).expect("removal of the disk's file");
 }
 
 #[test]

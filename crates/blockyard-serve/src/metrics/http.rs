@@ -59,7 +59,7 @@ pub(super) fn serve(
     answer: impl FnOnce(Asked) -> Answer,
 ) -> io::Result<()> {
     let received = receive(client)?;
-    let question = Question::read(&received).expect("it was received");
+    let question = Question::read(&received).expect("head that was received");
     let (answer, has_body) = match question {
         Ok(Question { path, wants_body }) => match Asked::at(path) {
             Some(asked) => (answer(asked), wants_body),

@@ -84,8 +84,8 @@ mod tests {
 
     fn ask(line: &str) -> Result<(&str, bool), Refusal> {
         let head = [line, "\r\nHost: x\r\n\r\nmore"].concat();
-        let question = Question::read(head.as_bytes()).expect("it is whole")?;
-        let at = line.find(question.path).expect("it is of the line");
+        let question = Question::read(head.as_bytes()).expect("head that is complete")?;
+        let at = line.find(question.path).expect("path within its line");
         Ok((&line[at..at + question.path.len()], question.wants_body))
     }
 

@@ -48,7 +48,7 @@ impl Page<'_> {
     }
 
     fn line(&mut self, line: impl Display) {
-        writeln!(self.text, "{line}").expect("memory takes every line");
+        writeln!(self.text, "{line}").expect("write of a line to memory");
     }
 
     /// A line for each disk, with further `labels` that begin with a comma.
@@ -56,7 +56,7 @@ impl Page<'_> {
         for (disk, counts) in self.disks.iter().zip(self.counts) {
             let (disk, value) = (Escaped(&disk.name), value(counts));
             writeln!(self.text, "{name}{{device=\"{disk}\"{labels}}} {value}")
-                .expect("memory takes every line");
+                .expect("write of a line to memory");
         }
     }
 
@@ -201,7 +201,7 @@ impl Page<'_> {
             for (rule, count) in counts {
                 let (disk, rule, value) = (Escaped(&disk.name), Escaped(rule), value(count));
                 writeln!(self.text, "{name}{{device=\"{disk}\",rule=\"{rule}\"}} {value}")
-                    .expect("memory takes every line");
+                    .expect("write of a line to memory");
             }
         }
     }

@@ -67,7 +67,7 @@ impl Life {
     /// persistent memory. Such an I/O ends in its own system call: the time counts as the driver's.
     pub(super) fn new(report: &Report, ios: u64, in_memory_ns: f64) -> Self {
         let of_io = |ns| ratio(approximate(ns), approximate(ios));
-        let not_reaped = of_io(report.totals.untaken.as_ns()) - in_memory_ns;
+        let not_reaped = of_io(report.totals.not_reaped.as_ns()) - in_memory_ns;
         Self {
             waiting_for_tag: of_io(report.totals.tag_wait.as_ns()),
             queued: mean_ns(report, Stage::Staged),

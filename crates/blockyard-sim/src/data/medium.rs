@@ -19,12 +19,12 @@
 //! draws decide these cases. A [`DataEffect`] is carried out as given, even if no sound device would
 //! do so.
 //!
-//! A device that keeps its own data ([`Keeper`]) reports what it does, and its reports replace the
+//! A device that keeps its own data ([`ReportsData`]) reports what it does, and its reports replace the
 //! rules above: the data that it loses is lost for good. It knows nothing of requests with an unusual
 //! [`DataEffect`]; the rules apply to those.
 //! device would do such a thing.
 
-use super::deed::{Deed, Keeper, Place};
+use super::event::{DataEvent, Place, ReportsData};
 use super::image::{Content, Image, Stamp};
 use super::spans::Spans;
 use blockyard::bio::{Flags, Op};
@@ -193,7 +193,7 @@ impl Disk {
     }
 
     /// Makes the pages up to `page` in `range` durable.
-    fn settle(&mut self, range: Range<u64>, page: u64) {
+    fn make_durable(&mut self, range: Range<u64>, page: u64) {
         let image = &mut self.durable;
         self.cache.update(range, |range, versions| {
             let kept = versions.partition_point(|version| version.done <= page);
@@ -300,19 +300,19 @@ impl Media {
     }
 
     /// Applies a report of the device, which has one disk and one hardware queue.
-    fn apply(&mut self, deed: Deed<Place>) {
+    fn apply(&mut self, event: DataEvent<Place>) {
         let Self { disks, in_flight, samples: _, lost, draws, .. } = self;
         debug_assert!(disks.len() == 1, "a device that keeps its own data has one disk");
         let disk = &mut disks[0];
-        match deed {
-            Deed::Received { place, sectors, page } => {
+        match event {
+            DataEvent::Received { place, sectors, page } => {
                 disk.done = page;
                 let Some(of) = in_flight[place.tag.index()].as_ref().filter(|of| of.by_device)
                 else {
                     return;
                 };
                 let Work::Write { parts, .. } = &of.work else {
-                    unreachable!("a deed received data for a request that is not a write")
+                    unreachable!("a event received data for a request that is not a write")
                 };
                 // Where the data lies in the memory of the host, in sectors of its request.
                 let first =
@@ -328,7 +328,7 @@ impl Media {
                     }
                 }
             }
-            Deed::Sent { place, sectors } => {
+            DataEvent::Sent { place, sectors } => {
                 let Some(of) = in_flight[place.tag.index()].as_mut() else { return };
                 let held: Vec<_> = disk.live.pieces(sectors.clone()).collect();
                 for (at, content) in held {
@@ -336,7 +336,7 @@ impl Media {
                     of.sent.set(from..from + (at.end - at.start), Some(*content));
                 }
             }
-            Deed::Erased { sectors, certain } => {
+            DataEvent::Erased { sectors, certain } => {
                 let page = disk.done;
                 let mut held = Spans::new();
                 held.set(sectors.clone(), WIPED);
@@ -352,12 +352,12 @@ impl Media {
                     disk.put(range.clone(), *content, page);
                 }
                 if certain {
-                    disk.settle(sectors, page);
+                    disk.make_durable(sectors, page);
                 }
             }
-            Deed::Certain { page, sectors } => disk.settle(sectors, page),
-            Deed::Flushed { page } => disk.flush(page, || true),
-            Deed::Lost => {
+            DataEvent::Certain { page, sectors } => disk.make_durable(sectors, page),
+            DataEvent::Flushed { page } => disk.flush(page, || true),
+            DataEvent::Lost => {
                 disk.lose(draws);
                 *lost = true;
             }
@@ -480,7 +480,7 @@ impl Media {
                 };
                 self.samples.extend(whole.map(read));
             }
-            _ if by_device => {} // its deeds have changed the data
+            _ if by_device => {} // its data events have changed the data
             Work::Write { optional: true, .. } if draws.below(IGNORED_ONE_IN) == 0 => {}
             Work::Write { parts, durable, .. } => {
                 disk.done += 1;
@@ -541,27 +541,27 @@ pub struct Medium<D> {
     pub media: Media,
 }
 
-impl<D: Keeper> Medium<D> {
+impl<D: ReportsData> Medium<D> {
     /// Advances the model to `now` and applies its reports.
-    pub fn keep_up(&mut self, now: Instant) {
-        self.below.keep_up(now);
-        self.take_deeds();
+    pub fn advance_data(&mut self, now: Instant) {
+        self.below.advance_data(now);
+        self.take_data_events();
     }
 
-    fn take_deeds(&mut self) {
-        while let Some(deed) = self.below.next_deed() {
-            self.media.apply(deed);
+    fn take_data_events(&mut self) {
+        while let Some(event) = self.below.next_data_event() {
+            self.media.apply(event);
         }
     }
 }
 
-impl<D: Keeper> Driver for Medium<D> {
+impl<D: ReportsData> Driver for Medium<D> {
     blockyard::pass_on!(below: take_budget, return_budget, prepare, unprepare, commit, finish);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let answer = self.below.queue_rq(issue);
         if answer == Accept::Queued {
-            self.take_deeds(); // they belong to earlier requests
+            self.take_data_events(); // they belong to earlier requests
             self.media.begin(issue, self.below.keeps_data());
         }
         answer
@@ -583,10 +583,10 @@ impl<D: Keeper> Driver for Medium<D> {
     }
 }
 
-impl<D: Keeper> Device for Medium<D> {
+impl<D: ReportsData> Device for Medium<D> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         let finished = self.below.next_finished(now)?;
-        self.take_deeds();
+        self.take_data_events();
         self.media.end(finished.hctx, finished.tag, finished.outcome);
         Some(finished)
     }

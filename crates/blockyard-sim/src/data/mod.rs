@@ -12,12 +12,12 @@
 //!
 //! No bytes are moved. Every bio that changes data has its own [`Stamp`](image::Stamp) in place of
 //! bytes. A stamp that is found names its write and the sector for which it was written. [`medium`]
-//! keeps the data of a device and loses it, by its own model or by the [`deed`]s of a device that keeps
+//! keeps the data of a device and loses it, by its own model or by the [data events](event) of a device that keeps
 //! its own data. [`history`] knows neither the medium nor the queues: it sees bios as their submitter
 //! does, and says which data may be found. [`verify`] joins the two for a simulation. [`spans`] is the
 //! map that all of them use.
 
-pub mod deed;
+pub mod event;
 pub mod history;
 pub mod image;
 pub mod medium;

@@ -5,13 +5,14 @@
 //! and the disk's `cmd_per_lun`, which counts over all hardware queues. A limit shared by all disks of a host
 //! or target is refused as [`Busy::Host`]: any completion makes room.
 //!
+//! A disk that answers QUEUE FULL lowers its depth to the number of commands that it held, after as
+//! many refusals as the profile says. It raises the depth by one after each quiet period, up to the
+//! original depth.
+//!
 //! # Rules
 //!
 //! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they came with
 //!   budget or without.
-//! - **[queue-full-lowers-depth]** A disk that answers QUEUE FULL lowers its depth to the number of commands
-//!   that it held, after as many refusals as the profile says. It raises the depth by one after each quiet
-//!   period, up to the original depth.
 
 use super::activity::Activity;
 use super::cache::{self, Cache};
@@ -193,7 +194,7 @@ impl Hba {
         }
     }
 
-    /// Lowers the depth after enough refusals ([queue-full-lowers-depth]).
+    /// Lowers the depth after enough refusals.
     fn note_refusal(&mut self, queue: QueueId, now: Instant) {
         let Some(Refusal { mode: RefusalMode::LunFull { ramp_down_after, .. }, .. }) =
             self.profile.refusal
@@ -210,7 +211,7 @@ impl Hba {
         }
     }
 
-    /// Raises the depth after a quiet period ([queue-full-lowers-depth]).
+    /// Raises the depth after a quiet period.
     fn raise_depth(&mut self, queue: QueueId, now: Instant) {
         let Some(Refusal { mode: RefusalMode::LunFull { ramp_up_period, .. }, .. }) =
             self.profile.refusal

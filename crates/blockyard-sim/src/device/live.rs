@@ -73,16 +73,16 @@ impl Live {
 
     /// Lets everything happen that is due until `now`, each event at its instant
     /// ([live-device-never-late]).
-    fn go_on_until(&mut self, now: Instant) {
+    fn run_until(&mut self, now: Instant) {
         while let Some(at) = self.next_at().filter(|at| *at <= now) {
             self.now = self.now.max(at);
             if self.events.next_at().is_some_and(|due| due <= self.now) {
                 let (_, event) = self.events.pop().expect("the event that is due");
                 self.handle(event);
-                self.settle(Duration::ZERO);
+                self.follow_up(Duration::ZERO);
             } else {
                 // The driver's timer interrupts a processor, which wakes the threads concerned.
-                self.settle(self.contexts.timer_cost());
+                self.follow_up(self.contexts.timer_cost());
             }
         }
         self.now = self.now.max(now);
@@ -109,7 +109,7 @@ impl Live {
 
     /// Sees to what follows from the latest event: events to come, completions, and wake-ups, which come
     /// after `first`.
-    fn settle(&mut self, first: Duration) {
+    fn follow_up(&mut self, first: Duration) {
         while let Some((at, event)) = self.said.pop_front() {
             self.events.push(at, Event::Device(event));
         }
@@ -199,10 +199,10 @@ impl Driver for Live {
     blockyard::pass_on!(model: timed_out, finish);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        self.go_on_until(issue.now);
+        self.run_until(issue.now);
         let accept = self.model.queue_rq(issue);
         self.model.start(issue.now, &mut self.said);
-        self.settle(Duration::ZERO);
+        self.follow_up(Duration::ZERO);
         accept
     }
 }
@@ -211,7 +211,7 @@ impl Device for Live {
     /// Polled at each instant that [`Device::poll_at`] names, returns the requests that complete then.
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         if self.finished.is_empty() {
-            self.go_on_until(now);
+            self.run_until(now);
         }
         self.finished.pop_front()
     }

@@ -18,7 +18,7 @@ mod probe;
 pub mod stack;
 pub mod terms;
 
-use crate::data::deed::{Deed, Keeper, Place};
+use crate::data::event::{DataEvent, Place, ReportsData};
 use activity::Activity;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
 use blockyard::request::Request;
@@ -235,7 +235,7 @@ impl Driver for Model {
 }
 
 /// Cards and persistent memory know what they hold; other devices do not.
-impl Keeper for Model {
+impl ReportsData for Model {
     fn keeps_data(&self) -> bool {
         match self {
             Self::Mmc(mmc) => mmc.keeps_data(),
@@ -244,18 +244,18 @@ impl Keeper for Model {
         }
     }
 
-    fn keep_up(&mut self, now: Instant) {
+    fn advance_data(&mut self, now: Instant) {
         match self {
-            Self::Mmc(mmc) => mmc.keep_up(now),
-            Self::Pmem(pmem) => pmem.keep_up(now),
+            Self::Mmc(mmc) => mmc.advance_data(now),
+            Self::Pmem(pmem) => pmem.advance_data(now),
             _ => {}
         }
     }
 
-    fn next_deed(&mut self) -> Option<Deed<Place>> {
+    fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
         match self {
-            Self::Mmc(mmc) => mmc.next_deed(),
-            Self::Pmem(pmem) => pmem.next_deed(),
+            Self::Mmc(mmc) => mmc.next_data_event(),
+            Self::Pmem(pmem) => pmem.next_data_event(),
             _ => None,
         }
     }

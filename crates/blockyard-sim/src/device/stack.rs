@@ -91,7 +91,7 @@ impl Layers for Medium<Model> {
     }
 
     fn update_media(&mut self, now: Instant) {
-        self.keep_up(now);
+        self.advance_data(now);
     }
 }
 

@@ -82,7 +82,7 @@ fn build(sections: &[Section], whole: Place) -> Result<JobFile, JobError> {
     Ok(JobFile { jobs, notes: notes.list })
 }
 
-/// Returns a job that starts with the global settings ([later-setting-wins]).
+/// Returns a job that starts with the global settings.
 fn derive(global: &Job, name: &str, place: &Place) -> Job {
     debug_assert!(global.name.is_empty(), "global settings are no job: `{}`", global.name);
     let mut job = global.clone();
@@ -171,7 +171,6 @@ mod tests {
         parse(text).unwrap().jobs
     }
 
-    /// [later-setting-wins]
     #[test]
     fn a_global_section_holds_for_the_sections_after_it() {
         let jobs = jobs("[global]\ndirect=1\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=1k\n");

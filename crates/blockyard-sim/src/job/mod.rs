@@ -12,10 +12,10 @@
 //! with file and line. An option that cannot matter to a simulation is accepted with one [`Note`]. An option
 //! that would matter and is not modelled is refused.
 //!
+//! A later setting overrides an earlier one. A `[global]` section holds for the sections after it.
+//!
 //! # Rules
 //!
-//! - **[later-setting-wins]** A later setting overrides an earlier one. A `[global]` section holds for the
-//!   sections after it.
 //! - **[input-through-source]** The parser opens no file and reads no variable except through its
 //!   [`Source`].
 //! - **[any-bytes-are-safe]** Any bytes give jobs or a [`JobError`], never a panic. The constants of this

@@ -127,7 +127,7 @@ impl Cpu {
     }
 
     /// Gives more work to the thread that runs, before any other thread; completions go first.
-    pub fn go_on(&mut self, work: Work) {
+    pub fn push_next(&mut self, work: Work) {
         debug_assert!(
             matches!(work, Work::Step(_) | Work::Copy(_) | Work::Host(_)),
             "{work:?} is not the work of a thread"

@@ -1,11 +1,8 @@
 //! Samples over time: how much an instance did in each period of its run, as fio samples it.
 //!
-//! # Rules
-//!
-//! - **[period-ends-before-next]** Periods follow each other from the start of measurement; each lasts up to
-//!   the instant before the next one.
-//! - **[empty-period-no-sample]** A period in which nothing was done gives no sample; neither does the period
-//!   in which the run ends.
+//! Periods follow each other from the start of measurement; each lasts up to the instant before the
+//! next one. A period in which nothing was done gives no sample; neither does the period in which the
+//! run ends.
 
 use crate::job::Op;
 use blockyard::time::{Duration, Instant};
@@ -99,13 +96,13 @@ impl Sampler {
     }
 
     /// The next sample of a period that has ended at `now`. It has to be called until it returns `None` before
-    /// anything at `now` is added ([period-ends-before-next]).
+    /// anything at `now` is added.
     pub fn next(&mut self, now: Instant) -> Option<Sample> {
         if now < self.ends {
             return None;
         }
         let Some(op) = OPS.into_iter().find(|op| self.done[*op as usize] > 0) else {
-            self.skip_to(now); // [empty-period-no-sample]
+            self.skip_to(now);
             return None;
         };
         let done = core::mem::take(&mut self.done[op as usize]);
@@ -182,7 +179,6 @@ mod tests {
         all
     }
 
-    /// [period-ends-before-next]
     #[test]
     fn an_io_at_the_end_of_a_period_belongs_to_the_next() {
         let done = [(0, Op::Read, 1), (9_999, Op::Read, 1), (10_000, Op::Read, 1)];
@@ -191,7 +187,7 @@ mod tests {
         assert_eq!(
             samples(Unit::PerSecond, 10, &done, 19_999).len(),
             1,
-            "[empty-period-no-sample]"
+            "the period in which the run ends gives no sample"
         );
     }
 

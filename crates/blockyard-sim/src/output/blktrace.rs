@@ -17,13 +17,13 @@
 //! | 44 | 2 | error, a negative errno |
 //! | 46 | 2 | bytes that follow (the payload) |
 //!
+//! A note with the name of a process precedes the first record of the process.
+//!
 //! # Rules
 //!
 //! - **[record-in-file-of-its-cpu]** A record stands in the file of the processor that did the step: a
 //!   completion in that of the processor which handled it. Each file is therefore in the order of
 //!   time. A lane is a processor and writes only to its own file.
-//! - **[process-named-first]** A note with the name of a process precedes the first record of the
-//!   process.
 //!
 //! Events without a blktrace letter are left out: a request that leaves the elevator, a hold, a refusal.
 //! The join of two requests is an `M` with the range of the request that ends. Job instances and lanes
@@ -138,7 +138,7 @@ impl Blktrace {
         file.spill()
     }
 
-    /// Returns the process that did `step`, after writing its note ([process-named-first]).
+    /// Returns the process that did `step`, after writing its note.
     fn process(&mut self, step: &Step) -> u32 {
         debug_assert_eq!(self.noted.2.len(), self.tasks.len(), "each task may get its note");
         let (process, noted) = match step.by {

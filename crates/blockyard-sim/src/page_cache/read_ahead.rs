@@ -5,15 +5,15 @@
 //! reaches a page that an earlier window has marked ([`Trigger::Marker`]). It returns the [`Window`] to
 //! read.
 //!
+//! The part of a window that was not requested begins with its marker. Later windows of a stream are
+//! marked at their first page. A reader that reaches the marker has the next window read while this one
+//! may still be in flight, so at most two are. If neither the reader nor the cache knows of earlier
+//! pages, only the requested pages are read, and the stream stays as it was.
+//!
 //! # Rules
 //!
 //! - **[window-within-reach]** A window is no longer than the reach, which a long request can widen
 //!   ([`Reach::for_request`]).
-//! - **[marker-before-next-window]** The part of a window that was not requested begins with its marker.
-//!   Later windows of a stream are marked at their first page. A reader that reaches the marker has the
-//!   next window read while this one may still be in flight, so at most two are.
-//! - **[random-read-alone]** If neither the reader nor the cache knows of earlier pages, only the
-//!   requested pages are read, and the stream stays as it was.
 //!
 //! A reader starts a stream when it begins at the front of the file, requests more than the reach, or
 //! continues where it stopped. The first window grows with the request: four times a small request,
@@ -124,7 +124,6 @@ impl ReadAhead {
         } else {
             let before = cache.run_before(page, max);
             if before <= wanted {
-                // [random-read-alone]
                 return Some(Window { pages: page..page + wanted, marker: None });
             }
             let all = if before >= page { before * 2 } else { before };
@@ -142,12 +141,12 @@ impl ReadAhead {
             }
         }
         debug_assert!(0 < self.len && self.len <= max, "[window-within-reach]: {self:?}, {max}");
-        debug_assert!(self.ahead <= self.len, "[marker-before-next-window]: {self:?}");
+        debug_assert!(self.ahead <= self.len, "the marker is in its window: {self:?}");
         let end = self.start + self.len;
         Some(Window { pages: self.start..end, marker: Some(end - self.ahead) })
     }
 
-    /// Sets the next window of a stream ([marker-before-next-window]).
+    /// Sets the next window of a stream.
     const fn set(&mut self, start: u64, len: u64) {
         (self.start, self.len, self.ahead) = (start, len, len);
     }
@@ -251,7 +250,7 @@ mod tests {
     }
 
     /// Page by page from the front: 4 pages, of which 3 are ahead, then 8, 16, 32 and always 32. Each
-    /// is requested at the start of the previous one ([marker-before-next-window]).
+    /// is requested at the start of the previous one.
     #[test]
     fn a_stream_of_single_pages_doubles_its_windows() {
         let mut reader = Reader::new(Advice::Normal, REACH);
@@ -308,7 +307,6 @@ mod tests {
         assert_eq!(reader.read(0..16), [(0, 32, Some(16))]);
     }
 
-    // [random-read-alone]
     #[test]
     fn a_random_read_reads_only_the_requested_pages() {
         let mut reader = Reader::new(Advice::Normal, REACH);
@@ -319,7 +317,7 @@ mod tests {
         assert_eq!(reader.read(9001..9002), [(9001, 4, Some(9002))]);
     }
 
-    /// A jump out of a stream and back: the stream's markers are still there ([random-read-alone]).
+    /// A jump out of a stream and back: the stream's markers are still there.
     #[test]
     fn a_miss_elsewhere_leaves_the_stream_as_it_was() {
         let mut reader = Reader::new(Advice::Normal, REACH);

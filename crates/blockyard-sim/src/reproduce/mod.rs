@@ -6,11 +6,8 @@
 //! without a published figure is a prediction. [`experiments`] lists the experiments, [`run`] runs one and
 //! returns the answer, a [`Reproduction`].
 //!
-//! # Rules
-//!
-//! - **[range-covers-all-variants]** What the published figures leave open about a device is a [`Variant`]
-//!   of its profile, fitted to the same figures and as close to them as the profile itself. A prediction has
-//!   the range of all variants.
+//! What the published figures leave open about a device is a [`Variant`] of its profile, fitted to the
+//! same figures and as close to them as the profile itself. A prediction has the range of all variants.
 
 mod btt;
 mod hsq;
@@ -409,7 +406,6 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
                 table.platforms().filter_map(ratio)
             };
             let compares = design != table.designs[0] && table.less.is_none();
-            // [range-covers-all-variants]
             let ratio = ratios().next().filter(|_| compares).map(|ours| Ratio {
                 ours,
                 least: ratios().fold(ours, f64::min),

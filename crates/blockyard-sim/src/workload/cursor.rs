@@ -10,7 +10,7 @@ use super::prng::Prng;
 #[derive(Clone, Debug)]
 pub(super) struct FileCursor {
     range: FileRange,
-    /// The next sequential offset of each kind of I/O ([place-of-its-own]), from the start of the region.
+    /// The next sequential offset of each kind of I/O, from the start of the region.
     follow: PerOp<u64>,
     /// Added to the end of an I/O. An offset before the region counts from the region's end.
     skip_bytes: i64,

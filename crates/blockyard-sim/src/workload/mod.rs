@@ -4,6 +4,8 @@
 //! syncs; a [`Pacer`] gives the earliest time of each. Both are pure: no clock, no I/O, no allocation
 //! per I/O. The same seed gives the same sequence on every machine.
 //!
+//! In a sequential pattern, reads, writes and trims each have their own place, as in fio.
+//!
 //! # Rules
 //!
 //! - **[io-in-its-region]** Every I/O lies within the region of its file, and is not longer than the job
@@ -11,8 +13,6 @@
 //! - **[each-block-once]** Uniform random offsets of one length visit each block once before any block
 //!   repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this instead of a
 //!   map, so that memory does not grow with the region.
-//! - **[place-of-its-own]** In a sequential pattern, reads, writes and trims each have their own place,
-//!   as in fio.
 //! - **[repeatable-draws]** Offsets repeat from run to run with `randrepeat` (fio's default) or
 //!   `randseed`. All other draws repeat with `allrandrepeat` or `randseed`. Draws that do not repeat
 //!   follow the seed of the run.

@@ -131,9 +131,9 @@ impl<O: Observer> World<O> {
 
     /// The host's thread has done a run. When the run has been paid for, the thread looks for the work
     /// that the run brought; it is awake until then.
-    pub(super) fn host_run_goes_on(&mut self, cpu: CpuId) {
+    pub(super) fn host_run_ended(&mut self, cpu: CpuId) {
         self.contexts.piece_follows(Context::Thread);
-        self.cpus[cpu.index()].go_on(Work::Host(Context::Thread));
+        self.cpus[cpu.index()].push_next(Work::Host(Context::Thread));
     }
 
     /// Begins a piece of the driver's work, and pays for the way there first.
@@ -194,7 +194,7 @@ impl<O: Observer> World<O> {
                 Step::Wake(sleepers, at) => self.wake_sleepers(sleepers, at),
                 Step::Do(doing, cost) => return self.do_host(cpu, doing, cost),
                 Step::Again => {
-                    self.cpus[cpu.index()].go_on(Work::Host(context));
+                    self.cpus[cpu.index()].push_next(Work::Host(context));
                     break;
                 }
                 Step::Rest => break,

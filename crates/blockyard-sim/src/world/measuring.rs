@@ -75,7 +75,7 @@ impl<O: Observer> World<O> {
             return;
         };
         let Some(measured) = stats.op_mut(op) else { return };
-        self.totals.untaken += self.now.since(taken.completed);
+        self.totals.not_reaped += self.now.since(taken.completed);
         measured.ios += 1;
         measured.bytes += u64::from(taken.len_bytes);
         measured.slat_ns.record(slat);

@@ -45,8 +45,8 @@ impl<O: Observer> World<O> {
         self.host.driver.update_media(self.now);
         verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
         // Without further events every later power cut would leave the same.
-        let goes_on = self.next_event.is_some() || !self.events.is_empty();
-        if period > Duration::ZERO && goes_on {
+        let has_events = self.next_event.is_some() || !self.events.is_empty();
+        if period > Duration::ZERO && has_events {
             self.cut_power(self.now + period, period);
         }
     }

@@ -133,7 +133,7 @@ pub struct Totals {
     /// The total time of these waits.
     pub tag_wait: Duration,
     /// The total time from the end of I/Os until their jobs reaped them.
-    pub untaken: Duration,
+    pub not_reaped: Duration,
 }
 
 /// Processors, tasks, queues and a device, with the observer `O`.

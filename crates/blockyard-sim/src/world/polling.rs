@@ -68,8 +68,8 @@ impl<O: Observer> World<O> {
             return false;
         };
         state.pollers.remove(at);
-        let goes_on = state.polling.map_or(self.now, |spin| self.next_look(spin.since));
-        self.soon(goes_on, Event::Wake(task));
+        let resumes_at = state.polling.map_or(self.now, |spin| self.next_look(spin.since));
+        self.soon(resumes_at, Event::Wake(task));
         true
     }
 }

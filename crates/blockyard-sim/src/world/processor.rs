@@ -137,7 +137,7 @@ impl<O: Observer> World<O> {
         self.schedule_layers();
         self.look_at_controller();
         if matches!(work, Work::Run { by: Runner::HostThread, .. }) {
-            self.host_run_goes_on(cpu);
+            self.host_run_ended(cpu);
         }
         if self.self_check {
             self.host.driver.call_ended();

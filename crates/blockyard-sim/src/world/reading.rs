@@ -1,10 +1,10 @@
 //! Tasks that read through the page cache: they submit windows, wait for pages, and copy them.
 //!
+//! A step submits reads and copies nothing. Each page is copied by a piece of work of its own: a
+//! completion waits for one page at most, and reads are at the device before anything is copied.
+//!
 //! # Rules
 //!
-//! - **[page-copied-by-its-own-work]** A step submits reads and copies nothing. Each page is copied by a piece
-//!   of work of its own: a completion waits for one page at most, and reads are at the device before
-//!   anything is copied.
 //! - **[call-keeps-its-processor]** Between the pieces of a call no other thread of its processor runs, unless
 //!   the call sleeps.
 
@@ -71,7 +71,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Copies from the page that is due, if the page is still there ([page-copied-by-its-own-work]).
+    /// Copies from the page that is due, if the page is still there.
     pub(super) fn copy(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         if task.read_step(&self.cache) != Some(ReadStep::Copy) {

@@ -143,8 +143,8 @@ impl<O: Observer> World<O> {
         let rests = |until| Some(Rest { since: end + spin, until });
         match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::Ask => self.cpus[task.cpu.index()].go_on(Work::Step(id)),
-            Plan::Copy => self.cpus[task.cpu.index()].go_on(Work::Copy(id)),
+            Plan::Ask => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
+            Plan::Copy => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
             Plan::AwaitRecord => task.rest = rests(Some(Instant::MAX)),
             Plan::AwaitCompletions => {
                 if task.polls() {

@@ -8,7 +8,7 @@ use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
-use blockyard_sim::data::deed::Keeper;
+use blockyard_sim::data::event::ReportsData;
 use blockyard_sim::workload::Prng;
 
 /// Each takes seconds, in which every poller polls.
@@ -176,7 +176,7 @@ impl Driver for Target {
     }
 }
 
-impl Keeper for Target {}
+impl ReportsData for Target {}
 
 impl Device for Target {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {

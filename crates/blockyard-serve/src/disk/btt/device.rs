@@ -14,17 +14,17 @@ use core::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A lane's device to a [`Table`]. Nothing that was answered is still to be carried out, so a read finds all of
-/// that.
+/// A lane's device to a [`Table`]. It answers a write only after it has carried the write out, so a read finds
+/// every write that was answered.
 #[derive(Debug)]
 pub(crate) struct BttDevice {
     way: Way,
     data_bytes: u64,
     jobs: Jobs,
-    /// A read's sectors on their way.
+    /// The sectors of a read, with their metadata.
     buffer: Vec<u8>,
     gathered: Gathered,
-    /// Requests whose changes are gathered, by their numbers there.
+    /// Requests whose changes are gathered, by their numbers in `gathered`.
     waiting: Vec<(Finished, Result<(), IoError>)>,
     finished: Completions,
 }
@@ -64,7 +64,7 @@ impl BttDevice {
         })
     }
 
-    /// Takes in what a request, by its number among those that wait, is to change.
+    /// Gathers the changes of request number `of`.
     fn gather(&mut self, of: usize, issue: &Issue<'_>) {
         let op = issue.request().op;
         if op == Op::Flush {
@@ -77,7 +77,7 @@ impl BttDevice {
             let bytes = transfer.bytes_of(&piece);
             let (lba, count) = self.sectors(&bytes);
             if op != Op::Write {
-                // Its blocks stay the sectors' own: nothing is fast or slow about it, and no hole comes to be.
+                // A BTT has no holes and no faster way to zero, so `no_hole` and `fast` make no difference.
                 self.gathered.zero(of, lba, count);
                 continue;
             }
@@ -93,7 +93,7 @@ impl BttDevice {
         }
     }
 
-    /// Carries out what was gathered.
+    /// Carries out all gathered changes.
     fn carry_out(&mut self) {
         let Self { gathered, way, waiting, finished, .. } = self;
         gathered.carry_out(way, |of, done| {
@@ -107,12 +107,12 @@ impl BttDevice {
         }
     }
 
-    /// The first sector of a range of the disk, and how many it has: it is of whole sectors.
+    /// The first sector of a range of whole sectors, and their number.
     const fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
         (bytes.start / self.data_bytes, (bytes.end - bytes.start) / self.data_bytes)
     }
 
-    /// Bytes of a sector, and how many of them are data.
+    /// The size of a sector, and of the data in it, in bytes.
     fn sizes(&self) -> (usize, usize) {
         (self.way.btt().sector_bytes() as usize, small(self.data_bytes))
     }
@@ -147,7 +147,7 @@ impl Driver for BttDevice {
 }
 
 impl Device for BttDevice {
-    /// Asked once all that came in a turn of the lane was handed over: what waits is carried out together then.
+    /// The lane asks after it has handed over all requests of a turn, so these are carried out together.
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
         if self.finished.poll_at().is_none() && !self.waiting.is_empty() {
             self.carry_out();
@@ -171,9 +171,9 @@ fn status(done: Result<(), IoError>) -> Status {
 }
 
 fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
-    transfer.place.mapping().expect("data of a BTT is in mappings")
+    transfer.place.mapping().expect("mapping with the data of a BTT's request")
 }
 
 fn small(bytes: u64) -> usize {
-    usize::try_from(bytes).expect("requests are short")
+    usize::try_from(bytes).expect("length of one request")
 }

@@ -133,10 +133,10 @@ mod tests {
         let new = NewImage { bytes: 17 << 20, sector_bytes: 512, container };
         let durability = Durability::Disk;
         let options = ImageOptions { durability, ..ImageOptions::default() };
-        drop(Image::create(&path, &new, &options).expect("there is room"));
+        drop(Image::create(&path, &new, &options).expect("new image"));
         let wanted = Wanted { durability, container: None, read_only: false, lanes: 1 };
-        let table = Table::open(&path, wanted).expect("it is one");
-        std::fs::remove_file(path).expect("it is there");
+        let table = Table::open(&path, wanted).expect("table of a new image");
+        std::fs::remove_file(path).expect("removal of the image");
         table
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     fn read(way: &mut Way, lba: u64) -> u8 {
         let mut sector = [0xee; BYTES];
-        way.read(lba, &mut sector).expect("it is read");
+        way.read(lba, &mut sector).expect("sector that can be read");
         assert_eq!(sector, [sector[0]; BYTES], "a mix in sector {lba}");
         sector[0]
     }
@@ -166,7 +166,7 @@ mod tests {
         (0..60).for_each(|n| write(&mut gathered, n, n as u64 * 3, 1));
         let (before, mut told) = (synchronisations(&way), 0);
         gathered.carry_out(&mut way, |_, done| {
-            done.expect("it is written");
+            done.expect("write that succeeds");
             told += 1;
         });
         assert_eq!((synchronisations(&way) - before, told), (2, 60));
@@ -177,10 +177,10 @@ mod tests {
         let table = table("alone");
         let mut way = Worker::new(Arc::clone(&table.btt));
         let memory = way.btt().memory();
-        let arena = find(memory, Container::Namespace, None).expect("it is there")[0];
+        let arena = find(memory, Container::Namespace, None).expect("arenas of an image")[0];
         // A block that does not exist.
         let at = arena.start + arena.info.layout.mapoff + 7 * 4;
-        memory.store(at, u32::MAX).expect("it is stored");
+        memory.store(at, u32::MAX).expect("store within an arena");
         let mut gathered = Gathered::new(BYTES);
         (0..20_u8).for_each(|n| write(&mut gathered, n.into(), n.into(), n + 1));
         let mut told = Vec::new();
@@ -202,7 +202,7 @@ mod tests {
                 let of = change.into();
                 // Few sectors, of which some share a word.
                 let lba = dice.below(3) * 256 + dice.below(5);
-                let at = usize::try_from(lba).expect("it is small");
+                let at = usize::try_from(lba).expect("sector of a small image");
                 match dice.below(8) {
                     0 => {
                         gathered.zero(of, lba, 2);
@@ -220,7 +220,7 @@ mod tests {
                     }
                 }
             }
-            gathered.carry_out(&mut way, |_, done| done.expect("it is done"));
+            gathered.carry_out(&mut way, |_, done| done.expect("change that succeeds"));
             for (lba, expected) in (0..).zip(model) {
                 assert_eq!(read(&mut way, lba), expected, "round {round}, sector {lba}");
             }

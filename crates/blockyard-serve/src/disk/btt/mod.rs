@@ -1,6 +1,6 @@
-//! A block translation table as a disk: its sectors stay whole, whatever ends the server. Done with
-//! everything in a call: reads in the one that hands them over, writes when the device is asked what it has
-//! finished, with all others that came in the same turn of their lane.
+//! A block translation table as a disk: its sectors stay whole, whatever ends the server. A read is carried
+//! out when the device gets it. Writes are carried out when the lane asks for finished requests: all writes of
+//! one turn together.
 
 mod device;
 mod gathered;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Table {
     btt: Arc<Btt<ImageMemory>>,
-    /// Bytes of a sector that are data: what is behind them, integrity metadata of 8 to 128 bytes, is
-    /// written as zeroes. As in Linux.
+    /// The data of a sector, in bytes. The integrity metadata behind it, 8 to 128 bytes, is written as zeroes,
+    /// as Linux does.
     pub(crate) data_bytes: u64,
-    /// What was written is durable only after a flush.
+    /// Writes are durable only after a flush.
     pub(crate) has_cache: bool,
 }
 
-/// What of a BTT is asked for.
+/// How to open a BTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) durability: Durability,
@@ -37,7 +37,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// A design with lanes of its own for each lane of the server, which are the threads that use it.
     fn policy(&self) -> Policy {
-        let threads = u32::try_from(self.lanes).expect("a server has few lanes");
+        let threads = u32::try_from(self.lanes).expect("number of lanes within 32 bits");
         let lanes = match self.durability {
             Durability::Disk => LaneChoice::few_for_threads(threads),
             _ => LaneChoice::for_threads(threads),

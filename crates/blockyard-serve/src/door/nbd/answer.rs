@@ -1,4 +1,4 @@
-//! From requests that ended to bytes to send.
+//! From ended requests to bytes to send.
 
 use super::client::{Client, Lane};
 use super::session::{Serving, Session};
@@ -8,11 +8,11 @@ use blockyard::status::Status;
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZERO};
 
-/// Room for the descriptors of one status: 500 short ones. A client asks on from where it ends.
+/// Room for the descriptors of one BLOCK_STATUS reply: 500 short ones. A client continues where they end.
 const STATUS_BYTES: usize = STATUS_BYTES_MIN + 4000;
 
 impl Client {
-    /// Answers a request that the disk is done with.
+    /// Answers a request that ended at the disk.
     #[inline]
     pub(super) fn reply(
         &mut self,
@@ -33,7 +33,7 @@ impl Client {
         }
     }
 
-    /// Answers a request that no disk was asked for.
+    /// Answers a request that did not go to a disk.
     pub(super) fn answer(
         &mut self,
         number: u32,
@@ -69,7 +69,7 @@ impl Client {
         data_bytes
     }
 
-    /// Tells what is there, then answers.
+    /// Reports the extents of a range, then answers.
     pub(super) fn tell_status(&mut self, number: u32, mut request: Request, lane: &mut Lane) {
         let Session::Transmission(Serving { transmission, disk, .. }) = &self.session else {
             unreachable!("requests come after the handshake")

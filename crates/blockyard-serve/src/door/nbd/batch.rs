@@ -1,8 +1,8 @@
-//! What goes to one connection at once: headers, and between them the data they announce.
+//! The bytes of one send: headers, each followed by its data.
 //!
-//! Headers are copied; data is named where it lies, in the map of a disk in memory or in a buffer
-//! that was read into, and kept alive by the batch until it was sent. Where everything is sealed before it is
-//! sent, that is done piece by piece: what was sealed is sent before more is, while it is in the caches.
+//! A batch copies headers. Data stays where it lies, in the map of a disk in memory or in a read buffer,
+//! and the batch keeps it alive until it was sent. TLS encrypts a batch piece by piece: each encrypted
+//! piece is sent while it is in the caches, before the next one is made.
 
 use crate::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
@@ -10,15 +10,15 @@ use core::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A piece of what is sent.
+/// A range of one source.
 #[derive(Debug)]
 struct Part {
-    /// What it is of.
+    /// The source.
     of: Source,
     range: Range<usize>,
 }
 
-/// What of a batch a piece is of.
+/// A source of bytes in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Heads,
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn bytes_that_were_sent_are_not_sent_again() {
-        let map = Arc::new(Map::new(8192).expect("there is memory"));
+        let map = Arc::new(Map::new(8192).expect("mapping of 8 KiB"));
         let mut batch = Batch::default();
         batch.head(|out| out.extend([1; 16]));
         batch.head(|out| out.extend([2; 4]));
@@ -221,7 +221,7 @@ mod tests {
     }
     #[test]
     fn sealed_bytes_are_sent_before_more_are_sealed() {
-        let map = Arc::new(Map::new(8192).expect("there is memory"));
+        let map = Arc::new(Map::new(8192).expect("mapping of 8 KiB"));
         map.write(100, &[3; 1000]);
         let mut batch = Batch::default();
         batch.head(|out| out.extend([1; 16]));

@@ -1,4 +1,4 @@
-//! One client: its socket, what was received and not understood, and what is to be sent.
+//! One client: its socket, the input that was not parsed yet, and the replies that were not sent yet.
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
@@ -21,31 +21,31 @@ use std::sync::Arc;
 /// Memory that the kernel has for a client.
 #[derive(Debug)]
 pub(crate) enum Lent {
-    /// What comes, to be understood or opened.
+    /// Input to be parsed, or TLS records to be decrypted.
     Input(Rc<[u8]>),
-    /// Payload of a write.
+    /// The payload of a write.
     Payload { _target: Target },
-    /// What is sent.
+    /// Replies.
     Batch(Box<Batch>),
 }
 
 /// What a lane does for its clients.
 pub(super) type Lane = Services<Lent>;
 
-/// Whether a client is still there.
+/// The state of a connection.
 #[derive(Debug)]
 enum Life {
     Open,
-    /// Nothing more is read, for this reason: what is under way is answered, then it is closed.
+    /// Nothing more is read, for this reason. Requests in flight are answered, then the connection is closed.
     Ending(Cow<'static, str>),
-    /// Nothing can be sent either.
+    /// Nothing can be sent either, for this reason.
     Dead(Cow<'static, str>),
 }
 
-/// What is being sent.
+/// The send that is in progress.
 #[derive(Debug)]
 enum Sending {
-    /// Nothing; with a batch that was sent, to be used again.
+    /// None; `spare` is a batch that was sent and can be used again.
     Nothing { spare: Option<Box<Batch>> },
     /// A batch, of which something went last at that instant; some of it may be in the lane's buffers.
     Batch { since: Instant, has_pages: bool },
@@ -57,17 +57,17 @@ pub(crate) struct Client {
     fd: OwnedFd,
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
-    /// TLS, once it was started.
+    /// TLS, once it has started.
     tls: Option<Box<TlsSession>>,
     pub(super) input: Input,
-    /// What is to be sent next.
+    /// Replies to be sent next.
     pub(super) batch: Box<Batch>,
     sending: Sending,
     life: Life,
 }
 
 impl Client {
-    /// A client that is to be greeted, and has until `deadline` to choose an export.
+    /// A client that gets the greeting first, and must choose an export before `deadline`.
     pub(super) fn new(fd: OwnedFd, shared: &Arc<Shared>, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let session = Session::Handshake(Choosing { handshake, deadline });
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Whether nothing more is read.
+    /// Whether nothing more is read from the client.
     pub(super) fn is_over(&self) -> bool {
         !matches!(self.life, Life::Open)
     }
@@ -105,48 +105,49 @@ impl Client {
         self.is_sending() || !self.batch.is_empty()
     }
 
-    /// Nothing more is read of it. The first reason is the one that is told.
+    /// Stops reading from the client. The log gets the first reason.
     pub(super) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
         if matches!(self.life, Life::Open) {
             self.life = Life::Ending(why.into());
         }
     }
 
-    /// As [`Self::end`], and what the client sends from now on does not come.
+    /// As [`Self::end`], and discards what the client sends from now on.
     pub(super) fn end_receiving(&mut self, why: impl Into<Cow<'static, str>>) {
         self.end(why);
         let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Read);
     }
 
-    /// Nobody is at the other end any more, or shall be: nothing is sent or received.
+    /// Breaks the connection: nothing more is sent or received.
     pub(super) fn kill(&mut self, why: impl Into<Cow<'static, str>>) {
         self.life = match core::mem::replace(&mut self.life, Life::Open) {
             Life::Open => Life::Dead(why.into()),
             Life::Ending(why) | Life::Dead(why) => Life::Dead(why),
         };
-        // What is under way in the kernel ends by this. A socket that is closed already is no failure.
+        // This ends the kernel's operations on the socket. It fails for a closed socket, which does no harm.
         let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
     }
 
-    /// What comes from now on comes through TLS; what came before was thrown away ([nothing-before-tls]).
+    /// Starts TLS, and discards all bytes that came before it ([nothing-before-tls]).
     pub(super) fn start_tls(&mut self) {
-        assert!(!self.is_answering(), "the answer was sent without TLS");
+        assert!(!self.is_answering(), "the answer to STARTTLS must be sent before TLS starts");
         self.input.clear();
-        let config = &self.shared.tls.as_ref().expect("TLS that was offered").config;
+        let config =
+            &self.shared.tls.as_ref().expect("configuration of the TLS that was offered").config;
         self.tls = Some(Box::new(TlsSession::new(config)));
     }
 
-    /// The version of TLS; nothing without.
+    /// The version of TLS, if it has started.
     pub(super) fn tls_version(&self) -> Option<&'static str> {
         self.tls.as_ref().map(|tls| tls.version())
     }
 
-    /// Opens what came through TLS, for the payload that is awaited or to be understood; whether
-    /// there was something.
+    /// Decrypts received records, into the payload that is awaited or else into the input. Returns
+    /// whether there were any bytes.
     ///
     /// # Errors
     ///
-    /// TLS cannot go on, or has ended.
+    /// TLS failed or has ended.
     pub(super) fn open_tls(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         if let Session::Transmission(Serving { transmission, payload, .. }) = &mut self.session
@@ -185,14 +186,14 @@ impl Client {
         receives.into_iter().chain(sends).min()
     }
 
-    /// Whether it can be forgotten: nothing is under way, and nothing will come.
+    /// Whether the lane can forget the client: nothing is in flight, and nothing will come.
     pub(super) fn is_done(&self) -> bool {
         let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
         let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
         is_quiet && (self.is_dead() || (self.is_over() && !self.has_to_send()))
     }
 
-    /// Says that TLS ends, where everything else was said.
+    /// Sends TLS's close_notify once every reply was sent.
     pub(super) fn end_tls(&mut self) {
         let has_said_all = self.session.at_disk() == 0 && !self.is_answering();
         if self.is_over()
@@ -203,7 +204,7 @@ impl Client {
         }
     }
 
-    /// Sends what is to be sent, unless something is being sent, or cannot be.
+    /// Sends the replies that are ready, unless a send is in progress or the connection is broken.
     pub(super) fn send(&mut self, number: u32, lane: &mut Lane) {
         if self.is_dead() || !self.has_to_send() {
             return;
@@ -230,7 +231,7 @@ impl Client {
         lane.ring.send(self.fd.as_raw_fd(), message, quick, kept);
     }
 
-    /// The kernel is done with a batch that it was to send.
+    /// The kernel has sent a batch, or has failed to.
     pub(super) fn sent(
         &mut self,
         number: u32,
@@ -267,10 +268,10 @@ impl Client {
         }
     }
 
-    /// Receives more, unless something is being received, or nothing is wanted.
+    /// Receives more, unless a receive is in progress or no input is wanted.
     pub(super) fn receive(&mut self, number: u32, lane: &mut Lane) {
         let Receiving::Nothing { has_more: expected } = self.input.receiving else { return };
-        // In the handshake an answer is sent before the next question is read.
+        // In the handshake each answer is sent before the next option is read.
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_sending()) {
             return;
@@ -326,14 +327,14 @@ impl Client {
         }
     }
 
-    /// Tells that the client has chosen the disk it is at.
+    /// Logs that the client has chosen its export.
     pub(super) fn tell_entered(&mut self, lane: &Lane) {
         let export = lane.disk(self.session.serving().disk).name.clone();
         let tls = self.tls_version();
         self.tell(|| Happened::Entered { export, tls });
     }
 
-    /// Tells that the client has gone.
+    /// Logs that the client has gone, and why.
     pub(super) fn tell_gone(&self, lane: &Lane) {
         let (export, requests) = match &self.session {
             Session::Handshake(_) => (None, 0),
@@ -349,7 +350,7 @@ impl Client {
 
     fn tell(&self, happened: impl FnOnce() -> Happened) {
         if let Some(events) = &self.shared.events {
-            // A lane does not wait for a log.
+            // A lane never waits for the log: a full channel drops the event.
             let client = name_of(&self.fd);
             drop(events.try_send(ClientEvent { client, happened: happened() }));
         }
@@ -370,9 +371,9 @@ impl Client {
     }
 }
 
-/// Memory for the kernel to receive to: nobody else holds it ([kernel-writes-alone]).
+/// Memory for the kernel to receive into: nobody else holds it ([kernel-writes-alone]).
 fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
-    let room = &mut Rc::get_mut(&mut input).expect("input that nobody else holds")[range];
+    let room = &mut Rc::get_mut(&mut input).expect("input buffer with one owner")[range];
     let span = Span { start: room.as_mut_ptr(), len: room.len() };
     (span, Lent::Input(input))
 }

@@ -1,18 +1,20 @@
-//! What NBD clients are told of disks.
+//! Disks as NBD exports: sizes, flags and block sizes.
 
 use crate::disk::{Disk, NULL_READ_BYTES_MAX};
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportError, ExportFlags, Exports};
 use std::sync::Arc;
 
-const _: () =
-    assert!(PAYLOAD_BYTES_DEFAULT as usize <= NULL_READ_BYTES_MAX, "a disk answers each read");
+const _: () = assert!(
+    PAYLOAD_BYTES_DEFAULT as usize <= NULL_READ_BYTES_MAX,
+    "a null disk can answer the longest read"
+);
 
 /// An export for each disk, in their order.
 ///
 /// # Errors
 ///
-/// What is said of them contradicts itself, as two of one name.
+/// The exports contradict each other: for example, two of them have one name.
 pub(crate) fn exports(disks: &[Arc<Disk>]) -> Result<Exports, ExportError> {
     Exports::new(disks.iter().map(|disk| export(disk)).collect())
 }
@@ -35,7 +37,7 @@ fn export(disk: &Disk) -> Export {
         description: String::new(),
         size_bytes: disk.size_bytes,
         blocks: BlockSizes {
-            minimum: u32::try_from(disk.request_block_bytes()).expect("blocks are small"),
+            minimum: u32::try_from(disk.request_block_bytes()).expect("block size within 32 bits"),
             preferred: 4096,
             maximum: PAYLOAD_BYTES_DEFAULT,
         },

@@ -6,7 +6,7 @@ use super::words::words_of_handshake;
 use blockyard_wire::nbd::{Limits, Step, Transmission};
 
 impl Client {
-    /// Answers what the client asks for; whether it has chosen, and requests follow.
+    /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
     pub(super) fn choose(&mut self, lane: &Lane) -> bool {
         loop {
             if self.is_over() || self.is_answering() {

@@ -5,7 +5,7 @@
 //! socket ◄─ tls ◄─ batch ◄─ handshake, answer ◄─ their ends
 //! ```
 //!
-//! What a client says is understood by [`blockyard_wire`].
+//! [`blockyard_wire`] understands the protocol.
 //!
 //! # Rules (cited by name)
 //!

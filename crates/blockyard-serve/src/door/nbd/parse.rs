@@ -9,20 +9,20 @@ use blockyard::bio::Op;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 
-/// What is to be done with one request.
+/// The next step after a look at the input.
 enum Found {
-    /// Go on: something was understood.
+    /// Look again: some input was parsed.
     More,
-    /// Nothing can be, until something else happened.
+    /// No progress is possible until something else happens.
     Nothing,
-    /// A request whose data is there, or that has none.
+    /// A request whose data has arrived, or that has none.
     Request(Request, Place),
-    /// A request that is over already.
+    /// A request that has ended already.
     Settled(Request, Result<(), Errno>),
 }
 
 impl Client {
-    /// Understands what was received, and submits it.
+    /// Parses the input, and submits its requests.
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
         if self.is_dead() || self.input.receiving == Receiving::Input {
             return;
@@ -33,8 +33,7 @@ impl Client {
         }
     }
 
-    /// Opens more of what came through TLS, unless something must happen before; whether there was
-    /// something.
+    /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
     fn open(&mut self) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
@@ -162,11 +161,11 @@ impl Client {
         }
     }
 
-    /// What a request asks for begins.
+    /// Starts a request.
     fn start(&mut self, number: u32, request: Request, place: Place, lane: &mut Lane) {
         let serving = self.session.serving();
         let disk = serving.disk;
-        let command = request.command().expect("others are settled");
+        let command = request.command().expect("command of a request that was not settled");
         let (op, no_hole, fast) = match command {
             Command::Read => (Op::Read, false, false),
             Command::Write => (Op::Write, false, false),

@@ -13,16 +13,16 @@ use std::sync::Arc;
 const HANDSHAKE_BYTES: usize = 4096;
 /// Room for what is received at once after it.
 const INPUT_BYTES: usize = 256 << 10;
-/// Payload up to this length is received with other requests; more goes straight to its [`Target`].
+/// Payload up to this length is received with other requests; longer payload is received at its [`Target`].
 pub(super) const INLINE_BYTES: u64 = 64 << 10;
-/// Room for what is received behind a long payload: as a rule the head of the next such write, whose
-/// payload shall not be received here and copied.
+/// Room for the bytes behind a long payload. Usually they are the header of the next long write, whose
+/// payload must not arrive here, where it would be copied.
 const HEADS_BYTES: usize = 4096;
 
-// What is waited for has room.
+// A header and its inline payload fit.
 const _: () = assert!(INLINE_BYTES + 1024 <= INPUT_BYTES as u64);
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Debug)]
 pub(super) enum Session {
     Handshake(Choosing),
@@ -33,7 +33,7 @@ pub(super) enum Session {
 #[derive(Debug)]
 pub(super) struct Choosing {
     pub(super) handshake: Handshake,
-    /// Until when it may.
+    /// When the client is cut off if it has not chosen.
     pub(super) deadline: Instant,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct Serving {
     pub(super) disk: usize,
     pub(super) transmission: Transmission,
     pub(super) payload: Payload,
-    /// The last write was long, and the next may be.
+    /// The last write was long, so the next one may be long too.
     pub(super) writes_long: bool,
-    /// A limit is reached: nothing is understood until something was sent, or given back.
+    /// A limit is reached: no request is parsed until a reply was sent or memory was given back.
     pub(super) waits: bool,
-    /// Requests there were.
+    /// The number of requests so far.
     pub(super) requests: u64,
     /// Requests at the disk, by their tokens.
     pub(super) at_disk: Slab<Request>,
@@ -74,7 +74,7 @@ pub(crate) enum Target {
 }
 
 impl Session {
-    /// Room that is made for what is received.
+    /// The size of the input buffer, in bytes.
     pub(super) fn room_bytes(&self) -> usize {
         match self {
             Self::Handshake(_) => HANDSHAKE_BYTES,
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// How much of that is received to at once, where that is less.
+    /// The most bytes to receive at once, if less than the room.
     pub(super) fn receives_at_most(&self) -> Option<usize> {
         match self {
             Self::Transmission(serving) if serving.writes_long => Some(HEADS_BYTES),
@@ -105,7 +105,7 @@ impl Session {
         matches!(self, Self::Transmission(Serving { waits: true, .. }))
     }
 
-    /// That of requests.
+    /// The state of a client that sends requests.
     ///
     /// # Panics
     ///
@@ -120,7 +120,7 @@ impl Session {
 }
 
 impl Serving {
-    /// A client of `disk` that has asked for nothing.
+    /// A client of `disk` that has sent no request.
     pub(super) fn new(disk: usize, transmission: Transmission) -> Self {
         Self {
             disk,
@@ -135,7 +135,7 @@ impl Serving {
 }
 
 impl Payload {
-    /// Takes it out: none is awaited from now on.
+    /// Takes the payload out; no payload is awaited afterwards.
     pub(super) fn take(&mut self) -> Self {
         core::mem::replace(self, Self::None)
     }
@@ -150,7 +150,7 @@ impl Payload {
 }
 
 impl Target {
-    /// Some of its bytes, from `at` on.
+    /// Writes `bytes` at `at` of the payload.
     pub(super) fn write(&self, at: usize, bytes: &[u8]) {
         match self {
             Self::Buffer { pages, lead } => pages.write(lead + at, bytes),
@@ -158,7 +158,7 @@ impl Target {
         }
     }
 
-    /// A range of the payload's bytes, for the kernel.
+    /// A range of the payload as memory for the kernel.
     pub(super) fn span(&self, range: Range<usize>) -> Span {
         let (mapping, start): (&Map, _) = match self {
             Self::Buffer { pages, lead } => (pages, *lead),
@@ -167,7 +167,7 @@ impl Target {
         mapping.span(start + range.start..start + range.end)
     }
 
-    /// Where the disk finds it.
+    /// Where the disk finds the payload.
     pub(super) fn place(self) -> Place {
         match self {
             Self::Buffer { pages, lead } => Place::Buffer { pages, lead },

@@ -1,18 +1,18 @@
-//! What all NBD clients of a server share.
+//! The state that all NBD clients of a server share.
 
 use crate::event::ClientEvent;
 use blockyard::time::Duration;
 use blockyard_wire::nbd::{Exports, Tls as Offer};
 use std::sync::{Arc, mpsc};
 
-/// What all NBD clients of a server share.
+/// The state that all NBD clients of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) exports: Exports,
     pub(crate) tls: Option<Tls>,
     /// How long a client may take to choose an export.
     pub(crate) handshake_deadline: Duration,
-    /// Whom to tell what happens to clients.
+    /// The receiver of log events.
     pub(crate) events: Option<mpsc::SyncSender<ClientEvent>>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Tls {
 }
 
 impl Shared {
-    /// What the handshake says of TLS.
+    /// The TLS that the handshake offers.
     pub(super) fn offer(&self) -> Offer {
         match &self.tls {
             None => Offer::Off,

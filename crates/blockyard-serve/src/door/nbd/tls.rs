@@ -1,7 +1,6 @@
-//! TLS of one connection: records in and bytes out, and the other way.
+//! TLS of one connection: it decrypts received records and encrypts replies.
 //!
-//! The lane receives records and sends records by its ring like any other bytes; only here are they
-//! opened and sealed.
+//! The lane's ring receives and sends records like any other bytes.
 
 use super::batch::Batch;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
@@ -9,55 +8,58 @@ use std::io::{self, BufRead, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Room for what is received at once.
+/// Room for the records of one receive.
 const RECEIVED_BYTES: usize = 128 << 10;
-/// Bytes that are sealed before they are sent: what the kernel copies is in the processor's cache still, and
-/// the client opens them while the next ones are sealed.
+/// Bytes that are encrypted before they are sent. The kernel then copies them while they are in the processor's
+/// cache, and the client decrypts them while the next ones are encrypted.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes of a record.
+/// The data of one record, in bytes.
 const RECORD_BYTES: usize = 16 << 10;
 
 /// TLS of one connection. See the [module](self).
 #[derive(Debug)]
 pub(super) struct TlsSession {
     session: ServerConnection,
-    /// Records that came; away while the kernel writes to it.
+    /// Received records; `None` while the kernel writes to the buffer.
     received: Option<Rc<[u8]>>,
-    /// Which of it have not been opened.
+    /// The records that were not decrypted yet are at `from..to`.
     from: usize,
     to: usize,
-    /// What the next record is made of.
+    /// The plain text of the next record.
     clear: Vec<u8>,
 }
 
 impl TlsSession {
-    /// A session in which nothing has been said.
+    /// A session before its handshake.
     pub(super) fn new(config: &Arc<ServerConfig>) -> Self {
         let session = ServerConnection::new(Arc::clone(config));
-        let mut session = session.expect("the configuration is for a server");
-        session.set_buffer_limit(None); // what is sealed is sent at once
+        let mut session = session.expect("TLS configuration of a server");
+        session.set_buffer_limit(None); // records are sent as soon as they are made
         let received = Some(vec![0; RECEIVED_BYTES].into());
         Self { session, received, from: 0, to: 0, clear: Vec::with_capacity(RECORD_BYTES) }
     }
 
-    /// Memory to receive records into; it comes back by [`Self::received`].
+    /// The buffer to receive records into; [`Self::received`] returns it.
     pub(super) fn room(&mut self) -> Rc<[u8]> {
-        assert_eq!(self.from, self.to, "all that came was opened");
-        self.received.take().expect("the kernel gave it back")
+        assert_eq!(
+            self.from, self.to,
+            "all received records must be decrypted before more are received"
+        );
+        self.received.take().expect("record buffer that the kernel returned")
     }
 
-    /// `bytes` were received.
+    /// Takes the buffer back, with `bytes` of records in it.
     pub(super) fn received(&mut self, records: Rc<[u8]>, bytes: usize) {
         self.received = Some(records);
         (self.from, self.to) = (0, bytes);
     }
 
-    /// Opens records, up to `room` bytes, and gives what was in them to `take`, at the offset they
-    /// have together. How many they were.
+    /// Decrypts records, up to `room` bytes, and passes the plain text to `take` with its offset from the
+    /// first byte. Returns the number of bytes.
     ///
     /// # Errors
     ///
-    /// The client does not speak TLS, may not be served, or says that it ends.
+    /// The client does not speak TLS, is not allowed in, or has ended TLS.
     pub(super) fn open(
         &mut self,
         room: usize,
@@ -77,7 +79,8 @@ impl TlsSession {
                     opened += len;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let received = self.received.as_ref().expect("the kernel gave it back");
+                    let received =
+                        self.received.as_ref().expect("record buffer that the kernel returned");
                     let mut records = &received[self.from..self.to];
                     if records.is_empty() {
                         break;
@@ -91,16 +94,16 @@ impl TlsSession {
         Ok(opened)
     }
 
-    /// Opens records to `room`; how many bytes they had.
+    /// Decrypts records into `room`. Returns the number of bytes.
     ///
     /// # Errors
     ///
-    /// As of [`Self::open`].
+    /// As for [`Self::open`].
     pub(super) fn open_to(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.open(room.len(), |at, bytes| room[at..at + bytes.len()].copy_from_slice(bytes))
     }
 
-    /// Its version.
+    /// The version of TLS.
     pub(super) fn version(&self) -> &'static str {
         match self.session.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLS 1.3",
@@ -109,17 +112,17 @@ impl TlsSession {
         }
     }
 
-    /// Whether TLS itself has something to say.
+    /// Whether TLS itself has records to send.
     pub(super) fn wants_to_send(&self) -> bool {
         self.session.wants_write()
     }
 
-    /// Nothing more is sent after what is sealed now.
+    /// Ends TLS in this direction: no data follows.
     pub(super) fn say_end(&mut self) {
         self.session.send_close_notify();
     }
 
-    /// Makes records of what is next of `batch`, behind those TLS itself has to send.
+    /// Encrypts the next bytes of `batch`, behind the records that TLS itself has to send.
     pub(super) fn seal(&mut self, batch: &mut Batch) {
         for _ in 0..PIECE_BYTES / RECORD_BYTES {
             self.clear.clear();
@@ -128,11 +131,11 @@ impl TlsSession {
                 break;
             }
             let sealed = self.session.writer().write_all(&self.clear);
-            sealed.expect("there is no limit on what waits to be sent");
+            sealed.expect("record buffer without a limit");
         }
         batch.seal(|records| {
             while self.session.wants_write() {
-                self.session.write_tls(records).expect("memory takes every record");
+                self.session.write_tls(records).expect("write of records to memory");
             }
         });
     }

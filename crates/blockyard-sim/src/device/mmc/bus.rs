@@ -24,11 +24,11 @@ impl InUse {
             self.gaps += 1;
             self.idle += from.since(self.until.max(self.known_at.min(from)));
         }
-        self.go_on(from, until);
+        self.extend(from, until);
     }
 
     /// As [`Self::add`], as a part of the last use: the time between is neither in use nor a gap.
-    pub(super) fn go_on(&mut self, from: Instant, until: Instant) {
+    pub(super) fn extend(&mut self, from: Instant, until: Instant) {
         debug_assert!(from <= until, "in use from {from} until {until}");
         debug_assert!(!self.begun || from >= self.from, "uses come in the order of time");
         if !self.begun || from > self.until {
@@ -104,7 +104,7 @@ mod tests {
         let mut bus = InUse::default();
         bus.add(at(10), at(20));
         assert!(!bus.is_at(at(30)));
-        bus.go_on(at(50), at(60));
+        bus.extend(at(50), at(60));
         assert_eq!(bus.total(at(99)), Duration::from_ns(20));
         bus.add(at(64), at(70));
         assert_eq!(bus.mean_gap(), Duration::from_ns(4));

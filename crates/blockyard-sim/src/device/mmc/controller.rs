@@ -5,6 +5,10 @@
 //! bus and card allow, and one interrupt reports all of it. With PIO the data passes in pieces (`pio`),
 //! each of which a processor copies in an interrupt of its own.
 //!
+//! A missing response is noticed when it would have begun. Missing data is noticed at the end of the
+//! request's [limit](MmcRequest::limit), and so is a missing end of busy if the controller detects that
+//! in hardware.
+//!
 //! # Rules
 //!
 //! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has failed;
@@ -12,9 +16,6 @@
 //! - **[misuse-ends-simulation]** A command or transfer that the card calls a
 //!   [`Misuse`](super::card::Misuse) ends the simulation: it is a bug of the request path, not an error of
 //!   the card.
-//! - **[missing-data-waits-for-limit]** A missing response is noticed when it would have begun. Missing
-//!   data is noticed at the end of the request's [limit](MmcRequest::limit), and so is a missing end of
-//!   busy if the controller detects that in hardware.
 //! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no request
 //!   before it, asked or not, like SDHCI's *transfer complete*. A request path that still asks the card
 //!   finds it ready.
@@ -27,7 +28,7 @@ use super::ledger::Ledger;
 use super::pio::{Copied, Pio};
 use super::registers::known;
 use super::used::{BusUse, Uses};
-use crate::data::deed::{Deed, Place};
+use crate::data::event::{DataEvent, Place};
 use crate::profile::PioMisses;
 use blockyard::driver::Issue;
 use blockyard::time::{Duration, Instant};
@@ -102,7 +103,7 @@ pub struct Controller {
     /// Which data passed for which request.
     pub(super) ledger: Ledger,
     /// What the card did with data and nobody has been told.
-    pub(super) deeds: VecDeque<Deed<Place>>,
+    pub(super) data_events: VecDeque<DataEvent<Place>>,
 }
 
 impl Controller {
@@ -146,7 +147,7 @@ impl Controller {
             unnoticed_from: None,
             faults,
             ledger: Ledger::new(),
-            deeds: VecDeque::new(),
+            data_events: VecDeque::new(),
         }
     }
 
@@ -327,12 +328,12 @@ impl Controller {
         self.mode.time(u64::from(NRC))
     }
 
-    /// Passes on the card's deeds with the data of `transaction`.
-    pub(super) fn take_deeds(&mut self, transaction: Option<&MmcRequest>) {
-        let Self { card, ledger, deeds, .. } = self;
+    /// Passes on the card's data events with the data of `transaction`.
+    pub(super) fn take_data_events(&mut self, transaction: Option<&MmcRequest>) {
+        let Self { card, ledger, data_events, .. } = self;
         let place = |from| transaction.and_then(|transaction| ledger.place(transaction, from));
-        while let Some(deed) = card.next_deed() {
-            deeds.extend(deed.of(place));
+        while let Some(event) = card.next_data_event() {
+            data_events.extend(event.of(place));
         }
     }
 
@@ -342,13 +343,13 @@ impl Controller {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
-        self.take_deeds(None);
+        self.take_data_events(None);
         let done = self.card.transfer_within(transaction.limit, blocks, at);
         let done = done.unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
         if let Some(until) = done.busy_until {
             self.uses.card_busy(done.end, until);
         }
-        self.take_deeds(Some(transaction));
+        self.take_data_events(Some(transaction));
         done
     }
 
@@ -399,7 +400,7 @@ impl Controller {
         let transaction = *self.running();
         let (error, at) = match error {
             DataError::Crc => (HostError::Damaged, at),
-            DataError::Timeout => (HostError::Timeout, at + transaction.limit), // [missing-data-waits-for-limit]
+            DataError::Timeout => (HostError::Timeout, at + transaction.limit),
         };
         self.ledger.passed(&transaction, blocks);
         self.ledger.failed();
@@ -438,7 +439,7 @@ impl Controller {
             return self.ends(at, busy_until);
         }
         let released = busy_until.unwrap_or(at).max(at); // [busy-ends-mmc-request]
-        let given_up = at + self.running().limit; // [missing-data-waits-for-limit]
+        let given_up = at + self.running().limit;
         if self.tells_busy {
             let part = Part::Busy;
             let blocks = self.running().data().map_or(0, |data| data.blocks);
@@ -473,7 +474,7 @@ impl Controller {
     /// Counts the time of the request on the bus up to `at`.
     fn was_on_bus(&mut self, at: Instant) {
         let running = self.running.as_mut().expect("request whose bus time is counted");
-        self.bus.go_on(running.bus_from, at);
+        self.bus.extend(running.bus_from, at);
         running.bus_from = at;
     }
 

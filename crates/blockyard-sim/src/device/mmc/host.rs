@@ -7,7 +7,7 @@ use super::fault::Faults;
 use super::per_kib;
 use super::registers::{known, registers};
 use super::used::BusUse;
-use crate::data::deed::{Deed, Keeper, Place};
+use crate::data::event::{DataEvent, Place, ReportsData};
 use crate::device::activity::Activity;
 use crate::device::{DeviceEvent, Events};
 use crate::profile::{HostCosts, MmcProfile};
@@ -379,18 +379,18 @@ impl Driver for MmcHost {
     }
 }
 
-impl Keeper for MmcHost {
+impl ReportsData for MmcHost {
     fn keeps_data(&self) -> bool {
         self.mmc.controller.card.keeps_data()
     }
 
-    fn keep_up(&mut self, now: Instant) {
-        self.mmc.controller.card.settle_data(now);
+    fn advance_data(&mut self, now: Instant) {
+        self.mmc.controller.card.advance_data(now);
     }
 
-    fn next_deed(&mut self) -> Option<Deed<Place>> {
-        self.mmc.controller.take_deeds(None);
-        self.mmc.controller.deeds.pop_front()
+    fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
+        self.mmc.controller.take_data_events(None);
+        self.mmc.controller.data_events.pop_front()
     }
 }
 

@@ -16,7 +16,7 @@
 //!   how it went. So the host asks the card (CMD13) and gets an answer, or resets the card, before it sends
 //!   any other command.
 
-use crate::data::deed::Place;
+use crate::data::event::Place;
 use blockyard::bio::Op;
 use blockyard::driver::Issue;
 use blockyard::unit::DriverTag;

@@ -1,23 +1,23 @@
 //! Checks that reads return the last writes, through the table and its recovery.
 //!
 //! Data are marks: each written sector gets the number of the write and its own number. Data that is read, or
-//! found after a loss of power, is compared with the last write, and reported as [`Deed`]s.
+//! found after a loss of power, is compared with the last write, and reported as [`DataEvent`]s.
 
-use crate::data::deed::{Deed, Place};
+use crate::data::event::{DataEvent, Place};
 use blockyard::prng::Prng;
 use blockyard::unit::{DriverTag, SECTOR_BYTES};
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The last write of each sector, and the deeds to report.
+/// The last write of each sector, and the data events to report.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// The last write of each sector.
     last: BTreeMap<u64, u64>,
     writes: u64,
     /// Deeds of requests that were not pulled yet.
-    pending: VecDeque<Deed<Place>>,
-    deeds: VecDeque<Deed<Place>>,
+    pending: VecDeque<DataEvent<Place>>,
+    data_events: VecDeque<DataEvent<Place>>,
     /// Draws what a loss of power leaves.
     pub(super) draws: Prng,
 }
@@ -41,7 +41,7 @@ impl Kept {
             last: BTreeMap::new(),
             writes: 0,
             pending: VecDeque::new(),
-            deeds: VecDeque::new(),
+            data_events: VecDeque::new(),
             draws,
         }
     }
@@ -60,8 +60,8 @@ impl Kept {
         }
         let sectors = first..first + (data.len() / SECTOR_BYTES as usize) as u64;
         let place = Place { tag, from: 0 };
-        self.pending.push_back(Deed::Received { place, sectors: sectors.clone(), page: mark });
-        self.pending.push_back(Deed::Certain { page: mark, sectors });
+        self.pending.push_back(DataEvent::Received { place, sectors: sectors.clone(), page: mark });
+        self.pending.push_back(DataEvent::Certain { page: mark, sectors });
     }
 
     /// Checks `data`, which a request has read from the sectors from `first` on.
@@ -74,7 +74,7 @@ impl Kept {
                 Sight::Wrong => continue,
             };
             let place = Place { tag, from };
-            self.pending.push_back(Deed::Sent { place, sectors: of..of + 1 });
+            self.pending.push_back(DataEvent::Sent { place, sectors: of..of + 1 });
         }
     }
 
@@ -83,7 +83,7 @@ impl Kept {
         for sector in sectors.clone() {
             self.last.remove(&sector);
         }
-        self.pending.push_back(Deed::Erased { sectors, certain: true });
+        self.pending.push_back(DataEvent::Erased { sectors, certain: true });
     }
 
     /// The kind of the content `bytes` of `sector`.
@@ -133,18 +133,18 @@ impl Kept {
                 }
             }
         }
-        let erased = |sector| Deed::Erased { sectors: sector..sector + 1, certain: true };
-        self.deeds.extend(lost.into_iter().map(erased));
+        let erased = |sector| DataEvent::Erased { sectors: sector..sector + 1, certain: true };
+        self.data_events.extend(lost.into_iter().map(erased));
     }
 
-    /// Requests were pulled: their deeds can be reported.
+    /// Requests were pulled: their data events can be reported.
     pub(super) fn pulled(&mut self) {
-        self.deeds.append(&mut self.pending);
+        self.data_events.append(&mut self.pending);
     }
 
-    /// Returns the next deed to report.
-    pub(super) fn next_deed(&mut self) -> Option<Deed<Place>> {
-        self.deeds.pop_front()
+    /// Returns the next event to report.
+    pub(super) fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
+        self.data_events.pop_front()
     }
 }
 

@@ -14,7 +14,7 @@ mod store;
 pub use machine::{Part, PmemReport};
 
 use super::activity::Activity;
-use crate::data::deed::{Deed, Keeper, Place};
+use crate::data::event::{DataEvent, Place, ReportsData};
 use crate::profile::{BttDesign, CAPACITY_MAX, CAPACITY_MIN, PmemProfile};
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
@@ -187,17 +187,17 @@ impl Pmem {
     }
 }
 
-impl Keeper for Pmem {
+impl ReportsData for Pmem {
     fn keeps_data(&self) -> bool {
         self.kept.is_some()
     }
 
-    fn keep_up(&mut self, _now: Instant) {
+    fn advance_data(&mut self, _now: Instant) {
         self.look_at_survivors();
     }
 
-    fn next_deed(&mut self) -> Option<Deed<Place>> {
-        self.kept.as_mut()?.next_deed()
+    fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
+        self.kept.as_mut()?.next_data_event()
     }
 }
 

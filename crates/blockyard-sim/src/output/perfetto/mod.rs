@@ -12,11 +12,11 @@
 //! | bus | for an MMC host: one of transactions with their commands; one of the times when the card was busy |
 //! | requests | a span for each stage of each request; a counter for each disk |
 //!
+//! Each issued command has a span `in driver`. An earlier stage that took no time has no span. A stage
+//! that is still open when the world ends is a span without end.
+//!
 //! # Rules
 //!
-//! - **[span-per-issued-command]** Each issued command has a span `in driver`. An earlier stage that
-//!   took no time has no span.
-//! - **[open-stage-has-no-end]** A stage that is still open when the world ends is a span without end.
 //! - **[exact-trace-times]** Times are microseconds with three decimals; no number passes through a
 //!   float.
 //!
@@ -308,7 +308,7 @@ impl Perfetto {
         moved(&mut self.world.tags[step.hctx.index()].now, tagged(before), tagged(after));
     }
 
-    /// Writes the span of a stage that ends with `step` ([span-per-issued-command]).
+    /// Writes the span of a stage that ends with `step`.
     fn write_stage(&mut self, step: &Step, id: RequestId, life: &Life) {
         if step.at == life.since && life.stage != Stage::InDriver {
             return;
@@ -372,7 +372,7 @@ impl Perfetto {
         }
     }
 
-    /// Ends the world: writes its open stages ([open-stage-has-no-end]) and its counters.
+    /// Ends the world: writes its open stages and its counters.
     fn end_world(&mut self) {
         for lane in (0..).take(self.worlds.len()) {
             self.select_lane(LaneId(lane));

@@ -17,13 +17,13 @@ impl Machine {
         }
         if one_in(&mut self.prng, self.plan.strays) {
             self.complete_a_stray();
-            self.settle();
+            self.drain();
         }
         while let Some(at) = self.draining.iter().position(|queue| self.is_drained(*queue)) {
             let queue = self.draining.swap_remove(at);
             self.checkers.drained(queue);
             self.resume(queue, Pause::Freeze);
-            self.settle();
+            self.drain();
         }
     }
 

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 impl Machine {
     /// Does or schedules all work that a call left behind, as the contract says.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn drain(&mut self) {
         loop {
             let runs = self.drain_runs() + self.drain_starved();
             self.drain_ends();

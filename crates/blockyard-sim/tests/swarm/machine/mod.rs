@@ -135,7 +135,7 @@ impl Machine {
             self.summary.events += 1;
             assert!(self.summary.events < EVENTS_MAX, "[spin] {EVENTS_MAX} events");
             self.handle(event);
-            self.settle();
+            self.drain();
             self.disturb();
         }
     }

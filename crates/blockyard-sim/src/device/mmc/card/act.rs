@@ -341,7 +341,7 @@ impl Card {
         let read = &self.timing.read;
         match (&read.ahead, &mut self.stream) {
             (Some(ahead), Some(stream)) if stream.has(ahead, sector) => {
-                stream.go_on(ahead, end);
+                stream.continue_at(ahead, end);
                 (end, true)
             }
             _ => (self.engine.read(end, read.access), false),
@@ -406,7 +406,7 @@ impl Card {
         let (ready_at, streams) = match (parameters.direction, sector) {
             (Direction::Read, Some(sector)) => match (&self.timing.read.ahead, &mut self.stream) {
                 (Some(ahead), Some(stream)) if stream.has(ahead, sector) => {
-                    stream.go_on(ahead, end);
+                    stream.continue_at(ahead, end);
                     (end, true)
                 }
                 _ => {

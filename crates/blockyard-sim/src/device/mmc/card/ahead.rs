@@ -1,12 +1,9 @@
 //! Reading ahead: the card fetches the sectors that follow a read while the host is away.
 //!
-//! # Rules
-//!
-//! - **[stream-needs-no-access]** A read that begins where the last one ended, or in the window before that,
-//!   needs no access: its data comes from the buffer, or as it is fetched.
-//! - **[ahead-within-window]** The card fetches at one rate, and no further ahead than the window. Over a
-//!   longer time it sends no more than it fetches. It fetches sectors of the window again when they are read
-//!   again: a card keeps a stream, not a copy.
+//! A read that begins where the last one ended, or in the window before that, needs no access: its data
+//! comes from the buffer, or as it is fetched. The card fetches at one rate, and no further ahead than
+//! the window. Over a longer time it sends no more than it fetches. It fetches sectors of the window
+//! again when they are read again: a card keeps a stream, not a copy.
 
 use crate::profile::AheadTiming;
 use blockyard::time::{Duration, Instant};
@@ -43,13 +40,13 @@ impl Stream {
         self.due
     }
 
-    /// Whether a read from `sector` on continues the stream ([stream-needs-no-access]).
+    /// Whether a read from `sector` on continues the stream.
     pub(super) fn has(&self, timing: &AheadTiming, sector: u64) -> bool {
         sector <= self.next && self.next - sector <= timing.window_sectors()
     }
 
-    /// A read continues the stream at `now`: no more has been fetched than fits ([ahead-within-window]).
-    pub(super) fn go_on(&mut self, timing: &AheadTiming, now: Instant) {
+    /// A read continues the stream at `now`: no more has been fetched than fits.
+    pub(super) fn continue_at(&mut self, timing: &AheadTiming, now: Instant) {
         debug_assert!(timing.window_bytes > 0, "a stream of a card that does not read ahead");
         let window_ns = timing.fetch(timing.window_sectors()).as_ns();
         let earliest = Instant::from_ns(now.as_ns().saturating_sub(window_ns));

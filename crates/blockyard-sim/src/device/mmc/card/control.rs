@@ -117,7 +117,7 @@ impl Card {
         self.busy = Some(Busy { since, until, work });
     }
 
-    /// A read has delayed the pages ([read-between-pages]), and so the write that waits for them.
+    /// A read has delayed the pages, and so the write that waits for them.
     pub(super) fn write_waits(&mut self) {
         let done = self.engine.done_at() + self.timing.write.finish;
         if let Some(Busy { until, work: Work::Write { kept: false, .. }, .. }) = &mut self.busy {
@@ -260,7 +260,7 @@ impl Card {
             return busy.until;
         }
         debug_assert!(busy.since <= at, "{busy:?} is interrupted at {at}, before it begins");
-        self.settle_data(at);
+        self.advance_data(at);
         if let Some(fate) = &mut self.fate {
             fate.interrupt();
         }

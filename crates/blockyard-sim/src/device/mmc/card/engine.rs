@@ -1,12 +1,12 @@
 //! The programming of a card's memory: a buffer of pages, programmed one after the other.
 //!
+//! A page leaves the buffer when it is programmed, not before. A read goes between two pages: it waits
+//! for the one in work, and holds up the next.
+//!
 //! # Rules
 //!
 //! - **[pages-program-in-order]** A page is programmed as soon as its data is complete and the pages before
 //!   it are done.
-//! - **[room-after-programming]** A page leaves the buffer when it is programmed, not before.
-//! - **[read-between-pages]** A read goes between two pages: it waits for the one in work, and holds up the
-//!   next.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Forgets the pages that are programmed at `now`.
-    pub(super) fn settle(&mut self, now: Instant) {
+    pub(super) fn advance_to(&mut self, now: Instant) {
         while let Some(page) = self.pages.front().filter(|page| self.since + page.cost <= now) {
             self.since = self.since + page.cost;
             self.cost = self.cost - page.cost;
@@ -49,12 +49,12 @@ impl Engine {
         self.came
     }
 
-    /// The number up to which all pages are programmed, as last settled.
+    /// The number up to which all pages are programmed, at the last advance.
     pub(super) const fn programmed_page(&self) -> u64 {
         self.left
     }
 
-    /// Bytes in the buffer, as last settled.
+    /// Bytes in the buffer, at the last advance.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -72,7 +72,7 @@ impl Engine {
             if used + bytes <= capacity {
                 break;
             }
-            at = at + page.cost; // [room-after-programming]
+            at = at + page.cost;
             used -= page.bytes;
         }
         if used == self.bytes { now } else { now.max(at) }
@@ -80,7 +80,7 @@ impl Engine {
 
     /// Adds a page of `bytes` that is complete at `at` and takes `cost`. Returns when it will be programmed.
     pub(super) fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
-        self.settle(at);
+        self.advance_to(at);
         if self.pages.is_empty() {
             self.since = self.since.max(at); // [pages-program-in-order]
         }
@@ -98,9 +98,9 @@ impl Engine {
 
     /// A read at `at` that occupies the memory for `access`. Returns when it has its data.
     pub(super) fn read(&mut self, at: Instant, access: Duration) -> Instant {
-        self.settle(at);
+        self.advance_to(at);
         let Some(front) = self.pages.front_mut() else { return at + access };
-        let begin = at.max(self.since + front.cost); // [read-between-pages]
+        let begin = at.max(self.since + front.cost);
         front.cost += access;
         self.cost += access;
         begin + access
@@ -108,7 +108,7 @@ impl Engine {
 
     /// Drops the pages that are not programmed at `now`. Returns their bytes.
     pub(super) fn drop_all(&mut self, now: Instant) -> u64 {
-        self.settle(now);
+        self.advance_to(now);
         self.pages.clear();
         self.left = self.came;
         self.since = now;
@@ -126,7 +126,7 @@ mod tests {
         Instant::from_ns(us * 1000)
     }
 
-    /// [pages-program-in-order], [room-after-programming]
+    /// [pages-program-in-order]
     #[test]
     fn pages_are_programmed_one_after_the_other_and_make_room_when_they_are() {
         let mut engine = Engine::default();
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(engine.room_at(4096, 12_288, us(30)), us(30));
         assert_eq!(engine.room_at(4096, 8192, us(30)), us(110));
         assert_eq!(engine.room_at(8192, 8192, us(30)), us(210));
-        engine.settle(us(110));
+        engine.advance_to(us(110));
         assert_eq!((engine.bytes(), engine.done_at()), (4096, us(210)));
         // The engine stood still from 210 to 300.
         assert_eq!(engine.push(us(300), 512, page), us(400));
@@ -145,7 +145,6 @@ mod tests {
         assert_eq!(engine.push(us(350), 512, page), us(450));
     }
 
-    /// [read-between-pages]
     #[test]
     fn a_read_waits_for_the_page_in_work_and_holds_up_the_rest() {
         let mut engine = Engine::default();
@@ -206,13 +205,13 @@ mod tests {
                 if reads {
                     prop_assert_eq!(engine.read(now, span), slow.read(now, span));
                 } else {
-                    engine.settle(now);
+                    engine.advance_to(now);
                     let room = engine.room_at(bytes, 8192, now);
                     prop_assert_eq!(room, slow.room_at(bytes, 8192, now));
                     now = room;
                     prop_assert_eq!(engine.push(now, bytes, span), slow.push(now, bytes, span));
                 }
-                engine.settle(now);
+                engine.advance_to(now);
                 prop_assert_eq!(engine.bytes(), slow.bytes(now));
                 prop_assert!(engine.bytes() <= 8192);
             }

@@ -1,6 +1,6 @@
 //! The fate of data: which of it is on the medium for certain ([certain-once-programmed]).
 
-use crate::data::deed::Deed;
+use crate::data::event::DataEvent;
 use core::ops::Range;
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct Fate {
     /// Sectors of pages that could not be programmed.
     failed: Vec<Range<u64>>,
     /// Deeds not reported yet. Data is named by its first sector within the transfer.
-    deeds: VecDeque<Deed<u32>>,
+    data_events: VecDeque<DataEvent<u32>>,
 }
 
 /// When a received page is certain.
@@ -33,9 +33,9 @@ impl Fate {
     pub(super) fn received(&mut self, place: u32, sectors: Range<u64>, page: u64, when: When) {
         debug_assert!(!sectors.is_empty(), "page {page} without sectors");
         debug_assert!(self.through.back().is_none_or(|(last, _)| *last < page), "pages in order");
-        self.deeds.push_back(Deed::Received { place, sectors: sectors.clone(), page });
+        self.data_events.push_back(DataEvent::Received { place, sectors: sectors.clone(), page });
         match when {
-            When::Now => self.deeds.push_back(Deed::Certain { page, sectors }),
+            When::Now => self.data_events.push_back(DataEvent::Certain { page, sectors }),
             When::Programmed => self.through.push_back((page, sectors)),
             When::Flushed => {}
         }
@@ -53,12 +53,12 @@ impl Fate {
 
     pub(super) fn sent(&mut self, place: u32, sectors: Range<u64>) {
         if !sectors.is_empty() {
-            self.deeds.push_back(Deed::Sent { place, sectors });
+            self.data_events.push_back(DataEvent::Sent { place, sectors });
         }
     }
 
     pub(super) fn erased(&mut self, sectors: Range<u64>, certain: bool) {
-        self.deeds.push_back(Deed::Erased { sectors, certain });
+        self.data_events.push_back(DataEvent::Erased { sectors, certain });
     }
 
     /// A flush of all pages up to number `page` begins.
@@ -75,9 +75,10 @@ impl Fate {
     pub(super) fn programmed(&mut self, page: u64) {
         let done = self.through.partition_point(|(number, _)| *number <= page);
         let certain = self.through.drain(..done);
-        self.deeds.extend(certain.map(|(page, sectors)| Deed::Certain { page, sectors }));
+        self.data_events
+            .extend(certain.map(|(page, sectors)| DataEvent::Certain { page, sectors }));
         if let Some(to) = self.flushing {
-            self.deeds.push_back(Deed::Flushed { page: to.min(page) });
+            self.data_events.push_back(DataEvent::Flushed { page: to.min(page) });
             self.flushing = self.flushing.filter(|to| *to > page);
         }
     }
@@ -86,10 +87,10 @@ impl Fate {
     pub(super) fn lose(&mut self) {
         self.through.clear();
         self.flushing = None;
-        self.deeds.push_back(Deed::Lost);
+        self.data_events.push_back(DataEvent::Lost);
     }
 
-    pub(super) fn next_deed(&mut self) -> Option<Deed<u32>> {
-        self.deeds.pop_front()
+    pub(super) fn next_data_event(&mut self) -> Option<DataEvent<u32>> {
+        self.data_events.pop_front()
     }
 }

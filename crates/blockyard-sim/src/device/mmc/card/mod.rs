@@ -8,7 +8,10 @@
 //! Wire time is that of [`Mode`], rounded up once for each response and each run of blocks. The host drives
 //! the bus, so the card takes its mode as it is ([`Card::drive`]): whether card and host agree on it is for
 //! [`identify`](blockyard_mmc::identify) and its tests. The card holds no data. Its caller does that; if
-//! asked ([`Card::keep_data`]), the card reports what it did with data as [`Deed`]s.
+//! asked ([`Card::keep_data`]), the card reports what it did with data as [`DataEvent`]s.
+//!
+//! Data flows while the host is ready ([`Card::transfer`]), the card has the data or room for it, and
+//! the wire is free: the latest of the three decides. The card makes room page by page.
 //!
 //! # Rules
 //!
@@ -20,9 +23,6 @@
 //!   misuse, when an idle card is asked whether it follows the other standard.
 //! - **[card-time-moves-forward]** Commands come in the order of time, and none while a response is on its
 //!   way.
-//! - **[data-waits-for-the-slowest]** Data flows while the host is ready ([`Card::transfer`]), the card has
-//!   the data or room for it, and the wire is free: the latest of the three decides. The card makes room
-//!   page by page.
 //! - **[failed-block-ends-transfer]** A failed block ends the transfer: host and card stay in their states
 //!   and wait for CMD12.
 //! - **[certain-once-programmed]** Only the card knows which data is on the medium for certain. With the
@@ -57,7 +57,7 @@ mod unit;
 pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
-use crate::data::deed::Deed;
+use crate::data::event::DataEvent;
 use crate::profile::{BadTiming, CardTiming};
 use ahead::Stream;
 use blockyard::prng::Prng;
@@ -351,10 +351,10 @@ impl Card {
         self.fate.is_some()
     }
 
-    /// Returns the next deed with data, in order. Sectors are named by their place within the data of the
+    /// Returns the next event with data, in order. Sectors are named by their place within the data of the
     /// transfer; the header of a packed one does not count.
-    pub fn next_deed(&mut self) -> Option<Deed<u32>> {
-        self.fate.as_mut()?.next_deed()
+    pub fn next_data_event(&mut self) -> Option<DataEvent<u32>> {
+        self.fate.as_mut()?.next_data_event()
     }
 
     /// Sectors that the card received and could not program, since [`Self::keep_data`].
@@ -364,8 +364,8 @@ impl Card {
     }
 
     /// Reports the pages that are programmed by `at` ([certain-once-programmed]).
-    pub(in crate::device::mmc) fn settle_data(&mut self, at: Instant) {
-        self.engine.settle(at);
+    pub(in crate::device::mmc) fn advance_data(&mut self, at: Instant) {
+        self.engine.advance_to(at);
         if let Some(fate) = &mut self.fate {
             fate.programmed(self.engine.programmed_page());
         }
@@ -406,7 +406,7 @@ impl Card {
     /// Bytes received by `at` that are not on the medium: a loss of power takes them.
     #[must_use]
     pub fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
-        self.engine.settle(at);
+        self.engine.advance_to(at);
         self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
     }
 
@@ -435,7 +435,7 @@ impl Card {
     /// received, as pages are programmed in order. The card does not answer until [`Self::power_up`].
     pub fn power_cut(&mut self, at: Instant) -> u64 {
         let lost = self.unprogrammed_bytes(at);
-        self.settle_data(at);
+        self.advance_data(at);
         self.engine.drop_all(at);
         if let Some(fate) = &mut self.fate {
             fate.lose();
@@ -482,7 +482,7 @@ impl Card {
             return Ok(self.silence(at));
         }
         if self.is_probe(command, at) {
-            self.settle(at);
+            self.advance_to(at);
             return Ok(self.silence(at));
         }
         let next = match self.check(command, at) {
@@ -492,13 +492,13 @@ impl Card {
                     || self.late_interrupt(command, at)
                     || self.late_stop(command) =>
             {
-                self.settle(at);
+                self.advance_to(at);
                 self.errors |= Status::ILLEGAL_COMMAND; // [misuse-changes-nothing]
                 return Ok(self.silence(at));
             }
             Err(other) => return Err(wrong(other)),
         };
-        self.settle(at);
+        self.advance_to(at);
         self.last_command = Some(*command);
         if one_in(&mut self.prng, self.timing.faults.command_lost_one_in) {
             self.uncertain = true;
@@ -552,7 +552,7 @@ impl Card {
     }
 
     /// Whether an interrupt crosses with the end of the work that it interrupts. That end came after the
-    /// host's last command, as it is not settled yet. The host is not at fault if that command asked whether
+    /// host's last command, up to which the card has advanced. The host is not at fault if that command asked whether
     /// the card was still at work: a card takes interrupts in its programming state only (JESD84-B51
     /// 6.6.23), which a host that has not asked cannot know.
     fn late_interrupt(&self, command: &Command, at: Instant) -> bool {
@@ -564,13 +564,13 @@ impl Card {
     }
 
     /// Brings the card to `at`: ends all work that is over by then.
-    fn settle(&mut self, at: Instant) {
+    fn advance_to(&mut self, at: Instant) {
         debug_assert!(at >= self.last_at, "[card-time-moves-forward]");
         let state = self.state(at);
         if self.transfer.as_ref().is_some_and(|transfer| transfer.ended_by(at)) {
             self.transfer = None;
         }
-        self.settle_data(at);
+        self.advance_data(at);
         if let Some(busy) = self.busy.take_if(|busy| busy.until <= at) {
             self.busy_ended = busy.until;
             self.background.end(&busy);

@@ -308,7 +308,7 @@ impl Card {
         let passed = good + u32::from(failed);
         debug_assert!(passed <= transfer.left, "{passed} blocks of {transfer:?}");
         let gap = self.timing.read.gap;
-        let mut begin = at.max(transfer.from); // [data-waits-for-the-slowest]
+        let mut begin = at.max(transfer.from);
         let mut fetched = begin;
         let next = transfer.sector + u64::from(passed);
         if transfer.what == What::Medium {
@@ -375,8 +375,8 @@ impl Card {
             if transfer.page.1 == 0 {
                 let sectors = self.next_page(transfer);
                 let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
-                self.engine.settle(end);
-                let room_at = self.engine.room_at(bytes, self.buffer_bytes(), end); // [data-waits-for-the-slowest]
+                self.engine.advance_to(end);
+                let room_at = self.engine.room_at(bytes, self.buffer_bytes(), end);
                 if room_at.since(end) > limit {
                     return transfer.times_out(good - to_come, begin.unwrap_or(end), end);
                 }

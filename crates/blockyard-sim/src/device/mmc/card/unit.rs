@@ -5,14 +5,10 @@
 //! it at once, and the part after it when the next such write closes the unit. Erased sectors are copied
 //! like others.
 //!
-//! # Rules
-//!
-//! - **[opening-copies-before]** A write that begins in a closed unit opens it, and copies the sectors before
-//!   the write.
-//! - **[gap-is-copied]** A write past the end of an open unit copies the sectors between.
-//! - **[rewrite-reopens-unit]** A write before the end of an open unit closes it and opens it again.
-//! - **[closing-copies-rest]** Closing a unit copies the sectors after its end. If all units are open, the one
-//!   that was written longest ago is closed. A unit that is written to its end closes at no cost.
+//! A write that begins in a closed unit opens it, and copies the sectors before the write. A write past
+//! the end of an open unit copies the sectors between. A write before the end of an open unit closes it
+//! and opens it again. Closing a unit copies the sectors after its end. If all units are open, the one
+//! that was written longest ago is closed. A unit that is written to its end closes at no cost.
 
 use crate::profile::UnitTiming;
 use blockyard::time::Duration;
@@ -49,7 +45,7 @@ impl Units {
             Some(at) => {
                 let open = self.open.remove(at);
                 if start < open.end {
-                    copied += unit - open.end; // [rewrite-reopens-unit], [closing-copies-rest]
+                    copied += unit - open.end;
                     0
                 } else {
                     open.end
@@ -57,12 +53,12 @@ impl Units {
             }
             None => 0,
         };
-        copied += start - end; // [opening-copies-before], [gap-is-copied]
+        copied += start - end;
         let end = start + sectors;
         debug_assert!(end <= unit, "{sectors} sectors from {sector} on are in two units");
         if end < unit {
             if self.open.len() == usize::from(self.timing.open) {
-                copied += unit - self.open.remove(0).end; // [closing-copies-rest]
+                copied += unit - self.open.remove(0).end;
             }
             self.open.push(Open { number, end });
             debug_assert!(self.open.len() <= usize::from(self.timing.open), "too many open units");
@@ -108,13 +104,12 @@ mod tests {
     #[test]
     fn a_write_in_the_middle_copies_what_is_before_and_later_what_is_behind() {
         let mut units = units();
-        // [opening-copies-before]: sectors 0 to 2 of unit 0. [gap-is-copied]: sector 4.
+        // Sectors 0 to 2 of unit 0, and then sector 4.
         assert_eq!(us(&mut units, 3, 1), 3);
         assert_eq!(us(&mut units, 5, 1), 1);
-        // [rewrite-reopens-unit]: sectors 6 and 7 behind, sector 0 before.
+        // Sectors 6 and 7 after the end, sector 0 before the write.
         assert_eq!(us(&mut units, 1, 1), 2 + 1);
-        // Unit 1 is the second that is open; unit 2 closes unit 0: sectors 2 to 7
-        // ([closing-copies-rest]).
+        // Unit 1 is the second that is open; unit 2 closes unit 0: sectors 2 to 7.
         assert_eq!(us(&mut units, 8, 1), 0);
         assert_eq!(us(&mut units, 16 + 4, 1), 6 + 4);
         // Unit 1 was written longest ago; a unit that is written whole closes none.

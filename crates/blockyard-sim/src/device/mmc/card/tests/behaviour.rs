@@ -52,7 +52,6 @@ impl Host {
     }
 }
 
-/// [data-waits-for-the-slowest]
 #[test]
 fn a_buffer_takes_data_at_the_wire_s_speed_until_it_is_full() {
     let mut host = Host::new(emmc(), slow());
@@ -101,7 +100,6 @@ fn a_page_that_is_written_in_part_costs_more() {
     assert_eq!(stop.busy_until, Some(from + first_block + programs + Duration::from_us(50)));
 }
 
-/// [stream-needs-no-access], [ahead-within-window]
 #[test]
 fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     let block = Duration::from_ns(1042 * 20);

@@ -31,20 +31,20 @@ impl Host {
         self.transfer(u32::from(8 * pages))
     }
 
-    fn deeds_by(&mut self, at: Instant) -> Vec<Deed<u32>> {
-        self.card.settle_data(at);
-        core::iter::from_fn(|| self.card.next_deed()).collect()
+    fn data_events_by(&mut self, at: Instant) -> Vec<DataEvent<u32>> {
+        self.card.advance_data(at);
+        core::iter::from_fn(|| self.card.next_data_event()).collect()
     }
 }
 
-fn received(page: u64) -> Deed<u32> {
+fn received(page: u64) -> DataEvent<u32> {
     let first = 8 * (page - 1);
     let place = u32::try_from(first).unwrap();
-    Deed::Received { place, sectors: first..first + 8, page }
+    DataEvent::Received { place, sectors: first..first + 8, page }
 }
 
-fn certain(page: u64) -> Deed<u32> {
-    Deed::Certain { page, sectors: 8 * (page - 1)..8 * page }
+fn certain(page: u64) -> DataEvent<u32> {
+    DataEvent::Certain { page, sectors: 8 * (page - 1)..8 * page }
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn without_a_cache_and_past_it_each_page_is_certain_when_it_is_programmed() {
         let done = host.write_pages(3, cache);
         let busy_until = done.busy_until.unwrap();
         // The first page was programmed while the others came: 168 us each.
-        assert_eq!(host.deeds_by(done.end), [1, 2, 3].map(received));
-        assert_eq!(host.deeds_by(before(busy_until, ONE_MS)), [1, 2].map(certain));
-        assert_eq!(host.deeds_by(busy_until), [certain(3)]);
+        assert_eq!(host.data_events_by(done.end), [1, 2, 3].map(received));
+        assert_eq!(host.data_events_by(before(busy_until, ONE_MS)), [1, 2].map(certain));
+        assert_eq!(host.data_events_by(busy_until), [certain(3)]);
     }
 }
 
@@ -65,17 +65,17 @@ fn what_is_in_the_cache_is_certain_by_a_flush_alone_and_only_what_is_programmed(
     let mut host = host(true);
     let done = host.write_pages(2, false);
     assert_eq!(done.busy_until, Some(done.end), "it is in the cache");
-    assert_eq!(host.deeds_by(done.end + Duration::from_secs(1)), [1, 2].map(received));
+    assert_eq!(host.data_events_by(done.end + Duration::from_secs(1)), [1, 2].map(received));
     let mut host = self::host(true);
     let _ = host.write_pages(4, false);
     let reaction = host.send(&Command::switch(SwitchAccess::WriteByte, index::FLUSH_CACHE, 1));
     let until = reaction.busy_until.unwrap();
-    let mut deeds = host.deeds_by(before(until, ONE_MS + ONE_MS));
-    assert_eq!(deeds.pop(), Some(Deed::Flushed { page: 3 }));
-    assert_eq!(host.deeds_by(until), [Deed::Flushed { page: 4 }]);
+    let mut data_events = host.data_events_by(before(until, ONE_MS + ONE_MS));
+    assert_eq!(data_events.pop(), Some(DataEvent::Flushed { page: 3 }));
+    assert_eq!(host.data_events_by(until), [DataEvent::Flushed { page: 4 }]);
     // What comes behind a flush is none of its.
     let _ = host.card.power_cut(until);
-    assert_eq!(host.deeds_by(until), [Deed::Lost]);
+    assert_eq!(host.data_events_by(until), [DataEvent::Lost]);
 }
 
 /// The swarm found this: a read in the command queue went before the last page of a write, which the
@@ -95,8 +95,8 @@ fn a_read_that_goes_before_the_last_page_of_a_write_keeps_the_card_busy() {
     let busy_until = done.busy_until.unwrap();
     queue(&mut host, 1, Direction::Read, 800);
     assert_eq!(host.card.busy_until(), Some(busy_until + ONE_MS));
-    assert_eq!(host.deeds_by(busy_until), [received(1)]);
-    assert_eq!(host.deeds_by(busy_until + ONE_MS), [certain(1)]);
+    assert_eq!(host.data_events_by(busy_until), [received(1)]);
+    assert_eq!(host.data_events_by(busy_until + ONE_MS), [certain(1)]);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn packed_reads_are_named_by_their_place_in_all_that_is_read() {
     let done = host.transfer(12);
     // Each is looked for when it is its turn.
     assert!(done.end > from + ONE_MS + ONE_MS && done.blocks == 12);
-    let sent = |place, sectors| Deed::Sent { place, sectors };
-    assert_eq!(host.deeds_by(done.end), [sent(0, 0x1000..0x1008), sent(8, 0x2004..0x2008)]);
+    let sent = |place, sectors| DataEvent::Sent { place, sectors };
+    assert_eq!(host.data_events_by(done.end), [sent(0, 0x1000..0x1008), sent(8, 0x2004..0x2008)]);
     // A header is for the reads that follow it, and for as many blocks as it says.
     tell(&mut host);
     let _ = host.send(&packed(11));

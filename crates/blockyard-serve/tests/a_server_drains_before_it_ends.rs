@@ -1,4 +1,4 @@
-//! What was taken is done and answered before a server ends; what comes after is refused.
+//! A server carries out and answers every request that it took before it ends; later requests are refused.
 
 mod nbd;
 
@@ -8,7 +8,7 @@ use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
 use std::io::{Read, Write};
 
 #[test]
-fn requests_that_were_taken_are_answered() {
+fn requests_in_flight_are_answered() {
     let path = file(32 << 20);
     let source = Source::File { path: path.clone(), buffered: false };
     let running = Running::start(disk(source), |_| ());

@@ -1,7 +1,7 @@
-//! [`Deed`]: a report of a device that keeps its own data.
+//! [`DataEvent`]: a report of a device that keeps its own data.
 //!
 //! A model of a device moves no bytes. A model that knows when data reaches its medium reports each
-//! step as a deed; the [`Medium`](super::medium::Medium) over it keeps the stamps of the data.
+//! step as a event; the [`Medium`](super::medium::Medium) over it keeps the stamps of the data.
 
 use blockyard::driver::Device;
 use blockyard::time::Instant;
@@ -10,7 +10,7 @@ use core::ops::Range;
 
 /// An event in the life of data. `P` names the data: whose it is, and its first sector there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed<P> {
+pub enum DataEvent<P> {
     /// The device received data for these sectors: reads find it.
     Received {
         /// The data.
@@ -50,18 +50,18 @@ pub enum Deed<P> {
     Lost,
 }
 
-impl<P> Deed<P> {
+impl<P> DataEvent<P> {
     /// Converts the name of the data by `to`; `None` if `to` knows no name for it.
-    pub fn of<Q>(self, to: impl FnOnce(P) -> Option<Q>) -> Option<Deed<Q>> {
+    pub fn of<Q>(self, to: impl FnOnce(P) -> Option<Q>) -> Option<DataEvent<Q>> {
         Some(match self {
             Self::Received { place, sectors, page } => {
-                Deed::Received { place: to(place)?, sectors, page }
+                DataEvent::Received { place: to(place)?, sectors, page }
             }
-            Self::Sent { place, sectors } => Deed::Sent { place: to(place)?, sectors },
-            Self::Erased { sectors, certain } => Deed::Erased { sectors, certain },
-            Self::Certain { page, sectors } => Deed::Certain { page, sectors },
-            Self::Flushed { page } => Deed::Flushed { page },
-            Self::Lost => Deed::Lost,
+            Self::Sent { place, sectors } => DataEvent::Sent { place: to(place)?, sectors },
+            Self::Erased { sectors, certain } => DataEvent::Erased { sectors, certain },
+            Self::Certain { page, sectors } => DataEvent::Certain { page, sectors },
+            Self::Flushed { page } => DataEvent::Flushed { page },
+            Self::Lost => DataEvent::Lost,
         })
     }
 }
@@ -76,19 +76,19 @@ pub struct Place {
 }
 
 /// A device that may keep its own data.
-pub trait Keeper: Device {
+pub trait ReportsData: Device {
     /// Whether the device keeps its own data. Constant while the device has requests.
     fn keeps_data(&self) -> bool {
         false
     }
 
-    /// Advances the device to `now`, so that it reports the deeds that need only time.
-    fn keep_up(&mut self, now: Instant) {
+    /// Advances the device to `now`, so that it reports the data events that need only time.
+    fn advance_data(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// Returns the next deed that was not returned yet, in order.
-    fn next_deed(&mut self) -> Option<Deed<Place>> {
+    /// Returns the next event that was not returned yet, in order.
+    fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
         None
     }
 }

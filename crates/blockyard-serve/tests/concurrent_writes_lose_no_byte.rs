@@ -1,5 +1,5 @@
-//! Several clients at once write next to each other, at any byte: each finds what it wrote, and
-//! nothing of it is lost to what a neighbour does to the same sector or block meanwhile.
+//! Several clients write next to each other at once, at any byte. Each reads what it wrote: no byte is lost to a
+//! concurrent write to the same sector or block.
 
 mod nbd;
 
@@ -67,7 +67,7 @@ fn check(disk: DiskConfig, lanes: usize, rounds: u32) {
 
 /// Checks [kernel-writes-alone].
 #[test]
-fn in_memory() {
+fn memory_keeps_every_byte() {
     check(memory(BYTES + 77), 1, 2000);
     check(DiskConfig { policies: Policies::mq_deadline(), ..memory(BYTES + 77) }, 2, 2000);
 }
@@ -77,21 +77,21 @@ fn the_page_cache_keeps_every_byte() {
     let path = file(BYTES + 77);
     let source = Source::File { path: path.clone(), buffered: true };
     check(DiskConfig { policies: Policies::mq_deadline(), ..disk(source) }, 2, 1000);
-    assert_eq!(std::fs::metadata(&path).unwrap().len(), BYTES + 77, "it does not grow");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), BYTES + 77, "the file must not grow");
     std::fs::remove_file(path).unwrap();
 }
 
 /// Checks [rest-of-block-kept].
 #[test]
-fn by_direct_io() {
-    // So small that clients meet in a block again and again.
+fn direct_io_keeps_every_byte() {
+    // The disk is so small that clients often meet in a block.
     let path = file(16 << 10);
     let source = Source::File { path: path.clone(), buffered: false };
     check(DiskConfig { policies: Policies::mq_deadline(), depth: 16, ..disk(source) }, 2, 500);
     std::fs::remove_file(path).unwrap();
 }
 
-/// Who met a write that keeps edges in a lane of its own or in another.
+/// The refusals of a disk: whether the write with kept edges was in the same lane or in another.
 #[derive(Debug, Default)]
 struct Refusals(Arc<Mutex<Vec<Busy>>>);
 
@@ -106,8 +106,8 @@ impl Watcher for Refusals {
     }
 }
 
-/// Parts of one block, written by several clients at once: who has to wait is woken when it may go on,
-/// and is not left to look again after a while, as it would be if something had run out.
+/// Several clients write parts of one block at once. A write that must wait is woken when it may go on; it is
+/// not left to the retry timer.
 ///
 /// Checks [edge-has-one-writer].
 #[test]

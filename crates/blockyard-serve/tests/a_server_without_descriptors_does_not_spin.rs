@@ -1,4 +1,4 @@
-//! Where the process may open nothing more, whoever comes waits, and the server rests meanwhile.
+//! A process without free descriptors accepts no client; the client waits, and the server sleeps meanwhile.
 
 mod nbd;
 

@@ -1,5 +1,5 @@
-//! Long payload is received to where it belongs: whatever becomes of the connection or the request, no
-//! byte around it changes.
+//! Long payload is received in place: whatever happens to the connection or the request, no other byte
+//! changes.
 
 mod extended;
 mod nbd;
@@ -9,7 +9,7 @@ use nbd::{ENOSPC, READ, Running, WRITE, disk, file, memory};
 use std::io::Write;
 
 const LEN: usize = 1 << 20;
-/// Off every block.
+/// Not aligned to any block.
 const AT: usize = 77_777;
 const BEFORE: u8 = 3;
 const AFTER: u8 = 9;
@@ -91,7 +91,7 @@ fn a_write_cut_off_in_a_hole_changes_its_own_bytes_only() {
 }
 
 #[test]
-fn refused() {
+fn a_refused_write_changes_no_byte() {
     let running = filled(memory(3 * LEN as u64));
     let mut client = running.client();
     assert_eq!(client.write((2 * LEN + 1) as u64, &vec![AFTER; LEN]), ENOSPC);
@@ -103,7 +103,7 @@ fn refused() {
 
 /// Long and short writes in one stream, cut anywhere by the socket, with reads between.
 #[test]
-fn among_others() {
+fn writes_cut_anywhere_by_the_socket_change_only_their_own_bytes() {
     let running = filled(memory(3 * LEN as u64));
     let mut client = running.client();
     let mut model = vec![BEFORE; 3 * LEN];

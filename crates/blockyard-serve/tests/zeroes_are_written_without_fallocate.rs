@@ -1,4 +1,4 @@
-//! WRITE_ZEROES with and without its flags, on file systems that know of no such thing too.
+//! WRITE_ZEROES with and without its flags, also on file systems without `fallocate`.
 
 mod nbd;
 

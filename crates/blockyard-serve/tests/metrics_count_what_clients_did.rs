@@ -1,4 +1,4 @@
-//! What is told to Prometheus is what clients did, in a form it reads; and what asks badly is refused.
+//! Prometheus gets counts that match what clients did, in its own format; bad requests are refused.
 
 mod nbd;
 

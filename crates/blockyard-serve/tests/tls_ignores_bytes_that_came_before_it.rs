@@ -1,4 +1,4 @@
-//! TLS: who may come in, what is forgotten when it starts, and that data comes through it whole.
+//! TLS: which clients may come in, which bytes are dropped when it starts, and that it carries all data.
 
 mod certificates;
 mod nbd;
@@ -70,7 +70,7 @@ fn protected(running: &Running, config: &Arc<ClientConfig>, said: &[u8]) -> io::
 
 /// Checks [nothing-before-tls].
 #[test]
-fn starttls_forgets_what_came_before_and_behind_it() {
+fn starttls_drops_the_bytes_before_and_behind_it() {
     let certificates = Certificates::new();
     let running = Running::start(memory(1 << 20), |server| {
         let tls = certificates.config(false);
@@ -168,7 +168,7 @@ fn requests_before_a_disconnect_are_answered_to_the_last_byte() {
 }
 
 #[test]
-fn every_byte_comes_through() {
+fn tls_carries_every_byte() {
     let certificates = Certificates::new();
     let path = file(4 << 20);
     let on_file = disk(Source::File { path: path.clone(), buffered: true });
